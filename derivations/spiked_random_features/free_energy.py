@@ -1,0 +1,189 @@
+r"""The free energy of ridge regression on spiked random features; the one place it is written.
+
+Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980, Results 3.2 and 3.3. The
+features of a fresh input are, conditionally on its projection κ on the spike direction,
+
+.. math:: \varphi \simeq \mu_0(\kappa) 1 + \mu_1(\kappa) B x + \mu_2(\kappa) \xi ,
+
+with rows of B of squared norm c. All equations, the test and the training error follow from this
+module by differentiation and substitution.
+
+Notation (theory of the paper → here): sample complexity α = n/d, aspect ratio β = p/d, ridge
+penalty λ in :math:`\sum (y - \varphi\cdot w/\sqrt p)^2 + \lambda |w|^2`, spike strength r, bulk
+variance c, alignment γ and ρ = sqrt(1 − γ²), label noise variance Δ. Conjugate parameters carry
+the prefactor α/β = n/p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from ...symbolic.activations import Activation
+from ...symbolic.gaussian import GaussianExpectation
+from ...symbolic.random_matrix import MarchenkoPasturAverage
+from ...symbolic.saddle_point import FreeEnergy
+
+alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
+r, gamma = sp.symbols("r gamma", real=True)
+noise = sp.Symbol("Delta", nonnegative=True)
+kappa, z, s = sp.symbols("kappa z s", real=True)
+eigenvalue = sp.Symbol("X", positive=True)
+
+V1, V2, q2 = sp.symbols("V_1 V_2 q_2", positive=True)
+q1 = sp.Symbol("q_1", nonnegative=True)
+m, theta, psi = sp.symbols("m vartheta psi", real=True)
+V1_hat, V2_hat = sp.symbols("Vhat_1 Vhat_2", nonnegative=True)
+q1_hat, q2_hat = sp.symbols("qhat_1 qhat_2", nonnegative=True)
+theta_hat, psi_hat = sp.symbols("varthetahat psihat", real=True)
+
+# The names under which values are handed out and kernels are written.
+IDENTIFIERS = {
+    alpha: "alpha", beta: "beta", ridge: "ridge", noise: "noise_variance",
+    r: "spike_strength", c: "bulk_variance", gamma: "alignment", rho: "orthogonal_alignment",
+    V1: "V1", V2: "V2", q1: "q1", q2: "q2", m: "m", theta: "theta", psi: "psi",
+    V1_hat: "V1_hat", V2_hat: "V2_hat", q1_hat: "q1_hat", q2_hat: "q2_hat",
+    theta_hat: "theta_hat", psi_hat: "psi_hat",
+}  # fmt: skip
+
+
+def _function(name: str) -> sp.Expr:
+    return sp.Function(name, real=True)(kappa)
+
+
+# Conditional coefficients of the student (mu2_squared is the variance that is left, not a root)
+# and conditional moments of the teacher's labels.
+mu0, mu1 = _function("mu_0"), _function("mu_1")
+mu2_squared = sp.Function("mu_2^2", nonnegative=True)(kappa)
+T0, T1, T2 = _function("T_0"), _function("T_1"), _function("T_2")
+
+
+@dataclass(frozen=True)
+class SpikedFreeEnergy:
+    """The free energy with the two errors that it predicts.
+
+    Attributes
+    ----------
+    free_energy : FreeEnergy
+        In 13 variables; fewer where `unspiked` removes some.
+    test_error, training_error : Expr
+        Mean squared error on fresh inputs against the noise-free target, and on the training set
+        against the noisy labels; 𝔼 over κ of the variables at the saddle point.
+    """
+
+    free_energy: FreeEnergy
+    test_error: sp.Expr
+    training_error: sp.Expr
+
+
+def average(integrand: sp.Expr) -> sp.Expr:
+    r"""Return :math:`\mathbb{E}_\kappa`, the mean over the projection on the spike."""
+    return GaussianExpectation(integrand, kappa)
+
+
+def spiked_free_energy(
+    student: Activation, teacher: Activation, *, unspiked: bool = False, aligned: bool = False
+) -> SpikedFreeEnergy:
+    r"""Return the free energy of ridge regression on spiked random features.
+
+    Parameters
+    ----------
+    student, teacher : Activation
+        σ of the network and σ_* of the single-index target.
+    unspiked : bool
+        Exactly r = 0 (plain random features): the coefficients no longer depend on κ, and a
+        student of mean zero has no m.
+    aligned : bool
+        Exactly |γ| = 1 (ρ = 0): the labels are a function of κ.
+
+    Returns
+    -------
+    SpikedFreeEnergy
+
+    Notes
+    -----
+    Stationary in the order parameters V, q (bulk variance and self-overlaps), m, ϑ, ψ (overlaps
+    with the all-ones vector, with B v and with B θ_⊥) and in their conjugates; its value at the
+    saddle point is n/(2p) times the regularised training loss per sample.
+    """
+    definitions = conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
+    conditional_variance = mu1**2 * V1 + mu2_squared * V2
+    conditional_mean = mu0 * m + mu1 * kappa * theta
+    conditional_error = (
+        T2
+        - 2 * T0 * conditional_mean
+        - 2 * mu1 * psi * T1
+        + conditional_mean**2
+        + mu1**2 * q1
+        + mu2_squared * q2
+    )
+    bulk = c * eigenvalue
+    resolvent = 1 / (ridge + V2_hat + V1_hat * bulk)
+
+    def spectral(weight: sp.Expr) -> sp.Expr:
+        return MarchenkoPasturAverage(weight * resolvent, eigenvalue, beta)
+
+    expression = (
+        alpha / beta * average(conditional_error / (1 + conditional_variance)) / 2
+        + (V1 * q1_hat + V2 * q2_hat - q1 * V1_hat - q2 * V2_hat) / 2
+        + theta * theta_hat
+        + psi * psi_hat
+        - (q1_hat + beta * psi_hat**2) * spectral(bulk) / 2
+        - (q2_hat + beta * c * theta_hat**2) * spectral(sp.S.One) / 2
+    )
+    test_error = average(conditional_error) - noise
+    training_error = average(conditional_error / (1 + conditional_variance) ** 2)
+    vanishing = {f: sp.S.Zero for f, value in definitions.items() if value == 0}
+    if vanishing:
+        definitions = {
+            f: value.subs(vanishing) for f, value in definitions.items() if f not in vanishing
+        }
+        expression, test_error, training_error = (
+            e.subs(vanishing) for e in (expression, test_error, training_error)
+        )
+        if mu0 in vanishing:
+            # Nothing depends on the mean direction any more.
+            test_error, training_error = (e.subs(m, 0) for e in (test_error, training_error))
+    free_energy = FreeEnergy(
+        expression=expression,
+        order_parameters=(V1, V2, m, theta, psi, q1, q2),
+        conjugates=(V1_hat, V2_hat, theta_hat, psi_hat, q1_hat, q2_hat),
+        parameters=(alpha, beta, ridge, noise, r, c, gamma, rho),
+        definitions=definitions,
+        source="Cui et al., arXiv 2402.04980, Result 3.3",
+    )
+    return SpikedFreeEnergy(free_energy, test_error, training_error)
+
+
+def conditional_coefficients(
+    student: Activation, teacher: Activation, *, unspiked: bool = False, aligned: bool = False
+) -> dict[sp.Expr, sp.Expr]:
+    r"""Return the definitions of μ_0, μ_1, μ_2², T_0, T_1, T_2 as functions of κ.
+
+    Notes
+    -----
+    Result 3.2: :math:`\mu_0 = \mathbb{E}\,\sigma(r\kappa + \sqrt c z)`,
+    :math:`\mu_1 = \mathbb{E}\,\sigma'(r\kappa + \sqrt c z)` and :math:`\mu_2^2` the variance of σ
+    that is left after the best affine fit in z. Where σ jumps, μ_1 is written by Stein's lemma as
+    :math:`\mathbb{E}[z\sigma]/\sqrt c`. The teacher's moments are those of
+    :math:`\sigma_*(\gamma\kappa + \rho s)`.
+    """
+    spread = sp.sqrt(c)
+    centre = sp.S.Zero if unspiked else r * kappa
+    value = student(centre + spread * z)
+    first = GaussianExpectation(value, z)
+    if student.jumps:
+        slope = GaussianExpectation(z * value / spread, z)
+    else:
+        slope = GaussianExpectation(student.derivative_at(centre + spread * z), z)
+    definitions = {
+        mu0: sp.S.Zero if unspiked and student.is_odd else first,
+        mu1: sp.S.Zero if unspiked and student.is_even else slope,
+        mu2_squared: GaussianExpectation((value - mu0 - spread * z * mu1) ** 2, z),
+    }
+    label = teacher(gamma * kappa + (0 if aligned else rho * s))
+    definitions[T0] = GaussianExpectation(label, s)
+    definitions[T1] = sp.S.Zero if aligned else GaussianExpectation(s * label, s)
+    definitions[T2] = GaussianExpectation(label**2, s) + noise
+    return definitions

@@ -1,0 +1,98 @@
+r"""Result 3.1: one giant gradient step turns the network into spiked random features.
+
+Cui et al., arXiv 2402.04980, equations (9)-(11). Rows after the step are
+:math:`w_j = \sqrt c\,u_j + r v` with u_j uniform on the unit sphere, |v| = 1, v·θ = γ.
+
+The per-neuron step s is the primitive:
+:math:`w_j \leftarrow w_j + s \frac{1}{n_0}\sum_\mu (y_\mu - f_0(x_\mu))\sigma'(w_j\cdot x_\mu)x_\mu`
+with n_0 = α_0 d samples. In terms of s the map does not depend on the width.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from ...errors import AssumptionError
+from ...symbolic.activations import Activation
+from ...symbolic.activations import z as variable
+from ...symbolic.gaussian import expect
+from ...symbolic.hermite import hermite_coefficient, information_exponent, is_exactly_zero
+from ...symbolic.regularity import Parity
+
+step_size = sp.Symbol("s", nonnegative=True)
+alpha0 = sp.Symbol("alpha_0", positive=True)
+noise = sp.Symbol("Delta", nonnegative=True)
+
+
+@dataclass(frozen=True)
+class SpikeMapping:
+    """The map (s, α0, Δ) → (r, c, γ) with what it is made of.
+
+    Attributes
+    ----------
+    spike_strength, bulk_variance, alignment, orthogonal_alignment : Expr
+        r, c, γ and ρ = sqrt(1 − γ²), in s, α0 and Δ. ρ has a formula of its own because
+        1 − γ² loses all digits near γ = 1.
+    leap_index : int
+        Smallest k ≥ 1 with a non-zero Hermite coefficient of the teacher; γ = 0 unless it is 1.
+    best_linear_error : Expr
+        Error of the best linear predictor, which no plain random features can beat.
+    """
+
+    spike_strength: sp.Expr
+    bulk_variance: sp.Expr
+    alignment: sp.Expr
+    orthogonal_alignment: sp.Expr
+    leap_index: int
+    best_linear_error: sp.Expr
+
+
+def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
+    r"""Derive the spiked random features that one giant step produces.
+
+    Parameters
+    ----------
+    student : Activation
+        σ; continuous. For odd σ this is Result 3.1; otherwise its extension, in which the output
+        at initialisation is the constant h_0 and bulk rows are stretched by
+        :math:`1 + s h_2 (h^*_0 - h_0)`. For odd σ both corrections vanish identically.
+    teacher : Activation
+        σ_*.
+
+    Raises
+    ------
+    AssumptionError
+        If σ jumps: :math:`\mathbb{E}\,\sigma'^2` is infinite, and so is the bulk variance.
+    """
+    if student.jumps:
+        raise AssumptionError(
+            f"student {student.name!r} jumps at z = {', '.join(map(str, student.jumps))}: Result "
+            "3.1 assumes E sigma'(z)^2 < oo; give r, c, gamma by "
+            "SpikedRandomFeatures.from_parameters, or use a continuous activation"
+        )
+    h0, h1, h2 = (hermite_coefficient(student, k) for k in range(3))
+    t0, t1 = (hermite_coefficient(teacher, k) for k in range(2))
+    teacher_square = expect(teacher.expr**2, variable)
+    residual_square = teacher_square - 2 * h0 * t0 + h0**2 + noise
+    slope_variance = expect(student.derivative**2, variable) - h1**2
+    leap = information_exponent(teacher)
+    if leap > 1 and not is_exactly_zero(t1, f"Hermite coefficient 1 of {teacher.name}"):
+        t1 = sp.S.Zero
+    scatter = residual_square / alpha0
+    gradient_norm = sp.sqrt(t1**2 + scatter)
+    return SpikeMapping(
+        spike_strength=step_size * h1 * gradient_norm,
+        bulk_variance=(1 + step_size * h2 * (t0 - h0)) ** 2
+        + step_size**2 * slope_variance * scatter,
+        alignment=t1 / gradient_norm,
+        orthogonal_alignment=sp.sqrt(scatter) / gradient_norm,
+        leap_index=leap,
+        best_linear_error=teacher_square - t0**2 - t1**2,
+    )
+
+
+def is_odd(student: Activation) -> bool:
+    """Tell whether the assumption of Result 3.1 as published holds."""
+    return student.parity is Parity.ODD

@@ -1,0 +1,2 @@
+if __name__ != "giantstep.symbolic":
+    raise ImportError(f"import this package as 'giantstep.symbolic', not {__name__!r}")

@@ -1,0 +1,314 @@
+"""Where an expression of one real variable is not analytic: on the real line and next to it.
+
+Functions with a kink or a jump (`NONSMOOTH`) are resolved into their smooth pieces; poles and
+branch points follow from the zeros of denominators and of the arguments of roots and logarithms.
+Symbols other than the variable are real parameters in general position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import mpmath
+import sympy as sp
+
+from ..errors import UnsupportedExpressionError
+from .functions import OwenT, relu, sigmoid, softplus
+
+NONSMOOTH = (relu, sp.Abs, sp.sign, sp.Heaviside)
+ENTIRE = (sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh, sp.erf, sp.erfc)
+ZERO_WITH_ARGUMENT = (sp.tanh, sp.erf, sp.sinh, sp.atan, sp.asinh, sp.Abs, sp.sign)
+NEVER_ZERO = (sp.exp, sp.cosh, sp.sech, sp.erfc, sigmoid, softplus)
+# Imaginary part of the singularity nearest to the real axis of the argument.
+POLE_HEIGHTS = {
+    sp.tanh: sp.pi / 2,
+    sp.sech: sp.pi / 2,
+    sigmoid: sp.pi,
+    softplus: sp.pi,
+    sp.atan: sp.S.One,
+    sp.asinh: sp.S.One,
+}
+_MAX_NONSMOOTH = 6
+
+
+def affine_slope(u: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    """Return a if u = a*z + b with a != 0 and b free of z, else None."""
+    slope = u.diff(z)
+    if z in slope.free_symbols:
+        slope = sp.expand(slope)
+    return None if z in slope.free_symbols or slope.is_zero else slope
+
+
+def _nonsmooth_atoms(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    """Return the applications of `NONSMOOTH` in z, inner before outer."""
+    atoms = [atom for atom in expr.atoms(*NONSMOOTH) if z in atom.free_symbols]
+    return sorted(atoms, key=lambda atom: (len(atom.atoms(*NONSMOOTH)), sp.default_sort_key(atom)))
+
+
+def has_nonsmooth(expr: sp.Expr, z: sp.Symbol) -> bool:
+    """Whether relu, abs, sign or a step of z occurs in the expression."""
+    return bool(_nonsmooth_atoms(expr, z))
+
+
+def resolve(expr: sp.Expr, u: sp.Expr, sign: sp.Expr) -> sp.Expr:
+    """Replace every non-smooth function of `u` by its smooth branch where u has this sign."""
+    half = (1 + sign) / 2
+    branches = {relu: half * u, sp.Abs: sign * u, sp.sign: sign, sp.Heaviside: half}
+    return expr.xreplace(
+        {
+            atom: branch
+            for function, branch in branches.items()
+            for atom in expr.atoms(function)
+            if atom.args[0] == u
+        }
+    )
+
+
+def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    """Return the smooth expressions that `expr` is equal to between its kinks.
+
+    Combinations of signs that never occur may be among them.
+    """
+    branches = [expr]
+    for _ in range(_MAX_NONSMOOTH):
+        following = []
+        for branch in branches:
+            atoms = _nonsmooth_atoms(branch, z)
+            signs = (sp.S.One, sp.S.NegativeOne) if atoms else ()
+            following += [resolve(branch, atoms[0].args[0], sign) for sign in signs]
+            following += [] if atoms else [branch]
+        if following == branches:
+            return branches
+        branches = list(dict.fromkeys(following))
+    if any(has_nonsmooth(branch, z) for branch in branches):
+        raise UnsupportedExpressionError(
+            f"more than {_MAX_NONSMOOTH} kinked functions in {expr}; split the expression"
+        )
+    return branches
+
+
+def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    """Return points that include all real zeros of u.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If they are not known, or there are infinitely many.
+    """
+    if z not in u.free_symbols or u.is_positive or u.is_negative:
+        return []
+    if u.is_polynomial(z):
+        return _polynomial_real_zeros(u, z)
+    if has_nonsmooth(u, z) and not isinstance(u, NONSMOOTH):
+        return _union(real_zeros(piece, z) for piece in pieces(u, z))
+    if u.is_Mul:
+        return _union(real_zeros(factor, z) for factor in u.args)
+    if u.is_Pow and u.exp.is_number:
+        return real_zeros(u.base, z) if u.exp.is_positive else []
+    if isinstance(u, NEVER_ZERO) or (u.is_Pow and u.base.is_positive):
+        return []
+    if isinstance(u, ZERO_WITH_ARGUMENT):
+        return real_zeros(u.args[0], z)
+    if u.is_Add and is_positive_sum(u, z):
+        return []
+    raise UnsupportedExpressionError(
+        f"the real zeros of {u} are not known; known are those of polynomials, their products, "
+        "and of tanh, erf, sinh, atan, asinh of these"
+    )
+
+
+def _union(groups: Iterable[list[sp.Expr]]) -> list[sp.Expr]:
+    return list(dict.fromkeys(point for group in groups for point in group))
+
+
+def is_positive_sum(u: sp.Expr, z: sp.Symbol) -> bool:
+    """Whether the constant outweighs all other terms, each bounded by its coefficient."""
+    constant, rest = u.as_independent(z, as_Add=True)
+    for term in sp.Add.make_args(rest):
+        coefficient, factor = term.as_independent(z, as_Add=False)
+        if not isinstance(factor, sp.sin | sp.cos | sp.tanh | sp.erf | sp.sech | sp.sign | sigmoid):
+            return False
+        constant -= abs(coefficient)
+    return bool(constant.is_positive)
+
+
+def _polynomial_real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    slope = affine_slope(u, z)
+    if slope is not None:
+        return [-u.subs(z, 0) / slope]
+    poly = sp.Poly(u, z)
+    if poly.domain.is_ZZ or poly.domain.is_QQ:
+        return list(poly.sqf_part().real_roots())
+    if poly.degree() == 2:
+        a, b, _ = poly.all_coeffs()
+        discriminant = poly.discriminant()
+        if discriminant.is_negative:
+            return []
+        if discriminant.is_nonnegative:
+            return _union([[(-b + s * sp.sqrt(discriminant)) / (2 * a) for s in (-1, 1)]])
+    raise UnsupportedExpressionError(
+        f"the real zeros of {u} are not known; coefficients have to be rational numbers, "
+        "or the degree at most 2"
+    )
+
+
+def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
+    """Return the points where `expr` is not analytic, and those of them where it jumps.
+
+    Only points caused by relu, abs, sign and steps; poles and branch points are not among them.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If the zeros of one of their arguments are not known.
+    """
+    candidates = _union(
+        real_zeros(piece, z)
+        for atom in _nonsmooth_atoms(expr, z)
+        for piece in pieces(atom.args[0], z)
+    )
+    if len(candidates) > 1 and all(point.is_number for point in candidates):
+        candidates.sort(key=float)
+    kinks, jumps = [], []
+    for point in candidates:
+        step = sp.expand(_beside(expr, z, point, 1) - _beside(expr, z, point, -1))
+        if step.is_zero:
+            continue
+        kinks.append(point)
+        if not _vanishes(step.subs(z, point)):
+            jumps.append(point)
+    return tuple(kinks), tuple(jumps)
+
+
+def _beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
+    """Return the smooth branch of `expr` just above (side 1) or below (side -1) the point."""
+    while atoms := _nonsmooth_atoms(expr, z):
+        u = atoms[0].args[0]
+        expr = resolve(expr, u, _sign_beside(u, z, point, side))
+    return expr
+
+
+def _sign_beside(u: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
+    orientation = sp.S.One
+    while u != 0:
+        value = u.subs(z, point)
+        if not _vanishes(value):
+            return orientation * sp.sign(value)
+        # The first derivative that does not vanish decides; odd orders change sign with the side.
+        u, orientation = sp.expand(u.diff(z)), orientation * side
+    return sp.S.Zero
+
+
+def _vanishes(value: sp.Expr) -> bool:
+    """Whether a value is provably zero; parameters are in general position."""
+    value = sp.expand(value)
+    if value.is_zero is None and value.is_number:
+        return bool(value.equals(0))
+    return bool(value.is_zero)
+
+
+def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    """Return a lower bound of the distance of complex singularities of a smooth expression.
+
+    Zero if there may be one on the real line, oo for entire functions, None if unknown.
+    """
+    if z not in expr.free_symbols or expr.is_polynomial(z):
+        return sp.oo
+    if expr.has(sp.zoo, sp.nan):
+        return None
+    inner = _least(pole_distance(operand, z) for operand in expr.args)
+    if expr.is_Add or expr.is_Mul or isinstance(expr, ENTIRE):
+        return inner
+    if expr.is_Pow:
+        if expr.base.is_positive and z not in expr.base.free_symbols:
+            return inner
+        if z in expr.exp.free_symbols:
+            return None
+        integer = expr.exp.is_Integer and expr.exp.is_positive
+        return inner if integer else _least((inner, zero_distance(expr.base, z)))
+    if isinstance(expr, sp.log):
+        return _least((inner, zero_distance(expr.args[0], z)))
+    if isinstance(expr, OwenT) and z not in expr.args[1].free_symbols:
+        return inner  # entire in its first argument
+    if expr.func in POLE_HEIGHTS:
+        u = expr.args[0]
+        slope = affine_slope(u, z)
+        if slope is not None:
+            return POLE_HEIGHTS[expr.func] / sp.Abs(slope)
+        if isinstance(expr, sp.atan | sp.asinh) and u.is_polynomial(z):
+            return zero_distance(u**2 + 1, z)
+    return sp.S.Zero if isinstance(expr, sp.tan) else None
+
+
+def zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    """Return a lower bound of |Im| over the complex zeros of a smooth expression.
+
+    None if unknown. Beyond the expression's own singularities the bound is void.
+    """
+    if z not in expr.free_symbols:
+        return sp.oo
+    if expr.is_polynomial(z):
+        return _polynomial_zero_distance(expr, z)
+    if expr.is_Mul:
+        return _least(zero_distance(factor, z) for factor in expr.args)
+    if expr.is_Pow and expr.exp.is_number:
+        return zero_distance(expr.base, z) if expr.exp.is_positive else sp.oo
+    if isinstance(expr, sp.exp | sp.sech | sigmoid | softplus):
+        return sp.oo
+    if expr.is_Add:
+        return _exponential_sum_zero_distance(expr, z)
+    slope = affine_slope(expr.args[0], z) if len(expr.args) == 1 else None
+    if slope is not None and isinstance(expr, sp.cosh):
+        return sp.pi / 2 / sp.Abs(slope)
+    real_zero = isinstance(expr, (*ZERO_WITH_ARGUMENT, sp.sin, sp.cos))
+    return sp.S.Zero if slope is not None and real_zero else None
+
+
+def _polynomial_zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    poly = sp.Poly(sp.expand(expr), z)
+    if poly.degree() == 1:
+        return sp.S.Zero
+    if poly.degree() == 2:
+        discriminant = poly.discriminant()
+        if discriminant.is_negative:
+            return sp.sqrt(-discriminant) / (2 * sp.Abs(poly.LC()))
+        return sp.S.Zero if discriminant.is_nonnegative else None
+    if poly.free_symbols_in_domain:
+        return None
+    if poly.domain.is_ZZ or poly.domain.is_QQ:
+        factors = [factor for factor, _ in poly.factor_list()[1]]
+        if len(factors) > 1:
+            return _least(_polynomial_zero_distance(factor.as_expr(), z) for factor in factors)
+        poly = factors[0]
+        if poly.count_roots() > 0:
+            return sp.S.Zero
+    try:
+        heights = [abs(sp.im(root)) for root in poly.nroots(n=15, maxsteps=200)]
+    except mpmath.NoConvergence:
+        return None
+    # Rounded down: a lower bound is promised, and no Float.
+    return sp.Rational(sp.floor(min(heights) * 10**9 * (1 - sp.Float("1e-10"))), 10**9)
+
+
+def _exponential_sum_zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    """Bound the zeros of a sum of positive exponentials exp(a*z + b), constants included.
+
+    On Im z = y the phases a*y of the terms spread over (max a - min a)*y; below pi they lie in an
+    open half plane and the sum cannot vanish. Sharp for two terms: 1 + exp(z) at i*pi.
+    """
+    slopes = []
+    for term in expr.args:
+        coefficient, factor = term.as_independent(z, as_Add=False)
+        slope = affine_slope(factor.args[0], z) if isinstance(factor, sp.exp) else None
+        if not coefficient.is_positive or (slope is None and factor != 1):
+            return None
+        slopes.append(sp.S.Zero if slope is None else slope)
+    return sp.pi / (sp.Max(*slopes) - sp.Min(*slopes))
+
+
+def _least(distances: Iterable[sp.Expr | None]) -> sp.Expr | None:
+    known = list(distances)
+    finite = [distance for distance in known if distance is not None and distance != sp.oo]
+    if any(distance is None for distance in known):
+        return None
+    return sp.Min(*finite) if finite else sp.oo

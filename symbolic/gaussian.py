@@ -1,0 +1,152 @@
+r"""The Gaussian expectation as a SymPy node.
+
+``GaussianExpectation(f, z)`` is :math:`\mathbb{E}_z[f(z)]` with :math:`z \sim \mathcal{N}(0, 1)`;
+every other symbol in `f` is a parameter. The node stays as it is until somebody asks for more:
+``doit()`` looks for a closed form by rules (:mod:`.gaussian_rules`), ``diff`` differentiates under
+the integral, ``evalf(n)`` integrates to `n` digits, and it prints as 𝔼.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy as sp
+
+from .gaussian_quadrature import expectation_value
+from .gaussian_rules import closed_form
+
+
+class GaussianExpectation(sp.Expr):
+    r"""The expectation :math:`\mathbb{E}_z[f(z)]` over a standard normal variable z.
+
+    Parameters
+    ----------
+    integrand : Expr
+        f; factors that do not depend on `variable` are pulled out, an integrand that does not
+        depend on it at all is returned unchanged.
+    variable : Symbol
+        The bound Gaussian variable z, declared real.
+
+    Examples
+    --------
+    >>> z, a = sp.Symbol("z", real=True), sp.Symbol("a", positive=True)
+    >>> GaussianExpectation(sp.erf(a * z) ** 2, z).doit().subs(a, 1)
+    2*asin(2/3)/pi
+    >>> GaussianExpectation(sp.tanh(a * z) * z, z).diff(a)
+    E_z[z**2*(1 - tanh(a*z)**2)]
+    >>> GaussianExpectation(sp.tanh(z) * z, z).evalf(25)
+    0.6057055096021588255835402
+    """
+
+    is_commutative = True
+
+    def __new__(cls, integrand: Any, variable: Any) -> sp.Expr:  # type: ignore[misc]
+        integrand = sp.sympify(integrand)
+        if not isinstance(variable, sp.Symbol) or variable.is_extended_real is False:
+            raise TypeError(f"variable must be a real SymPy Symbol, got {variable!r}")
+        if variable not in integrand.free_symbols:
+            return integrand
+        outer, inner = integrand.as_independent(variable, as_Add=False)
+        if outer != 1:
+            return outer * cls(inner, variable)
+        return sp.Expr.__new__(cls, integrand, variable)
+
+    @property
+    def integrand(self) -> sp.Expr:
+        """The function under the expectation."""
+        return self.args[0]
+
+    @property
+    def variable(self) -> sp.Symbol:
+        """The bound standard normal variable."""
+        return self.args[1]
+
+    @property
+    def bound_symbols(self) -> list[sp.Symbol]:
+        """The bound variable in a list, as SymPy's Integral gives it."""
+        return [self.variable]
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """Symbols of the integrand except the bound variable."""
+        return self.integrand.free_symbols - {self.variable}
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return True if self.integrand.is_extended_real else None
+
+    def _eval_is_extended_nonnegative(self) -> bool | None:
+        return True if self.integrand.is_extended_nonnegative else None
+
+    def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
+        if symbol == self.variable:
+            return sp.S.Zero
+        return GaussianExpectation(self.integrand.diff(symbol), self.variable)
+
+    def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr | None:
+        if old == self.variable:
+            return self
+        if self.variable in sp.sympify(new).free_symbols:
+            # The new expression holds a symbol of the same name: rename the bound one first.
+            fresh = sp.Dummy(self.variable.name, real=True)
+            integrand = self.integrand.xreplace({self.variable: fresh})
+            return GaussianExpectation(integrand.subs(old, new), fresh)
+        return GaussianExpectation(self.integrand.subs(old, new), self.variable)
+
+    def doit(self, **hints: Any) -> sp.Expr:
+        """Return the closed form if a rule gives one; else the node with its inside done."""
+        integrand = self.integrand.doit(**hints) if hints.get("deep", True) else self.integrand
+        found = closed_form(integrand, self.variable)
+        return GaussianExpectation(integrand, self.variable) if found is None else found
+
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        if self.free_symbols:
+            return None
+        return expectation_value(self.integrand, self.variable, prec)
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"E_{printer._print(self.variable)}[{printer._print(self.integrand)}]"
+
+    _sympyrepr = _sympystr
+
+    def _pretty(self, printer: Any) -> Any:
+        from sympy.printing.pretty.stringpict import prettyForm
+
+        inside = printer._print(self.integrand)
+        head = prettyForm(f"𝔼_{self.variable.name}")
+        return prettyForm(*head.right(prettyForm(*inside.parens("[", "]"))))
+
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
+        body = (
+            rf"\mathbb{{E}}_{{{printer._print(self.variable)}}}"
+            rf"\left[{printer._print(self.integrand)}\right]"
+        )
+        return body if exp is None else rf"\left({body}\right)^{{{exp}}}"
+
+    def _mathml_presentation(self, printer: Any) -> Any:
+        row = printer.dom.createElement("mrow")
+        head = printer.dom.createElement("msub")
+        letter = printer.dom.createElement("mi")
+        letter.appendChild(printer.dom.createTextNode("𝔼"))
+        head.appendChild(letter)
+        head.appendChild(printer._print(self.variable))
+        row.appendChild(head)
+        for piece in ("[", self.integrand, "]"):
+            if isinstance(piece, str):
+                bracket = printer.dom.createElement("mo")
+                bracket.appendChild(printer.dom.createTextNode(piece))
+                row.appendChild(bracket)
+            else:
+                row.appendChild(printer._print(piece))
+        return row
+
+
+def expect(integrand: sp.Expr, variable: sp.Symbol) -> sp.Expr:
+    r"""Return :math:`\mathbb{E}_z[f(z)]` in closed form if a rule gives one, else as a node.
+
+    Examples
+    --------
+    >>> z, x, c = sp.Symbol("z", real=True), sp.Symbol("x", real=True), sp.Symbol("c", positive=True)
+    >>> expect(sp.sin(x + sp.sqrt(c) * z), z)
+    exp(-c/2)*sin(x)
+    """
+    return GaussianExpectation(integrand, variable).doit()

@@ -1,0 +1,255 @@
+"""Source code that tabulates the functions of the node: closed forms, or quadrature in NumPy.
+
+The quadrature of each inner expectation is chosen from its integrand (:mod:`..regularity`):
+Gauss–Hermite for entire functions of exponential type, the trapezoidal rule for other analytic
+ones with the step from the distance of the nearest pole, split rules at kinks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from ...errors import EmissionError
+from ..gaussian import GaussianExpectation
+from ..regularity import ImaginaryGrowth, Regularity, analyse
+from .lower import table_name
+from .printers import MpmathPrinter, NumpyPrinter, SourcePrinter, helper_definitions
+
+# Entire functions of exponential type: 48 nodes integrate exp(i w z) to 1e-16 up to w = 5; the
+# caller checks against 96 nodes and refines where that is not enough.
+_HERMITE_NODES = 48
+
+
+def closed_or_node(definition: sp.Expr) -> sp.Expr:
+    """Return a table's definition in the form in which it is evaluated.
+
+    Closed forms are taken where a rule gives one, except for expectations that refer to other
+    tables: those are residual variances, whose closed form subtracts nearly equal numbers; as an
+    integral of a square they lose nothing.
+    """
+    nodes = definition.atoms(GaussianExpectation)
+    closed = {n: n.doit() for n in nodes if not n.integrand.atoms(AppliedUndef)}
+    return definition.xreplace(closed)
+
+
+def table_source(
+    definitions: Mapping[sp.Expr, sp.Expr],
+    *,
+    node: sp.Symbol,
+    identifiers: Mapping[sp.Symbol, str],
+    parameters: Sequence[sp.Symbol],
+) -> str:
+    """Return the source of ``inner_rules``, ``outer_scale``, ``breaks`` and ``tables``.
+
+    Parameters
+    ----------
+    definitions : mapping from applied function to Expr
+        Tables in an order in which each refers to earlier ones only.
+    node : Symbol
+        The outer variable.
+    identifiers : mapping from Symbol to str
+        Code names of the parameters.
+    parameters : sequence of Symbol
+        Signature of the generated functions after the node.
+
+    Raises
+    ------
+    EmissionError
+        If an inner expectation mixes two Gaussian variables.
+    """
+    code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
+    forms = {f: closed_or_node(d) for f, d in definitions.items()}
+    signature = ", ".join([str(node), *(str(code[p]) for p in parameters)])
+    body = [
+        _rules_function(forms, node, code, signature),
+        _scale_function(definitions, node, code, signature),
+        _breaks_function(definitions, node, code, signature),
+        _tables_function(forms, node, code, signature),
+    ]
+    text = "\n\n".join(body)
+    header = "import math\n\nimport numpy as np\n"
+    if "scipy.special" in text:
+        header += "import scipy.special\n"
+    helpers = helper_definitions(NumpyPrinter, text)
+    return header + "\n\n" + (helpers + "\n\n" if helpers else "") + text
+
+
+def mpmath_table_source(
+    definitions: Mapping[sp.Expr, sp.Expr],
+    *,
+    node: sp.Symbol,
+    identifiers: Mapping[sp.Symbol, str],
+    parameters: Sequence[sp.Symbol],
+) -> str:
+    """Return the source of ``tables(node, …, rule)`` at one node, in an mpmath context `ctx`.
+
+    ``rule(slot, function)`` integrates a function of an inner variable; the caller supplies it.
+    """
+    code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
+    printer = MpmathPrinter()
+    signature = ", ".join([str(node), *(str(code[p]) for p in parameters)])
+    lines = [f"def tables({signature}, rule):"]
+    names: dict[sp.Expr, sp.Symbol] = {}
+    for function, definition in definitions.items():
+        form = definition.xreplace({**names, **code})
+        for count, n in enumerate(sorted(form.atoms(GaussianExpectation), key=str)):
+            mark = sp.Symbol(f"{table_name(function)}_part{count}", real=True)
+            value = printer.print(n.integrand)
+            lines.append(f"    {mark} = rule({str(n.variable)!r}, lambda {n.variable}: {value})")
+            form = form.xreplace({n: mark})
+        names[function] = sp.Symbol(table_name(function), real=True)
+        lines.append(f"    {names[function]} = {printer.print(form)}")
+    lines.append(f"    return ({', '.join(map(str, names.values()))},)")
+    body = "\n".join(lines) + "\n"
+    helpers = helper_definitions(MpmathPrinter, body)
+    return (helpers + "\n\n" if helpers else "") + body
+
+
+def _slots(forms: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
+    """Inner variables with the integrands over them, other tables held constant."""
+    slots: dict[sp.Symbol, list[sp.Expr]] = {}
+    for form in forms.values():
+        for n in sorted(form.atoms(GaussianExpectation), key=str):
+            if n.integrand.atoms(GaussianExpectation):
+                raise EmissionError(f"nested inner expectations in {n}: give the inner one a name")
+            constants = {f: sp.Dummy(real=True) for f in n.integrand.atoms(AppliedUndef)}
+            slots.setdefault(n.variable, []).append(n.integrand.xreplace(constants))
+    return slots
+
+
+def _rules_function(
+    forms: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    signature: str,
+) -> str:  # fmt: skip
+    printer = NumpyPrinter()
+    lines = [
+        f"def inner_rules({signature}):",
+        '    """Return {inner variable: (kind of rule, its argument)}, chosen from the integrands."""',
+    ]
+    entries = []
+    for variable, integrands in _slots(forms).items():
+        found = [analyse(f, variable) for f in integrands]
+        kinks = list(dict.fromkeys(k for a in found for k in a.kinks))
+        if kinks:
+            columns = ", ".join(
+                f"np.broadcast_to({printer.print(k.xreplace(dict(code)))}, {node}.shape)"
+                for k in kinks
+            )
+            rule = f'("split", np.stack([{columns}], axis=1))'
+        elif all(a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL for a in found):
+            degree = max((_degree(f, variable) for f in integrands), default=0)
+            rule = f'("hermite", {max(_HERMITE_NODES, degree // 2 + 1)})'
+        else:
+            strips = [_strip(a).xreplace(dict(code)) for a in found]
+            growths = [
+                sp.sympify(a.gaussian_coefficient or 0).xreplace(dict(code)) for a in found
+            ]
+            extent = f"{_extreme(printer, 'min', strips)}, {_extreme(printer, 'max', growths)}"
+            rule = f'("trapezoidal", ({extent}))'
+        entries.append(f'"{variable}": {rule}')
+    lines.append(f"    return {{{', '.join(entries)}}}")
+    return "\n".join(lines) + "\n"
+
+
+def _strip(found: Regularity) -> sp.Expr:
+    """Pole distance; where none is known, one, from which the caller refines until it agrees."""
+    return sp.S.One if found.strip is None or found.strip == 0 else found.strip
+
+
+def _extreme(printer: SourcePrinter, function: str, values: Sequence[sp.Expr]) -> str:
+    texts = list(dict.fromkeys("math.inf" if v == sp.oo else printer.print(v) for v in values))
+    return texts[0] if len(texts) == 1 else f"{function}({', '.join(texts)})"
+
+
+def _degree(integrand: sp.Expr, variable: sp.Symbol) -> int:
+    return int(sp.degree(integrand, variable)) if integrand.is_polynomial(variable) else 0
+
+
+def _scale_function(
+    definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    signature: str,
+) -> str:  # fmt: skip
+    """Width over which the smoothed functions vary: inner over outer slope of their arguments."""
+    printer = NumpyPrinter()
+    widths = []
+    for definition in definitions.values():
+        for n in definition.atoms(GaussianExpectation):
+            for f in n.integrand.atoms(sp.Function):
+                if isinstance(f, AppliedUndef | sp.sin | sp.cos | sp.exp) or len(f.args) != 1:
+                    continue
+                inner, outer = f.args[0].diff(n.variable), f.args[0].diff(node)
+                if inner != 0 and outer != 0 and not inner.has(node, n.variable):
+                    widths.append((inner / outer).xreplace(dict(code)))
+    texts = [f"np.abs({printer.print(w)})" for w in dict.fromkeys(widths)]
+    value = f"min({', '.join(['1.0', *texts])})"
+    return (
+        f"def outer_scale({signature}):\n"
+        '    """Return the width in the node over which the tables vary, at most 1."""\n'
+        f"    return {value}\n"
+    )
+
+
+def _breaks_function(
+    definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    signature: str,
+) -> str:  # fmt: skip
+    """Kinks of tables that no inner expectation smooths."""
+    printer = NumpyPrinter()
+    kinks: list[sp.Expr] = []
+    for definition in definitions.values():
+        if not definition.has(GaussianExpectation):
+            kinks += analyse(definition, node).kinks
+    texts = [printer.print(k.xreplace(dict(code))) for k in dict.fromkeys(kinks)]
+    return (
+        f"def breaks({signature}):\n"
+        '    """Return the nodes at which a table has a kink or a jump."""\n'
+        f"    return [{', '.join(texts)}]\n"
+    )
+
+
+def _tables_function(
+    forms: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    signature: str,
+) -> str:  # fmt: skip
+    printer = NumpyPrinter()
+    slots = _slots(forms)
+    lines = [
+        f"def tables({signature}, rules):",
+        f'    """Return {{table: its values at the nodes}}; `{node}` has shape (K,).',
+        "",
+        "    `rules` holds nodes and weights, of shape (1, n) or (K, n), for each inner variable.",
+        '    """',
+        "    one = np.ones_like(kappa)".replace("kappa", str(node)),
+    ]
+    column = sp.Symbol(f"{node}_column", real=True)
+    if slots:
+        lines.append(f"    {column} = {node}[:, None]")
+    lines += [f"    {v}, weight_{v} = rules[{str(v)!r}]" for v in slots]
+    names: dict[sp.Expr, sp.Symbol] = {}
+    columns: dict[sp.Expr, sp.Symbol] = {}
+    shared: dict[sp.Expr, sp.Symbol] = {}
+    for function, form in forms.items():
+        value = form
+        for count, n in enumerate(sorted(form.atoms(GaussianExpectation), key=str)):
+            mark = sp.Symbol(f"{table_name(function)}_part{count}", real=True)
+            integrand = n.integrand.xreplace(columns).xreplace({node: column, **code})
+            # The expensive functions of the inner variable are computed once for all tables.
+            for f in sorted(integrand.atoms(sp.Function), key=sp.default_sort_key):
+                if f.has(n.variable) and f not in shared:
+                    shared[f] = sp.Symbol(f"value_{len(shared)}", real=True)
+                    lines.append(f"    {shared[f]} = {printer.print(f)}")
+            text = printer.print(integrand.xreplace(shared))
+            lines.append(
+                f"    {mark} = np.sum(weight_{n.variable} * ({text}), axis=1)"
+            )
+            value = value.xreplace({n: mark})
+        names[function] = sp.Symbol(table_name(function), real=True)
+        columns[function] = sp.Symbol(f"{table_name(function)}[:, None]", real=True)
+        text = printer.print(value.xreplace(names).xreplace(code))
+        lines.append(f"    {names[function]} = {text} * one")
+    entries = ", ".join(f'"{name}": {name}' for name in names.values())
+    lines.append(f"    return {{{entries}}}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,318 @@
+r"""Averages over the Marchenko–Pastur law, in closed form through its Stieltjes transform.
+
+X is distributed as an eigenvalue of :math:`U U^\top`, U of shape (p, d) with independent entries
+of variance 1/d, at aspect ratio :math:`\beta = p/d`: mean 1, support
+:math:`(1 \pm \sqrt\beta)^2`, an atom of weight :math:`1 - 1/\beta` at 0 if :math:`\beta > 1`.
+
+The resolvent :math:`G = \mathbb{E}\,1/(a + bX)` (a > 0, b ≥ 0) and the companion
+:math:`h = 1/(1 + \beta b G)` satisfy
+
+.. math:: G\,(a + b h) = 1, \qquad h\,(1 + \beta b G) = 1,
+
+(Marchenko and Pastur 1967; Silverstein 1995). All averages of X^j/(a+bX)^k follow by
+differentiation. They are brought to a form without subtractions by these two relations, because
+differences like :math:`1 - aG` lose all digits when b is small.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+import sympy as sp
+
+from ..errors import ClosedFormNotFoundError
+
+
+class Resolvent(sp.Function):
+    r"""The Marchenko–Pastur resolvent :math:`G_\beta(a, b) = \mathbb{E}\,[1/(a + bX)]`.
+
+    ``rewrite(Piecewise)`` gives the root of :math:`a \beta b G^2 + (a + b - \beta b) G - 1 = 0`
+    in the form that does not cancel.
+    """
+
+    nargs = 3
+
+    @classmethod
+    def eval(cls, a: sp.Expr, b: sp.Expr, beta: sp.Expr) -> sp.Expr | None:
+        """1/a at b = 0."""
+        return 1 / a if b.is_zero else None
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        """Derivative with respect to a, b or beta, from the quadratic equation."""
+        a, b, beta = self.args
+        h = companion(self)
+        if argindex == 1:
+            return -self / (a + b * h**2)
+        if argindex == 2:
+            return -self * h**2 / (a + b * h**2)
+        return (self * b * h) ** 2 / (a + b * h**2)
+
+    def _eval_is_extended_positive(self) -> bool | None:
+        return self.args[0].is_extended_positive
+
+    def _eval_rewrite(self, rule: Any, args: tuple[sp.Expr, ...], **hints: Any) -> sp.Expr | None:
+        if rule is not sp.Piecewise:
+            return None
+        a, b, beta = args
+        middle = a + b * (1 - beta)
+        root = sp.sqrt(middle**2 + 4 * a * b * beta)
+        return sp.Piecewise(
+            (2 / (middle + root), middle >= 0), ((root - middle) / (2 * a * b * beta), True)
+        )
+
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        return self.rewrite(sp.Piecewise)._evalf(prec)
+
+    def _latex(self, printer: Any) -> str:
+        a, b, beta = (printer._print(x) for x in self.args)
+        return rf"G_{{{beta}}}\left({a}, {b}\right)"
+
+
+def companion(resolvent: Resolvent) -> sp.Expr:
+    """Return h = 1/(1 + beta b G), which lies in (0, 1]."""
+    _, b, beta = resolvent.args
+    return 1 / (1 + beta * b * resolvent)
+
+
+class MarchenkoPasturAverage(sp.Expr):
+    r"""The average :math:`\mathbb{E}_X[f(X)]` over the Marchenko–Pastur law of aspect ratio β.
+
+    Stays unevaluated, differentiates under the average, ``doit()`` gives the closed form of a
+    rational function with poles on the negative axis, ``evalf(n)`` integrates the density.
+
+    Examples
+    --------
+    >>> X, a, b, beta = sp.symbols("X a b beta", positive=True)
+    >>> MarchenkoPasturAverage(1 / (a + b * X), X, beta).doit()
+    Resolvent(a, b, beta)
+    >>> MarchenkoPasturAverage(X**2, X, beta).doit()
+    beta + 1
+    """
+
+    is_commutative = True
+
+    def __new__(cls, function: Any, variable: sp.Symbol, beta: Any) -> sp.Expr:  # type: ignore[misc]
+        function, beta = sp.sympify(function), sp.sympify(beta)
+        if variable not in function.free_symbols:
+            return function
+        outer, inner = function.as_independent(variable, as_Add=False)
+        if outer != 1:
+            return outer * cls(inner, variable, beta)
+        return sp.Expr.__new__(cls, function, variable, beta)
+
+    @property
+    def function(self) -> sp.Expr:
+        """The averaged function of the eigenvalue."""
+        return self.args[0]
+
+    @property
+    def variable(self) -> sp.Symbol:
+        """The eigenvalue X, a bound symbol."""
+        return self.args[1]
+
+    @property
+    def beta(self) -> sp.Expr:
+        """The aspect ratio p/d."""
+        return self.args[2]
+
+    @property
+    def bound_symbols(self) -> list[sp.Symbol]:
+        """The eigenvalue in a list, as SymPy's Integral gives it."""
+        return [self.variable]
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """Symbols of the function and of beta except the eigenvalue."""
+        return (self.function.free_symbols - {self.variable}) | self.beta.free_symbols
+
+    def _eval_is_extended_real(self) -> bool | None:
+        return self.function.is_extended_real
+
+    def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
+        if symbol in self.beta.free_symbols:
+            return sp.Derivative(self, symbol, evaluate=False)
+        return MarchenkoPasturAverage(self.function.diff(symbol), self.variable, self.beta)
+
+    def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr | None:
+        if old == self.variable:
+            return self
+        function, beta = self.function.subs(old, new), self.beta.subs(old, new)
+        return MarchenkoPasturAverage(function, self.variable, beta)
+
+    def doit(self, **hints: Any) -> sp.Expr:
+        """Return the closed form.
+
+        Raises
+        ------
+        ClosedFormNotFoundError
+            If the function is not rational with poles at real points that its symbols do not
+            place on the positive axis.
+        """
+        return _average(self.function, self.variable, self.beta)
+
+    def _eval_evalf(self, prec: int) -> sp.Expr | None:
+        if self.free_symbols:
+            return None
+        ctx = mpmath.mp.clone()
+        ctx.prec = prec + 20
+        beta = ctx.mpf(str(self.beta.evalf(ctx.dps)))
+        low, high = (1 - ctx.sqrt(beta)) ** 2, (1 + ctx.sqrt(beta)) ** 2
+
+        def integrand(angle: Any) -> Any:
+            # x = 1 + β - 2√β cos(angle) makes the square-root edges analytic.
+            x = 1 + beta - 2 * ctx.sqrt(beta) * ctx.cos(angle)
+            value = self.function.xreplace({self.variable: sp.Float._new(x._mpf_, ctx.prec)})
+            return (
+                ctx.mpf(str(value.evalf(ctx.dps)))
+                * (high - low) ** 2
+                * ctx.sin(angle) ** 2
+                / (8 * ctx.pi * beta * x)
+            )
+
+        bulk = ctx.quad(integrand, [0, ctx.pi])
+        if beta > 1:
+            atom = self.function.xreplace({self.variable: sp.S.Zero}).evalf(ctx.dps)
+            bulk += (1 - 1 / beta) * ctx.mpf(str(atom))
+        return sp.Float._new(bulk._mpf_, prec)
+
+    def _sympystr(self, printer: Any) -> str:
+        return f"E_{{{self.variable}~MP({printer._print(self.beta)})}}[{printer._print(self.function)}]"
+
+    def _latex(self, printer: Any) -> str:
+        x, beta = printer._print(self.variable), printer._print(self.beta)
+        inside = printer._print(self.function)
+        return rf"\mathbb{{E}}_{{{x}\sim\mathrm{{MP}}_{{{beta}}}}}\left[{inside}\right]"
+
+    def _mathml_presentation(self, printer: Any) -> Any:
+        row = printer.dom.createElement("mrow")
+        head = printer.dom.createElement("msub")
+        letter = printer.dom.createElement("mi")
+        letter.appendChild(printer.dom.createTextNode("𝔼"))
+        head.appendChild(letter)
+        law = printer.dom.createElement("mrow")
+        law.appendChild(printer._print(self.variable))
+        tilde = printer.dom.createElement("mo")
+        tilde.appendChild(printer.dom.createTextNode("∼MP"))
+        law.appendChild(tilde)
+        law.appendChild(printer._print(self.beta))
+        head.appendChild(law)
+        row.appendChild(head)
+        for piece in ("[", "]"):
+            bracket = printer.dom.createElement("mo")
+            bracket.appendChild(printer.dom.createTextNode(piece))
+            row.appendChild(bracket)
+            if piece == "[":
+                row.appendChild(printer._print(self.function))
+        return row
+
+
+def resolvent_moment(
+    power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Expr
+) -> sp.Expr:
+    r"""Return :math:`\mathbb{E}[X^j/(a + bX)^k]` for 0 ≤ j ≤ k, free of cancellation for k ≤ 2.
+
+    Parameters
+    ----------
+    power, order : int
+        j and k.
+    a, b, beta : Expr
+        a > 0, b ≥ 0 and the aspect ratio.
+
+    Notes
+    -----
+    With G and h of the module docstring: k = 1 gives G and G h; k = 2 gives G/(a + b h²),
+    G h²/(a + b h²) and, using 1 − h = β b G h, G h² (h + a β G)/(a + b h²), all sums of positive
+    terms. Higher k follow by differentiation: d/da of the average is −k times the next order.
+    """
+    if not 0 <= power <= order or order < 1:
+        raise ValueError(f"need 0 <= power <= order and order >= 1, got {power}, {order}")
+    g = Resolvent(a, b, beta)
+    h = companion(g) if b != 0 else sp.S.One
+    if order == 1:
+        return g if power == 0 else g * h
+    if order == 2:
+        denominator = a + b * h**2
+        return (g, g * h**2, g * h**2 * (h + a * beta * g))[power] / denominator
+    # d/da lowers nothing in the numerator, d/db raises both powers by one.
+    if power < order:
+        return _derivative(power, order - 1, a, b, beta, 0)
+    return _derivative(power - 1, order - 1, a, b, beta, 1)
+
+
+def _derivative(
+    power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Expr, which: int
+) -> sp.Expr:
+    symbols = sp.Dummy("a", positive=True), sp.Dummy("b", positive=True)
+    lower = resolvent_moment(power, order, *symbols, beta)
+    return (-lower.diff(symbols[which]) / order).xreplace(dict(zip(symbols, (a, b), strict=True)))
+
+
+def moment(order: int, beta: sp.Expr) -> sp.Expr:
+    """Return E[X^k], the Narayana polynomial in beta."""
+    if order == 0:
+        return sp.S.One
+    return sp.Add(
+        *(
+            sp.binomial(order, i) * sp.binomial(order, i - 1) * beta ** (i - 1) / order
+            for i in range(1, order + 1)
+        )
+    )
+
+
+def _average(function: sp.Expr, x: sp.Symbol, beta: sp.Expr) -> sp.Expr:
+    simple = _single_pole(function, x)
+    if simple is not None:
+        factor, power, order, a, b = simple
+        if power <= order:
+            return factor * resolvent_moment(power, order, a, b, beta)
+    if not function.is_rational_function(x):
+        raise ClosedFormNotFoundError(
+            f"the Marchenko-Pastur average of {function} has no closed form by rule: it is not a "
+            "rational function of the eigenvalue; evalf(n) integrates it numerically"
+        )
+    total: sp.Expr = sp.S.Zero
+    for term in sp.Add.make_args(sp.apart(sp.together(function), x)):
+        if term.is_polynomial(x):
+            for (order,), coefficient in sp.Poly(term, x).terms():
+                total += coefficient * moment(order, beta)
+            continue
+        found = _single_pole(term, x)
+        if found is None or found[1] > found[2]:
+            raise ClosedFormNotFoundError(
+                f"the Marchenko-Pastur average of {term} has no closed form by rule: "
+                "it needs the form x**j / (a + b*x)**k with a > 0 and b >= 0 (declare the symbols "
+                "positive); evalf(n) integrates it numerically"
+            )
+        factor, power, order, a, b = found
+        total += factor * resolvent_moment(power, order, a, b, beta)
+    return total
+
+
+def _single_pole(
+    term: sp.Expr, x: sp.Symbol
+) -> tuple[sp.Expr, int, int, sp.Expr, sp.Expr] | None:
+    """Read ``f x**j / (a + b x)**k`` as (f, j, k, a, b)."""
+    factor, rest = term.as_independent(x, as_Add=False)
+    power, order, a, b = 0, 0, sp.S.One, sp.S.Zero
+    for piece in sp.Mul.make_args(rest):
+        base, exponent = piece.as_base_exp()
+        if not exponent.is_Integer:
+            return None
+        if base == x and exponent > 0:
+            power += int(exponent)
+        elif exponent < 0 and order == 0:
+            slope = base.diff(x)
+            if slope.has(x):
+                return None
+            order, a, b = -int(exponent), base.xreplace({x: sp.S.Zero}), slope
+        else:
+            return None
+    if order == 0:
+        return None
+    if a.is_extended_negative and b.is_extended_nonpositive:
+        factor, a, b = (-1) ** order * factor, -a, -b
+    # Off the negative axis the resolvent's root is another one (or the average diverges).
+    if not (a.is_extended_positive and b.is_extended_nonnegative):
+        return None
+    return factor, power, order, a, b

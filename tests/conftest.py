@@ -1,0 +1,21 @@
+"""Settings of the whole test run: a cache folder of its own, reproducible random tests."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("local", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "local")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_cache(tmp_path_factory: pytest.TempPathFactory):
+    """Start from an empty cache and leave the user's alone, in subprocesses too."""
+    base = tmp_path_factory.getbasetemp()
+    # Under xdist each worker's folder lies in that of the session: share what one has compiled.
+    folder = (base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base) / "giantstep-cache"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIANTSTEP_CACHE_DIR", str(folder))
+        yield folder

@@ -1,0 +1,149 @@
+"""Who may know whom: symbolic/ and numeric/ do not know each other, derivations/ knows both."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = {room: ROOT / room for room in ("derivations", "numeric", "symbolic")}
+FORBIDDEN = {
+    "symbolic": {
+        "giantstep.derivations",
+        "giantstep.numeric",
+        "numba",
+        "numpy",
+        "pandas",
+        "scipy",
+        "xarray",
+    },
+    "numeric": {"giantstep.derivations", "giantstep.symbolic", "sympy"},
+    "derivations": set(),
+}
+FRONT_DOOR = {f"giantstep.{room}" for room in ROOMS} | {"numba", "numpy", "sympy", "xarray"}
+
+
+def module_files() -> Iterator[tuple[str, str, Path]]:
+    """Room, dotted name of the package that relative imports start from, file."""
+    for room, folder in ROOMS.items():
+        for file in sorted(folder.rglob("*.py")):
+            yield room, ".".join(["giantstep", *file.parent.relative_to(ROOT).parts]), file
+
+
+MODULES = [
+    pytest.param(*module, id=str(module[2].relative_to(ROOT).as_posix()))
+    for module in module_files()
+]
+
+
+def is_for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def nodes_at_run_time(node: ast.AST, *, lazy: bool) -> Iterator[ast.AST]:
+    """All nodes but those for type checkers; inside functions only if `lazy`."""
+    for child in ast.iter_child_nodes(node):
+        if is_for_type_checkers(child):
+            continue
+        if not lazy and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        yield child
+        yield from nodes_at_run_time(child, lazy=lazy)
+
+
+def imported_names(source: str, package: str, *, lazy: bool = True) -> set[str]:
+    """Absolute dotted names of all that a module imports."""
+    names: set[str] = set()
+    for node in nodes_at_run_time(ast.parse(source), lazy=lazy):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            parts = package.split(".")
+            base = parts[: len(parts) - node.level + 1] if node.level else []
+            origin = ".".join([*base, *filter(None, [node.module])])
+            names |= {f"{origin}.{alias.name}" for alias in node.names}
+    return names
+
+
+def broken(names: set[str], forbidden: set[str]) -> set[str]:
+    return {name for name in names for room in forbidden if f"{name}.".startswith(f"{room}.")}
+
+
+def test_imports_are_found_wherever_they_hide():
+    source = """
+from typing import TYPE_CHECKING
+from .. import symbolic
+from ..symbolic.hermite import coefficient
+from . import solvers
+from .kernels import load
+if TYPE_CHECKING:
+    import sympy
+class Late:
+    def load(self):
+        import numpy.linalg
+"""
+    found = imported_names(source, "giantstep.numeric")
+    assert broken(found, FORBIDDEN["numeric"]) == {
+        "giantstep.symbolic",
+        "giantstep.symbolic.hermite.coefficient",
+    }
+    assert {"giantstep.numeric.solvers", "giantstep.numeric.kernels.load"} <= found
+    assert "numpy.linalg" in found
+    assert "numpy.linalg" not in imported_names(source, "giantstep.numeric", lazy=False)
+
+
+@pytest.mark.parametrize(("room", "package", "file"), MODULES)
+def test_rooms_import_only_what_they_may_know(room, package, file):
+    names = imported_names(file.read_text(encoding="utf-8"), package)
+    assert broken(names, FORBIDDEN[room]) == set()
+
+
+@pytest.mark.parametrize(("room", "package", "file"), MODULES)
+def test_imports_inside_the_package_are_relative(room, package, file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    absolute = [
+        ast.unparse(node)
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.ImportFrom) and not node.level and node.module)
+        or isinstance(node, ast.Import)
+        if "giantstep" in ast.unparse(node).split()[1].split(".")
+    ]
+    assert absolute == []
+
+
+@pytest.mark.parametrize(
+    "file", sorted((ROOT / "src" / "giantstep").glob("*.py")), ids=lambda file: file.name
+)
+def test_front_door_opens_the_rooms_only_when_used(file):
+    names = imported_names(file.read_text(encoding="utf-8"), "giantstep", lazy=False)
+    assert broken(names, FRONT_DOOR) == set()
+
+
+@pytest.mark.parametrize(
+    ("room", "unwanted"),
+    [
+        ("symbolic", {"giantstep.numeric", "giantstep.derivations", "numba", "numpy", "xarray"}),
+        ("numeric", {"giantstep.symbolic", "giantstep.derivations", "sympy"}),
+    ],
+)
+def test_importing_a_whole_room_leaves_the_others_alone(room, unwanted, tmp_path):
+    code = f"""
+import importlib, json, pkgutil, sys
+import giantstep.{room} as room
+for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+    importlib.import_module(module.name)
+print(json.dumps(sorted(sys.modules)))
+"""
+    # Uninstalled checkouts find the package through this process's path.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", code]
+    imported = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert imported.returncode == 0, imported.stderr
+    assert unwanted.isdisjoint(json.loads(imported.stdout))

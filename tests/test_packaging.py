@@ -1,0 +1,73 @@
+"""What is on disk, what is declared and what is imported are one package."""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import giantstep
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("derivations", "numeric", "symbolic")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+
+def run_python(code, folder):
+    # Uninstalled checkouts find the package through this process's path.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment.pop("PYTHONSAFEPATH", None)
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+def test_every_package_on_disk_is_declared():
+    on_disk = {
+        ".".join(["giantstep", *file.parent.relative_to(ROOT).parts])
+        for room in ROOMS
+        for file in (ROOT / room).rglob("__init__.py")
+    }
+    declared = PROJECT["tool"]["setuptools"]["packages"]
+    assert sorted(declared) == sorted(on_disk | {"giantstep"})
+
+
+def test_every_room_is_mapped_to_its_folder():
+    mapping = {f"giantstep.{room}": room for room in ROOMS} | {"giantstep": "src/giantstep"}
+    assert PROJECT["tool"]["setuptools"]["package-dir"] == mapping
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_link_leads_to_the_room(room):
+    link = ROOT / "src" / "giantstep" / room
+    if not link.is_symlink():
+        pytest.skip("a checkout without links works, but type checkers do not see the rooms")
+    assert os.readlink(link) == f"../../{room}"
+    assert link.resolve() == ROOT / room
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_bare_import_from_the_root_is_refused(room):
+    refused = run_python(f"import {room}", ROOT)
+    assert refused.returncode == 1
+    last = refused.stderr.splitlines()[-1]
+    assert last == f"ImportError: import this package as 'giantstep.{room}', not '{room}'"
+
+
+def test_version_is_declared_once():
+    assert PROJECT["project"]["version"] == giantstep.__version__
+
+
+def test_changelog_has_the_version():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"## [{giantstep.__version__}]" in changelog
+
+
+def test_import_giantstep_is_light(tmp_path):
+    code = "import json, sys, giantstep; print(json.dumps(sorted(sys.modules)))"
+    imported = run_python(code, tmp_path)
+    assert imported.returncode == 0, imported.stderr
+    heavy = {"matplotlib", "mpmath", "numba", "numpy", "pandas", "scipy", "sympy", "xarray"}
+    assert heavy.isdisjoint(json.loads(imported.stdout))
