@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import threadpoolctl  # type: ignore[import-untyped]
+import threadpoolctl
 
 from giantstep.numeric.networks import NetworkSetup, simulate_network
 from giantstep.numeric.simulation import simulate
@@ -123,8 +123,8 @@ def best_rates(
 def main() -> int:
     """Measure, print the table, return 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="d = p = 600 instead of 1000")
-    dimension = 600 if parser.parse_args().quick else 1000
+    parser.add_argument("--quick", action="store_true", help="d = p = 800 instead of 1000")
+    dimension = 800 if parser.parse_args().quick else 1000
     setup = NetworkSetup(np.tanh, tanh_derivative, np.sin, 3, 20, 1, 0, dimension)
     n_test = max(10_000, 10 * dimension)
     operations = useful_operations(setup, n_test)

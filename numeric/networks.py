@@ -18,16 +18,16 @@ no array of n0 or n_test rows is ever held.
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import threadpoolctl  # type: ignore[import-untyped]
+import threadpoolctl
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
+from .arguments import real_number, whole_number
 from .ridge_readout import fit_nested
 
 __all__ = ["NetworkResult", "NetworkSetup", "sample_count", "simulate_network"]
@@ -358,21 +358,3 @@ def check_readout(
     if n_test is None:
         return ratios, ridge, max(10_000, 10 * setup.dimension)
     return ratios, ridge, whole_number("n_test", n_test)
-
-
-def real_number(name: str, value: object) -> float:
-    """`value` as a float, refused if it is a bool, not a number, or NaN."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise ParameterError(f"{name} must be a number, got {value!r}")
-    if math.isnan(value):
-        raise ParameterError(f"{name} must be a number, got nan")
-    return float(value)
-
-
-def whole_number(name: str, value: object, minimum: int = 1) -> int:
-    """`value` as an int >= `minimum`, refused otherwise."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
-        raise ParameterError(f"{name} must be a whole number, got {value!r}")
-    if value < minimum:
-        raise ParameterError(f"{name} must be >= {minimum}, got {value}")
-    return int(value)

@@ -21,8 +21,8 @@ REACH = 10.5
 _PANEL_ORDER = 16
 
 
-def trapezoidal_step(strip, growth=0.0):
-    """Return the largest step h whose discretisation error is below 1e-17.
+def trapezoidal_step(strip, growth=0.0, exponent=_EXPONENT):
+    """Return the largest step h whose discretisation error is below exp(-exponent).
 
     Parameters
     ----------
@@ -30,6 +30,8 @@ def trapezoidal_step(strip, growth=0.0):
         Half-width of the strip of analyticity of the integrand; may be infinite.
     growth : float
         The integrand grows like exp(growth * y**2) in the imaginary direction.
+    exponent : float
+        39 is 1e-17.
 
     Notes
     -----
@@ -38,8 +40,8 @@ def trapezoidal_step(strip, growth=0.0):
     flat.
     """
     rate = 0.5 + growth
-    y = min(strip, math.sqrt(_EXPONENT / rate))
-    return 2 * math.pi * y / (_EXPONENT + rate * y * y)
+    y = min(strip, math.sqrt(exponent / rate))
+    return 2 * math.pi * y / (exponent + rate * y * y)
 
 
 def trapezoidal_rule(step, reach=REACH):
@@ -63,7 +65,7 @@ def split_rule(breaks, refinement=0, reach=REACH):
     breaks : array (K, b)
         Break points for each of K integrands; those outside the reach do not matter.
     refinement : int
-        Each step halves the panels.
+        Each step halves the panels; negative ones double them.
     reach : float
         Truncation of the line.
 
@@ -78,7 +80,7 @@ def split_rule(breaks, refinement=0, reach=REACH):
     )
     # The same number of panels in every piece of every row keeps the result a plain array; a
     # piece is at most the whole line long.
-    per_piece = math.ceil(2 * reach / 1.5) * 2**refinement
+    per_piece = math.ceil(2 * reach / 1.5 * 2.0**refinement)
     fractions = np.linspace(0.0, 1.0, per_piece + 1)
     edges = ends[:, :-1, None] + (ends[:, 1:] - ends[:, :-1])[:, :, None] * fractions
     left, right = edges[:, :, :-1, None], edges[:, :, 1:, None]

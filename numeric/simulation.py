@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Protocol, Self
 
 import numpy as np
-import threadpoolctl  # type: ignore[import-untyped]
+import threadpoolctl
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
+from .arguments import whole_number
 from .networks import (
     NetworkResult,
     NetworkSetup,
     check_readout,
     simulate_network,
-    whole_number,
 )
 from .seed_store import SeedStore
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sympy as sp
 
 from ..errors import AssumptionError, UnsupportedExpressionError
-from ._singularities import NONSMOOTH, is_positive_sum, real_zeros, resolve
+from ._singularities import NONSMOOTH, expanded, is_positive_sum, polynomial, real_zeros, resolve
 from .functions import OwenT, relu, sigmoid, softplus
 
 _Bound = tuple[sp.Expr, sp.Expr]
@@ -20,7 +20,8 @@ _HUGE: _Bound = (sp.oo, sp.S.One)
 _SLOW: _Bound = (sp.Rational(1, 97), sp.S.One)
 
 _BOUNDED = (
-    sp.sin, sp.cos, sp.tanh, sp.erf, sp.erfc, sp.sech, sp.atan, sp.sign, sp.Heaviside, sigmoid, OwenT,
+    sp.sin, sp.cos, sp.tanh, sp.erf, sp.erfc, sp.sech, sp.atan, sp.sign, sp.Heaviside,
+    sigmoid, OwenT,
 )  # fmt: skip
 _LIKE_ARGUMENT = (relu, softplus, sp.Abs)
 _LOGARITHMIC = (sp.log, sp.asinh)
@@ -121,7 +122,7 @@ def _require_positive(base: sp.Expr, node: sp.Expr, z: sp.Symbol) -> None:
 
 
 def _check_growth(expr: sp.Expr, z: sp.Symbol, direction: int) -> None:
-    t = sp.Dummy("t", positive=True)
+    t = sp.Symbol("|z|", positive=True)
     power, rate = _growth(_far_out(expr.subs(z, direction * t), t), t)
     if power < 2 or rate.is_nonpositive:
         return
@@ -130,7 +131,7 @@ def _check_growth(expr: sp.Expr, z: sp.Symbol, direction: int) -> None:
     if power == sp.oo:
         speed = "faster than every exp(z**n)"
     else:
-        speed = f"like {sp.exp(rate * sp.Symbol('|z|') ** power)}"
+        speed = f"like {sp.exp(rate * t**power)}"
     end = "oo" if direction > 0 else "-oo"
     raise _Broken(f"it may grow {speed} towards {end}; below exp(z**2/4) is needed")
 
@@ -140,7 +141,7 @@ def _far_out(expr: sp.Expr, t: sp.Symbol) -> sp.Expr:
     for atom in expr.atoms(*NONSMOOTH):
         u = atom.args[0]
         if t in u.free_symbols and u.is_polynomial(t):
-            sign = sp.sign(sp.Poly(u, t).LC())
+            sign = sp.sign(polynomial(u, t).LC())
             if sign.is_number:
                 expr = resolve(expr, u, sign)
     return expr
@@ -188,34 +189,45 @@ def _lower(expr: sp.Expr, t: sp.Symbol) -> _Bound:
     if expr.is_Pow and expr.exp.is_number:
         power, rate = _lower(expr.base, t) if expr.exp.is_positive else _growth(expr.base, t)
         return power, rate * expr.exp
+    if expr.is_Add and is_positive_sum(expr, t):
+        return _CONSTANT
     if expr.is_Add and all(term.is_nonnegative for term in expr.args):
-        return _largest([_lower(term, t) for term in expr.args if term.is_positive])
+        return _largest_known_lower(expr.args, t)
     if isinstance(expr, sp.exp):
         return _negated(_upper(-expr.args[0], t))
     if isinstance(expr, sp.cosh):
         u = expr.args[0]
         if u.is_polynomial(t):
-            poly = sp.Poly(u, t)
+            poly = polynomial(u, t)
             return sp.Integer(poly.degree()), abs(poly.LC())
         return _CONSTANT
     if isinstance(expr, sigmoid):
         return _negated(_largest([_CONSTANT, _upper(-expr.args[0], t)]))
     if isinstance(expr, sp.sech):
         return _negated(_size(expr.args[0], t))
-    if expr.is_Add:
-        if is_positive_sum(expr, t):
-            return _CONSTANT
-    raise _Broken(f"1/({expr}) may grow too fast for large |z|: no lower bound is known")
+    raise _Broken(f"{expr} may come too close to 0 for large |z|: no lower bound is known")
+
+
+def _largest_known_lower(terms: tuple[sp.Expr, ...], t: sp.Symbol) -> _Bound:
+    """Bound a sum of non-negative terms from below by those whose bound is known."""
+    bounds, reason = [], _Broken("it may vanish")
+    for term in terms:
+        try:
+            bounds.append(_lower(term, t))
+        except _Broken as broken:
+            reason = broken
+    if not bounds:
+        raise reason
+    return _largest(bounds)
 
 
 def _upper(u: sp.Expr, t: sp.Symbol) -> _Bound:
     """Bound u itself, with its sign, by a*t**n for large t."""
-    terms = sp.Add.make_args(sp.expand(u))
-    polynomial = sp.Add(*(term for term in terms if term.is_polynomial(t)))
-    others = [_size(term, t) for term in terms if not term.is_polynomial(t)]
-    bounds = list(others)
-    if t in polynomial.free_symbols:
-        poly = sp.Poly(polynomial, t)
+    terms = sp.Add.make_args(expanded(u))
+    bounds = [_size(term, t) for term in terms if not term.is_polynomial(t)]
+    regular = sp.Add(*(term for term in terms if term.is_polynomial(t)))
+    if t in regular.free_symbols:
+        poly = polynomial(regular, t)
         bounds.append((sp.Integer(poly.degree()), poly.LC()))
     return _sum_sizes(bounds)
 
@@ -224,16 +236,16 @@ def _size(u: sp.Expr, t: sp.Symbol) -> _Bound:
     """Bound |u| by a*t**n for large t."""
     if t not in u.free_symbols:
         return sp.S.Zero, abs(u)
-    if u.is_polynomial(t):
-        poly = sp.Poly(u, t)
-        return sp.Integer(poly.degree()), abs(poly.LC())
-    if u.is_Add:
-        return _sum_sizes([_size(term, t) for term in u.args])
     if u.is_Mul:
         sizes = [_size(factor, t) for factor in u.args]
         return sp.Add(*(n for n, _ in sizes)), sp.Mul(*(a for _, a in sizes))
     if u.is_Pow and u.exp.is_number:
         return _power_size(u.base, u.exp, t)
+    if u.is_polynomial(t):
+        poly = polynomial(u, t)
+        return sp.Integer(poly.degree()), abs(poly.LC())
+    if u.is_Add:
+        return _sum_sizes([_size(term, t) for term in u.args])
     if isinstance(u, _LIKE_ARGUMENT):
         return _sum_sizes([_size(u.args[0], t), (sp.S.Zero, sp.S.One)])
     if isinstance(u, _LOGARITHMIC):

@@ -7,6 +7,7 @@ Symbols other than the variable are real parameters in general position.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import mpmath
@@ -29,13 +30,55 @@ POLE_HEIGHTS = {
     sp.asinh: sp.S.One,
 }
 _MAX_NONSMOOTH = 6
+_MAX_EXPANDED_TERMS = 300
+
+
+def expanded(expr: sp.Expr) -> sp.Expr:
+    """Return the expression expanded, or as it is if that would make it very large."""
+    return sp.expand(expr) if _expanded_terms(expr) <= _MAX_EXPANDED_TERMS else expr
+
+
+def polynomial(u: sp.Expr, z: sp.Symbol) -> sp.Poly:
+    """Return a polynomial expression as a Poly in z."""
+    if _expanded_terms(u) > _MAX_EXPANDED_TERMS:
+        raise UnsupportedExpressionError(
+            f"{u} has more than {_MAX_EXPANDED_TERMS} terms when expanded; write it in fewer"
+        )
+    return sp.Poly(u, z)
+
+
+def _expanded_terms(expr: sp.Expr) -> int:
+    """Bound the number of terms after expansion; every atom counts as a variable of its own."""
+    if not expr.args or expr.is_Function:
+        return max((_expanded_terms(operand) for operand in expr.args), default=1)
+    numbers = [atom for atom in expr.atoms() if not atom.is_Rational]
+    if len(numbers) == 1 and expr.is_polynomial(*numbers):
+        return _degree(expr) + 1
+    counts = [_expanded_terms(operand) for operand in expr.args]
+    if expr.is_Add:
+        return sum(counts)
+    if expr.is_Pow:
+        power, terms = expr.exp, counts[0]
+        integer = power.is_Integer and power.is_positive
+        return math.comb(int(power) + terms - 1, terms - 1) if integer else max(counts)
+    return math.prod(counts)
+
+
+def _degree(expr: sp.Expr) -> int:
+    """Return a bound of the degree of an unexpanded polynomial in one symbol."""
+    if not expr.args:
+        return int(bool(expr.is_Symbol))
+    if expr.is_Pow:
+        return _degree(expr.base) * int(expr.exp) if expr.exp.is_Integer else 0
+    degrees = [_degree(operand) for operand in expr.args]
+    return sum(degrees) if expr.is_Mul else max(degrees)
 
 
 def affine_slope(u: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return a if u = a*z + b with a != 0 and b free of z, else None."""
     slope = u.diff(z)
     if z in slope.free_symbols:
-        slope = sp.expand(slope)
+        slope = expanded(slope)
     return None if z in slope.free_symbols or slope.is_zero else slope
 
 
@@ -97,14 +140,14 @@ def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """
     if z not in u.free_symbols or u.is_positive or u.is_negative:
         return []
-    if u.is_polynomial(z):
-        return _polynomial_real_zeros(u, z)
-    if has_nonsmooth(u, z) and not isinstance(u, NONSMOOTH):
-        return _union(real_zeros(piece, z) for piece in pieces(u, z))
     if u.is_Mul:
         return _union(real_zeros(factor, z) for factor in u.args)
     if u.is_Pow and u.exp.is_number:
         return real_zeros(u.base, z) if u.exp.is_positive else []
+    if u.is_polynomial(z):
+        return _polynomial_real_zeros(u, z)
+    if has_nonsmooth(u, z) and not isinstance(u, NONSMOOTH):
+        return _union(real_zeros(piece, z) for piece in pieces(u, z))
     if isinstance(u, NEVER_ZERO) or (u.is_Pow and u.base.is_positive):
         return []
     if isinstance(u, ZERO_WITH_ARGUMENT):
@@ -136,7 +179,7 @@ def _polynomial_real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     slope = affine_slope(u, z)
     if slope is not None:
         return [-u.subs(z, 0) / slope]
-    poly = sp.Poly(u, z)
+    poly = polynomial(u, z)
     if poly.domain.is_ZZ or poly.domain.is_QQ:
         return list(poly.sqf_part().real_roots())
     if poly.degree() == 2:
@@ -171,7 +214,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
         candidates.sort(key=float)
     kinks, jumps = [], []
     for point in candidates:
-        step = sp.expand(_beside(expr, z, point, 1) - _beside(expr, z, point, -1))
+        step = expanded(_beside(expr, z, point, 1) - _beside(expr, z, point, -1))
         if step.is_zero:
             continue
         kinks.append(point)
@@ -195,16 +238,18 @@ def _sign_beside(u: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr
         if not _vanishes(value):
             return orientation * sp.sign(value)
         # The first derivative that does not vanish decides; odd orders change sign with the side.
-        u, orientation = sp.expand(u.diff(z)), orientation * side
+        u, orientation = expanded(u.diff(z)), orientation * side
     return sp.S.Zero
 
 
 def _vanishes(value: sp.Expr) -> bool:
     """Whether a value is provably zero; parameters are in general position."""
-    value = sp.expand(value)
-    if value.is_zero is None and value.is_number:
-        return bool(value.equals(0))
-    return bool(value.is_zero)
+    value = expanded(value)
+    if value.is_zero is not None or not value.is_number:
+        return bool(value.is_zero)
+    # Ten significant digits decide quickly that a number is not zero; `equals` proves that it is.
+    digits = value.evalf(10, maxn=100)
+    return bool(digits._prec == 1 and value.equals(0)) if digits.is_Float else False
 
 
 def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
@@ -247,12 +292,12 @@ def zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """
     if z not in expr.free_symbols:
         return sp.oo
-    if expr.is_polynomial(z):
-        return _polynomial_zero_distance(expr, z)
     if expr.is_Mul:
         return _least(zero_distance(factor, z) for factor in expr.args)
     if expr.is_Pow and expr.exp.is_number:
         return zero_distance(expr.base, z) if expr.exp.is_positive else sp.oo
+    if expr.is_polynomial(z):
+        return _polynomial_zero_distance(expr, z)
     if isinstance(expr, sp.exp | sp.sech | sigmoid | softplus):
         return sp.oo
     if expr.is_Add:
@@ -265,7 +310,10 @@ def zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
 
 
 def _polynomial_zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
-    poly = sp.Poly(sp.expand(expr), z)
+    try:
+        poly = polynomial(expr, z)
+    except UnsupportedExpressionError:
+        return None
     if poly.degree() == 1:
         return sp.S.Zero
     if poly.degree() == 2:

@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 import sympy as sp
 
-from ..errors import AssumptionError, ExpressionError, ParameterError
+from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from .functions import relu
 from .parser import FUNCTIONS, parse_expression
 from .regularity import Parity, Regularity, analyse, require_square_integrable
 
@@ -24,7 +25,7 @@ z = sp.Symbol("z", real=True)
 
 _MAX_SHOWN = 60
 _NAME = re.compile(r"[^\W\d]\w*")
-_HERMITE_NAME = re.compile(r"He[0-9]+")
+_HERMITE_NAME = re.compile(r"He[0-9]*")
 
 
 @dataclass(frozen=True, repr=False)
@@ -185,7 +186,7 @@ def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation"
         expr = _read(name, argument)
     elif isinstance(spec, sp.Expr):
         expr = _in_z(spec, argument)
-        name = str(spec)
+        name = str(expr)
     else:
         raise ParameterError(
             f"{argument} has to be a name, a text or a SymPy expression, not {spec!r}; "
@@ -199,9 +200,11 @@ def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation"
         if known.expr == expr:
             return known
     require_square_integrable(expr, z, argument=argument)
-    result = Activation(name, expr)
-    result.regularity  # noqa: B018 - refuses unknown kinks here rather than at first use
-    return result
+    try:
+        analyse(expr, z)
+    except UnsupportedExpressionError as error:
+        raise UnsupportedExpressionError(f"{argument} {name!r} is not supported: {error}") from None
+    return Activation(name, expr)
 
 
 def _read(text: str, argument: str) -> sp.Expr:
@@ -229,4 +232,12 @@ def _in_z(spec: sp.Expr, argument: str) -> sp.Expr:
         )
     # Floats print as the decimals that were meant; the expression has to be exact.
     exact = {number: sp.Rational(str(number)) for number in spec.atoms(sp.Float)}
-    return spec.xreplace({symbols[0]: z, **exact})
+    expr = spec.xreplace({symbols[0]: z, **exact})
+    expr = expr.replace(sp.Max, _rectified)
+    return expr.rewrite(sp.Abs) if expr.has(sp.Max, sp.Min) else expr
+
+
+def _rectified(*operands: sp.Expr) -> sp.Expr:
+    """Return relu(u) for Max(0, u), the usual spelling of it in SymPy."""
+    others = [operand for operand in operands if operand != 0]
+    return relu(others[0]) if len(operands) == 2 and len(others) == 1 else sp.Max(*operands)

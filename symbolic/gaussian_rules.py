@@ -25,6 +25,8 @@ _B = sp.Dummy("b", real=True)
 # answer is longer than anybody reads, and quadrature is exact to any number of digits.
 _LONGEST_SUM = 2000
 _HIGHEST_POWER = 130
+# Exponentials and logarithms stay as they are: only sums are multiplied out.
+_PRODUCTS_ONLY = {"power_base": False, "power_exp": False, "log": False, "basic": False}
 
 
 def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
@@ -46,8 +48,8 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """
     if not integrand.has(z):
         return integrand
-    expanded = sp.expand(_as_steps_and_exponentials(integrand), deep=False, power_exp=False)
-    terms = sp.Add.make_args(_expand_products(expanded))
+    expanded = _as_steps_and_exponentials(integrand).expand(**_PRODUCTS_ONLY)
+    terms = sp.Add.make_args(expanded)
     if len(terms) > _LONGEST_SUM:
         return None
     total = []
@@ -76,13 +78,7 @@ def _as_steps_and_exponentials(expr: sp.Expr) -> sp.Expr:
     return expr
 
 
-def _expand_products(expr: sp.Expr) -> sp.Expr:
-    return sp.expand_multinomial(sp.expand_mul(expr))
-
-
-def _group(
-    terms: tuple[sp.Expr, ...], z: sp.Symbol
-) -> dict[sp.Expr, dict[int, sp.Expr]]:
+def _group(terms: tuple[sp.Expr, ...], z: sp.Symbol) -> dict[sp.Expr, dict[int, sp.Expr]]:
     """Sort ``c z**n g(z)`` by g: {g: {n: c}}."""
     groups: dict[sp.Expr, dict[int, sp.Expr]] = {}
     for term in terms:
@@ -119,8 +115,10 @@ def _polynomial_times(
     if len(single) > 1 or single[0][0] != 1:
         total = []
         for factor, part in single:
-            value = _polynomial_times(part, coefficients, z) if part.has(z) else part * sp.Add(
-                *(c * _moment(n) for n, c in coefficients.items())
+            value = (
+                _polynomial_times(part, coefficients, z)
+                if part.has(z)
+                else part * sp.Add(*(c * _moment(n) for n, c in coefficients.items()))
             )
             if value is None:
                 return None
@@ -162,7 +160,8 @@ def _change_of_measure(
     if contraction.is_positive is not True:
         return None
     spread, shift = 1 / sp.sqrt(contraction), linear / contraction
-    factor = spread * sp.exp(constant + linear**2 / (2 * contraction))
+    # Cancelled, because the two terms nearly are where the exponential is small.
+    factor = spread * sp.exp(sp.cancel(constant + linear**2 / (2 * contraction)))
     inside = sp.Add(*(c * z**n for n, c in coefficients.items())) * sp.Mul(*others)
     value = closed_form(inside.xreplace({z: shift + spread * z}), z)
     return None if value is None else factor * value
@@ -185,7 +184,9 @@ def _reduce_trigonometric(others: list[sp.Expr]) -> list[tuple[sp.Expr, sp.Expr]
     trigonometric = [f for f in others if isinstance(f, sp.sin | sp.cos)]
     rest = [f for f in others if not isinstance(f, sp.sin | sp.cos)]
     if not trigonometric or len(others) == 1:
-        unique = list(dict.fromkeys(rest)) if all(isinstance(f, sp.Heaviside) for f in rest) else rest
+        unique = (
+            list(dict.fromkeys(rest)) if all(isinstance(f, sp.Heaviside) for f in rest) else rest
+        )
         return [(sp.S.One, sp.Mul(*(unique or trigonometric)))]
     if rest:
         return None

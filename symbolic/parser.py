@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import keyword
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 import sympy as sp
 
 from ..errors import ExpressionError
+from ._tokens import MAX_NESTING, check_tokens, shorten
 from .functions import relu, sigmoid, softplus
 
 MAX_LENGTH = 1000
-MAX_NESTING = 50
-MAX_DIGITS = 30
 MAX_EXPONENT = 64
 MAX_ORDER = 64
 MAX_DEGREE = 256
@@ -62,26 +60,7 @@ FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
 
 CONSTANTS: Mapping[str, sp.Expr] = {"pi": sp.pi, "E": sp.E}
 
-_TOKEN = re.compile(
-    r" |(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[^\W\d]\w*)|(?P<operator>\*\*|[-+*/(),])"
-)
 _HERMITE_NAME = re.compile(r"He([0-9]{1,3})")
-_REMEDIES = {
-    "^": "write ** for powers",
-    "²": "write **2",
-    "³": "write **3",
-    "·": "write *",
-    "×": "write *",
-    "\N{MINUS SIGN}": "write - (the ASCII hyphen)",
-    "\N{EN DASH}": "write - (the ASCII hyphen)",
-    "[": "write round parentheses",
-    "{": "write round parentheses",
-    ".": "a point belongs inside a number such as 0.5; attributes do not exist here",
-    "=": "give one expression, not an equation",
-    "<": "give one expression, not a comparison",
-    ">": "give one expression, not a comparison",
-}
 
 
 def parse_expression(
@@ -127,23 +106,18 @@ def parse_expression(
     >>> z = sp.Symbol("z", real=True)
     >>> parse_expression("He(3, z)/6 + 0.25*tanh(2*z)", [z])
     z**3/6 - z/2 + tanh(2*z)/4
-    >>> parse_expression("2z", [z])
+    >>> parse_expression("2z", [z], argument="f")
     Traceback (most recent call last):
         ...
-    giantstep.errors.ExpressionError: cannot read expression '2z': an operator is missing in '2z'; \
-write 2*z
+    giantstep.errors.ExpressionError: cannot read f '2z': an operator is missing in '2z'; write 2*z
     """
     if not isinstance(text, str):
         raise ExpressionError(
-            f"cannot read {argument} {_shorten(repr(text))}: it is not a text; give a str"
+            f"cannot read {argument} {shorten(repr(text))}: it is not a text; give a str"
         )
     if not isinstance(variables, Mapping):
         variables = {symbol.name: symbol for symbol in variables}
     return _Reader(text, variables, argument).read()
-
-
-def _shorten(text: str, limit: int = 60) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 class _Reader:
@@ -158,7 +132,7 @@ class _Reader:
         self.argument = argument
 
     def refuse(self, reason: str) -> ExpressionError:
-        shown = repr(_shorten(self.original))
+        shown = repr(shorten(self.original))
         return ExpressionError(f"cannot read {self.argument} {shown}: {reason}")
 
     def read(self) -> sp.Expr:
@@ -168,7 +142,7 @@ class _Reader:
             )
         if not self.text:
             raise self.refuse("it is empty; give an expression such as 'tanh(2*z)'")
-        self.check_tokens()
+        check_tokens(self.text, self.refuse)
         self.source = self.text.encode()
         try:
             tree = ast.parse(self.text, mode="eval")
@@ -186,68 +160,9 @@ class _Reader:
             raise self.refuse("it is not real-valued; keep square roots and logarithms real")
         return value
 
-    def check_tokens(self) -> None:
-        """Refuse characters, numbers and neighbours that Python would read in its own way."""
-        position, depth = 0, 0
-        previous = ""
-        while position < len(self.text):
-            match = _TOKEN.match(self.text, position)
-            if match is None:
-                character = self.text[position]
-                remedy = _REMEDIES.get(
-                    character, "use numbers, names, + - * / ** and parentheses only"
-                )
-                raise self.refuse(f"{character!r} has no meaning here; {remedy}")
-            position = match.end()
-            token = match.group()
-            if token == " ":
-                continue
-            self.check_token(match, previous)
-            depth += {"(": 1, ")": -1}.get(token, 0)
-            if depth > MAX_NESTING:
-                raise self.refuse(
-                    f"parentheses are nested too deeply; use at most {MAX_NESTING} levels"
-                )
-            previous = token
-
-    def check_token(self, match: re.Match[str], previous: str) -> None:
-        token = match.group()
-        for character in token:
-            if character in _REMEDIES and character != ".":
-                raise self.refuse(f"{character!r} has no meaning here; {_REMEDIES[character]}")
-        if match["name"] and (keyword.iskeyword(token) or not token.isidentifier()):
-            raise self.refuse(f"{token!r} is not a name; rename the variable or remove the word")
-        if previous + token in ("//", "***"):
-            raise self.refuse(f"{previous + token!r} is not an operator; write / or * or **")
-        ends_operand = previous == ")" or previous[:1].isalnum() or previous[:1] in ("_", ".")
-        starts_operand = not match["operator"] or token == "("
-        is_call = token == "(" and previous[:1].isidentifier()
-        if previous and ends_operand and starts_operand and not is_call:
-            glue = "" if match.string[match.start() - 1] != " " else " "
-            raise self.refuse(
-                f"an operator is missing in {_shorten(previous + glue + token, 30)!r}; "
-                f"write {_shorten(f'{previous}*{token}', 30)}"
-            )
-        if match["number"]:
-            self.check_number(token)
-
-    def check_number(self, token: str) -> None:
-        mantissa, _, exponent = token.lower().partition("e")
-        if len(mantissa) > 1 and mantissa[0] == "0" and mantissa[1] != ".":
-            raise self.refuse(f"{_shorten(token, 20)!r} begins with 0; write the number without it")
-        if sum(character.isdigit() for character in mantissa) > MAX_DIGITS:
-            raise self.refuse(
-                f"the number {_shorten(token, 20)!r} is too long; use at most {MAX_DIGITS} digits"
-            )
-        if exponent and (len(exponent) > 3 or abs(int(exponent)) > MAX_DIGITS):
-            raise self.refuse(
-                f"the number {_shorten(token, 20)!r} is out of range; "
-                f"use decimal exponents from -{MAX_DIGITS} to {MAX_DIGITS}"
-            )
-
     def segment(self, node: ast.expr) -> str:
         """Return the piece of the text a node was read from, shortened for a message."""
-        return _shorten(self.source[node.col_offset : node.end_col_offset].decode(), 30)
+        return shorten(self.source[node.col_offset : node.end_col_offset].decode(), 30)
 
     def build(self, node: ast.expr, depth: int) -> sp.Expr:
         if depth > MAX_NESTING:
@@ -345,7 +260,7 @@ class _Reader:
     def unknown(self, name: str, known: Sequence[str]) -> ExpressionError:
         close = difflib.get_close_matches(name, known, n=1)
         remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-        return self.refuse(f"unknown name {_shorten(name, 30)!r}; {remedy}")
+        return self.refuse(f"unknown name {shorten(name, 30)!r}; {remedy}")
 
     def call(self, name: str, node: ast.Call, depth: int) -> sp.Expr:
         piece = self.segment(node)

@@ -207,9 +207,7 @@ class MarchenkoPasturAverage(sp.Expr):
         return row
 
 
-def resolvent_moment(
-    power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Expr
-) -> sp.Expr:
+def resolvent_moment(power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Expr) -> sp.Expr:
     r"""Return :math:`\mathbb{E}[X^j/(a + bX)^k]` for 0 ≤ j ≤ k, free of cancellation for k ≤ 2.
 
     Parameters
@@ -289,9 +287,7 @@ def _average(function: sp.Expr, x: sp.Symbol, beta: sp.Expr) -> sp.Expr:
     return total
 
 
-def _single_pole(
-    term: sp.Expr, x: sp.Symbol
-) -> tuple[sp.Expr, int, int, sp.Expr, sp.Expr] | None:
+def _single_pole(term: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, int, int, sp.Expr, sp.Expr] | None:
     """Read ``f x**j / (a + b x)**k`` as (f, j, k, a, b)."""
     factor, rest = term.as_independent(x, as_Add=False)
     power, order, a, b = 0, 0, sp.S.One, sp.S.Zero

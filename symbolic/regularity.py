@@ -20,6 +20,7 @@ from ._integrability import require_square_integrable
 from ._singularities import (
     POLE_HEIGHTS,
     affine_slope,
+    expanded,
     find_kinks,
     has_nonsmooth,
     pieces,
@@ -31,8 +32,6 @@ __all__ = ["ImaginaryGrowth", "Parity", "Regularity", "analyse", "require_square
 
 _EVEN_FUNCTIONS = (sp.cos, sp.cosh, sp.sech, sp.Abs)
 _ODD_FUNCTIONS = (sp.sin, sp.tan, sp.tanh, sp.erf, sp.sinh, sp.atan, sp.asinh, sp.sign)
-# Expanding (z + a)**n is quick up to here.
-_MAX_EXPANDED_DEGREE = 80
 
 
 class Parity(enum.Enum):
@@ -157,12 +156,11 @@ def _parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
         return Parity.EVEN
     if reflected == -canonical:
         return Parity.ODD
-    if _degree(canonical) <= _MAX_EXPANDED_DEGREE:
-        canonical, reflected = sp.expand(canonical), sp.expand(reflected)
-        if canonical == reflected:
-            return Parity.EVEN
-        if sp.expand(canonical + reflected) == 0:
-            return Parity.ODD
+    canonical = expanded(canonical)
+    if canonical == expanded(reflected):
+        return Parity.EVEN
+    if expanded(canonical + reflected) == 0:
+        return Parity.ODD
     return Parity.NEITHER
 
 
@@ -189,16 +187,6 @@ def _structural_parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
     elif isinstance(expr, _ODD_FUNCTIONS):
         odd = True
     return Parity.ODD if odd else Parity.NEITHER
-
-
-def _degree(expr: sp.Expr) -> sp.Expr:
-    """Return a bound of the powers that expanding the expression produces."""
-    if not expr.args:
-        return sp.S.One
-    if expr.is_Pow and expr.exp.is_Rational:
-        return _degree(expr.base) * abs(expr.exp)
-    degrees = [_degree(operand) for operand in expr.args]
-    return sum(degrees, sp.S.Zero) if expr.is_Mul else max(degrees)
 
 
 def _gaussian_coefficient(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
@@ -229,7 +217,7 @@ def _gaussian_coefficient(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
         return sp.S.Zero
     if isinstance(expr, sp.exp) and u.is_polynomial(z):
         # exp(a*(x + iy)**2) has modulus exp(a*x**2 - a*y**2).
-        curvature = sp.expand(u.diff(z, 2) / 2)
+        curvature = expanded(u.diff(z, 2) / 2)
         if z not in curvature.free_symbols and curvature.is_real:
             return sp.Max(0, -curvature)
     return None

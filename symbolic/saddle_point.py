@@ -104,7 +104,9 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
     """
     conditions = stationarity(free_energy)
     unknowns = set(conditions)
-    occurring = {x for c in conditions.values() for x in c.free_symbols & set(free_energy.variables)}
+    occurring = {
+        x for c in conditions.values() for x in c.free_symbols & set(free_energy.variables)
+    }
     if occurring - unknowns:
         names = ", ".join(sorted(map(str, occurring - unknowns)))
         raise ValueError(f"no stationarity condition for: {names}; the free energy ignores them")
@@ -134,10 +136,14 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
 
 def _divide(numerator: sp.Expr, denominator: sp.Expr) -> sp.Expr:
     """Divide term by term, so that prefactors cancel inside each term of a sum."""
-    return sp.Add(*(term / denominator for term in sp.Add.make_args(sp.expand_mul(numerator, deep=False))))
+    return sp.Add(
+        *(term / denominator for term in sp.Add.make_args(sp.expand_mul(numerator, deep=False)))
+    )
 
 
-def _maximum_matching(candidates: Mapping[sp.Symbol, list[sp.Symbol]]) -> dict[sp.Symbol, sp.Symbol]:
+def _maximum_matching(
+    candidates: Mapping[sp.Symbol, list[sp.Symbol]],
+) -> dict[sp.Symbol, sp.Symbol]:
     """Kuhn's augmenting paths: {condition: variable}, as many pairs as possible."""
     owner: dict[sp.Symbol, sp.Symbol] = {}
 

@@ -21,8 +21,10 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...symbolic.activations import Activation
+from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.random_matrix import MarchenkoPasturAverage
+from ...symbolic.regularity import Parity
 from ...symbolic.saddle_point import FreeEnergy
 
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
@@ -176,10 +178,10 @@ def conditional_coefficients(
     if student.jumps:
         slope = GaussianExpectation(z * value / spread, z)
     else:
-        slope = GaussianExpectation(student.derivative_at(centre + spread * z), z)
+        slope = GaussianExpectation(student.derivative.xreplace({variable: centre + spread * z}), z)
     definitions = {
-        mu0: sp.S.Zero if unspiked and student.is_odd else first,
-        mu1: sp.S.Zero if unspiked and student.is_even else slope,
+        mu0: sp.S.Zero if unspiked and student.parity is Parity.ODD else first,
+        mu1: sp.S.Zero if unspiked and student.parity is Parity.EVEN else slope,
         mu2_squared: GaussianExpectation((value - mu0 - spread * z * mu1) ** 2, z),
     }
     label = teacher(gamma * kappa + (0 if aligned else rho * s))

@@ -18,7 +18,7 @@ from ...errors import AssumptionError
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_coefficient, information_exponent, is_exactly_zero
+from ...symbolic.hermite import hermite_coefficient, information_exponent
 from ...symbolic.regularity import Parity
 
 step_size = sp.Symbol("s", nonnegative=True)
@@ -35,18 +35,12 @@ class SpikeMapping:
     spike_strength, bulk_variance, alignment, orthogonal_alignment : Expr
         r, c, γ and ρ = sqrt(1 − γ²), in s, α0 and Δ. ρ has a formula of its own because
         1 − γ² loses all digits near γ = 1.
-    leap_index : int
-        Smallest k ≥ 1 with a non-zero Hermite coefficient of the teacher; γ = 0 unless it is 1.
-    best_linear_error : Expr
-        Error of the best linear predictor, which no plain random features can beat.
     """
 
     spike_strength: sp.Expr
     bulk_variance: sp.Expr
     alignment: sp.Expr
     orthogonal_alignment: sp.Expr
-    leap_index: int
-    best_linear_error: sp.Expr
 
 
 def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
@@ -77,9 +71,8 @@ def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
     teacher_square = expect(teacher.expr**2, variable)
     residual_square = teacher_square - 2 * h0 * t0 + h0**2 + noise
     slope_variance = expect(student.derivative**2, variable) - h1**2
-    leap = information_exponent(teacher)
-    if leap > 1 and not is_exactly_zero(t1, f"Hermite coefficient 1 of {teacher.name}"):
-        t1 = sp.S.Zero
+    if information_exponent(teacher) > 1:
+        t1 = sp.S.Zero  # decided exactly, whatever form the coefficient has
     scatter = residual_square / alpha0
     gradient_norm = sp.sqrt(t1**2 + scatter)
     return SpikeMapping(
@@ -88,9 +81,16 @@ def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
         + step_size**2 * slope_variance * scatter,
         alignment=t1 / gradient_norm,
         orthogonal_alignment=sp.sqrt(scatter) / gradient_norm,
-        leap_index=leap,
-        best_linear_error=teacher_square - t0**2 - t1**2,
     )
+
+
+def best_linear_error(teacher: Activation) -> sp.Expr:
+    r"""Return :math:`\|P_{>1} f_*\|^2`, the error of the best affine predictor of the target.
+
+    No plain random features can beat it (theory of the paper; Ba et al., arXiv 2205.01445).
+    """
+    t0, t1 = (hermite_coefficient(teacher, k) for k in range(2))
+    return expect(teacher.expr**2, variable) - t0**2 - t1**2
 
 
 def is_odd(student: Activation) -> bool:

@@ -76,7 +76,9 @@ def lower(
             linear_items += rest
         else:
             linear_items += [
-                item for component in block.components for item in _linear(component, names, scheduler)
+                item
+                for component in block.components
+                for item in _linear(component, names, scheduler)
             ]
         solved += [symbols[x] for x in block.unknowns]
     results = {code: rename(value, names) for code, value in outputs.items()}
@@ -198,5 +200,3 @@ def _chain(
 ) -> sp.Expr:
     indirect = (value.diff(e) * derivative[e, y] for e, _ in eliminated if value.has(e))
     return sp.Add(value.diff(y), *indirect)
-
-

@@ -10,9 +10,7 @@ import sympy as sp
 from .printers import MpmathPrinter, helper_definitions
 
 
-def mpmath_function(
-    arguments: Sequence[sp.Symbol], expr: sp.Expr, ctx: Any
-) -> Callable[..., Any]:
+def mpmath_function(arguments: Sequence[sp.Symbol], expr: sp.Expr, ctx: Any) -> Callable[..., Any]:
     """Return `expr` as a function of `arguments` that computes in the mpmath context `ctx`.
 
     The text that is executed comes from our own printer, which refuses every node it does not

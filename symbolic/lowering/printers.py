@@ -74,7 +74,9 @@ class SourcePrinter(CodePrinter):
 
     def _print_Pow(self, expr: sp.Pow, rational: bool = False) -> str:
         base, exponent = expr.as_base_exp()
-        inside = self.parenthesize(base, 1000)
+        inside = self._print(base)
+        if not base.is_Symbol and not (base.is_Function and base.func is not sp.Piecewise):
+            inside = f"({inside})"
         if exponent == sp.Rational(1, 2):
             return f"{self.functions['sqrt']}({self._print(base)})"
         if exponent == -sp.Rational(1, 2):
@@ -85,7 +87,7 @@ class SourcePrinter(CodePrinter):
             return "(1.0 / (" + " * ".join([inside] * -int(exponent)) + "))"
         if exponent.is_Integer:
             return f"{inside} ** {int(exponent)}"
-        return f"{inside} ** {self.parenthesize(exponent, 1000)}"
+        return f"{inside} ** ({self._print(exponent)})"
 
     def _print_Relational(self, expr: sp.core.relational.Relational) -> str:
         return f"({self._print(expr.lhs)} {expr.rel_op} {self._print(expr.rhs)})"
@@ -192,8 +194,7 @@ class MpmathPrinter(SourcePrinter):
     helpers: ClassVar[dict[str, str]] = {
         "relu": "def relu(x):\n    return x if x > 0 else ctx.zero\n",
         "step": (
-            "def step(x):\n"
-            "    return ctx.one if x > 0 else (ctx.zero if x < 0 else ctx.one / 2)\n"
+            "def step(x):\n    return ctx.one if x > 0 else (ctx.zero if x < 0 else ctx.one / 2)\n"
         ),
         "sigmoid": "def sigmoid(x):\n    return 1 / (1 + ctx.exp(-x))\n",
         "softplus": (

@@ -111,8 +111,7 @@ class Scheduler:
         ]
         locals_ = _sorted([Assign(*pair) for pair in replacements] + inverses)
         totals = tuple(
-            Assign(s, value)
-            for s, value in zip(sums, reduced[len(integrands[0]) :], strict=True)
+            Assign(s, value) for s, value in zip(sums, reduced[len(integrands[0]) :], strict=True)
         )
         used = set().union(*(a.value.free_symbols for a in (*locals_, *totals)))
         return NodeLoop(tuple(t for t in self.tables if t in used), locals_, totals)

@@ -14,14 +14,14 @@ from .printers import MpmathPrinter, ScalarPrinter, SourcePrinter
 from .program import Assign, LinearSolve, Newton, NodeLoop, Program, Step
 
 # Reassociation lets the sums over nodes use vector instructions; NaN checks stay.
-_NUMBA_HEADER = '''import math
+_NUMBA_HEADER = """import math
 
 import numpy as np
 from numba import njit
 
 _FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-'''
+"""
 _PYTHON_HEADER = "import math\n\nimport numpy as np\n"
 
 _DENSE_SOLVE = '''
@@ -49,7 +49,7 @@ def solve_dense(a, b):
 '''
 
 _BATCH = '''
-{decorator}def solve_batch(parameters, fine, medium, coarse, results, errors, info):
+{decorator}def solve_batch(parameters, fine, medium, coarse, acceleration, results, errors, info):
     """Solve for every row of `parameters`, three times: the coarser rules estimate the error.
 
     Parameters
@@ -58,30 +58,32 @@ _BATCH = '''
         Columns: {parameter_names}.
     fine, medium, coarse : array ({n_rows}, K)
         Rows: {row_names}, on rules of which each has about half the nodes of the one before.
+    acceleration : float
+        Each halving of the step gains at least the factor of the one before to this power.
     results : array (n, {n_outputs}), written
         Columns: {output_names}.
     errors : array (n, {n_outputs}), written
         Estimated errors of the results.
-    info : array (n, 2), written
-        Newton iterations (negative if not converged) and relative residual.
+    info : array (n, 3), written
+        Newton iterations (negative if not converged), relative residual, rounding error.
     """
 {rows}
     scratch = np.empty((2, {n_outputs}))
-    unused = np.empty(2)
+    unused = np.empty(3)
     for i in range(parameters.shape[0]):
 {load}
         solve({arguments}, {fine_rows}, {starts}, results[i], info[i])
         solve({arguments}, {medium_rows}, {restarts}, scratch[0], unused)
         solve({arguments}, {coarse_rows}, {restarts}, scratch[1], unused)
-        # Each halving of the step at least repeats the gain of the one before, so the error is
-        # at most the last difference times that gain; 10 is a margin.
+        # The last difference is the error of the rule before; the next halving gains at least as
+        # much again, so the error is at most the difference times that gain, and 10 is a margin.
         last = 0.0
         first = 1e-300
         for k in range({n_outputs}):
             scale = abs(results[i, k]) + 1e-300
             last = max(last, abs(results[i, k] - scratch[0, k]) / scale)
             first = max(first, abs(scratch[0, k] - scratch[1, k]) / scale)
-        gain = 10.0 * last / first
+        gain = 10.0 * (last / first) ** acceleration
         if not gain < 1.0:
             gain = 1.0
         rounding = info[i, 2]
@@ -156,13 +158,14 @@ def solver_source(program: Program, target: str = "numba") -> str:
     return text
 
 
-def _newton_unknowns(program: Program) -> tuple[sp.Symbol, ...]:
+def newton_unknowns(program: Program) -> tuple[sp.Symbol, ...]:
+    """Return the unknowns of all Newton steps, for which a solve takes starting values."""
     return tuple(x for s in program.steps if isinstance(s, Newton) for x in s.unknowns)
 
 
 def _solve_function(program: Program, language: Target) -> str:
     tables = [str(t) for t in program.tables]
-    starts = [f"start_{x}" for x in _newton_unknowns(program)]
+    starts = [f"start_{x}" for x in newton_unknowns(program)]
     arguments = [str(p) for p in program.parameters] + ["weight", *tables, *starts, "out", "info"]
     lines = [
         f"{language.decorator}def solve({', '.join(arguments)}):",
@@ -178,9 +181,8 @@ def _solve_function(program: Program, language: Target) -> str:
     lines += [
         "    info[0] = iterations if converged else -iterations",
         "    info[1] = residual",
-        "    if len(info) > 2:",
-        "        # A relative error eps of the equations moves the solution by about this much.",
-        "        info[2] = 2.220446049250313e-16 * (8 + 4 * amplification)",
+        "    # A relative error eps of the equations moves the solution by about this much.",
+        "    info[2] = 2.220446049250313e-16 * (8 + 4 * amplification)",
     ]
     return "\n".join(lines) + "\n"
 
@@ -298,11 +300,11 @@ def _batch_function(program: Program, language: Target) -> str:
         for level in ("fine", "medium", "coarse")
         for k, name in enumerate(names)
     ]
-    load = [f"        {p} = parameters[i, {k}]" for k, p in enumerate(program.parameters)]
+    load = [f"        {p} = float(parameters[i, {k}])" for k, p in enumerate(program.parameters)]
     newtons = [s for s in program.steps if isinstance(s, Newton)]
     starts = [language.printer.print(v) for s in newtons for v in s.start]
     outputs = [str(x) for x in program.outputs]
-    restarts = [f"results[i, {outputs.index(str(x))}]" for x in _newton_unknowns(program)]
+    restarts = [f"float(results[i, {outputs.index(str(x))}])" for x in newton_unknowns(program)]
     return _BATCH.lstrip("\n").format(
         decorator=language.batch_decorator,
         n_parameters=len(program.parameters),

@@ -13,6 +13,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
+from ..functions import relu
 from ..gaussian import GaussianExpectation
 from ..regularity import ImaginaryGrowth, Regularity, analyse
 from .lower import table_name
@@ -86,7 +87,8 @@ def mpmath_table_source(
 ) -> str:
     """Return the source of ``tables(node, …, rule)`` at one node, in an mpmath context `ctx`.
 
-    ``rule(slot, function)`` integrates a function of an inner variable; the caller supplies it.
+    ``rule(slot, function, kinks)`` integrates a function of an inner variable; the caller supplies
+    it. Closed forms are taken wherever a rule gives one: spare digits pay for cancellation.
     """
     code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
     printer = MpmathPrinter()
@@ -94,11 +96,15 @@ def mpmath_table_source(
     lines = [f"def tables({signature}, rule):"]
     names: dict[sp.Expr, sp.Symbol] = {}
     for function, definition in definitions.items():
-        form = definition.xreplace({**names, **code})
+        nodes = definition.atoms(GaussianExpectation)
+        form = definition.xreplace({n: n.doit() for n in nodes}).xreplace({**names, **code})
         for count, n in enumerate(sorted(form.atoms(GaussianExpectation), key=str)):
             mark = sp.Symbol(f"{table_name(function)}_part{count}", real=True)
             value = printer.print(n.integrand)
-            lines.append(f"    {mark} = rule({str(n.variable)!r}, lambda {n.variable}: {value})")
+            kinks = ", ".join(printer.print(k) for k in analyse(n.integrand, n.variable).kinks)
+            lines.append(
+                f"    {mark} = rule({str(n.variable)!r}, lambda {n.variable}: {value}, [{kinks}])"
+            )
             form = form.xreplace({n: mark})
         names[function] = sp.Symbol(table_name(function), real=True)
         lines.append(f"    {names[function]} = {printer.print(form)}")
@@ -139,14 +145,14 @@ def _rules_function(
                 for k in kinks
             )
             rule = f'("split", np.stack([{columns}], axis=1))'
-        elif all(a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL for a in found):
+        elif all(
+            a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL for a in found
+        ):
             degree = max((_degree(f, variable) for f in integrands), default=0)
             rule = f'("hermite", {max(_HERMITE_NODES, degree // 2 + 1)})'
         else:
             strips = [_strip(a).xreplace(dict(code)) for a in found]
-            growths = [
-                sp.sympify(a.gaussian_coefficient or 0).xreplace(dict(code)) for a in found
-            ]
+            growths = [sp.sympify(a.gaussian_coefficient or 0).xreplace(dict(code)) for a in found]
             extent = f"{_extreme(printer, 'min', strips)}, {_extreme(printer, 'max', growths)}"
             rule = f'("trapezoidal", ({extent}))'
         entries.append(f'"{variable}": {rule}')
@@ -172,17 +178,24 @@ def _scale_function(
     definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
     signature: str,
 ) -> str:  # fmt: skip
-    """Width over which the smoothed functions vary: inner over outer slope of their arguments."""
+    """Width in the node over which the smoothed functions vary.
+
+    A kink is smoothed over the ratio of inner and outer slope of its argument; tanh and erf have
+    a width of their own besides; sin and polynomials set no scale.
+    """
     printer = NumpyPrinter()
     widths = []
     for definition in definitions.values():
         for n in definition.atoms(GaussianExpectation):
             for f in n.integrand.atoms(sp.Function):
-                if isinstance(f, AppliedUndef | sp.sin | sp.cos | sp.exp) or len(f.args) != 1:
+                if isinstance(f, AppliedUndef | sp.sin | sp.cos | sp.exp):
                     continue
                 inner, outer = f.args[0].diff(n.variable), f.args[0].diff(node)
-                if inner != 0 and outer != 0 and not inner.has(node, n.variable):
-                    widths.append((inner / outer).xreplace(dict(code)))
+                if inner == 0 or outer == 0 or (inner / outer).has(node, n.variable):
+                    continue
+                kinked = isinstance(f, relu | sp.Abs | sp.sign | sp.Heaviside)
+                width = inner / outer if kinked else sp.sqrt(1 + inner**2) / outer
+                widths.append(width.xreplace(dict(code)))
     texts = [f"np.abs({printer.print(w)})" for w in dict.fromkeys(widths)]
     value = f"min({', '.join(['1.0', *texts])})"
     return (
@@ -242,14 +255,12 @@ def _tables_function(
                     shared[f] = sp.Symbol(f"value_{len(shared)}", real=True)
                     lines.append(f"    {shared[f]} = {printer.print(f)}")
             text = printer.print(integrand.xreplace(shared))
-            lines.append(
-                f"    {mark} = np.sum(weight_{n.variable} * ({text}), axis=1)"
-            )
+            lines.append(f"    {mark} = np.sum(weight_{n.variable} * ({text}), axis=1)")
             value = value.xreplace({n: mark})
         names[function] = sp.Symbol(table_name(function), real=True)
         columns[function] = sp.Symbol(f"{table_name(function)}[:, None]", real=True)
         text = printer.print(value.xreplace(names).xreplace(code))
-        lines.append(f"    {names[function]} = {text} * one")
+        lines.append(f"    {names[function]} = ({text}) * one")
     entries = ", ".join(f'"{name}": {name}' for name in names.values())
     lines.append(f"    return {{{entries}}}")
     return "\n".join(lines) + "\n"

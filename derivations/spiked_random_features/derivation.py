@@ -1,0 +1,111 @@
+"""From a pair of activations to everything that numbers need: derived once, kept as text.
+
+A :class:`Derivation` holds the generated sources, the block structure and the formulas in print.
+It is plain text and numbers, so it is cached on disk, and a run that finds it there imports no
+SymPy.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import Any
+
+from ...numeric.cache import FileCache
+
+_VERSION_OF_LAYOUT = 1
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """What was derived for one pair of activations.
+
+    Attributes
+    ----------
+    student, teacher : str
+        Names of the activations.
+    odd_student : bool
+        The assumption of Result 3.1 as published holds.
+    mapping_source : str
+        Source of ``mapping(step_size, alpha0, noise_variance)``; empty if the student jumps and no
+        step can be taken.
+    mapping_error : str
+        Why there is no mapping.
+    leap_index : int
+        Of the teacher.
+    best_linear_error : float
+        Error of the best linear predictor, :math:`\\|P_{>1} f_*\\|^2`.
+    activation_source : str
+        Source of ``student``, ``student_derivative`` (if it does not jump) and ``teacher``.
+    table_source, solver_source, plain_source : str
+        Generated modules: tables in NumPy, the solver in numba and its twin in plain Python.
+    parameters, table_parameters, tables, outputs : tuple of str
+        Names in the order of the generated functions.
+    even : bool
+        Half of the quadrature line suffices.
+    structure : str
+        The block structure in words.
+    functions : tuple of (str, str)
+        Name and value of each tabulated function.
+    """
+
+    student: str
+    teacher: str
+    odd_student: bool
+    mapping_source: str
+    mapping_error: str
+    leap_index: int
+    best_linear_error: float
+    activation_source: str
+    table_source: str
+    solver_source: str
+    plain_source: str
+    parameters: tuple[str, ...]
+    table_parameters: tuple[str, ...]
+    tables: tuple[str, ...]
+    outputs: tuple[str, ...]
+    even: bool
+    structure: str
+    functions: tuple[tuple[str, str], ...]
+
+
+def derivation(
+    student: str, teacher: str, *, unspiked: bool, aligned: bool, cache: FileCache
+) -> Derivation:
+    """Return the derivation for a pair of activations, from the cache where it is there.
+
+    Parameters
+    ----------
+    student, teacher : str
+        Catalogue names or expressions in z.
+    unspiked, aligned : bool
+        Exactly r = 0, exactly \\|γ\\| = 1.
+    cache : FileCache
+        Where derivations are kept between processes.
+    """
+    key = f"spiked_random_features/{_VERSION_OF_LAYOUT}/{unspiked}/{aligned}/{student}/{teacher}"
+    return _from_cache(key, student, teacher, unspiked, aligned, os.fspath(cache.folder))
+
+
+@lru_cache(maxsize=256)
+def _from_cache(
+    key: str, student: str, teacher: str, unspiked: bool, aligned: bool, folder: str
+) -> Derivation:
+    cache = FileCache(folder)
+    document = cache.load_json(key)
+    if document is not None:
+        return _restore(document)
+    from .derive import derive
+
+    found = derive(student, teacher, unspiked=unspiked, aligned=aligned)
+    cache.store_json(key, asdict(found))
+    return found
+
+
+def _restore(document: Mapping[str, Any]) -> Derivation:
+    def frozen(value: Any) -> Any:
+        return tuple(frozen(v) for v in value) if isinstance(value, list) else value
+
+    return Derivation(**{name: frozen(value) for name, value in document.items()})

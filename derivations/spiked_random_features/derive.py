@@ -1,0 +1,228 @@
+"""The symbolic half of the model: free energy → equations → blocks → program → source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from ...errors import AssumptionError
+from ...numeric.precision import PreciseKernel
+from ...symbolic.activations import Activation, activation
+from ...symbolic.hermite import information_exponent
+from ...symbolic.lowering.lower import lower
+from ...symbolic.lowering.printers import NumpyPrinter, ScalarPrinter, helper_definitions
+from ...symbolic.lowering.program import Program
+from ...symbolic.lowering.solver_source import newton_unknowns, solver_source
+from ...symbolic.lowering.table_source import closed_or_node, mpmath_table_source, table_source
+from ...symbolic.saddle_point import Equation, saddle_point_equations
+from ...symbolic.structure import BlockStructure, block_structure
+from . import free_energy as symbols
+from .derivation import Derivation
+from .free_energy import IDENTIFIERS, SpikedFreeEnergy, spiked_free_energy
+from .mapping import (
+    SpikeMapping,
+    alpha0,
+    best_linear_error,
+    is_odd,
+    noise,
+    spike_mapping,
+    step_size,
+)
+
+# Parameters of the tables; the rest enters the solver only.
+TABLE_PARAMETERS = (symbols.noise, symbols.r, symbols.c, symbols.gamma, symbols.rho)
+
+
+@dataclass(frozen=True)
+class SymbolicModel:
+    """The chain as SymPy objects.
+
+    Attributes
+    ----------
+    student, teacher : Activation
+    free_energy : SpikedFreeEnergy
+    equations : tuple of Equation
+    structure : BlockStructure
+    program : Program
+    """
+
+    student: Activation
+    teacher: Activation
+    free_energy: SpikedFreeEnergy
+    equations: tuple[Equation, ...]
+    structure: BlockStructure
+    program: Program
+
+
+def symbolic_model(
+    student: str | sp.Expr | Activation,
+    teacher: str | sp.Expr | Activation,
+    *,
+    unspiked: bool = False,
+    aligned: bool = False,
+) -> SymbolicModel:
+    """Derive the saddle-point equations of the model and lower them.
+
+    Parameters
+    ----------
+    student, teacher : str, Expr or Activation
+    unspiked, aligned : bool
+        Exactly r = 0, exactly \\|γ\\| = 1.
+    """
+    student_ = activation(student, argument="student")
+    teacher_ = activation(teacher, argument="teacher")
+    energy = spiked_free_energy(student_, teacher_, unspiked=unspiked, aligned=aligned)
+    equations = saddle_point_equations(energy.free_energy)
+    structure = block_structure(equations)
+    program = lower(
+        energy.free_energy,
+        structure,
+        name="spiked_random_features",
+        node=symbols.kappa,
+        identifiers=IDENTIFIERS,
+        # The solution without any data; Newton in log V descends from it.
+        start={symbols.V1: symbols.c / symbols.ridge, symbols.V2: 1 / symbols.ridge},
+        outputs={"test_error": energy.test_error, "training_error": energy.training_error},
+        documentation=_documentation(equations),
+    )
+    return SymbolicModel(student_, teacher_, energy, equations, structure, program)
+
+
+def derive(student: str, teacher: str, *, unspiked: bool, aligned: bool) -> Derivation:
+    """Derive everything that numbers need, as text; see :class:`Derivation`."""
+    model = symbolic_model(student, teacher, unspiked=unspiked, aligned=aligned)
+    definitions = model.free_energy.free_energy.definitions
+    mapping_source = mapping_error = ""
+    try:
+        mapping = spike_mapping(model.student, model.teacher)
+        mapping_source = _mapping_function(mapping)
+    except AssumptionError as error:
+        mapping_error = str(error)
+    return Derivation(
+        student=model.student.name,
+        teacher=model.teacher.name,
+        odd_student=is_odd(model.student),
+        mapping_source=mapping_source,
+        mapping_error=mapping_error,
+        leap_index=information_exponent(model.teacher),
+        best_linear_error=float(best_linear_error(model.teacher).evalf(20)),
+        activation_source=_activation_functions(model.student, model.teacher),
+        table_source=table_source(
+            definitions,
+            node=symbols.kappa,
+            identifiers=IDENTIFIERS,
+            parameters=TABLE_PARAMETERS,
+        ),
+        solver_source=solver_source(model.program),
+        plain_source=solver_source(model.program, "python"),
+        parameters=tuple(str(p) for p in model.program.parameters),
+        table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
+        tables=tuple(str(t) for t in model.program.tables[1:]),
+        outputs=tuple(str(x) for x in model.program.outputs),
+        even=model.program.even,
+        structure=model.structure.describe(),
+        functions=tuple((str(f), str(closed_or_node(d))) for f, d in definitions.items()),
+    )
+
+
+def _documentation(equations: tuple[Equation, ...]) -> str:
+    lines = [
+        "Saddle point of ridge regression on spiked random features.",
+        "",
+        "Cui et al., arXiv 2402.04980, Result 3.3, derived by giantstep from the free energy.",
+        "E_kappa is the mean over kappa ~ N(0, 1), E_{X~MP(beta)} the Marchenko-Pastur average.",
+        "",
+    ]
+    for e in equations:
+        lines.append(
+            f"    {e.unknown} = {e.value}" if e.value is not None else f"    0 = {e.residual}"
+        )
+    return "\n".join(lines)
+
+
+def _mapping_function(mapping: SpikeMapping) -> str:
+    """Source of the map (s, α0, Δ) → (r, c, γ, ρ), its constants as numbers."""
+    names = {
+        step_size: sp.Symbol("step_size", real=True),
+        alpha0: sp.Symbol("alpha0", real=True),
+        noise: sp.Symbol("noise_variance", real=True),
+    }
+    values = [
+        _with_numbers(value).xreplace(names)
+        for value in (
+            mapping.spike_strength,
+            mapping.bulk_variance,
+            mapping.alignment,
+            mapping.orthogonal_alignment,
+        )
+    ]
+    printer = ScalarPrinter()
+    lines = ",\n        ".join(printer.print(v) for v in values)
+    return (
+        "import math\n\n\n"
+        "def mapping(step_size, alpha0, noise_variance):\n"
+        '    """Return spike strength, bulk variance, alignment, orthogonal alignment."""\n'
+        f"    return (\n        {lines},\n    )\n"
+    )
+
+
+def _activation_functions(student: Activation, teacher: Activation) -> str:
+    """Source of the vectorised functions that a simulation calls."""
+    functions = {"student": student.expr, "teacher": teacher.expr}
+    if not student.jumps:
+        functions["student_derivative"] = student.derivative
+    printer = NumpyPrinter()
+    bodies = [
+        f"def {name}(z):\n    return {printer.print(expr)}\n" for name, expr in functions.items()
+    ]
+    text = "\n\n".join(bodies)
+    helpers = helper_definitions(NumpyPrinter, text)
+    header = "import numpy as np\n" + ("import scipy.special\n" if "scipy." in text else "")
+    return "\n\n".join(part for part in (header, helpers, text) if part)
+
+
+def precise_kernel(model: SymbolicModel) -> PreciseKernel:
+    """Print the model's program for mpmath."""
+    return PreciseKernel(
+        table_source=mpmath_table_source(
+            model.free_energy.free_energy.definitions,
+            node=symbols.kappa,
+            identifiers=IDENTIFIERS,
+            parameters=TABLE_PARAMETERS,
+        ),
+        solver_source=solver_source(model.program, "mpmath"),
+        parameters=tuple(str(p) for p in model.program.parameters),
+        table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
+        outputs=tuple(str(x) for x in model.program.outputs),
+        unknowns=tuple(str(x) for x in newton_unknowns(model.program)),
+        even=model.program.even,
+    )
+
+
+def precise_mapping(
+    student: Activation, teacher: Activation, values: dict[str, sp.Rational], digits: int
+) -> tuple[sp.Float, ...]:
+    """Return r, c, γ, ρ to `digits` digits; `values` holds step_size, alpha0, noise_variance."""
+    found = spike_mapping(student, teacher)
+    given = {
+        step_size: values["step_size"],
+        alpha0: values["alpha0"],
+        noise: values["noise_variance"],
+    }
+    expressions = (
+        found.spike_strength,
+        found.bulk_variance,
+        found.alignment,
+        found.orthogonal_alignment,
+    )
+    return tuple(e.xreplace(given).evalf(digits) for e in expressions)
+
+
+def _with_numbers(expr: sp.Expr) -> sp.Expr:
+    """Replace exact constants by 20-digit numbers; integers and rationals stay."""
+    if isinstance(expr, sp.Rational | sp.Symbol):
+        return expr
+    if not expr.free_symbols:
+        return expr.evalf(20)
+    return expr.func(*map(_with_numbers, expr.args))

@@ -1,0 +1,544 @@
+"""The model that users build: parameters in, learning curves, solutions and simulations out.
+
+Nothing here imports SymPy, xarray or matplotlib before it is needed: the theory of a known pair of
+activations comes from cached sources.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import AssumptionError, ParameterError
+from ...numeric.arguments import (
+    nonnegative_number,
+    positive_array,
+    positive_number,
+    real_number,
+    whole_number,
+)
+from ...numeric.cache import FileCache
+from ...numeric.saddle_point_solver import BatchSolution, Kernel, solve_many
+from .derivation import Derivation, derivation
+from .solution import Solution, solution_from
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .derive import SymbolicModel
+    from .kernel_source import KernelSource
+
+# More digits than anybody has asked for in earnest; a guard against a slip of the finger.
+_MOST_DIGITS = 2000
+
+
+@dataclass(frozen=True)
+class SpikeParameters:
+    """The spiked random features that stand for the trained network.
+
+    Attributes
+    ----------
+    spike_strength, bulk_variance, alignment : float
+        r, c and γ: rows are sqrt(c) u + r v with \\|u\\| = \\|v\\| = 1 and v·θ = γ.
+    orthogonal_alignment : float
+        ρ = sqrt(1 − γ²), kept apart because 1 − γ² loses digits near γ = 1.
+    """
+
+    spike_strength: float
+    bulk_variance: float
+    alignment: float
+    orthogonal_alignment: float
+
+
+@dataclass(frozen=True)
+class SpikedRandomFeatures:
+    r"""A two-layer network after one giant gradient step, with a ridge readout.
+
+    Parameters
+    ----------
+    student, teacher : str
+        Activations: catalogue names ("tanh", "erf", "relu", …) or expressions in z
+        ("He(3, z)/6"). The student has to be odd (Result 3.1) unless `allow_non_odd`.
+    step_size : float
+        Per-neuron step s: each row moves by s times its gradient,
+        :math:`\frac{1}{n_0}\sum_\mu (y_\mu - f_0)\sigma'(w\cdot x_\mu)x_\mu`. s = η/√p in the
+        convention W ← W + η√p G. Zero gives plain random features.
+    alpha0 : float
+        Sample complexity n0/d of the step; ``math.inf`` for the population gradient.
+    beta : float
+        Aspect ratio p/d.
+    noise_variance : float
+        Variance Δ of the label noise, in the step and in the training set of the readout.
+    allow_non_odd : bool
+        Use the extension of Result 3.1 to students that are not odd.
+    cache_folder : path, optional
+        Where generated kernels are kept; default: the user's cache directory.
+    direct_parameters : SpikeParameters, optional
+        Set by :meth:`from_parameters`.
+
+    Notes
+    -----
+    Convention of the ridge penalty λ: the readout minimises
+    :math:`\sum_\mu (y_\mu - \varphi_\mu\cdot w/\sqrt p)^2 + \lambda |w|^2`. The test error is the
+    mean squared error against the noise-free target. Results are replica-symmetric and hold in
+    the limit d → ∞ at fixed ratios.
+
+    References
+    ----------
+    Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980, Results 3.1–3.3.
+
+    Examples
+    --------
+    >>> model = SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+    >>> round(model.solve(alpha=1.5, ridge=0.1).test_error, 10)
+    0.07988499998
+    """
+
+    student: str
+    teacher: str
+    step_size: float = 3.0
+    alpha0: float = 20.0
+    beta: float = 1.0
+    noise_variance: float = 0.0
+    allow_non_odd: bool = False
+    cache_folder: str | os.PathLike[str] | None = None
+    direct_parameters: SpikeParameters | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("student", "teacher"):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                # SymPy expressions and Activations print as text that our own parser reads.
+                object.__setattr__(self, name, _activation_text(value, name))
+        for name, check in (
+            ("step_size", real_number),
+            ("beta", positive_number),
+            ("noise_variance", nonnegative_number),
+        ):
+            object.__setattr__(self, name, check(name, getattr(self, name)))
+        object.__setattr__(self, "alpha0", real_number("alpha0", self.alpha0))
+        if not self.alpha0 > 0:
+            raise ParameterError(
+                f"alpha0 must be positive (math.inf is allowed), got {self.alpha0}"
+            )
+        if not 0 <= self.step_size < math.inf:
+            raise ParameterError(f"step_size must be >= 0 and finite, got {self.step_size}")
+        found = self._derivation(unspiked=False, aligned=False)
+        if not found.odd_student and not self.allow_non_odd and self.direct_parameters is None:
+            raise AssumptionError(
+                f"student {found.student!r} is not an odd function, which Result 3.1 assumes; "
+                "pass allow_non_odd=True (--allow-non-odd) for the extension to other students, "
+                "or choose an odd one such as tanh, erf or sin"
+            )
+
+    @classmethod
+    def from_parameters(
+        cls,
+        student: str,
+        teacher: str,
+        *,
+        spike_strength: float,
+        bulk_variance: float,
+        alignment: float,
+        beta: float = 1.0,
+        noise_variance: float = 0.0,
+        cache_folder: str | os.PathLike[str] | None = None,
+    ) -> SpikedRandomFeatures:
+        """Return the model of given spiked random features, without a gradient step.
+
+        Parameters
+        ----------
+        student, teacher, beta, noise_variance, cache_folder
+            As for the class; the student need not be odd.
+        spike_strength : float
+            r, of either sign.
+        bulk_variance : float
+            c > 0, squared norm of the bulk rows.
+        alignment : float
+            γ in [-1, 1].
+        """
+        r = real_number("spike_strength", spike_strength)
+        if not math.isfinite(r):
+            raise ParameterError(f"spike_strength must be finite, got {r}")
+        c = positive_number("bulk_variance", bulk_variance)
+        gamma = real_number("alignment", alignment)
+        if not -1 <= gamma <= 1:
+            raise ParameterError(f"alignment must be between -1 and 1, got {gamma}")
+        return cls(
+            student=student,
+            teacher=teacher,
+            step_size=0.0,
+            alpha0=math.inf,
+            beta=beta,
+            noise_variance=noise_variance,
+            cache_folder=cache_folder,
+            direct_parameters=SpikeParameters(r, c, gamma, math.sqrt((1 - gamma) * (1 + gamma))),
+        )
+
+    # ------------------------------------------------------------------ what was derived
+
+    @cached_property
+    def _cache(self) -> FileCache:
+        return FileCache(self.cache_folder)
+
+    def _derivation(self, *, unspiked: bool, aligned: bool) -> Derivation:
+        return derivation(
+            self.student, self.teacher, unspiked=unspiked, aligned=aligned, cache=self._cache
+        )
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """What was derived for this model, as text."""
+        spike = self.spike
+        return self._derivation(
+            unspiked=spike.spike_strength == 0, aligned=spike.orthogonal_alignment == 0
+        )
+
+    @cached_property
+    def spike(self) -> SpikeParameters:
+        """Spike strength, bulk variance and alignment after the step (Result 3.1).
+
+        Raises
+        ------
+        AssumptionError
+            If the student jumps, so that its gradient step is not defined.
+        """
+        if self.direct_parameters is not None:
+            return self.direct_parameters
+        if self.step_size == 0:
+            return SpikeParameters(0.0, 1.0, 0.0, 1.0)
+        found = self._derivation(unspiked=False, aligned=False)
+        if found.mapping_error:
+            raise AssumptionError(found.mapping_error)
+        if self.alpha0 == math.inf and found.leap_index > 1:
+            # The population gradient vanishes to leading order: no spike.
+            return SpikeParameters(0.0, self._stretch(found), 0.0, 1.0)
+        r, c, gamma, rho = self._mapping(found)(self.step_size, self.alpha0, self.noise_variance)
+        return SpikeParameters(r, c, gamma, rho)
+
+    def _mapping(self, found: Derivation) -> Callable[[float, float, float], tuple[float, ...]]:
+        module = self._cache.load_module("mapping", found.mapping_source)
+        mapping: Callable[[float, float, float], tuple[float, ...]] = module.mapping
+        return mapping
+
+    def _stretch(self, found: Derivation) -> float:
+        # c does not depend on alpha0 once the scatter is gone; any huge value gives its limit.
+        return self._mapping(found)(self.step_size, 1e300, self.noise_variance)[1]
+
+    @property
+    def structure(self) -> str:
+        """How the saddle-point equations are solved, found from their dependency graph."""
+        return self.derivation.structure
+
+    @property
+    def leap_index(self) -> int:
+        """Leap index (information exponent) of the teacher."""
+        return self.derivation.leap_index
+
+    @property
+    def best_linear_error(self) -> float:
+        r"""Error of the best linear predictor, :math:`\|P_{>1} f_*\|^2`."""
+        return self.derivation.best_linear_error
+
+    def symbolic(self) -> SymbolicModel:
+        """Return the model as SymPy objects: free energy, equations, blocks, program."""
+        from .derive import symbolic_model
+
+        return symbolic_model(
+            self.student,
+            self.teacher,
+            unspiked=self.spike.spike_strength == 0,
+            aligned=self.spike.orthogonal_alignment == 0,
+        )
+
+    def kernel(self) -> KernelSource:
+        """Return the generated kernel: print it, inspect it, write it to a file."""
+        from .kernel_source import KernelSource
+
+        return KernelSource(self.symbolic(), self.derivation)
+
+    # ------------------------------------------------------------------ solving
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        found = self.derivation
+        return Kernel(
+            tables=self._cache.load_module("tables", found.table_source),
+            plain=self._cache.load_module("solver_plain", found.plain_source),
+            compiled=lambda: self._compiled(found),
+            parameters=found.parameters,
+            table_parameters=found.table_parameters,
+            names=found.tables,
+            outputs=found.outputs,
+            even=found.even,
+        )
+
+    def _compiled(self, found: Derivation) -> ModuleType:
+        # numba first: the cache makes a module verify its binaries only if numba is loaded.
+        import numba  # noqa: F401
+
+        return self._cache.load_module("solver", found.solver_source)
+
+    def _parameter_values(self) -> dict[str, float]:
+        spike = self.spike
+        return {
+            "beta": self.beta,
+            "noise_variance": self.noise_variance,
+            "spike_strength": spike.spike_strength,
+            "bulk_variance": spike.bulk_variance,
+            "alignment": spike.alignment,
+            "orthogonal_alignment": spike.orthogonal_alignment,
+        }
+
+    def solve_many(
+        self, alpha: object, ridge: object, *, rtol: float = 1e-11, workers: int | None = None
+    ) -> BatchSolution:
+        """Solve at many points given as two arrays of equal length.
+
+        Parameters
+        ----------
+        alpha, ridge : array-like (n,)
+            Sample complexities and ridge penalties, all positive.
+        rtol : float
+            Wanted relative quadrature error of the test error.
+        workers : int, optional
+            Threads.
+
+        Raises
+        ------
+        ConvergenceError
+            Never seen for the square loss; names the first point that failed.
+        """
+        alphas, ridges = np.broadcast_arrays(
+            positive_array("alpha", alpha), positive_array("ridge", ridge)
+        )
+        if workers is not None:
+            workers = whole_number("workers", workers)
+        rtol = positive_number("rtol", rtol)
+        columns: dict[str, Any] = {**self._parameter_values(), "alpha": alphas, "ridge": ridges}
+        kernel = self._kernel
+        parameters = np.stack(
+            [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters], axis=1
+        ).astype(float)
+        values = [float(columns[name]) for name in kernel.table_parameters]
+        return solve_many(kernel, values, parameters, rtol=rtol, workers=workers)
+
+    def solve(self, alpha: float, ridge: float, *, digits: int | None = None) -> Solution:
+        """Return the saddle point at one sample complexity and ridge penalty.
+
+        Parameters
+        ----------
+        alpha : float
+            Sample complexity n/d of the readout.
+        ridge : float
+            Ridge penalty λ > 0.
+        digits : int, optional
+            Refine to so many digits with mpmath. Floats are then read as the decimal numbers that
+            they print as.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is outside its range.
+        """
+        alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        batch = self.solve_many([alpha], [ridge])
+        if digits is not None:
+            from .refine import refine
+
+            digits = whole_number("digits", digits)
+            if digits > _MOST_DIGITS:
+                raise ParameterError(f"digits must be at most {_MOST_DIGITS}, got {digits}")
+            return refine(self, alpha, ridge, digits, batch)
+        return solution_from(
+            {name: float(v[0]) for name, v in batch.values.items()},
+            alpha=alpha,
+            ridge=ridge,
+            residual=float(batch.residual[0]),
+            iterations=int(batch.iterations[0]),
+            quadrature_error=float(batch.errors["test_error"][0]),
+            nodes=int(batch.nodes[0]),
+        )
+
+    def learning_curve(self, alpha: object, ridge: float) -> xr.Dataset:
+        """Return errors and order parameters over sample complexities.
+
+        Parameters
+        ----------
+        alpha : float or sequence of float
+            Sample complexities n/d.
+        ridge : float
+            Ridge penalty λ > 0.
+
+        Returns
+        -------
+        xarray.Dataset
+            Dimension ``alpha``; ``test_error``, ``training_error``, ``quadrature_error``,
+            ``residual``, ``iterations`` and all order parameters; the model in its attributes.
+            Saves with ``to_netcdf`` and loads with ``xarray.load_dataset``.
+        """
+        from .results import curve_dataset
+
+        alphas = positive_array("alpha", alpha)
+        ridge = positive_number("ridge", ridge)
+        return curve_dataset(self, alphas, ridge, self.solve_many(alphas, [ridge]))
+
+    # ------------------------------------------------------------------ checking
+
+    def simulate(
+        self,
+        dimension: int = 1000,
+        alpha: object = (0.5, 1.0, 2.0),
+        ridge: float = 0.1,
+        *,
+        seeds: int = 10,
+        seed: int = 0,
+        workers: int | None = None,
+        progress: bool = True,
+        store: str | os.PathLike[str] | None = None,
+        executor: Executor | None = None,
+    ) -> xr.Dataset:
+        """Train networks of finite size and measure their errors.
+
+        Parameters
+        ----------
+        dimension : int
+            Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
+        alpha : float or sequence of float
+            Sample complexities; the training sets of one network are nested.
+        ridge : float
+        seeds : int
+            Number of networks.
+        seed : int
+            Entropy; the result depends on it and not on `workers`.
+        workers : int, optional
+            Threads.
+        progress : bool
+        store : path, optional
+            Folder for finished networks; a run that was interrupted resumes from it.
+        executor : concurrent.futures.Executor, optional
+            Where to run the networks instead of in threads of this process.
+
+        Returns
+        -------
+        xarray.Dataset
+            Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
+            error, and the realised spike strength, bulk variance and alignment of each network.
+
+        Raises
+        ------
+        ParameterError
+            If the dimension is too small for whole numbers of samples, or for a model that was
+            given by its parameters, of which no gradient step is known.
+        """
+        from .results import simulation_dataset
+        from .simulated import simulate_model
+
+        alphas = positive_array("alpha", alpha)
+        result = simulate_model(
+            self, dimension, alphas, positive_number("ridge", ridge), seeds=seeds, seed=seed,
+            workers=workers, progress=progress, store=store, executor=executor,
+        )  # fmt: skip
+        return simulation_dataset(self, result, dimension, float(ridge), seed)
+
+    def plot(
+        self, curve: xr.Dataset, simulation: xr.Dataset | None = None, *, ax: Any = None
+    ) -> Any:
+        """Draw a learning curve, simulations with error bars, and the best linear predictor.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        from ..figures import plot_learning_curve
+
+        return plot_learning_curve(curve, simulation, ax=ax)
+
+    # ------------------------------------------------------------------ text and files
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the arguments of the model as plain values."""
+        found: dict[str, Any] = {
+            "student": self.student,
+            "teacher": self.teacher,
+            "step_size": self.step_size,
+            "alpha0": self.alpha0,
+            "beta": self.beta,
+            "noise_variance": self.noise_variance,
+            "allow_non_odd": self.allow_non_odd,
+        }
+        if self.direct_parameters is not None:
+            found = {k: found[k] for k in ("student", "teacher", "beta", "noise_variance")}
+            found |= {
+                "spike_strength": self.direct_parameters.spike_strength,
+                "bulk_variance": self.direct_parameters.bulk_variance,
+                "alignment": self.direct_parameters.alignment,
+            }
+        return found
+
+    def to_json(self) -> str:
+        """Return the model as JSON; :meth:`from_json` reads it."""
+        values = {k: "inf" if v == math.inf else v for k, v in self.parameters().items()}
+        return json.dumps({"model": "spiked_random_features", **values}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> SpikedRandomFeatures:
+        """Return the model that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a model.
+        """
+        try:
+            values = json.loads(text)
+            if not isinstance(values, Mapping) or values.get("model") != "spiked_random_features":
+                raise ValueError("it has no entry 'model': 'spiked_random_features'")
+            arguments = {
+                k: math.inf if v == "inf" else v for k, v in values.items() if k != "model"
+            }
+            build = cls.from_parameters if "spike_strength" in arguments else cls
+            return build(**arguments)
+        except (TypeError, json.JSONDecodeError) as error:
+            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+        except ValueError as error:
+            if isinstance(error, ParameterError | AssumptionError):
+                raise
+            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file as JSON."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{k} = {v}" for k, v in self.parameters().items())
+        return f"spiked random features: {arguments}"
+
+    def _repr_latex_(self) -> str:
+        from .presentation import model_latex
+
+        return model_latex(self)
+
+
+def _activation_text(value: object, name: str) -> str:
+    expr = getattr(value, "name", None) or value
+    if isinstance(expr, str):
+        return expr
+    from ...symbolic.activations import activation
+
+    return str(activation(value, argument=name).name)  # type: ignore[arg-type]

@@ -1,0 +1,56 @@
+"""Check numbers that a user gives; every refusal names the argument and what would be right."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ParameterError
+
+
+def real_number(name: str, value: object) -> float:
+    """Return `value` as a float; refuse a bool, what is not a number, and NaN."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+        raise ParameterError(f"{name} must be a number, got {value!r}")
+    if math.isnan(value):
+        raise ParameterError(f"{name} must be a number, got nan")
+    return float(value)
+
+
+def positive_number(name: str, value: object) -> float:
+    """Return `value` as a float; refuse what is not positive and finite."""
+    number = real_number(name, value)
+    if not 0 < number < math.inf:
+        raise ParameterError(f"{name} must be positive and finite, got {value}")
+    return number
+
+
+def nonnegative_number(name: str, value: object) -> float:
+    """Return `value` as a float; refuse what is negative or infinite."""
+    number = real_number(name, value)
+    if not 0 <= number < math.inf:
+        raise ParameterError(f"{name} must be >= 0 and finite, got {value}")
+    return number
+
+
+def whole_number(name: str, value: object, minimum: int = 1) -> int:
+    """Return `value` as an int; refuse what is not a whole number >= `minimum`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+        raise ParameterError(f"{name} must be a whole number, got {value!r}")
+    if value < minimum:
+        raise ParameterError(f"{name} must be >= {minimum}, got {value}")
+    return int(value)
+
+
+def positive_array(name: str, values: object) -> NDArray[np.float64]:
+    """Return a number or a sequence of numbers as an array; all positive and finite."""
+    if isinstance(values, str):
+        raise ParameterError(f"{name} must be a number or a sequence of numbers, got {values!r}")
+    items = list(values) if isinstance(values, Iterable) else [values]
+    if not items:
+        raise ParameterError(f"{name} must hold at least one number, such as [0.5, 1, 2]")
+    return np.array([positive_number(name, v) for v in items])

@@ -1,0 +1,231 @@
+"""Solve a generated kernel to any number of digits, in mpmath.
+
+The same program as the float kernel, printed for mpmath. Outer nodes come from the trapezoidal
+rule and are halved until two solutions agree; inner expectations without closed form are
+integrated with the step that the pole distance asks for and checked against half of it.
+The digits are estimated in this way, not proven.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import mpmath
+
+from ..errors import ConvergenceError
+from .quadrature import trapezoidal_step
+
+# Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
+_GUARD_DIGITS = 20
+_MOST_HALVINGS = 6
+
+
+@dataclass(frozen=True)
+class PreciseKernel:
+    """Generated mpmath sources of a kernel.
+
+    Attributes
+    ----------
+    table_source : str
+        Defines ``tables(node, …, rule)`` at one node.
+    solver_source : str
+        Defines ``solve(…, out, info)``.
+    parameters, table_parameters, outputs : tuple of str
+        As in :class:`~giantstep.numeric.saddle_point_solver.Kernel`.
+    unknowns : tuple of str
+        Outputs that Newton's method starts from.
+    even : bool
+        Half of the line suffices.
+    """
+
+    table_source: str
+    solver_source: str
+    parameters: tuple[str, ...]
+    table_parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    unknowns: tuple[str, ...]
+    even: bool
+
+
+def local_context(digits: int, spare: int = 0) -> Any:
+    """Return an mpmath context of its own; the global one is never changed."""
+    ctx = mpmath.mp.clone()
+    ctx.dps = digits + _GUARD_DIGITS + spare
+    return ctx
+
+
+def solve_precisely(
+    kernel: PreciseKernel,
+    values: Mapping[str, Any],
+    *,
+    ctx: Any,
+    digits: int,
+    start: Mapping[str, float],
+    step: float,
+    inner: Mapping[str, tuple[float, float]],
+    breaks: Sequence[Any] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> tuple[dict[str, Any], int]:
+    """Refine a float solution to `digits` digits.
+
+    Parameters
+    ----------
+    kernel : PreciseKernel
+    values : mapping
+        Parameters as numbers of `ctx`.
+    ctx : mpmath context
+        From :func:`local_context`.
+    digits : int
+    start : mapping
+        The float solution.
+    step : float
+        First step of the outer rule.
+    inner : mapping
+        (strip, growth) of each inner variable.
+    breaks : sequence
+        Kinks of tables in the node; then the outer rule is composite Gauss–Legendre.
+    progress : callable, optional
+        Called with (nodes done, nodes in all).
+
+    Returns
+    -------
+    dict
+        Outputs as numbers of `ctx`.
+    int
+        Outer nodes used.
+
+    Raises
+    ------
+    ConvergenceError
+        If two successive rules do not agree after six halvings.
+    """
+    namespace: dict[str, Any] = {"ctx": ctx}
+    exec(kernel.table_source, namespace)
+    exec(kernel.solver_source, namespace)
+    table_values = [values[name] for name in kernel.table_parameters]
+    rule = _InnerRule(ctx, digits, inner)
+    known: dict[Any, tuple[Any, ...]] = {}
+    begin = [ctx.mpf(start[name]) for name in kernel.unknowns]
+    tolerance = ctx.mpf(10) ** (-digits - 2)
+    previous: list[Any] | None = None
+    for level in range(_MOST_HALVINGS):
+        nodes, weights = _outer_rule(ctx, digits, step / 2**level, level, kernel.even, breaks)
+        for k, x in enumerate(nodes):
+            if x not in known:
+                known[x] = namespace["tables"](x, *table_values, rule)
+            if progress is not None:
+                progress(k + 1, len(nodes))
+        columns = list(zip(*(known[x] for x in nodes), strict=True))
+        out: list[Any] = [ctx.zero] * len(kernel.outputs)
+        info = [0, ctx.zero, ctx.zero]
+        arguments = [values[name] for name in kernel.parameters]
+        namespace["solve"](*arguments, weights, nodes, *columns, *begin, out, info)
+        if info[0] < 0:
+            raise ConvergenceError("Newton's method failed at high precision", state=out)
+        if previous is not None and all(
+            abs(a - b) <= tolerance * max(abs(a), tolerance)
+            for a, b in zip(out, previous, strict=True)
+        ):
+            return dict(zip(kernel.outputs, out, strict=True)), len(nodes)
+        previous = out
+        begin = [out[kernel.outputs.index(name)] for name in kernel.unknowns]
+    raise ConvergenceError(
+        f"quadrature rules did not agree to {digits} digits after {_MOST_HALVINGS} halvings; "
+        "ask for fewer digits or a larger ridge penalty",
+        state=previous,
+    )
+
+
+def _outer_rule(
+    ctx: Any, digits: int, step: float, level: int, even: bool, breaks: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    reach = ctx.sqrt(2 * ctx.ln10 * (digits + _GUARD_DIGITS)) + 2
+    if breaks:
+        return _composite_rule(ctx, digits, reach, level, breaks)
+    # A step that is an exact binary fraction: nodes of one level are nodes of the next.
+    h = ctx.mpf(2) ** int(ctx.floor(ctx.log(step, 2)))
+    n = int(ctx.ceil(reach / h))
+    nodes = [k * h for k in range(0 if even else -n, n + 1)]
+    weights = [h * ctx.npdf(x) for x in nodes]
+    if even:
+        weights = [weights[0], *(2 * w for w in weights[1:])]
+    return nodes, weights
+
+
+def _composite_rule(
+    ctx: Any, digits: int, reach: Any, level: int, breaks: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    order = max(2, int(ctx.ceil(ctx.log(max(digits, 4) / 3, 2))) + level)
+    rule = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(order, ctx.prec)
+    edges = [-reach, *sorted(b for b in breaks if abs(b) < reach), reach]
+    nodes, weights = [], []
+    for left, right in zip(edges[:-1], edges[1:], strict=True):
+        pieces = int(ctx.ceil((right - left) / 2))
+        for i in range(pieces):
+            a = left + (right - left) * i / pieces
+            b = left + (right - left) * (i + 1) / pieces
+            for x, w in rule:
+                node = (a + b) / 2 + (b - a) / 2 * x
+                nodes.append(node)
+                weights.append((b - a) / 2 * w * ctx.npdf(node))
+    return nodes, weights
+
+
+class _InnerRule:
+    """Integrates over an inner Gaussian variable; checks its step at the first nodes."""
+
+    _CHECKED_CALLS = 6
+
+    def __init__(self, ctx: Any, digits: int, inner: Mapping[str, tuple[float, float]]) -> None:
+        self._ctx = ctx
+        exponent = float(ctx.ln10) * (digits + _GUARD_DIGITS)
+        self._steps = {
+            slot: trapezoidal_step(strip, growth, exponent)
+            for slot, (strip, growth) in inner.items()
+        }
+        self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
+        self._level = dict.fromkeys(inner, 0)
+        self._calls = 0
+        self._reach = ctx.sqrt(2 * ctx.ln10 * (digits + _GUARD_DIGITS)) + 2
+        self._tolerance = ctx.mpf(10) ** (-digits - _GUARD_DIGITS // 2)
+
+    def __call__(self, slot: str, function: Callable[[Any], Any], kinks: Sequence[Any]) -> Any:
+        ctx = self._ctx
+        if kinks:
+            inside = sorted(k for k in kinks if abs(k) < self._reach)
+            points = [-self._reach, *inside, self._reach]
+            return ctx.quad(lambda x: function(x) * ctx.npdf(x), _pieces(ctx, points))
+        value = self._sum(slot, self._level[slot], function)
+        self._calls += 1
+        while self._calls <= self._CHECKED_CALLS:
+            finer = self._sum(slot, self._level[slot] + 1, function)
+            if abs(finer - value) <= self._tolerance * (1 + abs(value)):
+                break
+            self._level[slot] += 1
+            value = finer
+            if self._level[slot] > _MOST_HALVINGS:
+                raise ConvergenceError(
+                    f"the inner expectation over {slot} does not converge to the digits asked for"
+                )
+        return value
+
+    def _sum(self, slot: str, level: int, function: Callable[[Any], Any]) -> Any:
+        ctx = self._ctx
+        rule = self._rules.get((slot, level))
+        if rule is None:
+            h = ctx.mpf(self._steps[slot]) / 2**level
+            n = int(ctx.ceil(self._reach / h))
+            rule = [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
+            self._rules[slot, level] = rule
+        return ctx.fsum(w * function(x) for x, w in rule)
+
+
+def _pieces(ctx: Any, points: Sequence[Any]) -> list[Any]:
+    """Cut long intervals so that the tanh-sinh rule stays in its fast regime."""
+    cut = [points[0]]
+    for end in points[1:]:
+        start, n = cut[-1], max(1, int(ctx.ceil((end - cut[-1]) / 4)))
+        cut += [start + (end - start) * i / n for i in range(1, n + 1)]
+    return cut
