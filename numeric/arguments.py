@@ -50,7 +50,23 @@ def positive_array(name: str, values: object) -> NDArray[np.float64]:
     """Return a number or a sequence of numbers as an array; all positive and finite."""
     if isinstance(values, str):
         raise ParameterError(f"{name} must be a number or a sequence of numbers, got {values!r}")
+    # Long columns are checked as a whole: a Python call for each number costs as much as a solve.
+    if hasattr(values, "__array__"):
+        array = np.asarray(values)
+        if array.dtype.kind in "fiu" and array.ndim <= 1 and array.size:
+            return _all_positive(name, np.atleast_1d(array).astype(float))
+        values = array.ravel().tolist() if array.ndim <= 1 else list(array)
     items = list(values) if isinstance(values, Iterable) else [values]
     if not items:
         raise ParameterError(f"{name} must hold at least one number, such as [0.5, 1, 2]")
+    if set(map(type, items)) == {float}:
+        return _all_positive(name, np.array(items))
     return np.array([positive_number(name, v) for v in items])
+
+
+def _all_positive(name: str, array: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return `array`; refuse its first element that is not positive and finite."""
+    good = (array > 0) & (array < math.inf)
+    if not good.all():
+        positive_number(name, float(array[np.argmin(good)]))
+    return array

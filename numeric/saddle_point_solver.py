@@ -7,6 +7,7 @@ refines where the estimated quadrature error is too large, and spreads rows over
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,15 +20,19 @@ from numpy.typing import NDArray
 from ..errors import ConvergenceError
 from . import quadrature
 
-# Trapezoidal step per unit width of the tabulated functions: 1e-16 for smoothed activations.
-_STEP_PER_WIDTH = 0.25
+# Trapezoidal step per unit width of the tabulated functions. 0.25 gives 1e-16 for smoothed
+# activations; the error estimate of 0.16 is good enough to show it for most rows, and a few more
+# nodes cost less than a second attempt.
+_STEP_PER_WIDTH = 0.16
 _MOST_REFINEMENTS = 7
 # Inner expectations have to agree to this, relative to the largest value in the table.
 _TABLE_TOLERANCE = 4e-15
-_CHUNK_ROWS = 256
+# Rows a thread takes at a time: their results stay in its cache.
+_CHUNK_ROWS = 2048
+_ROWS_PER_WORKER = 256
 # A solve takes 1 ms in plain Python and 1 us compiled, but loading numba and a compiled kernel
-# takes half a second and compiling it two: small batches never pay for that.
-_PLAIN_ROWS = 256
+# takes half a second and compiling it two: small batches (rows times nodes) do not pay for that.
+_PLAIN_SIZE = 256 * 69
 
 Array = NDArray[np.float64]
 
@@ -51,7 +56,11 @@ class Kernel:
     names : tuple of str
         Tables after the node, in the solver's order.
     outputs : tuple of str
-        Quantities that a solve returns.
+        Columns that a solve returns.
+    results : tuple of str
+        Those of the outputs that are meant for users.
+    measured : tuple of str
+        Those whose error estimate takes their own rounding into account.
     even : bool
         Half of the line suffices.
     """
@@ -63,6 +72,8 @@ class Kernel:
     table_parameters: tuple[str, ...]
     names: tuple[str, ...]
     outputs: tuple[str, ...]
+    results: tuple[str, ...]
+    measured: tuple[str, ...]
     even: bool
 
 
@@ -72,8 +83,10 @@ class BatchSolution:
 
     Attributes
     ----------
-    values, errors : dict of str to array (n,)
-        Every output and its estimated error (quadrature and rounding).
+    values : dict of str to array (n,)
+        Every result.
+    errors : dict of str to array (n,)
+        Estimated error (quadrature and rounding) of the measured results.
     iterations : array (n,)
         Newton iterations.
     residual : array (n,)
@@ -118,41 +131,95 @@ def solve_many(
         If Newton's method fails for a row; carries the unfinished results as `state`.
     """
     n = len(parameters)
-    results = np.full((n, len(kernel.outputs)), np.nan)
-    errors = np.full_like(results, np.inf)
-    info = np.zeros((n, 3))
-    nodes = np.zeros(n, dtype=np.int64)
-    table_values = [np.float64(v) for v in table_values]
-    with np.errstate(divide="ignore"):
-        # A slope of zero in the node sets no scale: its width is infinite.
-        width = float(kernel.tables.outer_scale(np.zeros(1), *table_values))
-    breaks = [float(b) for b in kernel.tables.breaks(np.zeros(1), *table_values)]
-    step = _STEP_PER_WIDTH * width
-    # The trapezoidal rule squares its error with each halving; 1.5 leaves a margin. A composite
-    # rule gains the same factor each time.
-    acceleration = 1.0 if breaks else 1.5
-    rows = np.arange(n)
-    for level in range(_MOST_REFINEMENTS + 1):
-        levels = _node_tables(kernel, table_values, step / 2**level, breaks, level)
-        found = _run(kernel, parameters[rows], levels, acceleration, workers)
-        better = _worst(found[1], found[0]) <= _worst(errors[rows], results[rows])
-        chosen = rows[better]
-        results[chosen], errors[chosen], info[chosen] = (a[better] for a in found)
-        nodes[chosen] = levels[0].shape[1]
-        wanted = errors[rows, 0] - info[rows, 2] * np.abs(results[rows, 0])
-        unfinished = ~(wanted <= rtol * np.abs(results[rows, 0]))
-        # A second refinement that brings nothing will not be followed by one that does.
-        rows = rows[unfinished & better]
+    shared = _Shared(kernel, table_values)
+    values = {name: np.empty(n) for name in kernel.results}
+    errors = {name: np.empty(n) for name in kernel.measured}
+    iterations, residual = np.empty(n, dtype=np.int64), np.empty(n)
+    nodes, failed = np.empty(n, dtype=np.int64), np.empty(n, dtype=bool)
+
+    def work(start: int, stop: int) -> None:
+        part = slice(start, stop)
+        results, uncertain, info, nodes[part] = _solve_rows(
+            kernel, parameters[part], shared, rtol, n
+        )
+        for columns, table in ((values, results), (errors, uncertain)):
+            for name, column in columns.items():
+                column[part] = table[:, kernel.outputs.index(name)]
+        iterations[part], residual[part] = np.abs(info[:, 0]), info[:, 1]
+        failed[part] = ~np.isfinite(results).all(axis=1) | (info[:, 0] < 0)
+
+    _in_chunks(work, n, workers)
+    found = BatchSolution(values, errors, iterations, residual, nodes)
+    if failed.any():
+        _refuse(kernel, parameters, failed, found)
+    return found
+
+
+class _Shared:
+    """What the rows of a batch share, made when one of them first needs it."""
+
+    def __init__(self, kernel: Kernel, table_values: Sequence[float]) -> None:
+        self._kernel = kernel
+        self._values = [np.float64(v) for v in table_values]
+        with np.errstate(divide="ignore", over="ignore"):
+            # A slope of zero in the node sets no scale: its width is infinite.
+            width = float(kernel.tables.outer_scale(np.zeros(1), *self._values))
+        self._breaks = [float(b) for b in kernel.tables.breaks(np.zeros(1), *self._values)]
+        self._step = _STEP_PER_WIDTH * width
+        # The trapezoidal rule squares its error with each halving; 1.5 leaves a margin. A
+        # composite rule gains the same factor each time.
+        self.acceleration = 1.0
+        self._lock = threading.Lock()
+        self._tables: dict[int, list[Array]] = {}
+        self._compiled: ModuleType | None = None
+
+    def __getitem__(self, level: int) -> list[Array]:
+        """Return the node tables [fine, medium, coarse] of one refinement level."""
+        with self._lock:
+            if level not in self._tables:
+                self._tables[level] = _node_tables(
+                    self._kernel, self._values, self._step / 2**level, self._breaks, level
+                )
+            return self._tables[level]
+
+    def compiled(self) -> ModuleType:
+        """Return the compiled kernel; finding it in the cache takes as long as some 100 solves."""
+        with self._lock:
+            if self._compiled is None:
+                self._compiled = self._kernel.compiled()
+            return self._compiled
+
+
+def _solve_rows(
+    kernel: Kernel, parameters: Array, shared: _Shared, rtol: float, total: int
+) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    """Return results, errors, info and nodes, refined until they are good or stop improving.
+
+    `total` is the number of rows of the whole batch, of which `parameters` may be a part.
+    """
+    results, errors, info = _run(kernel, parameters, shared, 0, total)
+    nodes = np.full(len(parameters), shared[0][0].shape[1])
+    rows = _unfinished(np.arange(len(parameters)), results, errors, info, rtol)
+    for level in range(1, _MOST_REFINEMENTS + 1):
         if not len(rows):
             break
-    _check(kernel, parameters, results, info)
-    return BatchSolution(
-        values={name: results[:, k].copy() for k, name in enumerate(kernel.outputs)},
-        errors={name: errors[:, k].copy() for k, name in enumerate(kernel.outputs)},
-        iterations=np.abs(info[:, 0]).astype(np.int64),
-        residual=info[:, 1].copy(),
-        nodes=nodes,
-    )
+        found = _run(kernel, parameters[rows], shared, level, total)
+        better = _worst(found[1], found[0]) <= _worst(errors[rows], results[rows])
+        # A second refinement that brings nothing will not be followed by one that does.
+        rows = rows[better]
+        results[rows], errors[rows], info[rows] = (a[better] for a in found)
+        nodes[rows] = shared[level][0].shape[1]
+        rows = _unfinished(rows, results, errors, info, rtol)
+    return results, errors, info, nodes
+
+
+def _unfinished(
+    rows: NDArray[np.int64], results: Array, errors: Array, info: Array, rtol: float
+) -> NDArray[np.int64]:
+    """Return those of `rows` whose quadrature error, without rounding, is above the tolerance."""
+    size = np.abs(results[rows, 0])
+    finished = errors[rows, 0] - info[rows, 2] * size <= rtol * size
+    return rows[~finished]
 
 
 def _worst(errors: Array, results: Array) -> Array:
@@ -162,67 +229,59 @@ def _worst(errors: Array, results: Array) -> Array:
     return np.where(np.isfinite(worst), worst, np.inf)
 
 
-def _check(kernel: Kernel, parameters: Array, results: Array, info: Array) -> None:
-    failed = ~np.isfinite(results).all(axis=1) | (info[:, 0] < 0)
-    if not failed.any():
-        return
+def _refuse(
+    kernel: Kernel, parameters: Array, failed: NDArray[np.bool_], found: BatchSolution
+) -> None:
     k = int(np.argmax(failed))
     point = ", ".join(
         f"{name} = {value:g}" for name, value in zip(kernel.parameters, parameters[k], strict=True)
     )
+    residual = float(found.residual[k])
     raise ConvergenceError(
         f"no saddle point found for {int(failed.sum())} of {len(failed)} parameter sets; the first "
-        f"is {point}, with residual {info[k, 1]:.1e} after {abs(int(info[k, 0]))} iterations; "
+        f"is {point}, with residual {residual:.1e} after {found.iterations[k]} iterations; "
         "a larger ridge penalty makes the equations easier",
-        state=results,
-        residual=float(info[k, 1]),
+        state=found,
+        residual=residual,
     )
 
 
 def _run(
-    kernel: Kernel,
-    parameters: Array,
-    levels: Sequence[Array],
-    acceleration: float,
-    workers: int | None,
+    kernel: Kernel, parameters: Array, shared: _Shared, level: int, total: int
 ) -> tuple[Array, Array, Array]:
     n = len(parameters)
     parameters = np.ascontiguousarray(parameters, dtype=float)
     results = np.empty((n, len(kernel.outputs)))
     errors = np.empty_like(results)
-    info = np.zeros((n, 3))
-    if n <= _PLAIN_ROWS:
+    info = np.empty((n, 3))
+    tables, acceleration = shared[level], shared.acceleration
+    if total * tables[0].shape[1] <= _PLAIN_SIZE:
         try:
-            lists = [level.tolist() for level in levels]
+            lists = [table.tolist() for table in tables]
             kernel.plain.solve_batch(parameters, *lists, acceleration, results, errors, info)
             return results, errors, info
         except ArithmeticError:
             # Plain Python raises where IEEE arithmetic goes on with inf; the kernel goes on.
             pass
-    solve_batch = kernel.compiled().solve_batch
-
-    def work(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        solve_batch(
-            parameters[part], *levels, acceleration, results[part], errors[part], info[part]
-        )
-
-    _in_chunks(work, n, workers)
+    solve_batch = shared.compiled().solve_batch
+    solve_batch(parameters, *tables, acceleration, results, errors, info)
     return results, errors, info
 
 
 def _in_chunks(work: Callable[[int, int], Any], n: int, workers: int | None) -> None:
     """Call ``work(start, stop)`` over range(n), on threads where that pays."""
     if workers is None:
-        workers = min(os.cpu_count() or 1, n // _CHUNK_ROWS)
-    if workers <= 1:
-        work(0, n)
-        return
+        workers = min(os.cpu_count() or 1, n // _ROWS_PER_WORKER)
     # Several chunks a thread even out rows that need more iterations.
-    size = max(1, -(-n // (8 * workers)))
+    size = max(1, min(_CHUNK_ROWS, -(-n // (8 * workers)))) if workers > 1 else _CHUNK_ROWS
     starts = range(0, n, size)
+    stops = [min(s + size, n) for s in starts]
+    if workers <= 1:
+        for start, stop in zip(starts, stops, strict=True):
+            work(start, stop)
+        return
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(work, starts, [min(s + size, n) for s in starts]))
+        list(pool.map(work, starts, stops))
 
 
 def _node_tables(
@@ -264,6 +323,7 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
     """
     kinds = module.inner_rules(x, *values)
     previous: dict[str, Array] | None = None
+    distance = np.inf
     for level in range(_MOST_REFINEMENTS):
         rules = {
             slot: quadrature.inner_rule(kind, argument, level)
@@ -272,14 +332,21 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
         current: dict[str, Array] = module.tables(x, *values, rules)
         if not kinds:
             return current
-        if previous is not None and all(
-            np.max(np.abs(current[k] - previous[k]))
-            <= _TABLE_TOLERANCE * np.max(np.abs(current[k]))
-            for k in current
-        ):
-            return previous
+        if previous is not None:
+            before, distance = distance, _distance(current, previous)
+            # Where rounding is larger than the tolerance, refining stops to bring them closer.
+            if distance <= _TABLE_TOLERANCE or (distance < 1e-9 and distance > before / 2):
+                return previous
         previous = current
     raise ConvergenceError(
         "the conditional coefficients did not converge under refinement of their quadrature; "
         "the activation varies on a scale far below the width of its input"
+    )
+
+
+def _distance(current: dict[str, Array], previous: dict[str, Array]) -> float:
+    """Largest difference of two sets of tables, relative to the largest value of each table."""
+    return max(
+        float(np.max(np.abs(current[k] - previous[k])) / (np.max(np.abs(current[k])) + 1e-300))
+        for k in current
     )

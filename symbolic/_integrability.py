@@ -108,7 +108,7 @@ def _require_no_zero(base: sp.Expr, node: sp.Expr, z: sp.Symbol) -> None:
         raise _Broken(f"{node} may be singular: {error}") from None
     for point in candidates:
         # Candidates from the continuation of a piece of a kinked function are no zeros.
-        if not (base.subs(z, point).is_nonzero and base.has(*NONSMOOTH)):
+        if not (base.has(*NONSMOOTH) and base.subs(z, point).is_nonzero):
             raise _Broken(f"{node} is singular at {z} = {point}")
 
 

@@ -31,6 +31,7 @@ POLE_HEIGHTS = {
 }
 _MAX_NONSMOOTH = 6
 _MAX_EXPANDED_TERMS = 300
+_MAX_ROOT_DEGREE = 24
 
 
 def expanded(expr: sp.Expr) -> sp.Expr:
@@ -218,7 +219,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
         if step.is_zero:
             continue
         kinks.append(point)
-        if not _vanishes(step.subs(z, point)):
+        if not _vanishes(_value_at(step, z, point)):
             jumps.append(point)
     return tuple(kinks), tuple(jumps)
 
@@ -234,12 +235,23 @@ def _beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
 def _sign_beside(u: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
     orientation = sp.S.One
     while u != 0:
-        value = u.subs(z, point)
+        value = _value_at(u, z, point)
         if not _vanishes(value):
             return orientation * sp.sign(value)
         # The first derivative that does not vanish decides; odd orders change sign with the side.
         u, orientation = expanded(u.diff(z)), orientation * side
     return sp.S.Zero
+
+
+def _value_at(u: sp.Expr, z: sp.Symbol, point: sp.Expr) -> sp.Expr:
+    """Return u at the point; at roots of irreducible polynomials only zero and sign are right."""
+    if isinstance(point, sp.CRootOf) and u.is_polynomial(z):
+        poly = polynomial(u, z)
+        if poly.domain.is_ZZ or poly.domain.is_QQ:
+            # SymPy's own zero test at such a point computes minimal polynomials, for seconds.
+            remainder = poly.rem(sp.Poly(point.poly.as_expr(z), z))
+            return remainder.as_expr().subs(z, point.evalf(40))
+    return u.subs(z, point)
 
 
 def _vanishes(value: sp.Expr) -> bool:
@@ -313,6 +325,8 @@ def _polynomial_zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     try:
         poly = polynomial(expr, z)
     except UnsupportedExpressionError:
+        return None
+    if poly.degree() > _MAX_ROOT_DEGREE:
         return None
     if poly.degree() == 1:
         return sp.S.Zero

@@ -8,9 +8,11 @@ the integral, ``evalf(n)`` integrates to `n` digits, and it prints as 𝔼.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from .gaussian_quadrature import expectation_value
 from .gaussian_rules import closed_form
@@ -42,8 +44,10 @@ class GaussianExpectation(sp.Expr):
 
     def __new__(cls, integrand: Any, variable: Any) -> sp.Expr:  # type: ignore[misc]
         integrand = sp.sympify(integrand)
-        if not isinstance(variable, sp.Symbol) or variable.is_extended_real is False:
-            raise TypeError(f"variable must be a real SymPy Symbol, got {variable!r}")
+        if not isinstance(variable, sp.Symbol) or not _ranges_over_the_line(variable):
+            raise TypeError(
+                f"variable must be a SymPy Symbol declared real and nothing else, got {variable!r}"
+            )
         if variable not in integrand.free_symbols:
             return integrand
         outer, inner = integrand.as_independent(variable, as_Add=False)
@@ -83,14 +87,32 @@ class GaussianExpectation(sp.Expr):
         return GaussianExpectation(self.integrand.diff(symbol), self.variable)
 
     def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr | None:
-        if old == self.variable:
-            return self
-        if self.variable in sp.sympify(new).free_symbols:
-            # The new expression holds a symbol of the same name: rename the bound one first.
-            fresh = sp.Dummy(self.variable.name, real=True)
-            integrand = self.integrand.xreplace({self.variable: fresh})
-            return GaussianExpectation(integrand.subs(old, new), fresh)
+        if self.variable in old.free_symbols:
+            # The bound symbol is another one than that in `old`; but a function that only has a
+            # name, such as mu_0(kappa), is replaced by its meaning (as in SymPy's Integral).
+            if not isinstance(old, AppliedUndef):
+                return self
+        elif self.variable in sp.sympify(new).free_symbols:
+            return self._with_fresh_variable().subs(old, new)
         return GaussianExpectation(self.integrand.subs(old, new), self.variable)
+
+    def _xreplace(self, rule: Mapping[sp.Basic, sp.Basic]) -> tuple[sp.Basic, bool]:
+        if self in rule:
+            return rule[self], True
+        variable = self.variable
+        if variable in rule:
+            # It is bound here: a rule for the free symbol of that name does not concern it.
+            rule = {old: new for old, new in rule.items() if old != variable}
+        used = [old for old, new in rule.items() if variable in new.free_symbols]
+        if any(not old.has(variable) and self.integrand.has(old) for old in used):
+            return self._with_fresh_variable()._xreplace(rule)[0], True
+        integrand, changed = self.integrand._xreplace(rule)
+        return (GaussianExpectation(integrand, variable), True) if changed else (self, False)
+
+    def _with_fresh_variable(self) -> GaussianExpectation:
+        fresh = sp.Dummy(self.variable.name, real=True)
+        integrand = self.integrand.xreplace({self.variable: fresh})
+        return sp.Expr.__new__(GaussianExpectation, integrand, fresh)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form if a rule gives one; else the node with its inside done."""
@@ -105,8 +127,6 @@ class GaussianExpectation(sp.Expr):
 
     def _sympystr(self, printer: Any) -> str:
         return f"E_{printer._print(self.variable)}[{printer._print(self.integrand)}]"
-
-    _sympyrepr = _sympystr
 
     def _pretty(self, printer: Any) -> Any:
         from sympy.printing.pretty.stringpict import prettyForm
@@ -140,12 +160,19 @@ class GaussianExpectation(sp.Expr):
         return row
 
 
+def _ranges_over_the_line(variable: sp.Symbol) -> bool:
+    # SymPy simplifies by assumptions: Abs(t) is t for a positive t, but not under this average.
+    excluded = (variable.is_nonnegative, variable.is_nonpositive, variable.is_nonzero)
+    return bool(variable.is_real) and all(x is None for x in (*excluded, variable.is_integer))
+
+
 def expect(integrand: sp.Expr, variable: sp.Symbol) -> sp.Expr:
     r"""Return :math:`\mathbb{E}_z[f(z)]` in closed form if a rule gives one, else as a node.
 
     Examples
     --------
-    >>> z, x, c = sp.Symbol("z", real=True), sp.Symbol("x", real=True), sp.Symbol("c", positive=True)
+    >>> z, x = sp.symbols("z x", real=True)
+    >>> c = sp.Symbol("c", positive=True)
     >>> expect(sp.sin(x + sp.sqrt(c) * z), z)
     exp(-c/2)*sin(x)
     """

@@ -2,11 +2,14 @@
 
 The trapezoidal rule on the line converges geometrically for integrands that are analytic in a
 strip; integrands with kinks are integrated piece by piece. Both refine until two successive rules
-agree, so the printed digits are estimated, not proven.
+agree, so the printed digits are estimated, not proven. Where the integrand cancels, in itself or
+under the integral, the working precision is raised until the digits asked for are left.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,9 +21,20 @@ from .lowering.mpmath_function import mpmath_function
 from .regularity import analyse
 
 _GUARD_BITS = 24
-_FINEST_LEVEL = 14  # step 2**-14: far beyond what a strip of width 0.01 needs at 1000 digits
+# Of the guard bits, those that rounding in the sums may use up.
+_ROUNDING_BITS = 16
+# Distances of singularities from the real axis for which the step is refined: always, and where
+# the integrand is known to be analytic so far. Smaller ones take too many nodes.
+_NARROW_STRIP, _NARROWEST_STRIP = 0.01, 0.002
+# Integrands are followed out to this many times the distance at which the density is negligible.
+_FARTHEST = 40
+_LARGEST_EXPONENT = 10**6
+
+_Function = Callable[[Any], Any]
 
 
+# Formulas hold the same expectation several times.
+@functools.lru_cache(maxsize=256)
 def expectation_value(integrand: sp.Expr, variable: sp.Symbol, prec: int) -> sp.Float:
     r"""Return :math:`\mathbb{E}_z[f(z)]` to `prec` bits.
 
@@ -33,27 +47,78 @@ def expectation_value(integrand: sp.Expr, variable: sp.Symbol, prec: int) -> sp.
     prec : int
         Working precision of the answer in bits.
 
+    Returns
+    -------
+    Float
+        Correct to `prec` bits; relative to E\|f\| instead, times 2**-prec, where the expectation is
+        that much smaller than E\|f\|: it may then be an exact zero.
+
     Raises
     ------
     ConvergenceError
-        If two successive rules never agree (the expectation may not exist).
+        If the integrand does not decay, is singular or not real, or two successive rules never
+        agree (the expectation may not exist).
     """
+    # Pieces that grow or vary on different scales cancel: the second and third try pay for that.
+    tries = (_GUARD_BITS, _GUARD_BITS + prec, _GUARD_BITS + 3 * prec)
+    for extra in tries:
+        try:
+            value, size, ctx = _value_and_size(integrand, variable, prec, extra)
+        except _NotConverged as error:
+            if error.noise and extra != tries[-1]:
+                continue
+            raise ConvergenceError(f"{error} in E_{variable}[{str(integrand)[:200]}]") from None
+        if not value or ctx.mag(size) - ctx.mag(value) <= extra - _ROUNDING_BITS:
+            break
+    return sp.Float._new(value._mpf_, prec)
+
+
+class _NotConverged(Exception):
+    """Why a rule gave up; `noise` if rounding is what kept two rules from agreeing."""
+
+    def __init__(self, message: str, noise: bool = False) -> None:
+        super().__init__(message)
+        self.noise = noise
+
+
+def _value_and_size(
+    integrand: sp.Expr, variable: sp.Symbol, prec: int, extra: int
+) -> tuple[Any, Any, Any]:
+    """Return E f to about `prec + extra` bits of E\\|f\\|, that, and the context."""
     ctx = mpmath.mp.clone()
-    ctx.prec = prec + _GUARD_BITS
+    ctx.prec = prec + extra
     inner = {node: node.evalf(int(ctx.dps)) for node in _closed_inner_nodes(integrand, variable)}
     function = mpmath_function([variable], integrand.xreplace(inner), ctx)
     normal = ctx.sqrt(2 * ctx.pi)
 
     def density_times(x: Any) -> Any:
-        return function(x) * ctx.exp(-x * x / 2) / normal
+        try:
+            value = function(x)
+        except (ZeroDivisionError, ValueError):
+            value = ctx.nan
+        if not isinstance(value, ctx.mpf):
+            value = ctx.convert(value)
+        if not isinstance(value, ctx.mpf) or not ctx.isfinite(value):
+            where = ctx.nstr(x, 5)
+            raise _NotConverged(f"the integrand is not a finite real number at {where}")
+        return value * ctx.exp(-x * x / 2) / normal
 
-    kinks = analyse(integrand, variable).kinks
-    if kinks:
-        points = [ctx.mpf(str(sp.N(k, int(ctx.dps)))) for k in kinks]
-        value = _piecewise_rule(density_times, points, ctx, prec)
+    wanted, possible = ctx.ldexp(1, -prec - 8), ctx.ldexp(1, _ROUNDING_BITS - ctx.prec)
+
+    def agree(difference: Any, value: Any, size: Any) -> bool:
+        """Whether a difference is below what is wanted, or below what rounding allows."""
+        return bool(difference <= wanted * abs(value) or difference <= possible * size)
+
+    found = analyse(integrand, variable)
+    if found.kinks:
+        points = sorted(ctx.mpf(str(sp.N(k, int(ctx.dps)))) for k in found.kinks)
+        value, size = _piecewise_rule(density_times, points, ctx, agree)
     else:
-        value = _trapezoidal_rule(density_times, ctx, prec)
-    return sp.Float._new(ctx.convert(value)._mpf_, prec)
+        # A strip of width zero is a suspicion that the rule confirms or does not.
+        narrow = float(found.strip) if found.strip is not None and found.strip.is_positive else 1
+        narrow = max(min(narrow, _NARROW_STRIP), _NARROWEST_STRIP)
+        value, size = _trapezoidal_rule(density_times, ctx, agree, narrow)
+    return value, size, ctx
 
 
 def _closed_inner_nodes(integrand: sp.Expr, variable: sp.Symbol) -> set[sp.Expr]:
@@ -64,63 +129,98 @@ def _closed_inner_nodes(integrand: sp.Expr, variable: sp.Symbol) -> set[sp.Expr]
     return {n for n in nodes if not n.free_symbols}
 
 
-def _trapezoidal_rule(function: Callable[[Any], Any], ctx: Any, prec: int) -> Any:
-    tolerance = ctx.ldexp(1, -prec)
-    reach = ctx.sqrt(2 * ctx.ln2 * (prec + _GUARD_BITS))
+def _reach(ctx: Any) -> Any:
+    """Distance at which the normal density is negligible."""
+    return ctx.sqrt(2 * ctx.ln2 * ctx.prec)
 
-    def side(first: Any, step: Any) -> tuple[Any, Any]:
-        """Sum along one half-line until the terms are negligible beyond the Gaussian's reach."""
-        total = magnitude = ctx.zero
-        x, small = first, 0
-        while small < 4:
-            term = function(x)
-            total += term
-            magnitude += abs(term)
-            negligible = abs(term) <= ctx.eps * (magnitude + ctx.eps)
-            small = small + 1 if negligible and abs(x) > reach else 0
-            x += step
-            if abs(x) > 40 * reach:
-                raise ConvergenceError(
-                    "the integrand of a Gaussian expectation does not decay: "
-                    "the expectation does not exist"
-                )
-        return total, magnitude
 
+def _side(function: _Function, first: Any, step: Any, ctx: Any) -> tuple[Any, Any, Any]:
+    """Sum along one half-line until the terms stay negligible beyond the Gaussian's reach.
+
+    Returns the sum, that of the absolute values, and the end.
+    """
+    total = size = ctx.zero
+    reach = _reach(ctx)
+    x, small = first, 0
+    while small < 4:
+        term = function(x)
+        total += term
+        size += abs(term)
+        negligible = abs(term) <= ctx.eps * size
+        small = small + 1 if negligible and abs(x) > reach else 0
+        x += step
+        if abs(x) > _FARTHEST * reach or (term and ctx.mag(term) > _LARGEST_EXPONENT):
+            raise _NotConverged(
+                "the integrand times the normal density does not decay, or too slowly: the "
+                "expectation does not exist or cannot be computed"
+            )
+    return total, size, x
+
+
+def _trapezoidal_rule(
+    function: _Function, ctx: Any, agree: Callable[..., bool], strip: float
+) -> tuple[Any, Any]:
+    def both_sides(first: Any, step: Any) -> tuple[Any, Any]:
+        """Sums over the nodes first + k*step, without the node 0 if first = step."""
+        right, size_right, _ = _side(function, first, step, ctx)
+        left, size_left, _ = _side(function, first - step or -step, -step, ctx)
+        return right + left, size_right + size_left
+
+    middle = function(ctx.zero)
     step = ctx.mpf(1) / 2
-    right, size_right = side(step, step)
-    left, size_left = side(-step, -step)
-    total = function(ctx.zero) + right + left
-    magnitude = size_right + size_left + abs(function(ctx.zero))
-    previous = None
-    for _ in range(_FINEST_LEVEL):
+    total, size = both_sides(step, step)
+    total, size = total + middle, size + abs(middle)
+    finest = 2 * ctx.pi * strip / (ctx.prec * ctx.ln2)
+    last = ctx.inf
+    while step > finest:
+        previous = total * step
+        more, more_size = both_sides(step / 2, step)
+        total, size, step = total + more, size + more_size, step / 2
         value = total * step
-        if previous is not None and abs(value - previous) <= tolerance * magnitude * step:
-            return value
-        previous = value
-        right, size_right = side(step / 2, step)
-        left, size_left = side(-step / 2, -step)
-        total += right + left
-        magnitude += size_right + size_left
-        step /= 2
-    raise ConvergenceError(
-        f"no agreement of trapezoidal rules down to step 2^-{_FINEST_LEVEL}; "
-        "the integrand may have a singularity on the real line",
-        state=previous,
+        difference = abs(value - previous)
+        if agree(difference, value, size * step):
+            # Nodes at multiples of one step see a fast oscillation as a slow one; nodes that are
+            # shifted by an irrational part of it do not.
+            shift = 2 * step * (3 - ctx.sqrt(5)) / 2
+            shifted = both_sides(shift, 2 * step)[0] * 2 * step
+            difference = max(difference, abs(value - shifted))
+            if agree(difference, value, size * step):
+                return value, size * step
+        elif difference <= size * step * ctx.ldexp(1, -20) and difference >= last / 2:
+            raise _NotConverged("rounding errors keep two trapezoidal rules from agreeing", True)
+        last = difference
+    raise _NotConverged(
+        f"no agreement of trapezoidal rules down to step {ctx.nstr(step, 2)} (there may be a "
+        "singularity on the real line or close to it)"
     )
 
 
-def _piecewise_rule(function: Callable[[Any], Any], kinks: list[Any], ctx: Any, prec: int) -> Any:
-    reach = ctx.sqrt(2 * ctx.ln2 * (prec + _GUARD_BITS)) + 2
-    inside = sorted(k for k in kinks if abs(k) < reach)
+def _piecewise_rule(
+    function: _Function, kinks: list[Any], ctx: Any, agree: Callable[..., bool]
+) -> tuple[Any, Any]:
+    # The tails begin beyond the outermost kinks: relu(z - 30) is zero up to there.
+    far = _FARTHEST * _reach(ctx)
+    inside = [k for k in kinks if abs(k) < far] or [ctx.zero]
+    half = ctx.mpf(1) / 2
+    _, size_right, high = _side(function, inside[-1] + half / 2, half, ctx)
+    _, size_left, low = _side(function, inside[0] - half / 2, -half, ctx)
     # Pieces of length at most 4 keep the tanh-sinh rule in its fast regime.
-    points = [-reach]
-    for end in [*inside, reach]:
-        pieces = int(ctx.ceil((end - points[-1]) / 4)) or 1
+    points = [low]
+    for end in [*inside, high]:
         start = points[-1]
+        if end <= start:
+            continue
+        pieces = int(ctx.ceil((end - start) / 4))
         points += [start + (end - start) * i / pieces for i in range(1, pieces + 1)]
-    value, error = ctx.quad(function, points, error=True, maxdegree=12)
-    if error > ctx.ldexp(1, -prec) * (1 + abs(value)):
-        raise ConvergenceError(
-            "the piecewise rule for a Gaussian expectation did not converge", state=value
-        )
-    return value
+    scale = (size_right + size_left) * half
+    if not scale:
+        return ctx.zero, ctx.zero
+    value = size = error = ctx.zero
+    for pair in itertools.pairwise(points):
+        # Scaled, because mpmath refines until the absolute error is small.
+        part, wrong = ctx.quad(lambda x: function(x) / scale, list(pair), error=True, maxdegree=10)
+        value, size, error = value + part, size + abs(part), error + wrong
+    if not agree(error, value, size):
+        noise = error <= size * ctx.ldexp(1, -20)
+        raise _NotConverged("the rules between the kinks did not converge", noise)
+    return value * scale, size * scale

@@ -36,8 +36,9 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     ----------
     integrand : Expr
         Sums and products of: polynomials in `z`; ``exp`` of at most a quadratic; one of ``sin``,
-        ``cos``, ``erf``, ``erfc``, ``Heaviside``, ``sign``, ``Abs``, ``relu`` (or ``erf**2``) of
-        an affine function of `z`; products of sines and cosines.
+        ``cos``, ``erf``, ``erfc``, ``Heaviside``, ``sign``, ``Abs``, ``relu``, ``DiracDelta``
+        (or ``erf**2``) of an affine function of `z`; products of sines and cosines. Except for
+        sines, slopes have to be declared real; steps need a slope that cannot be zero.
     z : Symbol
         The standard normal variable.
 
@@ -48,6 +49,8 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """
     if not integrand.has(z):
         return integrand
+    if integrand.has(sp.Piecewise):
+        return None
     expanded = _as_steps_and_exponentials(integrand).expand(**_PRODUCTS_ONLY)
     terms = sp.Add.make_args(expanded)
     if len(terms) > _LONGEST_SUM:
@@ -222,6 +225,10 @@ def _smoothed_sum(
     if affine is None or affine[2] != 0 or affine[1] == 0:
         return None
     b, a = affine[0], affine[1]
+    if not isinstance(base, sp.sin | sp.cos) and not a.is_extended_real:
+        return None  # erf(i z)**2, for one, has no expectation
+    if isinstance(base, sp.Heaviside | sp.DiracDelta) and not a.is_nonzero:
+        return None  # a step or a point mass that may not depend on z divides by the slope
     smoothed = _smoothed(type(base), power, a**2)
     if smoothed is None:
         return None
@@ -243,6 +250,8 @@ def _smoothed(function: type, power: sp.Expr, v: sp.Expr) -> sp.Expr | None:
             return sp.erf(_B / sp.sqrt(1 + 2 * v))
         if function is sp.Heaviside:
             return (1 + sp.erf(_B / sp.sqrt(2 * v))) / 2
+        if function is sp.DiracDelta:
+            return sp.exp(-(_B**2) / (2 * v)) / sp.sqrt(2 * sp.pi * v)
     if power == 2 and function is sp.erf:
         return 1 - 8 * OwenT(_B * sp.sqrt(2 / (1 + 2 * v)), 1 / sp.sqrt(1 + 4 * v))
     return None

@@ -21,7 +21,8 @@ from typing import Any
 import mpmath
 import sympy as sp
 
-from ..errors import ClosedFormNotFoundError
+from ..errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
+from .lowering.mpmath_function import mpmath_function
 
 
 class Resolvent(sp.Function):
@@ -40,7 +41,7 @@ class Resolvent(sp.Function):
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         """Derivative with respect to a, b or beta, from the quadratic equation."""
-        a, b, beta = self.args
+        a, b, _ = self.args
         h = companion(self)
         if argindex == 1:
             return -self / (a + b * h**2)
@@ -64,9 +65,10 @@ class Resolvent(sp.Function):
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         return self.rewrite(sp.Piecewise)._evalf(prec)
 
-    def _latex(self, printer: Any) -> str:
+    def _latex(self, printer: Any, exp: str | None = None) -> str:
         a, b, beta = (printer._print(x) for x in self.args)
-        return rf"G_{{{beta}}}\left({a}, {b}\right)"
+        power = "" if exp is None else f"^{{{exp}}}"
+        return rf"G_{{{beta}}}{power}\left({a}, {b}\right)"
 
 
 def companion(resolvent: Resolvent) -> sp.Expr:
@@ -135,10 +137,15 @@ class MarchenkoPasturAverage(sp.Expr):
         return MarchenkoPasturAverage(self.function.diff(symbol), self.variable, self.beta)
 
     def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr | None:
-        if old == self.variable:
-            return self
-        function, beta = self.function.subs(old, new), self.beta.subs(old, new)
-        return MarchenkoPasturAverage(function, self.variable, beta)
+        variable, function, beta = self.variable, self.function, self.beta.subs(old, new)
+        if variable in old.free_symbols:
+            # The bound symbol is another one than that in `old`.
+            return MarchenkoPasturAverage(function, variable, beta)
+        if variable in sp.sympify(new).free_symbols and function.has(old):
+            # The new expression holds a symbol of the same name: rename the bound one first.
+            fresh = sp.Dummy(variable.name, **variable.assumptions0)
+            variable, function = fresh, function.xreplace({variable: fresh})
+        return MarchenkoPasturAverage(function.subs(old, new), variable, beta)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form.
@@ -156,28 +163,40 @@ class MarchenkoPasturAverage(sp.Expr):
             return None
         ctx = mpmath.mp.clone()
         ctx.prec = prec + 20
+        if not self.beta.is_positive:
+            raise ParameterError(f"the aspect ratio beta must be positive, got {self.beta}")
         beta = ctx.mpf(str(self.beta.evalf(ctx.dps)))
-        low, high = (1 - ctx.sqrt(beta)) ** 2, (1 + ctx.sqrt(beta)) ** 2
+        root, gap = ctx.sqrt(beta), 1 - ctx.sqrt(beta)
+        function = mpmath_function([self.variable], self.function, ctx)
 
         def integrand(angle: Any) -> Any:
             # x = 1 + β - 2√β cos(angle) makes the square-root edges analytic.
-            x = 1 + beta - 2 * ctx.sqrt(beta) * ctx.cos(angle)
-            value = self.function.xreplace({self.variable: sp.Float._new(x._mpf_, ctx.prec)})
-            return (
-                ctx.mpf(str(value.evalf(ctx.dps)))
-                * (high - low) ** 2
-                * ctx.sin(angle) ** 2
-                / (8 * ctx.pi * beta * x)
-            )
+            half = ctx.sin(angle / 2) ** 2
+            x = gap**2 + 4 * root * half
+            if not gap:
+                return function(x) * 2 * (1 - half) / ctx.pi
+            return function(x) * 2 * ctx.sin(angle) ** 2 / (ctx.pi * x)
 
-        bulk = ctx.quad(integrand, [0, ctx.pi])
-        if beta > 1:
-            atom = self.function.xreplace({self.variable: sp.S.Zero}).evalf(ctx.dps)
-            bulk += (1 - 1 / beta) * ctx.mpf(str(atom))
-        return sp.Float._new(bulk._mpf_, prec)
+        try:
+            value, error = ctx.quad(integrand, [0, ctx.pi], error=True)
+            if beta > 1:
+                value += (1 - 1 / beta) * function(ctx.zero)
+            exists = ctx.isfinite(value) and error <= ctx.ldexp(1 + abs(value), -prec)
+            if not gap:
+                # At beta = 1 the bulk reaches X = 0; a divergence there looks like a large value.
+                exists = exists and ctx.eps * abs(integrand(ctx.eps)) <= ctx.eps ** (1 / 4)
+        except ZeroDivisionError:
+            exists = False
+        if not exists:
+            raise ConvergenceError(
+                f"the average of {self.function} over the Marchenko-Pastur law of beta = "
+                f"{self.beta} does not exist, or the rule does not converge"
+            )
+        return sp.Float._new(value._mpf_, prec)
 
     def _sympystr(self, printer: Any) -> str:
-        return f"E_{{{self.variable}~MP({printer._print(self.beta)})}}[{printer._print(self.function)}]"
+        law = f"{self.variable}~MP({printer._print(self.beta)})"
+        return f"E_{{{law}}}[{printer._print(self.function)}]"
 
     def _latex(self, printer: Any) -> str:
         x, beta = printer._print(self.variable), printer._print(self.beta)

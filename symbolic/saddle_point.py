@@ -100,20 +100,27 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
     Raises
     ------
     ValueError
-        If the numbers of conditions and of variables that occur in them differ.
+        If a condition holds no variable at all, as where the free energy is linear in one.
     """
     conditions = stationarity(free_energy)
     unknowns = set(conditions)
-    occurring = {
-        x for c in conditions.values() for x in c.free_symbols & set(free_energy.variables)
-    }
-    if occurring - unknowns:
-        names = ", ".join(sorted(map(str, occurring - unknowns)))
-        raise ValueError(f"no stationarity condition for: {names}; the free energy ignores them")
+    for origin, condition in conditions.items():
+        if not condition.free_symbols & unknowns:
+            raise ValueError(
+                f"the free energy is not stationary in {origin} anywhere: its derivative "
+                f"{condition} holds none of the variables"
+            )
     explicit: dict[sp.Symbol, dict[sp.Symbol, sp.Expr]] = {}
     for origin, condition in conditions.items():
         explicit[origin] = {}
-        for x in sorted(condition.free_symbols & unknowns, key=str):
+        # Papers print the conjugate as what the condition of an order parameter determines, and
+        # the other way round; the variable itself is the last choice.
+        conjugate = origin in free_energy.conjugates
+        choices = sorted(
+            condition.free_symbols & unknowns,
+            key=lambda x: (x == origin, (x in free_energy.conjugates) == conjugate, str(x)),
+        )
+        for x in choices:
             slope = condition.diff(x)
             if slope != 0 and not slope.free_symbols & unknowns:
                 explicit[origin][x] = slope
@@ -148,7 +155,8 @@ def _maximum_matching(
     owner: dict[sp.Symbol, sp.Symbol] = {}
 
     def assign(condition: sp.Symbol, seen: set[sp.Symbol]) -> bool:
-        for x in candidates[condition]:
+        # What nobody has yet comes first, in the order of preference.
+        for x in sorted(candidates[condition], key=owner.__contains__):
             if x in seen:
                 continue
             seen.add(x)

@@ -56,10 +56,12 @@ class Block:
         sizes = [len(c.core) for c in self.components]
         cores = [", ".join(str(e.unknown) for e in c.core) for c in self.components]
         coupled = [f"{{{n}}}" for n, size in zip(cores, sizes, strict=True) if size]
-        n = max(sizes)
+        n = sum(sizes)
         noun = "unknown" if n == 1 else "unknowns"
         how = f"{n} {noun} linear" if self.linear else f"{n} {noun} Newton"
         eliminated = [str(e.unknown) for c in self.components for e in c.eliminated]
+        if n == 0:
+            return f"explicit: {', '.join(eliminated)}"
         text = f"{how} {' '.join(coupled)}".rstrip()
         return text + (f", then {', '.join(eliminated)}" if eliminated else "")
 
@@ -109,7 +111,7 @@ def block_structure(equations: Sequence[Equation]) -> BlockStructure:
     ]
     blocks: list[Block] = []
     for component in components:
-        if blocks and blocks[-1].linear and is_linear(blocks[-1].components + (component,)):
+        if blocks and blocks[-1].linear and is_linear((*blocks[-1].components, component)):
             blocks[-1] = Block((*blocks[-1].components, component), True)
         else:
             blocks.append(Block((component,), is_linear((component,))))
@@ -129,11 +131,11 @@ def is_linear(components: Iterable[Component]) -> bool:
 
 def _tear(equations: Sequence[Equation]) -> Component:
     """Eliminate explicit unknowns, the last ones (conjugates) first, while no circle closes."""
-    if len(equations) == 1 and equations[0].value is not None:
+    if len(equations) == 1 and _is_explicit(equations[0]):
         return Component((), tuple(equations))
     eliminated: list[Equation] = []
     for candidate in reversed(equations):
-        if candidate.value is None or len(eliminated) == len(equations) - 1:
+        if not _is_explicit(candidate) or len(eliminated) == len(equations) - 1:
             continue
         ordered = _evaluation_order([*eliminated, candidate])
         if ordered is not None:
@@ -141,6 +143,11 @@ def _tear(equations: Sequence[Equation]) -> Component:
     gone = {e.unknown for e in eliminated}
     core = tuple(e for e in equations if e.unknown not in gone)
     return Component(core, tuple(eliminated))
+
+
+def _is_explicit(equation: Equation) -> bool:
+    # A fixed-point form x = f(x) gives Newton a residual, but x is not known from it.
+    return equation.value is not None and equation.unknown not in equation.value.free_symbols
 
 
 def _evaluation_order(equations: Sequence[Equation]) -> list[Equation] | None:

@@ -43,6 +43,8 @@ class Derivation:
         Generated modules: tables in NumPy, the solver in numba and its twin in plain Python.
     parameters, table_parameters, tables, outputs : tuple of str
         Names in the order of the generated functions.
+    results, measured : tuple of str
+        Outputs meant for users, and those with an error estimate of their own.
     even : bool
         Half of the quadrature line suffices.
     structure : str
@@ -66,6 +68,8 @@ class Derivation:
     table_parameters: tuple[str, ...]
     tables: tuple[str, ...]
     outputs: tuple[str, ...]
+    results: tuple[str, ...]
+    measured: tuple[str, ...]
     even: bool
     structure: str
     functions: tuple[tuple[str, str], ...]

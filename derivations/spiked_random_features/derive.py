@@ -14,7 +14,7 @@ from ...symbolic.lowering.lower import lower
 from ...symbolic.lowering.printers import NumpyPrinter, ScalarPrinter, helper_definitions
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver_source import newton_unknowns, solver_source
-from ...symbolic.lowering.table_source import closed_or_node, mpmath_table_source, table_source
+from ...symbolic.lowering.table_source import evaluated_forms, mpmath_table_source, table_source
 from ...symbolic.saddle_point import Equation, saddle_point_equations
 from ...symbolic.structure import BlockStructure, block_structure
 from . import free_energy as symbols
@@ -93,6 +93,7 @@ def derive(student: str, teacher: str, *, unspiked: bool, aligned: bool) -> Deri
     """Derive everything that numbers need, as text; see :class:`Derivation`."""
     model = symbolic_model(student, teacher, unspiked=unspiked, aligned=aligned)
     definitions = model.free_energy.free_energy.definitions
+    scales = set(model.program.magnitudes.values())
     mapping_source = mapping_error = ""
     try:
         mapping = spike_mapping(model.student, model.teacher)
@@ -120,9 +121,11 @@ def derive(student: str, teacher: str, *, unspiked: bool, aligned: bool) -> Deri
         table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
         tables=tuple(str(t) for t in model.program.tables[1:]),
         outputs=tuple(str(x) for x in model.program.outputs),
+        results=tuple(str(x) for x in model.program.outputs if x not in scales),
+        measured=tuple(str(x) for x in model.program.magnitudes),
         even=model.program.even,
         structure=model.structure.describe(),
-        functions=tuple((str(f), str(closed_or_node(d))) for f, d in definitions.items()),
+        functions=tuple((str(f), str(v)) for f, v in evaluated_forms(definitions).items()),
     )
 
 
@@ -135,9 +138,8 @@ def _documentation(equations: tuple[Equation, ...]) -> str:
         "",
     ]
     for e in equations:
-        lines.append(
-            f"    {e.unknown} = {e.value}" if e.value is not None else f"    0 = {e.residual}"
-        )
+        left, right = (0, e.residual) if e.value is None else (e.unknown, e.value)
+        lines.append(f"    {left} = {right}")
     return "\n".join(lines)
 
 
@@ -184,6 +186,7 @@ def _activation_functions(student: Activation, teacher: Activation) -> str:
 
 def precise_kernel(model: SymbolicModel) -> PreciseKernel:
     """Print the model's program for mpmath."""
+    scales = set(model.program.magnitudes.values())
     return PreciseKernel(
         table_source=mpmath_table_source(
             model.free_energy.free_energy.definitions,
@@ -195,6 +198,7 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
         parameters=tuple(str(p) for p in model.program.parameters),
         table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
         outputs=tuple(str(x) for x in model.program.outputs),
+        results=tuple(str(x) for x in model.program.outputs if x not in scales),
         unknowns=tuple(str(x) for x in newton_unknowns(model.program)),
         even=model.program.even,
     )

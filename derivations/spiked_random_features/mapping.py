@@ -4,7 +4,7 @@ Cui et al., arXiv 2402.04980, equations (9)-(11). Rows after the step are
 :math:`w_j = \sqrt c\,u_j + r v` with u_j uniform on the unit sphere, |v| = 1, v·θ = γ.
 
 The per-neuron step s is the primitive:
-:math:`w_j \leftarrow w_j + s \frac{1}{n_0}\sum_\mu (y_\mu - f_0(x_\mu))\sigma'(w_j\cdot x_\mu)x_\mu`
+:math:`w_j \leftarrow w_j + \frac{s}{n_0}\sum_\mu (y_\mu - f_0)\sigma'(w_j\cdot x_\mu)x_\mu`
 with n_0 = α_0 d samples. In terms of s the map does not depend on the width.
 """
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 # More digits than anybody has asked for in earnest; a guard against a slip of the finger.
 _MOST_DIGITS = 2000
+_SMALLEST_SPIKE = 1e-100
+_JSON_NAME = "spiked_random_features"
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,7 @@ class SpikedRandomFeatures:
             object.__setattr__(self, name, check(name, getattr(self, name)))
         object.__setattr__(self, "alpha0", real_number("alpha0", self.alpha0))
         if not self.alpha0 > 0:
-            raise ParameterError(
-                f"alpha0 must be positive (math.inf is allowed), got {self.alpha0}"
-            )
+            raise ParameterError(f"alpha0 must be positive (inf is allowed), got {self.alpha0}")
         if not 0 <= self.step_size < math.inf:
             raise ParameterError(f"step_size must be >= 0 and finite, got {self.step_size}")
         found = self._derivation(unspiked=False, aligned=False)
@@ -140,6 +140,11 @@ class SpikedRandomFeatures:
                 "pass allow_non_odd=True (--allow-non-odd) for the extension to other students, "
                 "or choose an odd one such as tanh, erf or sin"
             )
+        _ = self.spike  # refuses a student that jumps and a step that is too small, now
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Loaded kernels stay behind; the other process loads its own.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     @classmethod
     def from_parameters(
@@ -170,6 +175,7 @@ class SpikedRandomFeatures:
         r = real_number("spike_strength", spike_strength)
         if not math.isfinite(r):
             raise ParameterError(f"spike_strength must be finite, got {r}")
+        _check_spike("spike_strength", spike_strength, r)
         c = positive_number("bulk_variance", bulk_variance)
         gamma = real_number("alignment", alignment)
         if not -1 <= gamma <= 1:
@@ -224,7 +230,8 @@ class SpikedRandomFeatures:
             # The population gradient vanishes to leading order: no spike.
             return SpikeParameters(0.0, self._stretch(found), 0.0, 1.0)
         r, c, gamma, rho = self._mapping(found)(self.step_size, self.alpha0, self.noise_variance)
-        return SpikeParameters(r, c, gamma, rho)
+        _check_spike("step_size", self.step_size, r)
+        return SpikeParameters(r, c, math.copysign(1.0, gamma) if rho == 0 else gamma, rho)
 
     def _mapping(self, found: Derivation) -> Callable[[float, float, float], tuple[float, ...]]:
         module = self._cache.load_module("mapping", found.mapping_source)
@@ -280,6 +287,8 @@ class SpikedRandomFeatures:
             table_parameters=found.table_parameters,
             names=found.tables,
             outputs=found.outputs,
+            results=found.results,
+            measured=found.measured,
             even=found.even,
         )
 
@@ -494,7 +503,7 @@ class SpikedRandomFeatures:
     def to_json(self) -> str:
         """Return the model as JSON; :meth:`from_json` reads it."""
         values = {k: "inf" if v == math.inf else v for k, v in self.parameters().items()}
-        return json.dumps({"model": "spiked_random_features", **values}, indent=2)
+        return json.dumps({"model": _JSON_NAME, **values}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> SpikedRandomFeatures:
@@ -507,11 +516,9 @@ class SpikedRandomFeatures:
         """
         try:
             values = json.loads(text)
-            if not isinstance(values, Mapping) or values.get("model") != "spiked_random_features":
-                raise ValueError("it has no entry 'model': 'spiked_random_features'")
-            arguments = {
-                k: math.inf if v == "inf" else v for k, v in values.items() if k != "model"
-            }
+            if not isinstance(values, dict) or values.pop("model", "") != _JSON_NAME:
+                raise ValueError(f"it has no entry 'model': '{_JSON_NAME}'")
+            arguments = {k: math.inf if v == "inf" else v for k, v in values.items()}
             build = cls.from_parameters if "spike_strength" in arguments else cls
             return build(**arguments)
         except (TypeError, json.JSONDecodeError) as error:
@@ -533,6 +540,14 @@ class SpikedRandomFeatures:
         from .presentation import model_latex
 
         return model_latex(self)
+
+
+def _check_spike(name: str, value: float, spike_strength: float) -> None:
+    if 0 < abs(spike_strength) < _SMALLEST_SPIKE:
+        raise ParameterError(
+            f"{name}={value:g} gives a spike strength of {spike_strength:.1e}, whose square is "
+            f"below the smallest float; use 0, or a spike strength of at least {_SMALLEST_SPIKE:g}"
+        )
 
 
 def _activation_text(value: object, name: str) -> str:

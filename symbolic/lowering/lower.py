@@ -13,6 +13,7 @@ from dataclasses import replace
 import sympy as sp
 
 from ...errors import EmissionError
+from ..gaussian import GaussianExpectation
 from ..saddle_point import Equation, FreeEnergy
 from ..structure import BlockStructure, Component
 from .parity import sums_are_even
@@ -53,8 +54,13 @@ def lower(
     Raises
     ------
     EmissionError
-        If a nonlinear block has an implicit equation or an unknown that is not positive.
+        If a nonlinear block has an implicit equation or an unknown that is not positive, or a
+        symbol has no identifier.
     """
+    unknowns = {x for block in structure.blocks for x in block.unknowns}
+    nameless = {*free_energy.parameters, *unknowns} - set(identifiers)
+    if nameless:
+        raise EmissionError(f"no identifier for {', '.join(sorted(map(str, nameless)))}")
     functions = {f: sp.Symbol(table_name(f), real=True) for f in free_energy.definitions}
     symbols = {x: sp.Symbol(code, **x.assumptions0) for x, code in identifiers.items()}
     names: dict[sp.Expr, sp.Symbol] = dict(symbols)
@@ -83,9 +89,9 @@ def lower(
         solved += [symbols[x] for x in block.unknowns]
     results = {code: rename(value, names) for code, value in outputs.items()}
     output_symbols = tuple(sp.Symbol(code, real=True) for code in results)
-    linear_items += [
-        Assign(s, value) for s, value in zip(output_symbols, results.values(), strict=True)
-    ]
+    magnitudes = {s: sp.Symbol(f"{s}_magnitude", real=True) for s in output_symbols}
+    for s, value in zip(output_symbols, results.values(), strict=True):
+        linear_items += [Assign(s, value), Assign(magnitudes[s], _magnitude(value))]
     steps += scheduler.order(linear_items, known)
     program = Program(
         name=name,
@@ -93,10 +99,22 @@ def lower(
         parameters=parameters,
         tables=(node, *functions.values()),
         steps=tuple(steps),
-        outputs=output_symbols + tuple(solved),
+        outputs=(*output_symbols, *solved, *magnitudes.values()),
+        magnitudes=magnitudes,
         even=False,
     )
     return replace(program, even=sums_are_even(program, node, free_energy.definitions, functions))
+
+
+def _magnitude(value: sp.Expr) -> sp.Expr:
+    """Replace every term of every sum by its absolute value, under 𝔼 too."""
+    if isinstance(value, GaussianExpectation):
+        return GaussianExpectation(_magnitude(value.integrand), value.variable)
+    if value.is_Add or value.is_Mul:
+        return value.func(*map(_magnitude, value.args))
+    if value.is_Pow and value.exp.is_Integer and value.exp > 0:
+        return _magnitude(value.base) ** value.exp
+    return sp.Abs(value)
 
 
 def table_name(function: sp.Expr) -> str:

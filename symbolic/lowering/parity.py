@@ -83,6 +83,14 @@ def _equal(left: sp.Expr, right: sp.Expr) -> bool:
         variables = {n.variable for n in nodes}
         if len(variables) != 1:
             return False
-        # E[f] - E[g] = E[f - g]: compare the integrands.
+        # E[f] - E[g] = E[f - g]: compare the integrands; E[f]**2 is another matter.
+        if not _is_affine(difference, nodes):
+            return False
         difference = difference.xreplace({n: n.integrand for n in nodes})
     return bool(sp.expand(difference) == 0)
+
+
+def _is_affine(expr: sp.Expr, nodes: set[GaussianExpectation]) -> bool:
+    marks = {n: sp.Dummy() for n in nodes}
+    marked = expr.xreplace(marks)
+    return all(not marked.diff(m).free_symbols & set(marks.values()) for m in marks.values())

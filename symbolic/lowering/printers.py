@@ -7,6 +7,7 @@ chooses its own implementation.
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
 import sympy as sp
@@ -14,10 +15,19 @@ from sympy.printing.codeprinter import CodePrinter
 
 from ...errors import EmissionError
 
+# Integers up to here are floating-point numbers.
+_LARGEST_EXACT = 2**53
+_KNOWN_NODES = (
+    sp.Add, sp.Mul, sp.Pow, sp.exp, sp.Symbol, sp.Rational, sp.Float, sp.NumberSymbol, sp.Piecewise,
+    sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan,
+)  # fmt: skip
+
 
 class SourcePrinter(CodePrinter):
     """Common part: numbers, arithmetic, small integer powers as products, whitelisted functions."""
 
+    # Not "_sympystr": nodes that know how to print themselves for people are not code.
+    printmethod = "_giantstep_source"
     language = "Python"
     target: ClassVar[str] = "python"
     functions: ClassVar[dict[str, str]] = {}
@@ -36,10 +46,15 @@ class SourcePrinter(CodePrinter):
             f"known functions: {known}"
         )
 
+    def _print(self, expr: Any, **settings: Any) -> str:
+        # CodePrinter knows more nodes than have a meaning in the target, I and oo among them.
+        known = isinstance(expr, (*_KNOWN_NODES, str, int))
+        if not known and type(expr).__name__ not in self.functions:
+            return self.emptyPrinter(expr)
+        return str(super()._print(expr, **settings))
+
     def _print_Function(self, expr: sp.Function) -> str:
         name = type(expr).__name__
-        if name not in self.functions:
-            return self.emptyPrinter(expr)
         arguments = ", ".join(self._print(a) for a in expr.args)
         return f"{self.functions[name]}({arguments})"
 
@@ -57,15 +72,22 @@ class SourcePrinter(CodePrinter):
     _print_Dummy = _print_Symbol
 
     def _print_Integer(self, expr: sp.Integer) -> str:
+        if abs(int(expr)) > _LARGEST_EXACT:
+            return self._print_Float(expr)
         return f"{int(expr)}.0"
 
     def _print_Rational(self, expr: sp.Rational) -> str:
+        if max(abs(int(expr.p)), int(expr.q)) > _LARGEST_EXACT:
+            return f"({self._print_Float(expr)})"
         return f"({int(expr.p)}.0 / {int(expr.q)}.0)"
 
     _print_Half = _print_Rational
 
-    def _print_Float(self, expr: sp.Float) -> str:
-        return repr(float(expr))
+    def _print_Float(self, expr: sp.Expr) -> str:
+        value = float(expr)
+        if not math.isfinite(value):
+            raise EmissionError(f"target {self.target!r} has no number as large as {expr.evalf(5)}")
+        return repr(value)
 
     def _print_NumberSymbol(self, expr: sp.NumberSymbol) -> str:
         return repr(float(expr.evalf(20)))
@@ -96,10 +118,13 @@ class SourcePrinter(CodePrinter):
         text = ""
         for value, condition in expr.args[:-1]:
             text += f"({self._print(value)}) if {self._print(condition)} else "
+        return f"({text}({self._print(self._last_branch(expr))}))"
+
+    def _last_branch(self, expr: sp.Piecewise) -> sp.Expr:
         last, condition = expr.args[-1]
         if condition != sp.true:
             raise EmissionError(f"Piecewise without a last branch that always holds: {expr}")
-        return f"({text}({self._print(last)}))"
+        return last
 
     def print(self, expr: sp.Expr) -> str:
         """Return the source text of one expression."""
@@ -120,6 +145,7 @@ class ScalarPrinter(SourcePrinter):
         "erf": "math.erf",
         "erfc": "math.erfc",
         "atan": "math.atan",
+        "Abs": "abs",
     }
 
 
@@ -137,7 +163,9 @@ class NumpyPrinter(SourcePrinter):
         "tanh": "np.tanh",
         "sinh": "np.sinh",
         "cosh": "np.cosh",
+        "sech": "sech",
         "atan": "np.arctan",
+        "asinh": "np.arcsinh",
         "Abs": "np.abs",
         "sign": "np.sign",
         "relu": "relu",
@@ -159,16 +187,19 @@ class NumpyPrinter(SourcePrinter):
             "    return np.where(x >= 0.0, 1.0, e) / (1.0 + e)\n"
         ),
         "softplus": "def softplus(x):\n    return np.logaddexp(0.0, x)\n",
+        "sech": (
+            "def sech(x):\n"
+            "    # cosh overflows from 711 on\n"
+            "    e = np.exp(-np.abs(x))\n"
+            "    return 2.0 * e / (1.0 + e * e)\n"
+        ),
     }
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
-        text = self._print(expr.args[-1][0])
+        text = self._print(self._last_branch(expr))
         for value, condition in reversed(expr.args[:-1]):
             text = f"np.where({self._print(condition)}, {self._print(value)}, {text})"
         return text
-
-    def _print_sech(self, expr: sp.sech) -> str:
-        return f"(1.0 / np.cosh({self._print(expr.args[0])}))"
 
 
 class MpmathPrinter(SourcePrinter):
@@ -180,6 +211,7 @@ class MpmathPrinter(SourcePrinter):
         for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan")
     } | {
         "asin": "ctx.asin",
+        "asinh": "ctx.asinh",
         "sech": "ctx.sech",
         "erf": "ctx.erf",
         "erfc": "ctx.erfc",
@@ -206,7 +238,7 @@ class MpmathPrinter(SourcePrinter):
             "    if h == 0:\n"
             "        return ctx.atan(a) / (2 * ctx.pi)\n"
             "    weight = lambda x: ctx.exp(-h * h * (1 + x * x) / 2) / (1 + x * x)\n"
-            "    return ctx.quad(weight, [0, a]) / (2 * ctx.pi)\n"
+            '    return ctx.quad(weight, [0, a], method="gauss-legendre") / (2 * ctx.pi)\n'
         ),
     }
 

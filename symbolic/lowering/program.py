@@ -109,6 +109,9 @@ class Program:
     steps : tuple of Step
     outputs : tuple of Symbol
         Scalars that a solve returns.
+    magnitudes : mapping from Symbol to Symbol
+        For outputs that are differences: the output that holds the sum of the absolute values of
+        their terms, which sets the scale of their errors.
     even : bool
         Every sum is over an even function of the node, so half the nodes suffice.
     """
@@ -119,6 +122,7 @@ class Program:
     tables: tuple[sp.Symbol, ...]
     steps: tuple[Step, ...]
     outputs: tuple[sp.Symbol, ...]
+    magnitudes: Mapping[sp.Symbol, sp.Symbol]
     even: bool
 
     def loops(self) -> Iterator[NodeLoop]:

@@ -45,6 +45,8 @@ class Scheduler:
     ) -> tuple[Assign | LinearSolve | NodeLoop, ...]:
         """Return `items` and the passes and scalars that they need, in an order that works.
 
+        Calls share their sums, so their steps have to run in the order of the calls.
+
         Parameters
         ----------
         items : iterable of Assign or LinearSolve
@@ -57,11 +59,20 @@ class Scheduler:
         EmissionError
             If the definitions are circular or use a symbol that nothing defines.
         """
-        self._sums, self._resolvents = {}, {}
+        # Sums of earlier calls stay: what Newton's last evaluation found is not computed again.
+        computed = {*self._sums.values(), *self._resolvents.values()}
         pending: list[Assign | LinearSolve] = [self._extract(item) for item in items]
-        pending += [Assign(s, g.rewrite(sp.Piecewise)) for g, s in self._resolvents.items()]
-        waiting = {s: integrand.xreplace(self.functions) for integrand, s in self._sums.items()}
-        available = set(known)
+        pending += [
+            Assign(s, g.rewrite(sp.Piecewise))
+            for g, s in self._resolvents.items()
+            if s not in computed
+        ]
+        waiting = {
+            s: integrand.xreplace(self.functions)
+            for integrand, s in self._sums.items()
+            if s not in computed
+        }
+        available = set(known) | computed
         steps: list[Assign | LinearSolve | NodeLoop] = []
         while pending or waiting:
             ready = [item for item in pending if _inputs(item) <= available]
@@ -98,20 +109,23 @@ class Scheduler:
         return Assign(item.target, value.xreplace(self._resolvents))
 
     def _loop(self, sums: dict[sp.Symbol, sp.Expr]) -> NodeLoop:
-        integrands = _share_reciprocals(list(sums.values()), lambda: self.fresh("inverse_"))
+        inverses, integrands = _share_reciprocals(
+            list(sums.values()), lambda: self.fresh("inverse_")
+        )
+        products, integrands = _share_products(
+            integrands, {a.target for a in inverses}, lambda: self.fresh("product_")
+        )
+        shared = inverses + products
         replacements, reduced = sp.cse(
-            [*(a.value for a in integrands[0]), *integrands[1]],
+            [*(a.value for a in shared), *integrands],
             symbols=_names(self, "node_"),
             optimizations=[],
             order="none",
         )
-        inverses = [
-            Assign(a.target, value)
-            for a, value in zip(integrands[0], reduced[: len(integrands[0])], strict=True)
-        ]
-        locals_ = _sorted([Assign(*pair) for pair in replacements] + inverses)
+        own = [Assign(a.target, v) for a, v in zip(shared, reduced[: len(shared)], strict=True)]
+        locals_ = _sorted([Assign(*pair) for pair in replacements] + own)
         totals = tuple(
-            Assign(s, value) for s, value in zip(sums, reduced[len(integrands[0]) :], strict=True)
+            Assign(s, value) for s, value in zip(sums, reduced[len(shared) :], strict=True)
         )
         used = set().union(*(a.value.free_symbols for a in (*locals_, *totals)))
         return NodeLoop(tuple(t for t in self.tables if t in used), locals_, totals)
@@ -191,3 +205,22 @@ def _share_reciprocals(
                 table[power] = inverse ** (-power.exp)
     assigns = [Assign(symbol, 1 / base) for base, symbol in inverses.items()]
     return assigns, [integrand.xreplace(table) for integrand in integrands]
+
+
+def _share_products(
+    integrands: list[sp.Expr], inverses: set[sp.Symbol], fresh: Callable[[], sp.Symbol]
+) -> tuple[list[Assign], list[sp.Expr]]:
+    """Build integrands with a squared reciprocal from two of those with the reciprocal itself.
+
+    Newton's Jacobian averages products of what its residual averages.
+    """
+    simple = [f for f in integrands if f.is_Mul and inverses & set(f.args)]
+    pairs = {f * g: (f, g) for i, f in enumerate(simple) for g in simple[i:]}
+    used = {f: None for h in integrands for f in pairs.get(h, ())}
+    symbols = {f: fresh() for f in used}
+    products = [Assign(symbol, f) for f, symbol in symbols.items()]
+    found = []
+    for h in integrands:
+        f, g = pairs.get(h, (h, sp.S.One))
+        found.append(symbols.get(f, f) * symbols.get(g, g))
+    return products, found

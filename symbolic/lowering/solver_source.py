@@ -6,10 +6,14 @@ self-contained: numba does not notice changes in other files.
 
 from __future__ import annotations
 
+import keyword
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sympy as sp
 
+from ...errors import EmissionError
 from .printers import MpmathPrinter, ScalarPrinter, SourcePrinter
 from .program import Assign, LinearSolve, Newton, NodeLoop, Program, Step
 
@@ -23,6 +27,19 @@ _FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 """
 _PYTHON_HEADER = "import math\n\nimport numpy as np\n"
+
+# Names that the text below uses, and names that the scheduler makes.
+_RESERVED = frozenset(
+    "weight out info rough residual amplification iterations converged done previous close size "
+    "determinant solution i j k x y z state unused parameters fine medium coarse acceleration "
+    "results errors last first gain scale math np njit ctx solve solve_batch solve_dense float abs "
+    "max min len range".split()
+)
+_GENERATED = re.compile(
+    r"(sum|node|scalar|inverse|product|resolvent|target|residual|jacobian|matrix|right|at_zero)"
+    r"_[0-9]+"
+    r"|(start|step|row_of|fine|medium|coarse)_.*"
+)
 
 _DENSE_SOLVE = '''
 def solve_dense(a, b):
@@ -68,30 +85,37 @@ _BATCH = '''
         Newton iterations (negative if not converged), relative residual, rounding error.
     """
 {rows}
-    scratch = np.empty((2, {n_outputs}))
+    # The rows of one solution; a view of `results` for each solve would cost a counted reference.
+    x = np.empty({n_outputs})
+    y = np.empty({n_outputs})
+    z = np.empty({n_outputs})
+    state = np.empty(3)
     unused = np.empty(3)
     for i in range(parameters.shape[0]):
 {load}
-        solve({arguments}, {fine_rows}, {starts}, results[i], info[i])
-        solve({arguments}, {medium_rows}, {restarts}, scratch[0], unused)
-        solve({arguments}, {coarse_rows}, {restarts}, scratch[1], unused)
+        solve({arguments}, {fine_rows}, {starts}, x, state, 0.0)
+        solve({arguments}, {medium_rows}, {restarts}, y, unused, 1e-3)
+        solve({arguments}, {coarse_rows}, {restarts}, z, unused, 1e-3)
         # The last difference is the error of the rule before; the next halving gains at least as
         # much again, so the error is at most the difference times that gain, and 10 is a margin.
+        # Overlaps may vanish, so only quantities with a size of their own measure the gain.
         last = 0.0
         first = 1e-300
-        for k in range({n_outputs}):
-            scale = abs(results[i, k]) + 1e-300
-            last = max(last, abs(results[i, k] - scratch[0, k]) / scale)
-            first = max(first, abs(scratch[0, k] - scratch[1, k]) / scale)
+        for k, size in ({measured}):
+            scale = 1.0 / (size + 1e-300)
+            last = max(last, abs(x[k] - y[k]) * scale)
+            first = max(first, abs(y[k] - z[k]) * scale)
         gain = 10.0 * (last / first) ** acceleration
         if not gain < 1.0:
             gain = 1.0
-        rounding = info[i, 2]
         for k in range({n_outputs}):
-            difference = abs(results[i, k] - scratch[0, k])
+            size = abs(x[k])
+            results[i, k] = x[k]
             # A value that crosses zero is measured against the error of its neighbours too.
-            errors[i, k] = gain * max(difference, 0.1 * last * abs(results[i, k]))
-            errors[i, k] += rounding * abs(results[i, k])
+            errors[i, k] = gain * max(abs(x[k] - y[k]), 0.1 * last * size) + state[2] * size
+{magnitudes}
+        for k in range(3):
+            info[i, k] = state[k]
 '''
 
 
@@ -109,6 +133,8 @@ class Target:
     clip: str
     decorator: str
     batch_decorator: str
+    # numba knows no lists of lists; without it they are faster than small arrays.
+    array: str = "{}"
 
 
 def _python_target(name: str) -> Target:
@@ -124,6 +150,7 @@ def _python_target(name: str) -> Target:
         clip="8.0",
         decorator="@njit(fastmath=_FAST, **_FLAGS)\n" if numba else "",
         batch_decorator="@njit(**_FLAGS)\n" if numba else "",
+        array="np.array({})" if numba else "{}",
     )
 
 
@@ -136,6 +163,11 @@ def solver_source(program: Program, target: str = "numba") -> str:
     target : {"numba", "python", "mpmath"}
         "python" is the plain twin of "numba": the same text without compilation. "mpmath" takes
         a context `ctx` from the namespace it is executed in and has no ``solve_batch``.
+
+    Raises
+    ------
+    EmissionError
+        If a name of the program cannot be a name in the source, or has a meaning there.
     """
     if target not in ("numba", "python", "mpmath"):
         raise ValueError(f"target must be 'numba', 'python' or 'mpmath', got {target!r}")
@@ -146,7 +178,9 @@ def solver_source(program: Program, target: str = "numba") -> str:
         )  # fmt: skip
     else:
         language = _python_target(target)
-    docstring = f'"""{program.documentation.strip()}\n"""\n'
+    _check_names(program)
+    documentation = program.documentation.strip().replace("\\", "\\\\").replace('"', '\\"')
+    docstring = f'"""{documentation}\n"""\n'
     text = docstring + ("\n" + language.header if language.header else "")
     if any(isinstance(s, LinearSolve) and len(s.unknowns) > 2 for s in program.steps) or any(
         isinstance(s, Newton) and len(s.unknowns) > 2 for s in program.steps
@@ -156,6 +190,19 @@ def solver_source(program: Program, target: str = "numba") -> str:
     if target != "mpmath":
         text += "\n" + _batch_function(program, language)
     return text
+
+
+def _check_names(program: Program) -> None:
+    names = [str(x) for x in (*program.parameters, *program.tables, *program.outputs)]
+    for name in names:
+        if not name.isidentifier() or keyword.iskeyword(name):
+            raise EmissionError(f"{name!r} is no name in Python: give its symbol an identifier")
+        if name in _RESERVED or _GENERATED.fullmatch(name):
+            raise EmissionError(
+                f"{name!r} has a meaning of its own in a kernel: give its symbol another identifier"
+            )
+        if names.count(name) > 1:
+            raise EmissionError(f"two symbols of the program have the identifier {name!r}")
 
 
 def newton_unknowns(program: Program) -> tuple[sp.Symbol, ...]:
@@ -168,8 +215,12 @@ def _solve_function(program: Program, language: Target) -> str:
     starts = [f"start_{x}" for x in newton_unknowns(program)]
     arguments = [str(p) for p in program.parameters] + ["weight", *tables, *starts, "out", "info"]
     lines = [
-        f"{language.decorator}def solve({', '.join(arguments)}):",
-        '    """Solve once: results go to `out`, (iterations, residual, rounding) to `info`."""',
+        f"{language.decorator}def solve({', '.join(arguments)}, rough=0.0):",
+        '    """Solve once: results go to `out`, (iterations, residual, rounding) to `info`.',
+        "",
+        "    Newton's method stops early where the residual has fallen to `rough` times its first",
+        "    value: enough for the difference of two rules, started at the solution of one.",
+        '    """',
         f"    residual = {language.zero}",
         f"    amplification = {language.zero}",
         "    iterations = 0",
@@ -182,7 +233,7 @@ def _solve_function(program: Program, language: Target) -> str:
         "    info[0] = iterations if converged else -iterations",
         "    info[1] = residual",
         "    # A relative error eps of the equations moves the solution by about this much.",
-        "    info[2] = 2.220446049250313e-16 * (8 + 4 * amplification)",
+        "    info[2] = 2.220446049250313e-16 * (8 + 16 * amplification)",
     ]
     return "\n".join(lines) + "\n"
 
@@ -193,7 +244,7 @@ def _step(step: Step, language: Target, indent: str) -> list[str]:
     if isinstance(step, NodeLoop):
         return _loop(step, language, indent)
     if isinstance(step, LinearSolve):
-        return _linear(step, indent)
+        return _linear(step, language, indent)
     return _newton(step, language, indent)
 
 
@@ -212,7 +263,20 @@ def _loop(loop: NodeLoop, language: Target, indent: str) -> list[str]:
     return lines
 
 
-def _linear(step: LinearSolve, indent: str) -> list[str]:
+def _dense(
+    names: Sequence[object],
+    matrix: Sequence[Sequence[object]],
+    right: Sequence[object],
+    language: Target,
+    indent: str,
+) -> list[str]:
+    rows = ", ".join(f"[{', '.join(map(str, row))}]" for row in matrix)
+    left, right_ = (language.array.format(f"[{t}]") for t in (rows, ", ".join(map(str, right))))
+    lines = [f"{indent}solution = solve_dense({left}, {right_})"]
+    return lines + [f"{indent}{name} = solution[{k}]" for k, name in enumerate(names)]
+
+
+def _linear(step: LinearSolve, language: Target, indent: str) -> list[str]:
     x, a, b = step.unknowns, step.matrix, step.right_hand_side
     if len(x) == 1:
         lines = [f"{indent}{x[0]} = {b[0]} / {a[0][0]}"]
@@ -224,10 +288,7 @@ def _linear(step: LinearSolve, indent: str) -> list[str]:
             f"{indent}{x[1]} = ({a00} * {b[1]} - {b[0]} * {a10}) / determinant",
         ]
     else:
-        rows = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in a)
-        lines = [
-            f"{indent}{', '.join(map(str, x))} = solve_dense([{rows}], [{', '.join(map(str, b))}])"
-        ]
+        lines = _dense(x, a, b, language, indent)
     for row, right in zip(a, b, strict=True):
         terms = [f"{entry} * {unknown}" for entry, unknown in zip(row, x, strict=True)]
         size = " + ".join(f"abs({t})" for t in [*terms, str(right)])
@@ -245,8 +306,9 @@ def _newton(step: Newton, language: Target, indent: str) -> list[str]:
     lines = [f"{indent}{u} = start_{u}" for u in x]
     lines += [
         f"{indent}previous = {language.exp}({language.zero} + 700)",
-        f"{indent}converged = False",
-        f"{indent}while iterations < 500:",
+        f"{indent}close = {language.tolerance}",
+        f"{indent}done = False",
+        f"{indent}for _ in range(500):",
         f"{inner}iterations += 1",
     ]
     for body in step.body:
@@ -255,9 +317,10 @@ def _newton(step: Newton, language: Target, indent: str) -> list[str]:
     lines.append(f"{inner}size = {f'max({size})' if len(f) > 1 else size}")
     # Where V >> 1 rounding keeps the residual above the tolerance: stop when it stops falling.
     lines += [
-        f"{inner}if size <= {language.tolerance} or (size < 1e-10 and size >= previous / 2):",
-        f"{deep}converged = True",
+        f"{inner}if size <= close or (size < 1e-10 and size >= previous / 2):",
+        f"{deep}done = True",
         f"{deep}break",
+        f"{inner}close = max(close, rough * size)",
         f"{inner}previous = size",
     ]
     steps = [f"step_{u}" for u in x]
@@ -271,24 +334,30 @@ def _newton(step: Newton, language: Target, indent: str) -> list[str]:
             f"{inner}{steps[1]} = ({a00} * {f[1]} - {f[0]} * {a10}) / determinant",
         ]
     else:
-        rows = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in jac)
-        lines.append(
-            f"{inner}{', '.join(steps)} = solve_dense([{rows}], [{', '.join(map(str, f))}])"
-        )
+        lines += _dense(steps, jac, f, language, inner)
     for u, s in zip(x, steps, strict=True):
         lines += [
             f"{inner}{u} *= {language.exp}(-min(max({s}, -{language.clip}), {language.clip}))",
         ]
-    lines.append(f"{indent}residual = max(residual, size)")
-    if len(x) == 2:
+    lines += [
+        f"{indent}converged = converged and done",
+        f"{indent}residual = max(residual, size)",
+    ]
+    if len(x) == 1:
+        norm = f"1 / abs({jac[0][0]})"
+    elif len(x) == 2:
         (a00, a01), (a10, a11) = jac
-        lines += [
-            f"{indent}determinant = abs({a00} * {a11} - {a01} * {a10})",
-            f"{indent}amplification = max(abs({a11}) + abs({a01}), abs({a00}) + abs({a10}))",
-            f"{indent}amplification = amplification / determinant",
-        ]
-    elif len(x) == 1:
-        lines.append(f"{indent}amplification = 1 / abs({jac[0][0]})")
+        lines.append(f"{indent}determinant = abs({a00} * {a11} - {a01} * {a10})")
+        norm = f"max(abs({a11}) + abs({a01}), abs({a00}) + abs({a10})) / determinant"
+    else:
+        rows = [f"row_of_{u}" for u in x]
+        lines += [f"{indent}{row} = {language.zero}" for row in rows]
+        for k in range(len(x)):
+            unit = ["1.0" if i == k else "0.0" for i in range(len(x))]
+            lines += _dense([], jac, unit, language, indent)
+            lines += [f"{indent}{row} += abs(solution[{i}])" for i, row in enumerate(rows)]
+        norm = f"max({', '.join(rows)})"
+    lines.append(f"{indent}amplification = max(amplification, {norm})")
     return lines
 
 
@@ -304,7 +373,16 @@ def _batch_function(program: Program, language: Target) -> str:
     newtons = [s for s in program.steps if isinstance(s, Newton)]
     starts = [language.printer.print(v) for s in newtons for v in s.start]
     outputs = [str(x) for x in program.outputs]
-    restarts = [f"float(results[i, {outputs.index(str(x))}])" for x in newton_unknowns(program)]
+    restarts = [f"float(x[{outputs.index(str(u))}])" for u in newton_unknowns(program)]
+    sizes = {x: x for x in newton_unknowns(program)} | dict(program.magnitudes)
+    measured = [
+        f"({outputs.index(str(x))}, x[{outputs.index(str(size))}])" for x, size in sizes.items()
+    ]
+    magnitudes = [
+        f"        errors[i, {outputs.index(str(x))}] += "
+        f"2e-15 * x[{outputs.index(str(size))}]"
+        for x, size in program.magnitudes.items()
+    ]
     return _BATCH.lstrip("\n").format(
         decorator=language.batch_decorator,
         n_parameters=len(program.parameters),
@@ -321,4 +399,6 @@ def _batch_function(program: Program, language: Target) -> str:
         coarse_rows=", ".join(f"coarse_{n}" for n in names),
         starts=", ".join(starts),
         restarts=", ".join(restarts),
+        measured=", ".join([*measured, ""]).strip(),
+        magnitudes="\n".join(magnitudes),
     )

@@ -24,16 +24,34 @@ from .printers import MpmathPrinter, NumpyPrinter, SourcePrinter, helper_definit
 _HERMITE_NODES = 48
 
 
-def closed_or_node(definition: sp.Expr) -> sp.Expr:
+def closed_or_node(
+    definition: sp.Expr, tables: Mapping[sp.Expr, sp.Expr] | None = None
+) -> sp.Expr:
     """Return a table's definition in the form in which it is evaluated.
 
     Closed forms are taken where a rule gives one, except for expectations that refer to other
     tables: those are residual variances, whose closed form subtracts nearly equal numbers; as an
-    integral of a square they lose nothing.
+    integral of a square they lose nothing. Where the other tables are polynomials, as for a
+    polynomial activation, everything cancels exactly and a polynomial remains.
     """
-    nodes = definition.atoms(GaussianExpectation)
-    closed = {n: n.doit() for n in nodes if not n.integrand.atoms(AppliedUndef)}
+    closed = {}
+    for n in definition.atoms(GaussianExpectation):
+        integrand = n.integrand
+        if not integrand.atoms(AppliedUndef):
+            closed[n] = n.doit()
+            continue
+        integrand = integrand.xreplace(dict(tables or {}))
+        if integrand.is_polynomial(n.variable) and not integrand.atoms(AppliedUndef):
+            closed[n] = sp.factor_terms(sp.expand(GaussianExpectation(integrand, n.variable).doit()))
     return definition.xreplace(closed)
+
+
+def evaluated_forms(definitions: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Expr, sp.Expr]:
+    """Return :func:`closed_or_node` of every table, each in the light of the ones before it."""
+    forms: dict[sp.Expr, sp.Expr] = {}
+    for function, definition in definitions.items():
+        forms[function] = closed_or_node(definition, forms)
+    return forms
 
 
 def table_source(
@@ -62,7 +80,7 @@ def table_source(
         If an inner expectation mixes two Gaussian variables.
     """
     code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
-    forms = {f: closed_or_node(d) for f, d in definitions.items()}
+    forms = evaluated_forms(definitions)
     signature = ", ".join([str(node), *(str(code[p]) for p in parameters)])
     body = [
         _rules_function(forms, node, code, signature),
@@ -87,31 +105,55 @@ def mpmath_table_source(
 ) -> str:
     """Return the source of ``tables(node, …, rule)`` at one node, in an mpmath context `ctx`.
 
-    ``rule(slot, function, kinks)`` integrates a function of an inner variable; the caller supplies
-    it. Closed forms are taken wherever a rule gives one: spare digits pay for cancellation.
+    ``rule(slot, function, kinks)`` returns the expectations of all values of ``function(slot)``;
+    the caller supplies it. Closed forms are taken wherever a rule gives one, and squares are
+    multiplied out so that each inner variable is integrated over once: spare digits pay for the
+    cancellation.
     """
     code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
     printer = MpmathPrinter()
     signature = ", ".join([str(node), *(str(code[p]) for p in parameters)])
     lines = [f"def tables({signature}, rule):"]
-    names: dict[sp.Expr, sp.Symbol] = {}
-    for function, definition in definitions.items():
-        nodes = definition.atoms(GaussianExpectation)
-        form = definition.xreplace({n: n.doit() for n in nodes}).xreplace({**names, **code})
-        for count, n in enumerate(sorted(form.atoms(GaussianExpectation), key=str)):
-            mark = sp.Symbol(f"{table_name(function)}_part{count}", real=True)
-            value = printer.print(n.integrand)
-            kinks = ", ".join(printer.print(k) for k in analyse(n.integrand, n.variable).kinks)
-            lines.append(
-                f"    {mark} = rule({str(n.variable)!r}, lambda {n.variable}: {value}, [{kinks}])"
-            )
-            form = form.xreplace({n: mark})
-        names[function] = sp.Symbol(table_name(function), real=True)
-        lines.append(f"    {names[function]} = {printer.print(form)}")
-    lines.append(f"    return ({', '.join(map(str, names.values()))},)")
+    forms = {
+        f: d.xreplace({n: _multiplied_out(n) for n in d.atoms(GaussianExpectation)})
+        for f, d in definitions.items()
+    }
+    marks: dict[sp.Expr, sp.Symbol] = {}
+    nodes = {n for form in forms.values() for n in form.atoms(GaussianExpectation)}
+    for variable in sorted({n.variable for n in nodes}, key=str):
+        members = sorted((n for n in nodes if n.variable == variable), key=str)
+        integrands = [n.integrand.xreplace(code) for n in members]
+        names = [sp.Symbol(f"mean_{variable}{k}", real=True) for k in range(len(members))]
+        marks |= dict(zip(members, names, strict=True))
+        kinks = dict.fromkeys(k for f in integrands for k in analyse(f, variable).kinks)
+        shared, values = sp.cse(
+            integrands, symbols=sp.numbered_symbols("shared_"), optimizations=[], order="none"
+        )
+        lines.append(f"    def integrands_{variable}({variable}):")
+        lines += [f"        {x} = {printer.print(value)}" for x, value in shared]
+        lines.append(f"        return ({', '.join(map(printer.print, values))},)")
+        lines.append(
+            f"    {', '.join(map(str, names))}, = rule({str(variable)!r}, integrands_{variable}, "
+            f"[{', '.join(map(printer.print, kinks))}])"
+        )
+    tables: dict[sp.Expr, sp.Symbol] = {}
+    for function, form in forms.items():
+        value = form.xreplace(marks).xreplace({**tables, **code})
+        tables[function] = sp.Symbol(table_name(function), real=True)
+        lines.append(f"    {tables[function]} = {printer.print(value)}")
+    lines.append(f"    return ({', '.join(map(str, tables.values()))},)")
     body = "\n".join(lines) + "\n"
     helpers = helper_definitions(MpmathPrinter, body)
     return (helpers + "\n\n" if helpers else "") + body
+
+
+def _multiplied_out(node: GaussianExpectation) -> sp.Expr:
+    """Write an expectation as a sum of closed forms and of nodes free of tables."""
+    closed = node.doit()
+    if not closed.has(GaussianExpectation):
+        return closed
+    terms = sp.Add.make_args(sp.expand(node.integrand))
+    return sp.Add(*(GaussianExpectation(term, node.variable).doit() for term in terms))
 
 
 def _slots(forms: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
@@ -197,7 +239,7 @@ def _scale_function(
                 width = inner / outer if kinked else sp.sqrt(1 + inner**2) / outer
                 widths.append(width.xreplace(dict(code)))
     texts = [f"np.abs({printer.print(w)})" for w in dict.fromkeys(widths)]
-    value = f"min({', '.join(['1.0', *texts])})"
+    value = f"min({', '.join(['1.0', *texts])})" if texts else "1.0"
     return (
         f"def outer_scale({signature}):\n"
         '    """Return the width in the node over which the tables vary, at most 1."""\n'

@@ -1,0 +1,124 @@
+"""Curves and simulations as labelled arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from ...numeric.saddle_point_solver import BatchSolution
+from ...numeric.simulation import SimulationResult
+from .solution import CONJUGATES, ORDER_PARAMETERS
+
+if TYPE_CHECKING:
+    from .model import SpikedRandomFeatures
+
+_MEANING = {
+    "test_error": "mean squared error against the noise-free target",
+    "training_error": "mean squared error on the training set against the noisy labels",
+    "quadrature_error": "estimated numerical error of the test error",
+    "residual": "largest relative residual of the saddle-point equations",
+    "iterations": "Newton iterations",
+    "alpha": "sample complexity n/d",
+    "seed": "number of the network",
+    "spike_strength": "length r of the mean row along the spike",
+    "bulk_variance": "mean squared length c of the rows across the spike",
+    "alignment": "overlap gamma of the spike with the teacher's direction",
+}
+
+
+def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any]:
+    """Return what identifies a result: the model, its spike, versions; all plain values."""
+    import giantstep
+
+    spike = model.spike
+    return {
+        "model": json.dumps({k: _plain(v) for k, v in model.parameters().items()}),
+        "student": model.derivation.student,
+        "teacher": model.derivation.teacher,
+        "beta": model.beta,
+        "noise_variance": model.noise_variance,
+        "ridge": ridge,
+        "spike_strength": spike.spike_strength,
+        "bulk_variance": spike.bulk_variance,
+        "alignment": spike.alignment,
+        "leap_index": model.leap_index,
+        "best_linear_error": model.best_linear_error,
+        "structure": model.structure,
+        "giantstep_version": giantstep.__version__,
+    }
+
+
+def curve_dataset(
+    model: SpikedRandomFeatures, alpha: NDArray[np.float64], ridge: float, batch: BatchSolution
+) -> xr.Dataset:
+    """Return a learning curve as a dataset over ``alpha``."""
+    zero = np.zeros(len(alpha))
+    columns = {
+        "test_error": batch.values["test_error"],
+        "training_error": batch.values["training_error"],
+        "quadrature_error": batch.errors["test_error"],
+        "residual": batch.residual,
+        "iterations": batch.iterations.astype(np.int32),
+        **{name: batch.values.get(name, zero) for name in ORDER_PARAMETERS + CONJUGATES},
+    }
+    return _dataset(
+        {name: ("alpha", values) for name, values in columns.items()},
+        {"alpha": alpha},
+        {**model_attributes(model, ridge), "kind": "theory"},
+    )
+
+
+def simulation_dataset(
+    model: SpikedRandomFeatures,
+    result: SimulationResult,
+    dimension: int,
+    ridge: float,
+    seed: int,
+) -> xr.Dataset:
+    """Return simulated networks as a dataset over ``seed`` and ``alpha``."""
+    both, seeds = ("seed", "alpha"), ("seed",)
+    many = len(result.completed) > 1
+    columns: dict[str, Any] = {
+        "test_error": (both, result.test_error),
+        "training_error": (both, result.training_error),
+        "spike_strength": (seeds, result.spike_strength),
+        "bulk_variance": (seeds, result.bulk_variance),
+        "alignment": (seeds, result.alignment),
+    }
+    for quantity in ("test_error", "training_error"):
+        columns[f"{quantity}_mean"] = ("alpha", result.mean(quantity))
+        columns[f"{quantity}_standard_error"] = (
+            "alpha",
+            result.standard_error(quantity) if many else np.full(len(result.alpha), np.inf),
+        )
+    attributes = {
+        **model_attributes(model, ridge),
+        "kind": "simulation",
+        "dimension": dimension,
+        "entropy": seed,
+        "interrupted": int(result.interrupted),
+    }
+    coordinates = {
+        "alpha": result.alpha,
+        "seed": np.asarray(result.completed, dtype=np.int32),
+    }
+    return _dataset(columns, coordinates, attributes)
+
+
+def _dataset(
+    columns: dict[str, Any], coordinates: dict[str, Any], attributes: dict[str, Any]
+) -> xr.Dataset:
+    dataset = xr.Dataset(columns, coords=coordinates, attrs=attributes)
+    for name, meaning in _MEANING.items():
+        if name in dataset.variables:
+            dataset[name].attrs["long_name"] = meaning
+    return dataset
+
+
+def _plain(value: Any) -> Any:
+    return "inf" if value == math.inf else value

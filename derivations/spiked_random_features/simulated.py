@@ -1,0 +1,124 @@
+"""The model as a network of finite size: generated activations into the simulator."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import AssumptionError, ParameterError
+from ...numeric.cache import FileCache
+from ...numeric.networks import NetworkSetup
+from ...numeric.simulation import SimulationResult, simulate
+
+if TYPE_CHECKING:
+    from .model import SpikedRandomFeatures
+
+
+class GeneratedFunction:
+    """A function of a generated module; can be sent to another process, which loads it again.
+
+    Parameters
+    ----------
+    source : str
+        Source of the module.
+    name : str
+        Name of the function in it.
+    folder : path
+        Cache folder.
+    """
+
+    def __init__(self, source: str, name: str, folder: str | os.PathLike[str]) -> None:
+        self.source, self.name, self.folder = source, name, os.fspath(folder)
+
+    @cached_property
+    def _function(self) -> Any:
+        module: ModuleType = FileCache(self.folder).load_module("activations", self.source)
+        return getattr(module, self.name)
+
+    def __call__(self, values: NDArray[np.float64]) -> Any:
+        """Return the function at every entry of an array."""
+        return self._function(values)
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"source": self.source, "name": self.name, "folder": self.folder}
+
+
+def network_setup(model: SpikedRandomFeatures, dimension: int) -> NetworkSetup:
+    """Return the network of a model at a finite dimension.
+
+    Raises
+    ------
+    ParameterError
+        If the model was given by its parameters, or the dimension is too small.
+    AssumptionError
+        If the student jumps and a step is to be taken.
+    """
+    if model.direct_parameters is not None:
+        raise ParameterError(
+            "a model made by from_parameters has no gradient step to simulate; "
+            "give step_size and alpha0 instead"
+        )
+    found = model.derivation
+    if found.mapping_error and model.step_size:
+        raise AssumptionError(found.mapping_error)
+
+    def function(name: str) -> GeneratedFunction:
+        return GeneratedFunction(found.activation_source, name, model._cache.folder)
+
+    student = function("student")
+    return NetworkSetup(
+        student=student,
+        # Without a step the derivative is never called; a student that jumps has none.
+        student_derivative=function("student_derivative") if not found.mapping_error else student,
+        teacher=function("teacher"),
+        step_size=model.step_size,
+        alpha0=model.alpha0,
+        beta=model.beta,
+        noise_variance=model.noise_variance,
+        dimension=dimension,
+    )
+
+
+def simulate_model(
+    model: SpikedRandomFeatures,
+    dimension: int,
+    alpha: Sequence[float] | NDArray[np.float64],
+    ridge: float,
+    *,
+    seeds: int,
+    seed: int,
+    workers: int | None,
+    progress: bool,
+    store: str | os.PathLike[str] | None,
+    executor: Executor | None,
+) -> SimulationResult:
+    """Simulate networks of a model; see :meth:`.model.SpikedRandomFeatures.simulate`.
+
+    Raises
+    ------
+    ParameterError
+        If the model was given by its parameters.
+    AssumptionError
+        If the student jumps and a step is to be taken.
+    """
+    setup = network_setup(model, dimension)
+    return simulate(
+        setup,
+        [float(a) for a in alpha],
+        ridge=ridge,
+        seeds=seeds,
+        seed=seed,
+        workers=workers,
+        progress=progress,
+        executor=executor,
+        store=store,
+        description=json.dumps(model.parameters(), sort_keys=True, default=str),
+    )

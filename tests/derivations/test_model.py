@@ -1,0 +1,294 @@
+"""The model as users meet it: arguments, defaults, files, limits, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+
+import giantstep as gs
+import numpy as np
+import pytest
+import sympy as sp
+import xarray as xr
+from giantstep.errors import (
+    AssumptionError,
+    CacheError,
+    ExpressionError,
+    ParameterError,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+
+@pytest.fixture(scope="module")
+def model():
+    return gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
+
+
+def test_mapping_of_the_published_example(model):
+    # Cui et al., arXiv 2402.04980, equations (9)-(11); reference values A2 (40-digit arithmetic).
+    assert_allclose(model.spike.spike_strength, 1.134055509282620144754342, rtol=4e-16)
+    assert_allclose(model.spike.bulk_variance, 1.018973200458185783015963, rtol=4e-16)
+    assert_allclose(model.spike.alignment, 0.9718544444873879539002244, rtol=4e-16)
+
+
+def test_structure_is_reported(model):
+    assert model.structure.startswith("3 blocks: 2 unknowns Newton {V_1, V_2}")
+    assert model.structure.count("linear") == 2
+
+
+def test_learning_curve_is_labelled_and_survives_a_file(model, tmp_path):
+    curve = model.learning_curve(alpha=[0.2, 3], ridge=0.1)
+    assert curve.test_error.dims == ("alpha",)
+    assert_allclose(curve.test_error, [0.04848290191950338608932, 0.03251820801462915072783], 1e-13)
+    curve.to_netcdf(tmp_path / "curve.nc")
+    loaded = xr.load_dataset(tmp_path / "curve.nc")
+    assert curve.equals(loaded)
+    assert loaded.attrs["best_linear_error"] == curve.attrs["best_linear_error"]
+    again = gs.SpikedRandomFeatures(**json.loads(loaded.attrs["model"]))
+    assert again == model
+
+
+def test_simulation_is_labelled_and_survives_a_file(model, tmp_path):
+    found = model.simulate(dimension=50, alpha=[0.5, 2], seeds=3, progress=False)
+    assert found.test_error.dims == ("seed", "alpha")
+    assert_allclose(found.test_error_mean, found.test_error.mean("seed"))
+    found.to_netcdf(tmp_path / "simulation.nc")
+    assert found.equals(xr.load_dataset(tmp_path / "simulation.nc"))
+
+
+def test_simulation_does_not_depend_on_workers_and_resumes(model, tmp_path):
+    arguments = {"dimension": 50, "alpha": [1.0], "seeds": 3, "progress": False}
+    one = model.simulate(**arguments, workers=1, store=tmp_path)
+    files = {p: p.stat().st_mtime_ns for p in tmp_path.iterdir()}
+    assert len(files) == 3
+    two = model.simulate(**arguments, workers=2)
+    assert one.equals(two)
+    resumed = model.simulate(**{**arguments, "seeds": 4}, store=tmp_path)
+    assert resumed.isel(seed=slice(3)).test_error.equals(one.test_error)
+    assert all(p.stat().st_mtime_ns == t for p, t in files.items())
+
+
+def test_json_round_trip(model, tmp_path):
+    direct = gs.SpikedRandomFeatures.from_parameters(
+        "relu", "He(3, z)/6", spike_strength=-0.9, bulk_variance=1.25, alignment=0.6
+    )
+    infinite = gs.SpikedRandomFeatures("erf", "tanh", alpha0=math.inf)
+    for found in (model, direct, infinite):
+        assert gs.SpikedRandomFeatures.from_json(found.to_json()) == found
+    model.save(tmp_path / "model.json")
+    assert gs.SpikedRandomFeatures.from_json((tmp_path / "model.json").read_text()) == model
+    for text in ("", "[]", '{"model": "other"}', '{"model": "spiked_random_features", "x": 1}'):
+        with pytest.raises(ParameterError, match="to_json"):
+            gs.SpikedRandomFeatures.from_json(text)
+
+
+def test_models_are_values(model):
+    same = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
+    assert model == same and hash(model) == hash(same)
+    assert pickle.loads(pickle.dumps(model)) == model
+    with pytest.raises(AttributeError):
+        model.beta = 2
+
+
+def test_expressions_and_activations_are_accepted():
+    t = sp.Symbol("t")
+    by_expression = gs.SpikedRandomFeatures(sp.tanh(t), gs.activation("sin"))
+    assert (by_expression.student, by_expression.teacher) == ("tanh", "sin")
+    own = gs.SpikedRandomFeatures("2*tanh(z)", "sin", step_size=0)
+    plain = gs.SpikedRandomFeatures("tanh", "sin", step_size=0)
+    # sigma -> t sigma with ridge -> t^2 ridge changes nothing.
+    assert_allclose(own.solve(1.5, 0.4).test_error, plain.solve(1.5, 0.1).test_error, rtol=1e-13)
+
+
+@settings(max_examples=15)
+@given(
+    st.floats(0.05, 20), st.floats(1e-4, 10), st.floats(0.01, 2), st.floats(0.2, 2), st.floats(-1, 1)
+)
+def test_sign_of_the_spike_does_not_matter(alpha, ridge, r, c, gamma):
+    def error(sign):
+        return (
+            gs.SpikedRandomFeatures.from_parameters(
+                "erf", "sin", spike_strength=sign * r, bulk_variance=c, alignment=sign * gamma
+            )
+            .solve(alpha, ridge)
+            .test_error
+        )
+
+    assert_allclose(error(1), error(-1), rtol=1e-9)
+
+
+def test_without_a_spike_the_alignment_does_not_matter():
+    def error(gamma):
+        return (
+            gs.SpikedRandomFeatures.from_parameters(
+                "erf", "erf", spike_strength=0, bulk_variance=1, alignment=gamma, beta=1.5
+            )
+            .solve(2, 0.01)
+            .test_error
+        )
+
+    # Plain random features: reference value A8 (40-digit arithmetic).
+    for gamma in (0.0, 0.4, -0.9, 1.0):
+        assert_allclose(error(gamma), 0.2177223211319673980888541, rtol=2e-13)
+
+
+def test_small_steps_approach_plain_random_features():
+    plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0).solve(2, 0.1).test_error
+    steps = [1e-3, 1e-2, 1e-1]
+    found = [gs.SpikedRandomFeatures("erf", "erf", step_size=s).solve(2, 0.1) for s in steps]
+    gaps = [plain - solution.test_error for solution in found]
+    # Any spike makes the free direction m available: the limit of small steps is below the plain
+    # error, by an amount that no longer depends on the step.
+    assert all(gap > 0 for gap in gaps)
+    assert_allclose(gaps[0], gaps[1], rtol=0.05)
+
+
+def test_uninformative_spike_is_no_error():
+    model = gs.SpikedRandomFeatures("erf", "He(3, z)/6", alpha0=5)
+    assert model.spike.alignment == 0
+    assert model.leap_index == 3
+    assert model.solve(1, 0.1).test_error > 0
+
+
+def test_infinite_first_sample_complexity():
+    model = gs.SpikedRandomFeatures("erf", "erf", step_size=4.081, alpha0=math.inf)
+    assert model.spike.alignment == 1 and model.spike.bulk_variance == 1
+    # The limit is approached like 1/alpha0.
+    errors = [
+        gs.SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=a).solve(1, 0.1).test_error
+        for a in (1e4, 1e6, math.inf)
+    ]
+    assert_allclose((errors[1] - errors[2]) / (errors[0] - errors[2]), 0.01, rtol=0.01)
+
+
+def test_solutions_print_and_render(model):
+    solution = model.solve(3, 0.1)
+    assert "0.0325182080146" in repr(solution)
+    assert "error estimate" in str(solution)
+    assert "<table>" in solution._repr_html_()
+    assert_allclose(solution.m, 1.125788611010007564802618, rtol=1e-13)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = solution.nonsense
+
+
+def test_digits_of_a_published_value(model):
+    solution = model.solve(3, 0.1, digits=20)
+    assert str(solution).split()[2] == "0.032518208014629150728"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "match"),
+    [
+        ({"student": "tahn"}, ExpressionError, "student.*tanh"),
+        ({"teacher": "sin("}, ExpressionError, "teacher"),
+        ({"student": "__import__('os')"}, ExpressionError, "student"),
+        ({"student": "exp(z**2)"}, AssumptionError, r"E\[f\(z\)\*\*2\] < oo"),
+        ({"student": "relu"}, AssumptionError, "allow_non_odd"),
+        ({"beta": 0}, ParameterError, "beta must be positive"),
+        ({"beta": math.nan}, ParameterError, "beta must be a number"),
+        ({"alpha0": -1}, ParameterError, "alpha0 must be positive"),
+        ({"step_size": -1}, ParameterError, "step_size"),
+        ({"step_size": math.inf}, ParameterError, "step_size"),
+        ({"noise_variance": -0.1}, ParameterError, "noise_variance"),
+        ({"beta": "1"}, ParameterError, "beta must be a number"),
+        ({"step_size": 1e-200}, ParameterError, "step_size=1e-200.*use 0"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments, error, match):
+    with pytest.raises(error, match=match):
+        gs.SpikedRandomFeatures(**{"student": "tanh", "teacher": "sin", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"alpha": 0}, "alpha"),
+        ({"alpha": [1, -2]}, "alpha"),
+        ({"alpha": []}, "alpha"),
+        ({"alpha": [1, math.nan]}, "alpha"),
+        ({"ridge": 0}, "ridge"),
+        ({"ridge": -1}, "ridge"),
+        ({"ridge": math.inf}, "ridge"),
+        ({"ridge": None}, "ridge"),
+    ],
+)
+def test_bad_points_are_refused_by_name(model, arguments, match):
+    with pytest.raises(ParameterError, match=match):
+        model.learning_curve(**{"alpha": 1.0, "ridge": 0.1, **arguments})
+
+
+def test_bad_simulations_are_refused(model):
+    with pytest.raises(ParameterError, match="dimension=3 is too small"):
+        model.simulate(dimension=3, alpha=[0.2])
+    direct = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=1, bulk_variance=1, alignment=0.5
+    )
+    with pytest.raises(ParameterError, match="from_parameters"):
+        direct.simulate(dimension=10, alpha=[1])
+
+
+def test_a_student_that_jumps_has_no_step_but_random_features():
+    with pytest.raises(AssumptionError, match="jumps"):
+        gs.SpikedRandomFeatures("sign", "sin", step_size=1)
+    still = gs.SpikedRandomFeatures("sign", "sin", step_size=0)
+    assert still.solve(1, 0.1).test_error > still.best_linear_error
+    assert still.simulate(dimension=20, alpha=[1], seeds=2, progress=False).sizes["seed"] == 2
+
+
+def test_unusable_cache_folder_is_an_error_that_says_so(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(CacheError, match="GIANTSTEP_CACHE_DIR"):
+        gs.SpikedRandomFeatures("tanh", "sin", cache_folder=blocked / "below")
+
+
+def test_damaged_cache_is_rebuilt(tmp_path):
+    first = gs.SpikedRandomFeatures("tanh", "sin", cache_folder=tmp_path).solve(1, 0.1)
+    for path in tmp_path.rglob("*"):
+        if path.is_file():
+            path.write_bytes(b"damaged")
+    script = (
+        "import giantstep as gs;"
+        f"m = gs.SpikedRandomFeatures('tanh', 'sin', cache_folder={str(tmp_path)!r});"
+        "print(repr(m.solve(1, 0.1).test_error))"
+    )
+    import subprocess
+    import sys
+
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert float(run.stdout) == first.test_error
+
+
+def test_kernel_files_run_without_giantstep(model, tmp_path):
+    import runpy
+
+    spike = {
+        "spike_strength": model.spike.spike_strength,
+        "bulk_variance": model.spike.bulk_variance,
+        "alignment": model.spike.alignment,
+        "orthogonal_alignment": model.spike.orthogonal_alignment,
+        "noise_variance": 0.0,
+    }
+    path = model.kernel().write(tmp_path / "kernel.py", target="python")
+    assert "giantstep" not in path.read_text().split('"""', 2)[2]
+    solve = runpy.run_path(str(path))["solve_point"]
+    found = solve({**spike, "alpha": 3.0, "beta": 1.0, "ridge": 0.1}, spike)
+    assert_allclose(found["test_error"][0], 0.03251820801462915072783, rtol=1e-13)
+    with pytest.raises(gs.errors.EmissionError, match="target"):
+        model.kernel().source("fortran")
+    with pytest.raises(ParameterError, match="stage"):
+        model.kernel().inspect("nothing")
+    assert "newton" in model.kernel().inspect("program")
+
+
+def test_batches_on_threads_agree_with_single_solves(model):
+    rng = np.random.default_rng(0)
+    alpha, ridge = 10 ** rng.uniform(-1, 1, 600), 10 ** rng.uniform(-3, 1, 600)
+    batch = model.solve_many(alpha, ridge, workers=2)
+    for k in (0, 17, 599):
+        single = model.solve(alpha[k], ridge[k])
+        assert_allclose(batch.values["test_error"][k], single.test_error, rtol=1e-12)
+    assert batch.residual.max() <= 1e-11
