@@ -162,8 +162,9 @@ def _outer_rule(
     reach = ctx.sqrt(2 * ctx.ln10 * (digits + _GUARD_DIGITS)) + 2
     if breaks:
         return _composite_rule(ctx, digits, reach, level, breaks)
-    # A step that is an exact binary fraction: nodes of one level are nodes of the next.
-    h = ctx.mpf(2) ** int(ctx.floor(ctx.log(step, 2)))
+    # A float has 53 bits, so multiples of it are exact here: nodes of one level are nodes of the
+    # next, bit for bit, and their tables are not computed again.
+    h = ctx.mpf(step)
     n = int(ctx.ceil(reach / h))
     nodes = [k * h for k in range(0 if even else -n, n + 1)]
     weights = [h * ctx.npdf(x) for x in nodes]

@@ -166,9 +166,6 @@ class _Shared:
             width = float(kernel.tables.outer_scale(np.zeros(1), *self._values))
         self._breaks = [float(b) for b in kernel.tables.breaks(np.zeros(1), *self._values)]
         self._step = _STEP_PER_WIDTH * width
-        # The trapezoidal rule squares its error with each halving; 1.5 leaves a margin. A
-        # composite rule gains the same factor each time.
-        self.acceleration = 1.0
         self._lock = threading.Lock()
         self._tables: dict[int, list[Array]] = {}
         self._compiled: ModuleType | None = None
@@ -204,8 +201,8 @@ def _solve_rows(
         if not len(rows):
             break
         found = _run(kernel, parameters[rows], shared, level, total)
-        better = _worst(found[1], found[0]) <= _worst(errors[rows], results[rows])
-        # A second refinement that brings nothing will not be followed by one that does.
+        # Where a refinement brings nothing, rounding is all that is left.
+        better = 2 * _worst(found[1], found[0]) <= _worst(errors[rows], results[rows])
         rows = rows[better]
         results[rows], errors[rows], info[rows] = (a[better] for a in found)
         nodes[rows] = shared[level][0].shape[1]
@@ -254,17 +251,17 @@ def _run(
     results = np.empty((n, len(kernel.outputs)))
     errors = np.empty_like(results)
     info = np.empty((n, 3))
-    tables, acceleration = shared[level], shared.acceleration
+    tables = shared[level]
     if total * tables[0].shape[1] <= _PLAIN_SIZE:
         try:
             lists = [table.tolist() for table in tables]
-            kernel.plain.solve_batch(parameters, *lists, acceleration, results, errors, info)
+            kernel.plain.solve_batch(parameters, *lists, results, errors, info)
             return results, errors, info
         except ArithmeticError:
             # Plain Python raises where IEEE arithmetic goes on with inf; the kernel goes on.
             pass
     solve_batch = shared.compiled().solve_batch
-    solve_batch(parameters, *tables, acceleration, results, errors, info)
+    solve_batch(parameters, *tables, results, errors, info)
     return results, errors, info
 
 

@@ -42,7 +42,7 @@ def solve_point(parameters, table_parameters, step=0.125):
     row = np.array([[float(parameters[name]) for name in {parameters}]])
     results, errors = np.empty((1, {n_outputs})), np.empty((1, {n_outputs}))
     info = np.zeros((1, 3))
-    solve_batch(row, *levels, 1.5, results, errors, info)
+    solve_batch(row, *levels, results, errors, info)
     return {{
         name: (results[0, k], errors[0, k]) for k, name in enumerate({outputs})
     }}

@@ -6,10 +6,8 @@ activations comes from cached sources.
 
 from __future__ import annotations
 
-import json
 import math
 import os
-from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -30,7 +28,9 @@ from ...numeric.arguments import (
 from ...numeric.cache import FileCache
 from ...numeric.saddle_point_solver import BatchSolution, Kernel, solve_many
 from .derivation import Derivation, derivation
+from .json_text import from_json, to_json
 from .solution import Solution, solution_from
+from .spike import SpikeParameters, checked_spike, spike_after_step
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -40,26 +40,6 @@ if TYPE_CHECKING:
 
 # More digits than anybody has asked for in earnest; a guard against a slip of the finger.
 _MOST_DIGITS = 2000
-_SMALLEST_SPIKE = 1e-100
-_JSON_NAME = "spiked_random_features"
-
-
-@dataclass(frozen=True)
-class SpikeParameters:
-    """The spiked random features that stand for the trained network.
-
-    Attributes
-    ----------
-    spike_strength, bulk_variance, alignment : float
-        r, c and γ: rows are sqrt(c) u + r v with \\|u\\| = \\|v\\| = 1 and v·θ = γ.
-    orthogonal_alignment : float
-        ρ = sqrt(1 − γ²), kept apart because 1 − γ² loses digits near γ = 1.
-    """
-
-    spike_strength: float
-    bulk_variance: float
-    alignment: float
-    orthogonal_alignment: float
 
 
 @dataclass(frozen=True)
@@ -172,14 +152,6 @@ class SpikedRandomFeatures:
         alignment : float
             γ in [-1, 1].
         """
-        r = real_number("spike_strength", spike_strength)
-        if not math.isfinite(r):
-            raise ParameterError(f"spike_strength must be finite, got {r}")
-        _check_spike("spike_strength", spike_strength, r)
-        c = positive_number("bulk_variance", bulk_variance)
-        gamma = real_number("alignment", alignment)
-        if not -1 <= gamma <= 1:
-            raise ParameterError(f"alignment must be between -1 and 1, got {gamma}")
         return cls(
             student=student,
             teacher=teacher,
@@ -188,7 +160,7 @@ class SpikedRandomFeatures:
             beta=beta,
             noise_variance=noise_variance,
             cache_folder=cache_folder,
-            direct_parameters=SpikeParameters(r, c, gamma, math.sqrt((1 - gamma) * (1 + gamma))),
+            direct_parameters=checked_spike(spike_strength, bulk_variance, alignment),
         )
 
     # ------------------------------------------------------------------ what was derived
@@ -224,23 +196,9 @@ class SpikedRandomFeatures:
         if self.step_size == 0:
             return SpikeParameters(0.0, 1.0, 0.0, 1.0)
         found = self._derivation(unspiked=False, aligned=False)
-        if found.mapping_error:
-            raise AssumptionError(found.mapping_error)
-        if self.alpha0 == math.inf and found.leap_index > 1:
-            # The population gradient vanishes to leading order: no spike.
-            return SpikeParameters(0.0, self._stretch(found), 0.0, 1.0)
-        r, c, gamma, rho = self._mapping(found)(self.step_size, self.alpha0, self.noise_variance)
-        _check_spike("step_size", self.step_size, r)
-        return SpikeParameters(r, c, math.copysign(1.0, gamma) if rho == 0 else gamma, rho)
-
-    def _mapping(self, found: Derivation) -> Callable[[float, float, float], tuple[float, ...]]:
-        module = self._cache.load_module("mapping", found.mapping_source)
-        mapping: Callable[[float, float, float], tuple[float, ...]] = module.mapping
-        return mapping
-
-    def _stretch(self, found: Derivation) -> float:
-        # c does not depend on alpha0 once the scatter is gone; any huge value gives its limit.
-        return self._mapping(found)(self.step_size, 1e300, self.noise_variance)[1]
+        return spike_after_step(
+            found, self._cache, self.step_size, self.alpha0, self.noise_variance
+        )
 
     @property
     def structure(self) -> str:
@@ -502,8 +460,7 @@ class SpikedRandomFeatures:
 
     def to_json(self) -> str:
         """Return the model as JSON; :meth:`from_json` reads it."""
-        values = {k: "inf" if v == math.inf else v for k, v in self.parameters().items()}
-        return json.dumps({"model": _JSON_NAME, **values}, indent=2)
+        return to_json(self.parameters())
 
     @classmethod
     def from_json(cls, text: str) -> SpikedRandomFeatures:
@@ -514,18 +471,11 @@ class SpikedRandomFeatures:
         ParameterError
             If the text is not such a model.
         """
+        arguments = from_json(text)
+        build = cls.from_parameters if "spike_strength" in arguments else cls
         try:
-            values = json.loads(text)
-            if not isinstance(values, dict) or values.pop("model", "") != _JSON_NAME:
-                raise ValueError(f"it has no entry 'model': '{_JSON_NAME}'")
-            arguments = {k: math.inf if v == "inf" else v for k, v in values.items()}
-            build = cls.from_parameters if "spike_strength" in arguments else cls
             return build(**arguments)
-        except (TypeError, json.JSONDecodeError) as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
-        except ValueError as error:
-            if isinstance(error, ParameterError | AssumptionError):
-                raise
+        except TypeError as error:
             raise ParameterError(f"text is not a model written by to_json: {error}") from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -540,14 +490,6 @@ class SpikedRandomFeatures:
         from .presentation import model_latex
 
         return model_latex(self)
-
-
-def _check_spike(name: str, value: float, spike_strength: float) -> None:
-    if 0 < abs(spike_strength) < _SMALLEST_SPIKE:
-        raise ParameterError(
-            f"{name}={value:g} gives a spike strength of {spike_strength:.1e}, whose square is "
-            f"below the smallest float; use 0, or a spike strength of at least {_SMALLEST_SPIKE:g}"
-        )
 
 
 def _activation_text(value: object, name: str) -> str:

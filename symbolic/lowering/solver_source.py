@@ -31,7 +31,7 @@ _PYTHON_HEADER = "import math\n\nimport numpy as np\n"
 # Names that the text below uses, and names that the scheduler makes.
 _RESERVED = frozenset(
     "weight out info rough residual amplification iterations converged done previous close size "
-    "determinant solution i j k x y z state unused parameters fine medium coarse acceleration "
+    "determinant solution i j k x y z state unused parameters fine medium coarse "
     "results errors last first gain scale math np njit ctx solve solve_batch solve_dense float abs "
     "max min len range".split()
 )
@@ -66,7 +66,7 @@ def solve_dense(a, b):
 '''
 
 _BATCH = '''
-{decorator}def solve_batch(parameters, fine, medium, coarse, acceleration, results, errors, info):
+{decorator}def solve_batch(parameters, fine, medium, coarse, results, errors, info):
     """Solve for every row of `parameters`, three times: the coarser rules estimate the error.
 
     Parameters
@@ -75,8 +75,6 @@ _BATCH = '''
         Columns: {parameter_names}.
     fine, medium, coarse : array ({n_rows}, K)
         Rows: {row_names}, on rules of which each has about half the nodes of the one before.
-    acceleration : float
-        Each halving of the step gains at least the factor of the one before to this power.
     results : array (n, {n_outputs}), written
         Columns: {output_names}.
     errors : array (n, {n_outputs}), written
@@ -105,7 +103,7 @@ _BATCH = '''
             scale = 1.0 / (size + 1e-300)
             last = max(last, abs(x[k] - y[k]) * scale)
             first = max(first, abs(y[k] - z[k]) * scale)
-        gain = 10.0 * (last / first) ** acceleration
+        gain = 10.0 * last / first
         if not gain < 1.0:
             gain = 1.0
         for k in range({n_outputs}):

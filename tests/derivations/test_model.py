@@ -105,7 +105,11 @@ def test_expressions_and_activations_are_accepted():
 
 @settings(max_examples=15)
 @given(
-    st.floats(0.05, 20), st.floats(1e-4, 10), st.floats(0.01, 2), st.floats(0.2, 2), st.floats(-1, 1)
+    st.floats(0.05, 20),
+    st.floats(1e-4, 10),
+    st.floats(0.01, 2),
+    st.floats(0.2, 2),
+    st.floats(-1, 1),
 )
 def test_sign_of_the_spike_does_not_matter(alpha, ridge, r, c, gamma):
     def error(sign):

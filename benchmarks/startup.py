@@ -1,0 +1,110 @@
+"""Start-up time of the theory part of the command line against that of its dependencies.
+
+Compares, in fresh interpreters that take turns, the medians of
+
+- ``python -c "import numba, scipy.special, sympy"``;
+- ``python -m giantstep curve --student tanh --teacher sin --table-only`` with a warm cache;
+- the same with an empty cache, which derives, generates and compiles anew.
+
+Targets: warm at most 1.3 times, cold at most 3 times the first; exit code 1 if one is missed.
+
+    python benchmarks/startup.py [--repetitions N] [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+WARM_LIMIT, COLD_LIMIT = 1.3, 3.0
+SOURCE = Path(__file__).resolve().parents[1] / "src"
+DEPENDENCIES = ["-c", "import numba, scipy.special, sympy"]
+COMMAND = ["-m", "giantstep", "curve", "--student", "tanh", "--teacher", "sin", "--table-only"]
+# What the command computes, for a checkout without a command line.
+SCRIPT = """
+from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
+model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
+print(model.solve_many([0.1 * k for k in range(1, 51)], [0.1]).values["test_error"])
+"""
+
+
+def environment(cache_folder: str) -> dict[str, str]:
+    """Return the environment of a run with its own cache folder."""
+    path = [str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
+    found = os.environ | {
+        "PYTHONPATH": os.pathsep.join(path),
+        "GIANTSTEP_CACHE_DIR": cache_folder,
+    }
+    # Else every run would compile again what is not installed.
+    found.pop("PYTHONDONTWRITEBYTECODE", None)
+    return found
+
+
+def run_seconds(arguments: Sequence[str], folder: str, cache_folder: str) -> float:
+    """Return the wall time of one fresh interpreter."""
+    start = time.perf_counter()
+    run = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment(cache_folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    seconds = time.perf_counter() - start
+    if run.returncode:
+        raise RuntimeError(f"{' '.join(arguments)} failed:\n{run.stdout}")
+    return seconds
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the medians and their ratios; return 0 if both are within the limits."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repetitions", type=int, default=9, metavar="N")
+    parser.add_argument("--quick", action="store_true", help="three repetitions")
+    options = parser.parse_args(arguments)
+    repetitions = 3 if options.quick else max(1, options.repetitions)
+    has_command = importlib.util.find_spec("giantstep.__main__") is not None
+    ours = COMMAND if has_command else ["-c", SCRIPT]
+    print(f"python {' '.join(COMMAND) if has_command else 'script: one curve of 50 points'}")
+    seconds: dict[str, list[float]] = {"dependencies": [], "warm": [], "cold": []}
+    # Not the checkout: its root would come first on the interpreter's path.
+    with tempfile.TemporaryDirectory() as folder:
+        warm = str(Path(folder, "warm"))
+        # The first round writes bytecode and fills the warm cache; it is not counted.
+        for round_ in range(repetitions + 1):
+            cold = str(Path(folder, f"cold{round_}"))
+            found = {
+                "dependencies": run_seconds(DEPENDENCIES, folder, warm),
+                "warm": run_seconds(ours, folder, warm),
+                "cold": run_seconds(ours, folder, cold),
+            }
+            if round_:
+                for name, value in found.items():
+                    seconds[name].append(value)
+    medians = {name: statistics.median(values) for name, values in seconds.items()}
+    base = medians["dependencies"]
+    print(f"import numba, scipy.special, sympy  {base:6.3f} s  (median of {repetitions})")
+    passed = True
+    for name, limit in (("warm", WARM_LIMIT), ("cold", COLD_LIMIT)):
+        ratio = medians[name] / base
+        good = ratio <= limit
+        passed &= good
+        print(
+            f"{name} cache                          {medians[name]:6.3f} s  "
+            f"ratio {ratio:.2f} <= {limit}  {'PASS' if good else 'FAIL'}"
+        )
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
