@@ -545,9 +545,7 @@ def compare_with_hand(model: SpikedRandomFeatures, n: int, rounds: int) -> bool:
         for name, solve in sides.items():
             results, errors = found[name]
             elapsed = cpu_seconds(
-                functools.partial(
-                    solve, parameters, *tables, results, errors, info
-                )
+                functools.partial(solve, parameters, *tables, results, errors, info)
             )
             if round_:
                 # The first round compiles.

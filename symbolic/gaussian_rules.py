@@ -210,7 +210,9 @@ def _reduce_trigonometric(others: list[sp.Expr]) -> list[tuple[sp.Expr, sp.Expr]
                 if isinstance(kernel, sp.cos):
                     a, b = b, a
                 product += [(weight * half, sp.sin(a + b)), (weight * half, sp.sin(a - b))]
-        sums = product
+        # SymPy writes sin(-z) as -sin(z): the sign is a factor, not a part of the kernel.
+        signed = ((weight, *kernel.as_coeff_Mul()) for weight, kernel in product)
+        sums = [(weight * sign, kernel) for weight, sign, kernel in signed if sign != 0]
     return sums
 
 

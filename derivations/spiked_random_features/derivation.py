@@ -15,8 +15,6 @@ from typing import Any
 
 from ...numeric.cache import FileCache
 
-_VERSION_OF_LAYOUT = 1
-
 
 @dataclass(frozen=True)
 class Derivation:
@@ -76,7 +74,13 @@ class Derivation:
 
 
 def derivation(
-    student: str, teacher: str, *, unspiked: bool, aligned: bool, cache: FileCache
+    student: str,
+    teacher: str,
+    *,
+    unspiked: bool,
+    aligned: bool,
+    correlated_norms: bool,
+    cache: FileCache,
 ) -> Derivation:
     """Return the derivation for a pair of activations, from the cache where it is there.
 
@@ -86,24 +90,28 @@ def derivation(
         Catalogue names or expressions in z.
     unspiked, aligned : bool
         Exactly r = 0, exactly \\|γ\\| = 1.
+    correlated_norms : bool
+        Include the correlation of norms and overlaps of the rows.
     cache : FileCache
         Where derivations are kept between processes.
     """
-    key = f"spiked_random_features/{_VERSION_OF_LAYOUT}/{unspiked}/{aligned}/{student}/{teacher}"
-    return _from_cache(key, student, teacher, unspiked, aligned, os.fspath(cache.folder))
+    flags = {"unspiked": unspiked, "aligned": aligned, "correlated_norms": correlated_norms}
+    return _from_cache(student, teacher, tuple(flags.items()), os.fspath(cache.folder))
 
 
 @lru_cache(maxsize=256)
 def _from_cache(
-    key: str, student: str, teacher: str, unspiked: bool, aligned: bool, folder: str
+    student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str
 ) -> Derivation:
     cache = FileCache(folder)
+    names = " ".join(name for name, value in flags if value)
+    key = f"spiked_random_features/{names}/{student}/{teacher}"
     document = cache.load_json(key)
     if document is not None:
         return _restore(document)
     from .derive import derive
 
-    found = derive(student, teacher, unspiked=unspiked, aligned=aligned)
+    found = derive(student, teacher, **dict(flags))
     cache.store_json(key, asdict(found))
     return found
 

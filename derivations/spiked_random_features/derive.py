@@ -61,6 +61,7 @@ def symbolic_model(
     *,
     unspiked: bool = False,
     aligned: bool = False,
+    correlated_norms: bool = False,
 ) -> SymbolicModel:
     """Derive the saddle-point equations of the model and lower them.
 
@@ -69,10 +70,18 @@ def symbolic_model(
     student, teacher : str, Expr or Activation
     unspiked, aligned : bool
         Exactly r = 0, exactly \\|γ\\| = 1.
+    correlated_norms : bool
+        Include the correlation of norms and overlaps of the rows.
     """
     student_ = activation(student, argument="student")
     teacher_ = activation(teacher, argument="teacher")
-    energy = spiked_free_energy(student_, teacher_, unspiked=unspiked, aligned=aligned)
+    energy = spiked_free_energy(
+        student_,
+        teacher_,
+        unspiked=unspiked,
+        aligned=aligned,
+        correlated_norms=correlated_norms,
+    )
     equations = saddle_point_equations(energy.free_energy)
     structure = block_structure(equations)
     program = lower(
@@ -80,7 +89,7 @@ def symbolic_model(
         structure,
         name="spiked_random_features",
         node=symbols.kappa,
-        identifiers=IDENTIFIERS,
+        identifiers={**IDENTIFIERS, symbols.norm_overlap: "norm_overlap"},
         # The solution without any data; Newton in log V descends from it.
         start={symbols.V1: symbols.c / symbols.ridge, symbols.V2: 1 / symbols.ridge},
         outputs={"test_error": energy.test_error, "training_error": energy.training_error},
@@ -89,9 +98,18 @@ def symbolic_model(
     return SymbolicModel(student_, teacher_, energy, equations, structure, program)
 
 
-def derive(student: str, teacher: str, *, unspiked: bool, aligned: bool) -> Derivation:
+def derive(
+    student: str,
+    teacher: str,
+    *,
+    unspiked: bool,
+    aligned: bool,
+    correlated_norms: bool = False,
+) -> Derivation:
     """Derive everything that numbers need, as text; see :class:`Derivation`."""
-    model = symbolic_model(student, teacher, unspiked=unspiked, aligned=aligned)
+    model = symbolic_model(
+        student, teacher, unspiked=unspiked, aligned=aligned, correlated_norms=correlated_norms
+    )
     definitions = model.free_energy.free_energy.definitions
     scales = set(model.program.magnitudes.values())
     mapping_source = mapping_error = ""
@@ -157,6 +175,7 @@ def _mapping_function(mapping: SpikeMapping) -> str:
             mapping.bulk_variance,
             mapping.alignment,
             mapping.orthogonal_alignment,
+            mapping.norm_overlap,
         )
     ]
     printer = ScalarPrinter()
@@ -164,7 +183,7 @@ def _mapping_function(mapping: SpikeMapping) -> str:
     return (
         "import math\n\n\n"
         "def mapping(step_size, alpha0, noise_variance):\n"
-        '    """Return spike strength, bulk variance, alignment, orthogonal alignment."""\n'
+        '    """Return r, c, gamma, sqrt(1 - gamma**2) and the norm overlap a."""\n'
         f"    return (\n        {lines},\n    )\n"
     )
 
@@ -205,9 +224,17 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
 
 
 def precise_mapping(
-    student: Activation, teacher: Activation, values: dict[str, sp.Rational], digits: int
+    student: Activation,
+    teacher: Activation,
+    values: dict[str, sp.Rational],
+    digits: int,
+    *,
+    correlated_norms: bool = False,
 ) -> tuple[sp.Float, ...]:
-    """Return r, c, γ, ρ to `digits` digits; `values` holds step_size, alpha0, noise_variance."""
+    """Return r, c, γ, ρ (and a) to `digits` digits.
+
+    `values` holds step_size, alpha0 and noise_variance as exact numbers.
+    """
     found = spike_mapping(student, teacher)
     given = {
         step_size: values["step_size"],
@@ -219,6 +246,7 @@ def precise_mapping(
         found.bulk_variance,
         found.alignment,
         found.orthogonal_alignment,
+        *((found.norm_overlap,) if correlated_norms else ()),
     )
     return tuple(e.xreplace(given).evalf(digits) for e in expressions)
 

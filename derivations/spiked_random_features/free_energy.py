@@ -28,7 +28,7 @@ from ...symbolic.regularity import Parity
 from ...symbolic.saddle_point import FreeEnergy
 
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
-r, gamma = sp.symbols("r gamma", real=True)
+r, gamma, norm_overlap = sp.symbols("r gamma a", real=True)
 noise = sp.Symbol("Delta", nonnegative=True)
 kappa, z, s = sp.symbols("kappa z s", real=True)
 eigenvalue = sp.Symbol("X", positive=True)
@@ -58,6 +58,8 @@ def _function(name: str) -> sp.Expr:
 # and conditional moments of the teacher's labels.
 mu0, mu1 = _function("mu_0"), _function("mu_1")
 mu2_squared = sp.Function("mu_2^2", nonnegative=True)(kappa)
+# Response of μ_0 to the norm of a row; enters with correlated norms only.
+chi = _function("chi")
 T0, T1, T2 = _function("T_0"), _function("T_1"), _function("T_2")
 
 
@@ -85,7 +87,12 @@ def average(integrand: sp.Expr) -> sp.Expr:
 
 
 def spiked_free_energy(
-    student: Activation, teacher: Activation, *, unspiked: bool = False, aligned: bool = False
+    student: Activation,
+    teacher: Activation,
+    *,
+    unspiked: bool = False,
+    aligned: bool = False,
+    correlated_norms: bool = False,
 ) -> SpikedFreeEnergy:
     r"""Return the free energy of ridge regression on spiked random features.
 
@@ -98,6 +105,9 @@ def spiked_free_energy(
         student of mean zero has no m.
     aligned : bool
         Exactly |γ| = 1 (ρ = 0): the labels are a function of κ.
+    correlated_norms : bool
+        Include that the squared norm of a bulk row b is c + 2 a b·v to leading order, with the
+        norm overlap a of :func:`.mapping.spike_mapping`; Result 3.2 as published has a = 0.
 
     Returns
     -------
@@ -105,13 +115,23 @@ def spiked_free_energy(
 
     Notes
     -----
+    With correlated norms the conditional mean of a feature is
+    :math:`\mu_0 + (\mu_1\kappa + a\chi)\,b\cdot v`, because
+    :math:`\mu_0(c + 2ab\cdot v) = \mu_0 + \chi\,a\,b\cdot v` with
+    :math:`\chi = 2\partial_c\mu_0 = \mathbb{E}\,\sigma''`: a vector of the same size as the
+    published :math:`\kappa\mu_1 Bv`, whose overlap with the readout is the same ϑ.
+
     Stationary in the order parameters V, q (bulk variance and self-overlaps), m, ϑ, ψ (overlaps
     with the all-ones vector, with B v and with B θ_⊥) and in their conjugates; its value at the
     saddle point is n/(2p) times the regularised training loss per sample.
     """
     definitions = conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
+    along_spike = mu1 * kappa
+    if correlated_norms:
+        definitions = {chi: norm_response(student, unspiked=unspiked), **definitions}
+        along_spike += norm_overlap * chi
     conditional_variance = mu1**2 * V1 + mu2_squared * V2
-    conditional_mean = mu0 * m + mu1 * kappa * theta
+    conditional_mean = mu0 * m + along_spike * theta
     conditional_error = (
         T2
         - 2 * T0 * conditional_mean
@@ -151,11 +171,23 @@ def spiked_free_energy(
         expression=expression,
         order_parameters=(V1, V2, m, theta, psi, q1, q2),
         conjugates=(V1_hat, V2_hat, theta_hat, psi_hat, q1_hat, q2_hat),
-        parameters=(alpha, beta, ridge, noise, r, c, gamma, rho),
+        parameters=(alpha, beta, ridge, noise, r, c, gamma, rho)
+        + ((norm_overlap,) if correlated_norms else ()),
         definitions=definitions,
         source="Cui et al., arXiv 2402.04980, Result 3.3",
     )
     return SpikedFreeEnergy(free_energy, test_error, training_error)
+
+
+def norm_response(student: Activation, *, unspiked: bool = False) -> sp.Expr:
+    r"""Return :math:`\chi(\kappa) = 2\,\partial_c \mathbb{E}\,\sigma(r\kappa + \sqrt c z)`.
+
+    By Stein's lemma this is :math:`\mathbb{E}[z\sigma']/\sqrt c`, which needs no second
+    derivative.
+    """
+    spread = sp.sqrt(c)
+    argument = (sp.S.Zero if unspiked else r * kappa) + spread * z
+    return GaussianExpectation(z * student.derivative.xreplace({variable: argument}) / spread, z)
 
 
 def conditional_coefficients(

@@ -35,12 +35,18 @@ class SpikeMapping:
     spike_strength, bulk_variance, alignment, orthogonal_alignment : Expr
         r, c, γ and ρ = sqrt(1 − γ²), in s, α0 and Δ. ρ has a formula of its own because
         1 − γ² loses all digits near γ = 1.
+    norm_overlap : Expr
+        a = s h_3 ν, for odd students: the step changes the squared norm of row w by
+        2 s E_n0[y φ(w·x)] with φ(u) = u(σ'(u) − h_1), whose part linear in w is 2 s h_3 w·g with
+        g = E_n0[y x] = ν v. So norms are correlated with the overlap with the spike. Result 3.1
+        leaves this out. What is left out here besides is of order c − 1.
     """
 
     spike_strength: sp.Expr
     bulk_variance: sp.Expr
     alignment: sp.Expr
     orthogonal_alignment: sp.Expr
+    norm_overlap: sp.Expr
 
 
 def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
@@ -81,6 +87,7 @@ def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
         + step_size**2 * slope_variance * scatter,
         alignment=t1 / gradient_norm,
         orthogonal_alignment=sp.sqrt(scatter) / gradient_norm,
+        norm_overlap=step_size * hermite_coefficient(student, 3) * gradient_norm,
     )
 
 

@@ -22,7 +22,13 @@ _FLOAT_DIGITS = 16
 
 
 def refine(
-    model: SpikedRandomFeatures, alpha: float, ridge: float, digits: int, batch: BatchSolution
+    model: SpikedRandomFeatures,
+    alpha: float,
+    ridge: float,
+    digits: int,
+    batch: BatchSolution,
+    *,
+    show_progress: bool,
 ) -> Solution:
     """Return the saddle point to `digits` digits; see :meth:`.model.SpikedRandomFeatures.solve`.
 
@@ -51,7 +57,9 @@ def refine(
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
     from tqdm.auto import tqdm
 
-    with tqdm(desc=f"{digits} digits", unit="node", delay=1, leave=False) as bar:
+    with tqdm(
+        desc=f"{digits} digits", unit="node", delay=1, leave=False, disable=not show_progress
+    ) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
@@ -109,7 +117,7 @@ def _exact_parameters(
             sp.Rational(repr(x))
             for x in (direct.spike_strength, direct.bulk_variance, direct.alignment)
         )
-        spike = (r, c, gamma, sp.sqrt(1 - gamma**2))
+        spike = (r, c, gamma, sp.sqrt(1 - gamma**2), sp.S.Zero)
     else:
         symbolic = model.symbolic()
         infinite = model.alpha0 == math.inf
@@ -118,8 +126,19 @@ def _exact_parameters(
             "alpha0": sp.oo if infinite else sp.Rational(repr(model.alpha0)),
             "noise_variance": given["noise_variance"],
         }
-        spike = precise_mapping(symbolic.student, symbolic.teacher, values, digits)
-    names = ("spike_strength", "bulk_variance", "alignment", "orthogonal_alignment")
+        spike = precise_mapping(
+            symbolic.student, symbolic.teacher, values, digits, correlated_norms=True
+        )
+        if model.spike.spike_strength == 0:
+            # No gradient at infinite alpha0: the direction of the spike is arbitrary.
+            spike = (sp.S.Zero, spike[1], sp.S.Zero, sp.S.One, sp.S.Zero)
+    names = (
+        "spike_strength",
+        "bulk_variance",
+        "alignment",
+        "orthogonal_alignment",
+        "norm_overlap",
+    )
     exact = {**given, **dict(zip(names, spike, strict=True))}
     return {name: ctx.mpf(str(sp.N(value, digits))) for name, value in exact.items()}
 

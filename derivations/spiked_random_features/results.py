@@ -33,7 +33,7 @@ _MEANING = {
 
 def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any]:
     """Return what identifies a result: the model, its spike, versions; all plain values."""
-    import giantstep
+    from ... import __version__
 
     spike = model.spike
     return {
@@ -49,7 +49,7 @@ def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any
         "leap_index": model.leap_index,
         "best_linear_error": model.best_linear_error,
         "structure": model.structure,
-        "giantstep_version": giantstep.__version__,
+        "giantstep_version": __version__,
     }
 
 
@@ -71,6 +71,15 @@ def curve_dataset(
         {"alpha": alpha},
         {**model_attributes(model, ridge), "kind": "theory"},
     )
+
+
+def with_correlated_norms(model: SpikedRandomFeatures, curve: xr.Dataset) -> xr.Dataset:
+    """Return a curve with ``test_error_correlated_norms``, where the model can tell it."""
+    corrected = model.with_correlated_norms()
+    if corrected is None:
+        return curve
+    batch = corrected.solve_many(curve["alpha"].to_numpy(), [curve.attrs["ridge"]])
+    return curve.assign(test_error_correlated_norms=("alpha", batch.values["test_error"]))
 
 
 def simulation_dataset(

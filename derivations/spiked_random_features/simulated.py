@@ -120,5 +120,11 @@ def simulate_model(
         progress=progress,
         executor=executor,
         store=store,
-        description=json.dumps(model.parameters(), sort_keys=True, default=str),
+        description=json.dumps(_network(model), sort_keys=True, default=str),
     )
+
+
+def _network(model: SpikedRandomFeatures) -> dict[str, Any]:
+    """What the networks depend on: options of the theory change none of them."""
+    options = ("allow_non_odd", "correlated_norms")
+    return {name: value for name, value in model.parameters().items() if name not in options}

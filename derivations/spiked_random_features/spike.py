@@ -24,12 +24,15 @@ class SpikeParameters:
         r, c and γ: rows are sqrt(c) u + r v with \\|u\\| = \\|v\\| = 1 and v·θ = γ.
     orthogonal_alignment : float
         ρ = sqrt(1 − γ²), kept apart because 1 − γ² loses digits near γ = 1.
+    norm_overlap : float
+        a: the squared norm of a bulk row b is c + 2 a b·v. Used with correlated norms only.
     """
 
     spike_strength: float
     bulk_variance: float
     alignment: float
     orthogonal_alignment: float
+    norm_overlap: float = 0.0
 
 
 def checked_spike(
@@ -72,9 +75,10 @@ def spike_after_step(
         # The population gradient vanishes to leading order: no spike. The bulk keeps what does
         # not depend on alpha0, which any huge value gives.
         return SpikeParameters(0.0, mapping(step_size, 1e300, noise_variance)[1], 0.0, 1.0)
-    r, c, gamma, rho = mapping(step_size, alpha0, noise_variance)
+    r, c, gamma, rho, overlap = mapping(step_size, alpha0, noise_variance)
     _check_size("step_size", step_size, r)
-    return SpikeParameters(r, c, math.copysign(1.0, gamma) if rho == 0 else gamma, rho)
+    gamma = math.copysign(1.0, gamma) if rho == 0 else gamma
+    return SpikeParameters(r, c, gamma, rho, overlap)
 
 
 def _check_size(name: str, value: float, spike_strength: float) -> None:

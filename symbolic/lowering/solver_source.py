@@ -91,9 +91,9 @@ _BATCH = '''
     unused = np.empty(3)
     for i in range(parameters.shape[0]):
 {load}
-        solve({arguments}, {fine_rows}, {starts}, x, state, 0.0)
-        solve({arguments}, {medium_rows}, {restarts}, y, unused, 1e-3)
-        solve({arguments}, {coarse_rows}, {restarts}, z, unused, 1e-3)
+        solve({fine}, x, state, 0.0)
+        solve({medium}, y, unused, 1e-3)
+        solve({coarse}, z, unused, 1e-3)
         # The last difference is the error of the rule before; the next halving gains at least as
         # much again, so the error is at most the difference times that gain, and 10 is a margin.
         # Overlaps may vanish, so only quantities with a size of their own measure the gain.
@@ -376,9 +376,14 @@ def _batch_function(program: Program, language: Target) -> str:
     measured = [
         f"({outputs.index(str(x))}, x[{outputs.index(str(size))}])" for x, size in sizes.items()
     ]
+    # Where nothing has a size of its own, the first output has to do.
+    measured = measured or ["(0, abs(x[0]))"]
+
+    def call(level: str, start: list[str]) -> str:
+        return ", ".join([*map(str, program.parameters), *(f"{level}_{n}" for n in names), *start])
+
     magnitudes = [
-        f"        errors[i, {outputs.index(str(x))}] += "
-        f"2e-15 * x[{outputs.index(str(size))}]"
+        f"        errors[i, {outputs.index(str(x))}] += 2e-15 * x[{outputs.index(str(size))}]"
         for x, size in program.magnitudes.items()
     ]
     return _BATCH.lstrip("\n").format(
@@ -391,12 +396,9 @@ def _batch_function(program: Program, language: Target) -> str:
         output_names=", ".join(outputs),
         rows="\n".join(rows),
         load="\n".join(load),
-        arguments=", ".join(map(str, program.parameters)),
-        fine_rows=", ".join(f"fine_{n}" for n in names),
-        medium_rows=", ".join(f"medium_{n}" for n in names),
-        coarse_rows=", ".join(f"coarse_{n}" for n in names),
-        starts=", ".join(starts),
-        restarts=", ".join(restarts),
+        fine=call("fine", starts),
+        medium=call("medium", restarts),
+        coarse=call("coarse", restarts),
         measured=", ".join([*measured, ""]).strip(),
         magnitudes="\n".join(magnitudes),
     )

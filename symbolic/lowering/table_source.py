@@ -24,9 +24,7 @@ from .printers import MpmathPrinter, NumpyPrinter, SourcePrinter, helper_definit
 _HERMITE_NODES = 48
 
 
-def closed_or_node(
-    definition: sp.Expr, tables: Mapping[sp.Expr, sp.Expr] | None = None
-) -> sp.Expr:
+def closed_or_node(definition: sp.Expr, tables: Mapping[sp.Expr, sp.Expr] | None = None) -> sp.Expr:
     """Return a table's definition in the form in which it is evaluated.
 
     Closed forms are taken where a rule gives one, except for expectations that refer to other
@@ -42,7 +40,9 @@ def closed_or_node(
             continue
         integrand = integrand.xreplace(dict(tables or {}))
         if integrand.is_polynomial(n.variable) and not integrand.atoms(AppliedUndef):
-            closed[n] = sp.factor_terms(sp.expand(GaussianExpectation(integrand, n.variable).doit()))
+            closed[n] = sp.factor_terms(
+                sp.expand(GaussianExpectation(integrand, n.variable).doit())
+            )
     return definition.xreplace(closed)
 
 
@@ -175,7 +175,7 @@ def _rules_function(
     printer = NumpyPrinter()
     lines = [
         f"def inner_rules({signature}):",
-        '    """Return {inner variable: (kind of rule, its argument)}, chosen from the integrands."""',
+        '    """Return {inner variable: (kind of rule, its argument)}, from the integrands."""',
     ]
     entries = []
     for variable, integrands in _slots(forms).items():

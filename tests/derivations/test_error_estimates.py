@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import giantstep as gs
 import pytest
+
+import giantstep as gs
 
 # (student, teacher, r, c, gamma), (alpha, beta, ridge, noise); what makes each one hard.
 CASES = [

@@ -6,20 +6,21 @@ import json
 import math
 import pickle
 
-import giantstep as gs
 import numpy as np
 import pytest
 import sympy as sp
 import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+import giantstep as gs
 from giantstep.errors import (
     AssumptionError,
     CacheError,
     ExpressionError,
     ParameterError,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from numpy.testing import assert_allclose
 
 
 @pytest.fixture(scope="module")

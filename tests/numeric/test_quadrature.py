@@ -7,8 +7,9 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from giantstep.numeric import quadrature
 from numpy.testing import assert_allclose
+
+from giantstep.numeric import quadrature
 
 
 def expectation(function, x, w):

@@ -1,0 +1,373 @@
+"""A result as one HTML file that opens offline: figure, numbers, formulas, provenance.
+
+Nothing is loaded from anywhere: styles and the figure are inline, formulas are MathML.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from .. import __version__
+from ..errors import MissingDependencyError, ParameterError
+from .figures import plot_learning_curve, svg_text
+from .formulas import math_element, mathml_row
+from .spiked_random_features.presentation import sections
+from .tables import (
+    CORRELATED_COLUMNS,
+    CORRELATED_NORMS,
+    FINITE_SIZE,
+    SIMULATION_COLUMNS,
+    THEORY_COLUMNS,
+    correlated_cells,
+    simulation_cells,
+    simulation_rests_on,
+    theory_cells,
+    theory_rests_on,
+    uninformative,
+)
+
+try:
+    import jinja2
+    from markupsafe import Markup
+except ImportError:
+    raise MissingDependencyError(
+        'the report needs Jinja2, which is not installed; use pip install "giantstep[plot]"'
+    ) from None
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .spiked_random_features.model import SpikedRandomFeatures
+
+_TEMPLATE = Path(__file__).parent / "templates" / "report.html"
+_PACKAGES = ("numpy", "scipy", "sympy", "numba", "xarray", "matplotlib")
+_NOT_NEEDED = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<metadata>.*?</metadata>", re.DOTALL)
+_NAMESPACE = re.compile(r'\s+xmlns(?::\w+)?="[^"]*"')
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    model: SpikedRandomFeatures,
+    curve: xr.Dataset,
+    simulation: xr.Dataset | None = None,
+    *,
+    rows: Sequence[float] | None = None,
+    figure: Any = None,
+    command: str = "",
+    seconds: float | None = None,
+) -> Path:
+    """Write :func:`html_report` to a file; a reader sees all of it or none.
+
+    Parameters
+    ----------
+    path : path-like
+    model, curve, simulation, rows, figure, command, seconds
+        As for :func:`html_report`.
+
+    Returns
+    -------
+    Path
+    """
+    text = html_report(
+        model, curve, simulation, rows=rows, figure=figure, command=command, seconds=seconds
+    )
+    found = Path(path)
+    temporary = found.with_name(f".{found.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, found)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return found
+
+
+def html_report(
+    model: SpikedRandomFeatures,
+    curve: xr.Dataset,
+    simulation: xr.Dataset | None = None,
+    *,
+    rows: Sequence[float] | None = None,
+    figure: Any = None,
+    command: str = "",
+    seconds: float | None = None,
+) -> str:
+    """Return a learning curve with everything that is needed to judge and to repeat it.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+    curve : xarray.Dataset
+        As ``model.learning_curve`` returns it.
+    simulation : xarray.Dataset, optional
+        As ``model.simulate`` returns it; its sample complexities have to occur in `curve`.
+    rows : sequence of float, optional
+        Sample complexities for the table; default: those of the simulation, else all.
+    figure : matplotlib.figure.Figure, optional
+        Default: drawn from the datasets.
+    command : str
+        Command line that made the result.
+    seconds : float, optional
+        Time it took.
+
+    Returns
+    -------
+    str
+        HTML without any reference to other files.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without Jinja2 or matplotlib.
+    """
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    columns, cells = result_table(curve, simulation, rows)
+    found = model.derivation
+    return str(
+        template.render(
+            title=f"{found.student} network, {found.teacher} teacher: {_first_layer(model)[0]}",
+            lead="Generalisation error of a two-layer network whose first layer "
+            f"{_first_layer(model)[1]} and whose readout was then trained by ridge regression, in "
+            "the proportional limit n, p, d → ∞.",
+            warnings=_warnings(model, simulation),
+            figure=Markup(_inline_svg(figure, curve, simulation)),
+            caption=_caption(curve, simulation),
+            columns=columns,
+            rows=cells,
+            rests_on=rests_on(curve, simulation),
+            parameters=_parameters(model, curve),
+            sections=_sections(model),
+            command=command,
+            code=_code(model, curve, simulation),
+            versions=versions(),
+            run=_run(simulation, seconds),
+        )
+    )
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of giantstep, of Python and of what the numbers depend on."""
+    found = {"giantstep": __version__, "Python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def result_table(
+    curve: xr.Dataset, simulation: xr.Dataset | None = None, rows: Sequence[float] | None = None
+) -> tuple[list[str], list[list[str]]]:
+    """Return headings and formatted cells: theory, simulation, their difference.
+
+    Parameters
+    ----------
+    curve, simulation : xarray.Dataset
+    rows : sequence of float, optional
+        Sample complexities; default: those of the simulation, else all of the curve.
+
+    Returns
+    -------
+    headings : list of str
+    cells : list of list of str
+        One row per sample complexity. The difference is in standard errors of the simulation
+        and in per cent of the theory.
+
+    Raises
+    ------
+    ParameterError
+        If a sample complexity does not occur in a dataset.
+    """
+    corrected = simulation is not None and "test_error_correlated_norms" in curve.variables
+    headings = [
+        *THEORY_COLUMNS,
+        *(SIMULATION_COLUMNS if simulation is not None else ()),
+        *(CORRELATED_COLUMNS if corrected else ()),
+    ]
+    if rows is None:
+        rows = (curve if simulation is None else simulation)["alpha"].to_numpy().tolist()
+    cells = []
+    for alpha in rows:
+        point = _at(curve, alpha, "curve")
+        theory = float(point["test_error"])
+        row = theory_cells(alpha, theory, float(point["quadrature_error"]))
+        if simulation is not None:
+            measured = _at(simulation, alpha, "simulation")
+            error = float(measured["test_error_standard_error"])
+            mean = float(measured["test_error_mean"])
+            row += simulation_cells(theory, mean, error)
+            if corrected:
+                row += correlated_cells(float(point["test_error_correlated_norms"]), mean, error)
+        cells.append(row)
+    return headings, cells
+
+
+def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[str]:
+    """Return what each kind of number rests on, one sentence or two each."""
+    found = [
+        theory_rests_on(float(curve["residual"].max()), float(curve["quadrature_error"].max())),
+        "Closed forms are exact, found by rule; an 𝔼 that stays was integrated numerically, which "
+        "the estimated error covers.",
+        "Best linear predictor: exact, the teacher's second moment beyond its linear part.",
+    ]
+    if simulation is not None:
+        found.append(
+            simulation_rests_on(simulation.sizes["seed"], int(simulation.attrs["dimension"]))
+        )
+        found.append(FINITE_SIZE)
+        if "test_error_correlated_norms" in curve.variables:
+            found.append(CORRELATED_NORMS)
+    return found
+
+
+# ---------------------------------------------------------------------- parts of the page
+
+
+def _first_layer(model: SpikedRandomFeatures) -> tuple[str, str]:
+    if model.direct_parameters is not None:
+        return "spiked random features", "consists of spiked random features"
+    if model.step_size == 0:
+        return "random features", "kept its random weights"
+    return "one giant step", "took one giant gradient step"
+
+
+def _at(dataset: xr.Dataset, alpha: float, name: str) -> xr.Dataset:
+    places = dataset["alpha"].to_numpy().tolist()
+    index = min(range(len(places)), key=lambda i: abs(places[i] - alpha))
+    if not math.isclose(places[index], alpha, rel_tol=1e-12):
+        raise ParameterError(f"alpha = {alpha:g} does not occur in the {name}")
+    return dataset.isel(alpha=index)
+
+
+def _inline_svg(figure: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
+    if figure is None:
+        figure = plot_learning_curve(curve, simulation).figure
+    text = _NOT_NEEDED.sub("", svg_text(figure))
+    # HTML knows the names of SVG without their declaration.
+    return _NAMESPACE.sub("", text).replace("xlink:href", "href").strip()
+
+
+def _caption(curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
+    text = (
+        "Test error against sample complexity α = n/d of the readout. Line: theory. Dashed: the "
+        "error of the best linear predictor, which random features without a step cannot beat in "
+        "this regime."
+    )
+    if simulation is None:
+        return text
+    return (
+        f"{text} Circles: {simulation.sizes['seed']} simulated networks of input dimension "
+        f"d = {simulation.attrs['dimension']}; bars are standard errors of the mean."
+    )
+
+
+def _warnings(model: SpikedRandomFeatures, simulation: xr.Dataset | None) -> list[str]:
+    found = []
+    if model.leap_index > 1:
+        found.append(uninformative(model.leap_index))
+    if simulation is not None and simulation.attrs.get("interrupted"):
+        found.append(
+            "The simulation was interrupted; the numbers are those of the networks that had "
+            "finished."
+        )
+    return found
+
+
+def _parameters(
+    model: SpikedRandomFeatures, curve: xr.Dataset
+) -> list[list[tuple[Markup, str, str]]]:
+    def row(symbol: str, meaning: str, value: Any) -> tuple[Markup, str, str]:
+        letter = Markup(math_element(mathml_row(sp.Symbol(symbol)), display=False))
+        return letter, meaning, "∞" if value == math.inf else f"{value:.10g}"
+
+    chosen = []
+    if model.direct_parameters is None:
+        chosen += [
+            row("s", "step size, per neuron", model.step_size),
+            row("alpha_0", "samples of the step, n₀/d", model.alpha0),
+        ]
+    chosen += [
+        row("beta", "aspect ratio p/d", model.beta),
+        row("lambda", "ridge penalty", curve.attrs["ridge"]),
+        row("Delta", "variance of the label noise", model.noise_variance),
+    ]
+    spike = model.spike
+    found = [
+        row("r", "spike strength", spike.spike_strength),
+        row("c", "bulk variance", spike.bulk_variance),
+        row("gamma", "alignment with the teacher", spike.alignment),
+        row("ell", "leap index of the teacher", model.leap_index),
+        row("E_lin", "best linear predictor's error", model.best_linear_error),
+    ]
+    return [chosen, found]
+
+
+def _sections(model: SpikedRandomFeatures) -> list[dict[str, Any]]:
+    return [
+        {
+            "title": section.title,
+            "remark": section.remark,
+            "formulas": [Markup(formula.mathml()) for formula in section.formulas],
+        }
+        for section in sections(model)
+    ]
+
+
+def _code(model: SpikedRandomFeatures, curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
+    places = curve["alpha"].to_numpy()
+    ridge = curve.attrs["ridge"]
+    given = {k: v for k, v in model.parameters().items() if k not in ("student", "teacher")}
+    # Left out where it says nothing: the default, and models that need no assumption.
+    for flag in ("allow_non_odd", "correlated_norms"):
+        if not given.get(flag):
+            given.pop(flag, None)
+    build = "SpikedRandomFeatures"
+    if model.direct_parameters is not None:
+        build += ".from_parameters"
+    infinity = "math.inf" if math.inf in given.values() else ""
+    arguments = "".join(f", {k}={infinity if v == math.inf else repr(v)}" for k, v in given.items())
+    lines = [
+        *(["import math", ""] if infinity else []),
+        "import giantstep as gs",
+        "import numpy as np",
+        "",
+        f"model = gs.{build}({model.student!r}, {model.teacher!r}{arguments})",
+        f"curve = model.learning_curve(np.linspace({places.min():g}, {places.max():g}, 100), "
+        f"ridge={ridge!r})",
+    ]
+    if simulation is not None:
+        lines.append(
+            f"simulation = model.simulate(dimension={simulation.attrs['dimension']}, "
+            f"alpha={[round(a, 12) for a in simulation['alpha'].to_numpy().tolist()]}, "
+            f"ridge={ridge!r}, seeds={simulation.sizes['seed']}, "
+            f"seed={simulation.attrs['entropy']})"
+        )
+    return "\n".join(lines)
+
+
+def _run(simulation: xr.Dataset | None, seconds: float | None) -> list[tuple[str, str]]:
+    found = []
+    if simulation is not None:
+        found += [
+            ("seed", str(simulation.attrs["entropy"])),
+            ("networks", str(simulation.sizes["seed"])),
+            ("dimension d", str(simulation.attrs["dimension"])),
+        ]
+    found.append(("date", f"{datetime.now().astimezone():%Y-%m-%d %H:%M %z}"))
+    if seconds is not None:
+        found.append(("time", f"{seconds:.1f} s"))
+    return found

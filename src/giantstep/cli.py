@@ -1,0 +1,370 @@
+"""Arguments in, exit codes out: the parser of the command line and the form of its errors.
+
+Bad input ends with exit code 2 and one line on the standard error stream that names the argument,
+says why it cannot be and what would work. Commands import what they need when they run, so that
+help and errors are immediate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from . import __version__
+from .cli_numbers import (
+    nonnegative,
+    positive,
+    positive_or_infinite,
+    sample_complexities,
+    whole,
+)
+from .errors import GiantstepError
+
+# Names of arguments in the library, which its messages use, and here.
+_FLAGS = {
+    "step_size": "--step-size",
+    "noise_variance": "--noise",
+    "cache_folder=": "--cache-folder",
+    "allow_non_odd=True (--allow-non-odd)": "--allow-non-odd",
+    "correlated_norms": "--correlated-norms",
+    "seeds >=": "--seeds >=",
+}
+_NEGATIVE = re.compile(r"-(?!h$|-)")
+
+_EPILOG = """\
+examples:
+  giantstep curve --student tanh --teacher sin --simulate
+  giantstep curve --student erf --teacher "sin(z) + He(3, z)/6" --alpha 0.5,1,2 --table-only
+  giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
+  giantstep kernel spiked-random-features --student erf --teacher erf --out kernel.py
+  giantstep hermite "erf(z)" --order 9
+  giantstep verify
+
+Activations are names (tanh, erf, sin, relu, softplus, ...) or expressions in z such as
+"tanh(2*z) + z/4" or "He(3, z)/6", with probabilists' Hermite polynomials.
+"""
+
+_CURVE_EPILOG = """\
+conventions:
+  d inputs, p = BETA d neurons, n = ALPHA d samples for the readout, n0 = ALPHA0 d for the step.
+  step     every row moves by STEP_SIZE times its gradient (1/n0) sum (y - f0) sigma'(w.x) x;
+           in the convention W <- W + eta sqrt(p) G of the papers, STEP_SIZE = eta/sqrt(p).
+           0 takes no step: plain random features.
+  ridge    the readout minimises sum (y - phi.w/sqrt(p))^2 + RIDGE |w|^2.
+  noise    variance of the Gaussian label noise, in both training sets.
+  errors   test error against the noise-free target on fresh inputs.
+
+files:
+  --out curve.html writes curve.html (report), curve.png and curve.pdf (figure), curve.nc (theory)
+  and, with --simulate, curve-simulation.nc (every network). Finished networks are kept at once
+  in the folder .giantstep-simulations next to it (--store chooses another one): the same command
+  resumes after an interruption, and more --seeds extend a run.
+
+examples:
+  giantstep curve --student tanh --teacher sin --simulate
+  giantstep curve --student tanh --teacher sin --alpha 0.1:10:40 --ridge 0.01 --table-only
+  giantstep curve --student relu --teacher tanh --allow-non-odd --noise 0.25 --out relu.html
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Reports an error in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        _report(f"{message}; see {self.prog} --help")
+        raise SystemExit(2)
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps examples as they are written and leaves room for the names of flags."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30, width=96)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the name of the program; default: those of this process.
+
+    Returns
+    -------
+    int
+        Exit code: 0 done, 1 a claim failed, 2 bad input, 130 interrupted.
+    """
+    _tolerant_streams()
+    try:
+        arguments = _parser().parse_args(_with_negative_values(argv))
+        command: Callable[[argparse.Namespace], int] = arguments.run
+        code = command(arguments)
+        sys.stdout.flush()
+        return code
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else 2
+    except KeyboardInterrupt as interruption:
+        _report(" ".join(["interrupted", *map(str, interruption.args)]))
+        return 130
+    except BrokenPipeError:
+        # The reader of our output, such as head, has gone. Python would complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (GiantstepError, OSError) as error:
+        _report(_message(error))
+        return 2
+
+
+def _message(error: GiantstepError | OSError) -> str:
+    if isinstance(error, OSError) and not isinstance(error, GiantstepError):
+        place = f" {os.fspath(error.filename)!r}" if error.filename is not None else ""
+        reason = (error.strerror or str(error)).lower()
+        return f"cannot use{place}: {reason}; choose another file or folder"
+    text = str(error)
+    for name, flag in _FLAGS.items():
+        text = text.replace(name, flag)
+    return text
+
+
+def _report(message: str) -> None:
+    """Print a message to the standard error stream, as one line."""
+    lines = [line.strip() for line in message.splitlines()]
+    text = lines[0]
+    for line in filter(None, lines[1:]):
+        text += f"{'' if text.endswith((';', ':', ',')) else ';'} {line}"
+    # Text of users may hold control characters; a terminal would obey them.
+    printable = "".join(c if c.isprintable() else "?" for c in text)
+    print(f"giantstep: {printable}", file=sys.stderr)
+
+
+def _tolerant_streams() -> None:
+    """Let a terminal without Greek letters show question marks instead of a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="replace")
+
+
+def _with_negative_values(argv: Sequence[str] | None) -> list[str]:
+    """Attach values that begin with a minus, which argparse would take for flags, to their flag.
+
+    ``--ridge -1e-3`` and ``--student -tanh(z)`` then reach our own checks.
+    """
+    found: list[str] = []
+    for text in sys.argv[1:] if argv is None else argv:
+        previous = found[-1] if found else ""
+        if _NEGATIVE.match(text) and previous.startswith("--") and "=" not in previous:
+            found[-1] = f"{previous}={text}"
+        else:
+            found.append(text)
+    return found
+
+
+# ---------------------------------------------------------------------- the parser
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="giantstep",
+        description="Theory of feature learning in the first giant gradient steps: exact "
+        "derivations, solved\nto any precision, checked against finite networks.",
+        epilog=_EPILOG,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"giantstep {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def command(name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
+        found: argparse.ArgumentParser = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=epilog,
+            formatter_class=_Formatter,
+            allow_abbrev=False,
+        )
+        return found
+
+    _add_curve(command("curve", "learning curve, theory and simulation", _CURVE_EPILOG))
+    _add_solve(command("solve", "one saddle point with all order parameters"))
+    _add_kernel(command("kernel", "generated kernel as text, in all its stages"))
+    _add_claims(command("claims", "list the published results that are held as claims"))
+    _add_verify(command("verify", "recompute the evidence of claims; exit code 1 if one fails"))
+    _add_hermite(command("hermite", "exact Hermite coefficients E[f(z) He_k(z)] of an activation"))
+    return parser
+
+
+def _add_activations(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("activations")
+    for name in ("student", "teacher"):
+        group.add_argument(
+            f"--{name}",
+            required=True,
+            metavar="F",
+            help=f"activation of the {name}: a name such as tanh, or an expression in z",
+        )
+
+
+def _add_model(parser: argparse.ArgumentParser) -> None:
+    _add_activations(parser)
+    group = parser.add_argument_group("model (defaults in brackets)")
+    group.add_argument(
+        "--step-size",
+        type=nonnegative("--step-size", 3),
+        default=3.0,
+        metavar="S",
+        help="step per neuron, s = eta/sqrt(p) [3]; 0 for no step",
+    )
+    group.add_argument(
+        "--alpha0",
+        type=positive_or_infinite("--alpha0", 20),
+        default=20.0,
+        metavar="A",
+        help="samples of the step, n0/d [20]; inf for the population gradient",
+    )
+    group.add_argument(
+        "--beta", type=positive("--beta", 1), default=1.0, metavar="B", help="neurons, p/d [1]"
+    )
+    group.add_argument(
+        "--ridge",
+        type=positive("--ridge", 0.1),
+        default=0.1,
+        metavar="L",
+        help="ridge penalty of the readout, > 0 [0.1]",
+    )
+    group.add_argument(
+        "--noise",
+        type=nonnegative("--noise", 0.25),
+        default=0.0,
+        metavar="D",
+        help="variance of the label noise [0]",
+    )
+    group.add_argument(
+        "--allow-non-odd",
+        action="store_true",
+        help="use the extension of the theory to students that are not odd functions",
+    )
+    group.add_argument(
+        "--correlated-norms",
+        action="store_true",
+        help="include that the step correlates norms and overlaps of the rows (odd students)",
+    )
+    group.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
+
+
+def _add_curve(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    parser.add_argument(
+        "--alpha",
+        type=sample_complexities("--alpha"),
+        metavar="LIST",
+        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [0.2:3:15]",
+    )
+    group = parser.add_argument_group("simulation")
+    group.add_argument(
+        "--simulate", action="store_true", help="train networks of finite size and compare"
+    )
+    group.add_argument(
+        "--dimension",
+        type=whole("--dimension", 1, 1000),
+        default=1000,
+        metavar="D",
+        help="input dimension d [1000]",
+    )
+    group.add_argument(
+        "--seeds", type=whole("--seeds", 2, 10), default=10, metavar="N", help="networks [10]"
+    )
+    group.add_argument(
+        "--seed",
+        type=whole("--seed", 0, 0),
+        default=0,
+        metavar="N",
+        help="entropy of the run [0]; the same numbers for any number of workers",
+    )
+    group.add_argument(
+        "--workers", type=whole("--workers", 1, 2), metavar="N", help="threads [one per processor]"
+    )
+    group.add_argument(
+        "--store",
+        metavar="FOLDER",
+        help="where finished networks are kept [.giantstep-simulations next to --out]",
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--out", default="curve.html", metavar="FILE", help="the report, .html [curve.html]"
+    )
+    group.add_argument("--table-only", action="store_true", help="print the table, write no files")
+    group.add_argument("--latex", action="store_true", help="print the equations in LaTeX, too")
+    parser.set_defaults(run=_later("cli_curve", "curve"))
+
+
+def _add_solve(parser: argparse.ArgumentParser) -> None:
+    _add_model(parser)
+    parser.add_argument(
+        "--alpha",
+        type=positive("--alpha", 2),
+        default=2.0,
+        metavar="A",
+        help="sample complexity n/d of the readout [2]",
+    )
+    parser.add_argument(
+        "--digits", type=whole("--digits", 1, 50), metavar="N", help="refine to N digits"
+    )
+    parser.set_defaults(run=_later("cli_commands", "solve"))
+
+
+def _add_kernel(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", choices=["spiked-random-features"], metavar="MODEL",
+                        help="spiked-random-features")  # fmt: skip
+    _add_activations(parser)
+    parser.add_argument(
+        "--target", choices=["numba", "python", "mpmath"], default="numba", help="[numba]"
+    )
+    parser.add_argument(
+        "--stage",
+        choices=["equations", "blocks", "program", "tables", "source"],
+        default="source",
+        help="how far on the way from equations to code [source]",
+    )
+    parser.add_argument("--out", metavar="FILE", help="where to write it [standard output]")
+    parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
+    parser.set_defaults(run=_later("cli_commands", "kernel"))
+
+
+def _add_claims(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=_later("cli_commands", "list_claims"))
+
+
+def _add_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="claims [all of them]")
+    parser.add_argument("--slow", action="store_true", help="simulations of minutes, too")
+    parser.set_defaults(run=_later("cli_commands", "verify_claims"))
+
+
+def _add_hermite(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("activation", metavar="ACTIVATION", help="name or expression in z")
+    parser.add_argument(
+        "--order", type=whole("--order", 0, 9), default=6, metavar="K", help="highest order [6]"
+    )
+    parser.add_argument(
+        "--digits", type=whole("--digits", 1, 20), default=20, metavar="N", help="[20]"
+    )
+    parser.set_defaults(run=_later("cli_commands", "hermite"))
+
+
+def _later(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """Import a command when it runs."""
+
+    def run(arguments: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        command = getattr(import_module(f".{module}", __package__), function)
+        return int(command(arguments))
+
+    return run

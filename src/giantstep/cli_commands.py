@@ -1,0 +1,94 @@
+"""The other commands: one point, a kernel as text, Hermite coefficients, claims."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from .cli_curve import describe_model, model_from
+
+
+def solve(arguments: argparse.Namespace) -> int:
+    """Print one saddle point with all order parameters."""
+    model = model_from(arguments)
+    solution = model.solve(arguments.alpha, arguments.ridge, digits=arguments.digits)
+    print(describe_model(model, arguments.ridge))
+    print(f"\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}")
+    return 0
+
+
+def kernel(arguments: argparse.Namespace) -> int:
+    """Print or write a generated kernel, or a stage on the way to it."""
+    from .derivations.spiked_random_features.model import SpikedRandomFeatures
+
+    # Parameters enter a kernel as arguments; the general one is that of a nonzero spike.
+    model = SpikedRandomFeatures.from_parameters(
+        arguments.student,
+        arguments.teacher,
+        spike_strength=1.0,
+        bulk_variance=1.0,
+        alignment=0.5,
+        cache_folder=arguments.cache_folder,
+    )
+    found = model.kernel()
+    stage = arguments.stage
+    text = found.source(arguments.target) if stage == "source" else found.inspect(stage)
+    if arguments.out is None:
+        print(text)
+        return 0
+    _write_text(Path(arguments.out).expanduser(), text.rstrip("\n") + "\n")
+    print(f"Wrote {arguments.out}")
+    return 0
+
+
+def hermite(arguments: argparse.Namespace) -> int:
+    """Print the Hermite coefficients of an activation, exactly and in digits."""
+    from .derivations.tables import aligned
+    from .symbolic.activations import activation
+    from .symbolic.hermite import hermite_coefficient, information_exponent
+
+    found = activation(arguments.activation)
+    rows = []
+    for k in range(arguments.order + 1):
+        value = hermite_coefficient(found, k)
+        rows.append([str(k), str(value.evalf(arguments.digits)), str(value)])
+    print(f"{found.name}: parity {found.parity.value}", end="")
+    print(f", information exponent {information_exponent(found)}")
+    print("μ_k = E[f(z) He_k(z)], z ∼ N(0, 1), probabilists' He_k; f = Σ μ_k/k! He_k\n")
+    print(aligned(["k", "digits", "μ_k"], rows))
+    return 0
+
+
+def list_claims(arguments: argparse.Namespace) -> int:
+    """Print all claims."""
+    from .derivations.claims import claims
+
+    print("\n\n".join(map(str, claims())))
+    return 0
+
+
+def verify_claims(arguments: argparse.Namespace) -> int:
+    """Recompute the evidence of claims; 1 if one fails."""
+    from .derivations.claims import verify
+
+    verdicts = verify(arguments.names or None, slow=arguments.slow)
+    for verdict in verdicts:
+        print(f"{verdict}\n")
+    failed = [verdict.claim.identifier for verdict in verdicts if not verdict.passed]
+    passed = len(verdicts) - len(failed)
+    print(f"{passed} of {len(verdicts)} claims passed", end="")
+    print(f"; failed: {', '.join(failed)}" if failed else "")
+    return 1 if failed else 0
+
+
+def _write_text(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        os.replace(temporary, path)
+    except OSError as error:
+        # Named as the user did, not by the temporary file.
+        raise type(error)(error.errno, error.strerror, str(path)) from None
+    finally:
+        temporary.unlink(missing_ok=True)

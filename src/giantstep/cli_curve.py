@@ -1,0 +1,406 @@
+"""``giantstep curve``: the theory at once, then networks, then figure, report and data.
+
+Until the table of the theory is printed nothing is imported but NumPy and what solves the
+equations: a derivation that is in the cache needs no SymPy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import math
+import os
+import shlex
+import sys
+import textwrap
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .errors import MissingDependencyError, ParameterError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .derivations.spiked_random_features.model import SpikedRandomFeatures
+
+_DEFAULT_ALPHA = tuple(round(0.2 * k, 1) for k in range(1, 16))
+_STORE_NAME = ".giantstep-simulations"
+_CURVE_POINTS = 200
+_WIDTH = 100
+_LONGEST_FORMULA = 110
+_IMPORTED = time.perf_counter()
+
+
+def curve(arguments: argparse.Namespace) -> int:
+    """Print theory and simulation; write figure, report and data."""
+    alphas = list(arguments.alpha or _DEFAULT_ALPHA)
+    out = None if arguments.table_only else _checked_out(arguments.out)
+    if arguments.simulate:
+        _check_samples(arguments, alphas)
+    model = model_from(arguments)
+    store = _checked_store(arguments, out) if arguments.simulate else None
+    _print_theory(model, alphas, arguments.ridge)
+    if arguments.latex:
+        from .derivations.spiked_random_features.presentation import equations_latex
+
+        print(f"\n{equations_latex(model)}", flush=True)
+    simulation = _simulate(model, alphas, arguments, store) if arguments.simulate else None
+    if out is not None:
+        _write(model, alphas, arguments, simulation, out)
+    if simulation is not None and simulation.attrs["interrupted"]:
+        finished = simulation.sizes["seed"]
+        raise KeyboardInterrupt(
+            f"after {finished} of {arguments.seeds} networks; these are reported{_resume(store)}"
+        )
+    return 0
+
+
+def model_from(arguments: argparse.Namespace) -> SpikedRandomFeatures:
+    """Return the model that the flags describe."""
+    from .derivations.spiked_random_features.model import SpikedRandomFeatures
+
+    return SpikedRandomFeatures(
+        arguments.student,
+        arguments.teacher,
+        step_size=arguments.step_size,
+        alpha0=arguments.alpha0,
+        beta=arguments.beta,
+        noise_variance=arguments.noise,
+        allow_non_odd=arguments.allow_non_odd,
+        correlated_norms=arguments.correlated_norms,
+        cache_folder=arguments.cache_folder,
+    )
+
+
+def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
+    """Return parameters, spike and what was derived, as text."""
+    from .derivations.readable import readable
+    from .derivations.tables import uninformative
+
+    found, spike = model.derivation, model.spike
+    alpha0 = "∞" if model.alpha0 == math.inf else f"{model.alpha0:g}"
+    lines = [
+        f"student {found.student}, teacher {found.teacher}; "
+        f"s = {model.step_size:g}, α₀ = {alpha0}, β = {model.beta:g}, λ = {ridge:g}, "
+        f"Δ = {model.noise_variance:g}",
+        "",
+        _step_heading(model),
+        f"  spike strength r = {spike.spike_strength:.10g}, bulk variance "
+        f"c = {spike.bulk_variance:.10g}, alignment γ = {spike.alignment:.10g}",
+        f"  leap index of the teacher {model.leap_index}, error of the best linear predictor "
+        f"{model.best_linear_error:.10g}",
+    ]
+    if model.correlated_norms:
+        lines.append(
+            f"  norm overlap a = {spike.norm_overlap:.10g}: squared norms of the rows are "
+            "c + 2 a b·v (not in Result 3.1)"
+        )
+    if model.leap_index > 1 and model.step_size:
+        lines.append(_wrapped(uninformative(model.leap_index), "  "))
+    lines += ["", "Conditional coefficients (Result 3.2): closed forms, or 𝔼 where no rule has one"]
+    formulas = {readable(name): readable(value) for name, value in found.functions}
+    width = max(map(len, formulas))
+    lines += [f"  {name:<{width}} = {_shortened(text)}" for name, text in formulas.items()]
+    head, _, blocks = readable(found.structure).partition(": ")
+    lines += ["", f"Saddle point (Result 3.3), from the free energy by differentiation: {head}"]
+    lines += [f"  {k}. {block}" for k, block in enumerate(blocks.split("; "), 1)]
+    return "\n".join(lines)
+
+
+def _step_heading(model: SpikedRandomFeatures) -> str:
+    if not model.step_size:
+        return "No step: plain random features"
+    extended = "" if model.derivation.odd_student else ", extended to students that are not odd"
+    return f"The step makes spiked random features (Result 3.1{extended})"
+
+
+def seconds_since_start() -> float:
+    """Return the seconds since this process began, on Linux from the kernel to 10 ms."""
+    try:
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        begin = int(fields[19]) / os.sysconf("SC_CLK_TCK")
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - begin
+    except (OSError, AttributeError, ValueError, IndexError):
+        return time.perf_counter() - _IMPORTED
+
+
+# ---------------------------------------------------------------------- checks before work
+
+
+def _checked_out(text: str) -> Path:
+    out = Path(text).expanduser()
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ParameterError(
+            f"--out must name an .html file, got {text!r}; figure and data are written next to it"
+        )
+    _check_folder(out.parent, "--out")
+    if out.is_dir():
+        raise ParameterError(f"--out {text!r} is a folder; use --out {text}/curve.html")
+    for package in ("matplotlib", "jinja2"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingDependencyError(
+                f"figure and report need {package}, which is not installed; use --table-only, or "
+                'pip install "giantstep[plot]"'
+            )
+    return out
+
+
+def _checked_store(arguments: argparse.Namespace, out: Path | None) -> Path | None:
+    if arguments.store is not None:
+        store = Path(arguments.store).expanduser()
+    elif out is not None:
+        store = out.parent / _STORE_NAME
+    else:
+        return None
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ParameterError(_unusable(store, "--store", error)) from None
+    _check_folder(store, "--store")
+    if arguments.store is None:
+        # A folder that nobody asked for should not show up in anybody's version control.
+        ignore = store / ".gitignore"
+        if not ignore.exists():
+            ignore.write_text("*\n", encoding="utf-8")
+    return store
+
+
+def _check_folder(folder: Path, flag: str) -> None:
+    """Find out now, not after the simulation, whether files can be written."""
+    probe = folder / f".giantstep-{os.urandom(4).hex()}.tmp"
+    try:
+        probe.touch(exist_ok=False)
+        probe.unlink()
+    except OSError as error:
+        raise ParameterError(_unusable(folder, flag, error)) from None
+
+
+def _unusable(folder: Path, flag: str, error: OSError) -> str:
+    reason = (error.strerror or str(error)).lower()
+    return f"{flag}: cannot write to folder {str(folder)!r}: {reason}; choose another place"
+
+
+def _check_samples(arguments: argparse.Namespace, alphas: Sequence[float]) -> None:
+    """Refuse ratios without whole numbers of samples before anything is computed."""
+    ratios = [("--beta", arguments.beta), *(("--alpha", alpha) for alpha in alphas)]
+    if arguments.step_size:
+        ratios.append(("--alpha0", arguments.alpha0))
+    for flag, ratio in ratios:
+        if ratio == math.inf:
+            raise ParameterError(
+                f"{flag} inf cannot be simulated: networks have finitely many samples; "
+                f"use {flag} 20"
+            )
+        samples = ratio * arguments.dimension
+        if abs(round(samples) - samples) > 0.01 * samples:
+            from .numeric.networks import sample_count
+
+            try:
+                sample_count("ratio", ratio, arguments.dimension)
+            except ParameterError as error:
+                _, _, remedy = str(error).partition("\n")
+                for name in ("dimension = ", "dimension >= "):
+                    remedy = remedy.replace(name, f"--{name}".replace(" = ", " "))
+                raise ParameterError(
+                    f"{flag} {ratio:g} times --dimension {arguments.dimension} is not close to a "
+                    f"whole number of samples; {remedy.strip()}"
+                ) from None
+
+
+# ---------------------------------------------------------------------- theory
+
+
+def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float) -> None:
+    from .derivations.tables import THEORY_COLUMNS, aligned, theory_cells, theory_rests_on
+
+    batch = model.solve_many(alphas, [ridge])
+    values, errors = batch.values["test_error"], batch.errors["test_error"]
+    rows = [
+        [*theory_cells(alpha, float(value), float(error)), f"{float(training):#.10g}"]
+        for alpha, value, error, training in zip(
+            alphas, values, errors, batch.values["training_error"], strict=True
+        )
+    ]
+    headings = ["α", "test error", *THEORY_COLUMNS[2:], "training error"]
+    print(describe_model(model, ridge))
+    print(f"\n{_indented(aligned(headings, rows))}\n")
+    print(_wrapped(theory_rests_on(float(batch.residual.max()), float(errors.max())), "  "))
+    print(f"  Time since the start of the process: {seconds_since_start():.2f} s", flush=True)
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _LONGEST_FORMULA:
+        return text
+    return f"{text[:_LONGEST_FORMULA]}… (all of it with --latex)"
+
+
+# ---------------------------------------------------------------------- simulation
+
+
+def _simulate(
+    model: SpikedRandomFeatures,
+    alphas: list[float],
+    arguments: argparse.Namespace,
+    store: Path | None,
+) -> xr.Dataset:
+    d = arguments.dimension
+    step = f", n0 = {round(model.alpha0 * d)} samples for the step" if model.step_size else ""
+    print(
+        f"\nTraining {arguments.seeds} networks: d = {d}, p = {round(model.beta * d)} neurons"
+        f"{step}, up to n = {round(max(alphas) * d)} for the readout",
+        flush=True,
+    )
+    try:
+        simulation = model.simulate(
+            d,
+            alphas,
+            arguments.ridge,
+            seeds=arguments.seeds,
+            seed=arguments.seed,
+            workers=arguments.workers,
+            store=store,
+        )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"before two networks had finished, so there is nothing to average{_resume(store)}"
+        ) from None
+    from .derivations.tables import (
+        CORRELATED_COLUMNS,
+        CORRELATED_NORMS,
+        FINITE_SIZE,
+        aligned,
+        simulation_rests_on,
+    )
+
+    headings, rows = _compared(model, alphas, arguments.ridge, simulation)
+    print(f"\n{_indented(aligned(headings, rows))}\n")
+    print(_wrapped(simulation_rests_on(simulation.sizes["seed"], d), "  "))
+    print(_wrapped(FINITE_SIZE, "  "))
+    if CORRELATED_COLUMNS[0] in headings:
+        print(_wrapped(CORRELATED_NORMS, "  "))
+    realised = ", ".join(
+        f"{letter} = {float(simulation[name].mean()):.4g}"
+        for letter, name in (
+            ("r", "spike_strength"),
+            ("c", "bulk_variance"),
+            ("γ", "alignment"),
+        )
+    )
+    print(f"  Realised by the networks, on average: {realised}", flush=True)
+    return simulation
+
+
+def _compared(
+    model: SpikedRandomFeatures, alphas: list[float], ridge: float, simulation: xr.Dataset
+) -> tuple[list[str], list[list[str]]]:
+    from .derivations.tables import (
+        CORRELATED_COLUMNS,
+        SIMULATION_COLUMNS,
+        THEORY_COLUMNS,
+        correlated_cells,
+        simulation_cells,
+        theory_cells,
+    )
+
+    batch = model.solve_many(alphas, [ridge])
+    rows = [
+        theory_cells(alpha, float(theory), float(error))
+        + simulation_cells(float(theory), float(mean), float(standard_error))
+        for alpha, theory, error, mean, standard_error in zip(
+            alphas,
+            batch.values["test_error"],
+            batch.errors["test_error"],
+            simulation["test_error_mean"].to_numpy(),
+            simulation["test_error_standard_error"].to_numpy(),
+            strict=True,
+        )
+    ]
+    headings = [*THEORY_COLUMNS, *SIMULATION_COLUMNS]
+    corrected = model.with_correlated_norms()
+    if corrected is not None:
+        headings += CORRELATED_COLUMNS
+        errors = corrected.solve_many(alphas, [ridge]).values["test_error"]
+        measured = zip(
+            simulation["test_error_mean"].to_numpy(),
+            simulation["test_error_standard_error"].to_numpy(),
+            strict=True,
+        )
+        for row, theory, (mean, standard_error) in zip(rows, errors, measured, strict=True):
+            row += correlated_cells(float(theory), float(mean), float(standard_error))
+    return headings, rows
+
+
+def _resume(store: Path | None) -> str:
+    if store is None:
+        return ""
+    return f"; finished networks are kept in {str(store)!r}, the same command resumes"
+
+
+# ---------------------------------------------------------------------- files
+
+
+def _write(
+    model: SpikedRandomFeatures,
+    alphas: list[float],
+    arguments: argparse.Namespace,
+    simulation: xr.Dataset | None,
+    out: Path,
+) -> None:
+    from .derivations.figures import plot_learning_curve, save_figure
+    from .derivations.report import write_report
+    from .derivations.spiked_random_features.results import with_correlated_norms
+
+    theory = model.learning_curve(_dense(alphas), arguments.ridge)
+    if simulation is not None:
+        theory = with_correlated_norms(model, theory)
+    figure = plot_learning_curve(theory, simulation).figure
+    written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
+    written.append(_save_data(theory, out.with_suffix(".nc")))
+    if simulation is not None:
+        written.append(_save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
+    report = write_report(
+        out,
+        model,
+        theory,
+        simulation,
+        rows=alphas,
+        figure=figure,
+        command=shlex.join(["giantstep", *sys.argv[1:]]),
+        seconds=seconds_since_start(),
+    )
+    print(f"\nWrote {', '.join(map(str, [report, *written]))}", flush=True)
+
+
+def _dense(alphas: list[float]) -> list[float]:
+    """The points of the table and as many between them as make the line smooth."""
+    low, high = min(alphas), max(alphas)
+    if low == high:
+        return [low]
+    steps = [k / (_CURVE_POINTS - 1) for k in range(_CURVE_POINTS)]
+    if high > 20 * low:
+        between = [low * (high / low) ** t for t in steps]
+    else:
+        between = [low + (high - low) * t for t in steps]
+    return sorted({*alphas, *between})
+
+
+def _save_data(dataset: xr.Dataset, path: Path) -> Path:
+    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        # SciPy comes with giantstep; it writes netCDF 3, which every reader knows.
+        dataset.to_netcdf(temporary, engine="scipy")
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(text, "  ")
+
+
+def _wrapped(text: str, indent: str) -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent)

@@ -1,0 +1,340 @@
+"""The registry of claims, and every claim whose evidence is quick to recompute."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from giantstep.derivations import claims as registry
+from giantstep.derivations.claims import (
+    Check,
+    Claim,
+    EvidenceKind,
+    Finding,
+    Status,
+    Verdict,
+    claims,
+    to_json,
+    verify,
+)
+from giantstep.derivations.spiked_random_features import (
+    evidence_exact,
+    evidence_quadrature,
+    evidence_simulation,
+)
+from giantstep.derivations.spiked_random_features import free_energy as fe
+from giantstep.derivations.spiked_random_features.derive import symbolic_model
+from giantstep.derivations.spiked_random_features.mapping import spike_mapping
+from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
+from giantstep.errors import ParameterError
+from giantstep.symbolic.activations import activation, z
+from giantstep.symbolic.gaussian import expect
+from giantstep.symbolic.hermite import hermite_coefficient
+from giantstep.symbolic.random_matrix import resolvent_moment
+
+IDENTIFIERS = [claim.identifier for claim in claims()]
+
+
+def claim_of(*checks):
+    return Claim("test-1", "a <title>", r"$x < 1$", "nowhere", Status.CONJECTURE, checks)
+
+
+def check_of(compute, *, slow=False):
+    return Check(EvidenceKind.EXACT, "a check", compute, slow)
+
+
+@pytest.fixture
+def only(monkeypatch):
+    """Replace the registry by one claim."""
+
+    def replace(*checks):
+        claim = claim_of(*checks)
+        monkeypatch.setattr(registry, "claims", lambda: (claim,))
+        return claim
+
+    return replace
+
+
+def passing():
+    return Finding(True, "as it should be", {"value": 1.0})
+
+
+def test_the_required_claims_are_there():
+    assert {"cui-3.1", "cui-3.2", "cui-3.3", "block-structure", "unspiked-limit"} < set(IDENTIFIERS)
+    assert len(set(IDENTIFIERS)) == len(IDENTIFIERS)
+
+
+@pytest.mark.parametrize("claim", claims(), ids=IDENTIFIERS)
+def test_a_claim_is_complete(claim):
+    assert claim.title and claim.source
+    assert claim.statement.count("$") % 2 == 0 and "$" in claim.statement
+    # Something stronger than simulation, and something to run without asking for slow checks.
+    assert any(check.kind is not EvidenceKind.SIMULATION for check in claim.checks)
+    assert any(not check.slow for check in claim.checks)
+    descriptions = [check.description for check in claim.checks]
+    assert len(set(descriptions)) == len(descriptions)
+    assert claim.identifier in str(claim) and claim.statement in claim._repr_latex_()
+
+
+@pytest.mark.parametrize("identifier", IDENTIFIERS)
+def test_quick_evidence_of_every_claim_passes(identifier):
+    (verdict,) = verify([identifier], progress=False)
+    assert verdict.passed, str(verdict)
+    quick = [check for check in verdict.claim.checks if not check.slow]
+    assert len(verdict.evidence) == len(quick)
+    assert len(verdict.skipped) == len(verdict.claim.checks) - len(quick)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("identifier", IDENTIFIERS)
+def test_slow_evidence_of_every_claim_passes(identifier):
+    (claim,) = (claim for claim in claims() if claim.identifier == identifier)
+    for check in claim.checks:
+        if check.slow:
+            evidence = check.run()
+            assert evidence.passed, str(evidence)
+
+
+def test_unknown_names_are_refused_with_the_nearest_one():
+    with pytest.raises(ParameterError, match=r"no claim 'cui-33'; did you mean 'cui-3.3'\?") as e:
+        verify(["cui-33"])
+    assert all(identifier in str(e.value) for identifier in IDENTIFIERS)
+
+
+def test_a_name_without_a_neighbour_gets_the_list_alone():
+    with pytest.raises(ParameterError, match=r"no claim 'xyzzy'\n  claims: cui-3\.1"):
+        verify(["xyzzy"])
+
+
+def test_a_single_name_is_a_list_of_one(only):
+    only(check_of(passing))
+    assert [v.claim.identifier for v in verify("test-1", progress=False)] == ["test-1"]
+
+
+def test_names_are_verified_once_and_in_their_order():
+    names = ["invariances", "block-structure", "invariances"]
+    found = verify(names, progress=False)
+    assert [v.claim.identifier for v in found] == ["invariances", "block-structure"]
+
+
+def test_an_exception_inside_a_check_is_failed_evidence(only):
+    def broken():
+        raise ZeroDivisionError("nothing to divide by\nsecond line")
+
+    only(check_of(passing), check_of(broken))
+    (verdict,) = verify(progress=False)
+    assert not verdict.passed
+    assert [e.passed for e in verdict.evidence] == [True, False]
+    assert verdict.evidence[1].summary == (
+        "the check broke with ZeroDivisionError: nothing to divide by"
+    )
+    assert "second line" in verdict.evidence[1].details["error"]
+    assert "FAILED" in str(verdict) and "FAILED" in verdict._repr_html_()
+
+
+def test_an_interrupt_is_not_evidence(only):
+    def interrupted():
+        raise KeyboardInterrupt
+
+    only(check_of(interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        verify(progress=False)
+
+
+def test_evidence_against_a_claim_fails_it(only):
+    only(check_of(passing), check_of(lambda: Finding(False, "it is not so")))
+    (verdict,) = verify(progress=False)
+    assert not verdict.passed and verdict.evidence[1].summary == "it is not so"
+
+
+def test_slow_checks_run_when_asked_for_only(only):
+    only(check_of(passing), check_of(passing, slow=True))
+    (quick,), (all_of_it,) = verify(progress=False), verify(slow=True, progress=False)
+    assert (len(quick.evidence), quick.skipped) == (1, ("a check",))
+    assert (len(all_of_it.evidence), all_of_it.skipped) == (2, ())
+    assert quick.passed and all_of_it.passed
+
+
+def test_no_evidence_is_no_support(only):
+    claim = only(check_of(passing, slow=True))
+    (verdict,) = verify(progress=False)
+    assert verdict.evidence == () and not verdict.passed
+    assert claim.verify(slow=True).passed
+
+
+def test_progress_counts_checks(only, monkeypatch):
+    import tqdm.auto
+
+    bars = []
+
+    class Bar(tqdm.auto.tqdm):
+        def __init__(self, *args, **keywords):
+            super().__init__(*args, **keywords)
+            bars.append((self, keywords))
+
+    monkeypatch.setattr(tqdm.auto, "tqdm", Bar)
+    only(check_of(passing), check_of(passing), check_of(passing, slow=True))
+    verify()
+    verify(progress=False)
+    (shown, wanted), (_, hidden) = bars
+    assert (shown.total, shown.n) == (2, 2)
+    assert wanted["delay"] == 1 and not wanted["disable"] and hidden["disable"]
+
+
+def test_verdicts_are_stored_as_plain_json(only):
+    details = {
+        "numpy": np.float64(0.5),
+        "array": np.array([1, 2]),
+        "sympy": sp.Rational(1, 3),
+        "infinite": math.inf,
+        "flag": np.bool_(True),
+        3: {"nested": (1, None)},
+    }
+    only(check_of(lambda: Finding(True, "γ ≥ 0", details)))
+    verdicts = verify(progress=False)
+    (stored,) = json.loads(to_json(verdicts))
+    assert stored == json.loads(verdicts[0].to_json())
+    assert stored["identifier"] == "test-1" and stored["status"] == "conjecture"
+    (evidence,) = stored["evidence"]
+    assert evidence["kind"] == "exact" and evidence["summary"] == "γ ≥ 0"
+    assert evidence["details"] == {
+        "numpy": 0.5,
+        "array": [1, 2],
+        "sympy": "1/3",
+        "infinite": "inf",
+        "flag": True,
+        "3": {"nested": [1, None]},
+    }
+
+
+def test_html_escapes_what_people_wrote():
+    claim = claim_of(check_of(passing))
+    assert "a &lt;title&gt;" in claim._repr_html_()
+    assert "$x &lt; 1$" in Verdict(claim, (), False, ("<slow>",))._repr_html_()
+    assert "<slow>" not in Verdict(claim, (), False, ("<slow>",))._repr_html_()
+
+
+def test_the_registry_imports_neither_sympy_nor_numpy(tmp_path):
+    code = (
+        "import json, sys; from giantstep.derivations.claims import claims; claims();"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert {"sympy", "numpy", "mpmath", "tqdm"}.isdisjoint(json.loads(run.stdout))
+
+
+# Evidence that cannot fail is none: each kind of it against something that is wrong.
+
+
+def test_the_zero_test_finds_what_does_not_vanish():
+    zero = fe.average(fe.mu1 * fe.psi * fe.V1) - fe.psi * fe.average(fe.mu1 * fe.V1)
+    assert evidence_exact.vanishes(zero)
+    assert not evidence_exact.vanishes(zero + fe.average(fe.mu0))
+    assert not evidence_exact.vanishes(zero + fe.psi)
+    assert not evidence_exact.vanishes(fe.average(fe.mu1) * fe.average(fe.mu0))
+
+
+def test_a_wrong_equation_is_found(monkeypatch):
+    right = evidence_exact._published_equations()
+    # The scaling of the spike-overlap term that stored outputs of the authors' code go with.
+    wrong = right | {fe.theta: right[fe.theta] / 2}
+    monkeypatch.setattr(evidence_exact, "_published_equations", lambda: wrong)
+    found = evidence_exact.published_equations()
+    assert not found.passed
+    assert "1 of 15 identities do not hold: equation of vartheta" in found.summary
+
+
+def wrong_mapping(student, teacher):
+    found = spike_mapping(student, teacher)
+    h1 = hermite_coefficient(student, 1)
+    # The spurious factor of a circulated version.
+    return replace(found, bulk_variance=1 + (found.bulk_variance - 1) * h1**2)
+
+
+def wrong_energy():
+    right = evidence_exact.fe.spiked_free_energy(activation("sin"), activation("sin"))
+    energy = right.free_energy
+    expression = energy.expression + fe.psi**3
+    return replace(right, free_energy=replace(energy, expression=expression))
+
+
+def wrong_conditionals():
+    variance, mean, error = right_conditionals()
+    return variance, mean, error + fe.mu2_squared * fe.q2
+
+
+def wrong_moment(power, order, a, b, beta):
+    return resolvent_moment(power, order, a, b, 2 * beta)
+
+
+right_conditionals = evidence_exact._conditionals
+
+SABOTAGE = {
+    "mapping_relations": ("spike_mapping", wrong_mapping),
+    "stein_identity": (
+        "activation",
+        lambda _: SimpleNamespace(expr=sp.sin(z), derivative=sp.cos(2 * z)),
+    ),
+    "conditional_coefficients": ("expect", lambda f, z: 2 * expect(f, z)),
+    "published_equations": ("_conditionals", wrong_conditionals),
+    "energy_identity": ("_energy", wrong_energy),
+    "structure": ("symbolic_model", lambda *_: symbolic_model("erf", "erf", unspiked=True)),
+    "jacobian": ("resolvent_moment", wrong_moment),
+    "unspiked_equations": ("expect", lambda f, z: 2 * expect(f, z)),
+    "invariances": ("_energy", wrong_energy),
+    "lower_bound": ("resolvent_moment", wrong_moment),
+    "linear_bound": ("best_linear_error", lambda teacher: expect(teacher.expr**2, z)),
+}
+
+
+@pytest.mark.parametrize("name", SABOTAGE)
+def test_exact_evidence_fails_if_something_is_wrong(name, monkeypatch):
+    target, wrong = SABOTAGE[name]
+    monkeypatch.setattr(evidence_exact, target, wrong)
+    found = getattr(evidence_exact, name)()
+    assert not found.passed
+    assert "identities do not hold" in found.summary
+
+
+def test_sabotage_covers_all_exact_evidence():
+    public = {
+        name
+        for name, value in vars(evidence_exact).items()
+        if getattr(value, "__module__", "") == evidence_exact.__name__ and name[0] != "_"
+    }
+    assert public - {"vanishes"} == set(SABOTAGE)
+
+
+def test_a_wrong_reference_value_is_found(monkeypatch):
+    cases = evidence_quadrature.reference_cases()
+    first = cases[0]
+    value = first.values["psi"]
+    wrong = value[:12] + str((int(value[12]) + 5) % 10) + value[13:]
+    changed = type(first)(
+        first.name, first.model, first.alpha, first.ridge, first.spike,
+        {**first.values, "psi": wrong},
+    )  # fmt: skip
+    monkeypatch.setattr(evidence_quadrature, "reference_cases", lambda: (changed, *cases[1:]))
+    found = evidence_quadrature.reference_values()
+    assert not found.passed and "psi of A1" in found.summary
+
+
+def test_a_wrong_theory_is_found_by_simulation(monkeypatch):
+    case = evidence_simulation.NETWORKS[1]
+    noisy, silent = case.build(), SpikedRandomFeatures(**{**case.model, "noise_variance": 0.0})
+    # Networks with noisy labels, held against the theory without noise.
+    disguised = SimpleNamespace(simulate=noisy.simulate, solve=silent.solve)
+    monkeypatch.setattr(type(case), "build", lambda self: disguised)
+    found = evidence_simulation.networks(((100, 20),), cases=(case,))
+    assert not found.passed

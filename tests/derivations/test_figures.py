@@ -1,0 +1,113 @@
+"""Figures: what is drawn, and that files appear whole."""
+
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import giantstep as gs
+from giantstep.derivations.figures import plot_learning_curve, save_figure, svg_text
+from giantstep.errors import MissingDependencyError, ParameterError
+
+
+@pytest.fixture(scope="module")
+def model():
+    return gs.SpikedRandomFeatures("tanh", "sin", alpha0=5)
+
+
+@pytest.fixture(scope="module")
+def curve(model):
+    return model.learning_curve([0.5, 1, 2], ridge=0.1)
+
+
+@pytest.fixture(scope="module")
+def simulation(model):
+    return model.simulate(40, [0.5, 1], 0.1, seeds=2, progress=False)
+
+
+def labels(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+def test_theory_simulation_and_best_linear_predictor_are_drawn(model, curve, simulation):
+    axes = model.plot(curve, simulation)
+    theory, *_ = axes.get_lines()
+    np.testing.assert_array_equal(theory.get_xdata(), [0.5, 1, 2])
+    np.testing.assert_array_equal(theory.get_ydata(), curve["test_error"])
+    [bars] = axes.containers
+    np.testing.assert_array_equal(bars.lines[0].get_ydata(), simulation["test_error_mean"])
+    dashed = [line for line in axes.get_lines() if line.get_label() == "best linear predictor"]
+    assert dashed[0].get_ydata()[0] == curve.attrs["best_linear_error"]
+    assert dashed[0].is_dashed()
+    assert labels(axes) == [
+        r"theory, $d\to\infty$",
+        r"simulation, $d = 40$, 2 networks ($\pm$ s.e.)",
+        "best linear predictor",
+    ]
+    assert axes.get_yscale() == "linear"
+    assert r"\alpha_0 = 5" in "".join(text.get_text() for text in axes.texts)
+
+
+def test_errors_over_a_decade_need_a_logarithmic_axis(curve):
+    wide = curve.copy(deep=True)
+    wide["test_error"][0] = 100 * wide["test_error"][2]
+    assert plot_learning_curve(wide).get_yscale() == "log"
+
+
+def test_given_axes_are_used(curve):
+    from matplotlib.figure import Figure
+
+    axes = Figure().add_subplot()
+    assert plot_learning_curve(curve, ax=axes) is axes
+
+
+def test_pyplot_stays_out(curve):
+    before = "matplotlib.pyplot" in sys.modules
+    plot_learning_curve(curve)
+    assert ("matplotlib.pyplot" in sys.modules) == before
+
+
+def test_expression_with_a_dollar_sign_is_no_mathematics(curve):
+    named = curve.assign_attrs(student="$z", teacher="x" * 80)
+    axes = plot_learning_curve(named)
+    assert r"\$z" in axes.get_title(loc="left")
+    assert len(axes.get_title(loc="left")) < 80
+    svg_text(axes.figure)
+
+
+def test_model_without_a_step_shows_its_spike(tmp_path):
+    model = gs.SpikedRandomFeatures.from_parameters(
+        "relu", "sin", spike_strength=0.5, bulk_variance=1.25, alignment=0.5
+    )
+    axes = model.plot(model.learning_curve([1, 2], ridge=1e-3))
+    shown = axes.texts[0].get_text()
+    assert "r = 0.5" in shown and r"\gamma = 0.5" in shown and r"\lambda = 0.001" in shown
+
+
+@pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
+def test_files_appear_whole(curve, tmp_path, suffix):
+    path = save_figure(plot_learning_curve(curve).figure, tmp_path / f"curve.{suffix}")
+    start = path.read_bytes()[:8]
+    assert start.startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[suffix])
+    assert [p.name for p in tmp_path.iterdir()] == [f"curve.{suffix}"]
+
+
+def test_same_figure_same_file(curve):
+    first, second = (svg_text(plot_learning_curve(curve).figure) for _ in range(2))
+    assert first == second
+
+
+def test_refusals(curve, tmp_path):
+    with pytest.raises(ParameterError, match=r"written as \.png, \.pdf or \.svg, not 'c.bmp'"):
+        save_figure(plot_learning_curve(curve).figure, tmp_path / "c.bmp")
+    with pytest.raises(ParameterError, match="curve must be a dataset as returned by"):
+        plot_learning_curve(xr.Dataset())
+    with pytest.raises(ParameterError, match="simulation must be a dataset as returned by"):
+        plot_learning_curve(curve, curve)
+
+
+def test_missing_matplotlib_says_what_to_install(curve, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingDependencyError, match=r'pip install "giantstep\[plot\]"'):
+        plot_learning_curve(curve)

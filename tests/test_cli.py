@@ -1,0 +1,359 @@
+"""The command line as users meet it: tables, files, refusals in one line, interruptions."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+from giantstep import __version__
+from giantstep.__main__ import main
+from giantstep.cli_numbers import sample_complexities
+from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
+
+PAIR = ["--student", "tanh", "--teacher", "sin"]
+SMALL = ["--alpha", "0.5,1", "--alpha0", "5", "--dimension", "40", "--seeds", "2"]
+
+
+@pytest.fixture
+def run(capsys):
+    def run_main(*arguments):
+        code = main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_main
+
+
+def run_python(code, folder):
+    # Uninstalled checkouts find the package through this process's path.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+
+
+# ---------------------------------------------------------------------- curve
+
+
+def test_table_only_prints_the_theory_and_writes_nothing(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run("curve", *PAIR, "--alpha", "0.5,2", "--table-only")
+    assert (code, err) == (0, "")
+    assert "alignment γ = 0.9718544445" in out
+    assert "μ₁(κ)  = 𝔼_z[1 - tanh(√c z + κ r)²]" in out
+    assert "T₀(κ)  = exp(-ρ²/2) sin(γ κ)" in out
+    assert "3 blocks" in out
+    rows = [line for line in out.splitlines() if line.strip().startswith(("0.5 │", "2 │"))]
+    assert len(rows) == 2
+    # As giantstep.SpikedRandomFeatures("tanh", "sin").solve(alpha=2, ridge=0.1) gives it.
+    assert "0.03539371167" in rows[1]
+    assert "replica method: not a theorem" in out.replace("\n  ", " ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_latex_on_request(run):
+    code, out, _ = run("curve", *PAIR, "--alpha", "1", "--table-only", "--latex")
+    assert code == 0
+    assert r"\hat{V}_{1} &= \frac{\alpha}{\beta} \mathbb{E}_{\kappa}\left[" in out
+    assert out.count(r"\begin{aligned}") == out.count(r"\end{aligned}") == 8
+
+
+def test_teacher_without_linear_part_is_no_error(run):
+    code, out, _ = run("curve", "--student", "tanh", "--teacher", "He3", "--alpha", "1",
+                       "--table-only")  # fmt: skip
+    assert code == 0
+    assert "leap index 3" in out and "uninformative" in out and "γ = 0" in out
+
+
+def test_plain_random_features_take_no_step(run):
+    code, out, _ = run("curve", *PAIR, "--step-size", "0", "--alpha", "1", "--table-only")
+    assert code == 0
+    assert "No step: plain random features" in out
+
+
+def test_simulation_writes_report_figure_and_data(run, tmp_path):
+    out_file = tmp_path / "result.html"
+    code, out, err = run("curve", *PAIR, *SMALL, "--simulate", "--out", out_file)
+    assert code == 0, err
+    assert "difference/s.e." in out and "Finite size" in out
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {
+        "result.html", "result.png", "result.pdf", "result.nc", "result-simulation.nc",
+        ".giantstep-simulations",
+    }  # fmt: skip
+    curve = xr.load_dataset(tmp_path / "result.nc")
+    simulation = xr.load_dataset(tmp_path / "result-simulation.nc")
+    assert simulation["test_error"].shape == (2, 2)
+    assert {0.5, 1.0} <= set(curve["alpha"].to_numpy().tolist())
+    assert json.loads(curve.attrs["model"])["alpha0"] == 5
+    assert simulation.attrs["dimension"] == 40 and simulation.attrs["entropy"] == 0
+    # The same command finds its networks again and reports the same numbers.
+    stored = sorted((tmp_path / ".giantstep-simulations").glob("*.npz"))
+    assert len(stored) == 2
+    before = [path.stat().st_mtime_ns for path in stored]
+    again = run("curve", *PAIR, *SMALL, "--simulate", "--out", out_file)[1]
+    assert [path.stat().st_mtime_ns for path in stored] == before
+    assert table_of(again) == table_of(out)
+
+
+def table_of(out):
+    return [line for line in out.splitlines() if "±" in line]
+
+
+def test_simulated_table_without_files(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run("curve", *PAIR, *SMALL, "--simulate", "--table-only")
+    assert code == 0
+    assert len(table_of(out)) >= 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupted_simulation_reports_what_is_finished(run, tmp_path, monkeypatch):
+    complete = SpikedRandomFeatures.simulate
+
+    def interrupted(self, *arguments, **options):
+        found = complete(self, *arguments, **options)
+        found.attrs["interrupted"] = 1
+        return found
+
+    monkeypatch.setattr(SpikedRandomFeatures, "simulate", interrupted)
+    code, out, err = run("curve", *PAIR, *SMALL, "--simulate", "--out", tmp_path / "a.html")
+    assert code == 130
+    assert err.startswith("giantstep: interrupted after 2 of 2 networks; these are reported")
+    assert len(err.splitlines()) == 1
+    assert "was interrupted" in (tmp_path / "a.html").read_text(encoding="utf-8")
+    assert table_of(out)
+
+
+def test_interrupted_before_anything_finished(run, tmp_path, monkeypatch):
+    def interrupted(self, *arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SpikedRandomFeatures, "simulate", interrupted)
+    code, out, err = run("curve", *PAIR, *SMALL, "--simulate", "--out", tmp_path / "a.html")
+    assert code == 130
+    assert "the same command resumes" in err and len(err.splitlines()) == 1
+    assert "test error" in out  # The theory was printed before.
+    assert not (tmp_path / "a.html").exists()
+
+
+def test_warm_theory_imports_nothing_heavy(tmp_path):
+    arguments = ["curve", *PAIR, "--alpha", "1", "--table-only"]
+    code = f"""
+import json, sys
+from giantstep.__main__ import main
+assert main({arguments!r}) == 0
+print(json.dumps(sorted(sys.modules)))
+"""
+    assert run_python(code, tmp_path).returncode == 0
+    warm = run_python(code, tmp_path)
+    assert warm.returncode == 0, warm.stderr
+    loaded = set(json.loads(warm.stdout.splitlines()[-1]))
+    assert loaded.isdisjoint({"jinja2", "matplotlib", "numba", "scipy", "sympy", "xarray"})
+
+
+# ---------------------------------------------------------------------- refusals
+
+BAD_CURVES = [
+    pytest.param(["--student", "tanhh"], ["student 'tanhh'", "did you mean 'tanh'"], id="unknown"),
+    pytest.param(["--teacher", "sin(z"], ["teacher 'sin(z'"], id="no-expression"),
+    pytest.param(["--teacher", "2z"], ["teacher '2z'", "write 2*z"], id="no-operator"),
+    pytest.param(["--student", "__import__('os').getcwd()"], ["student"], id="code"),
+    pytest.param(["--student", "z.__class__"], ["student"], id="attribute"),
+    pytest.param(["--student", "\x1b[31mz"], ["student"], id="control-character"),
+    pytest.param(["--ridge", "0"], ["--ridge", "positive", "--ridge 0.1"], id="ridge-zero"),
+    pytest.param(["--ridge", "-1e-3"], ["--ridge", "-1e-3"], id="ridge-negative"),
+    pytest.param(["--ridge", "nan"], ["--ridge", "not a number"], id="ridge-nan"),
+    pytest.param(["--ridge", "ten"], ["--ridge", "'ten'"], id="ridge-text"),
+    pytest.param(["--alpha", "0.5,-1"], ["--alpha", "'-1'"], id="alpha-negative"),
+    pytest.param(["--alpha", "0"], ["--alpha", "positive"], id="alpha-zero"),
+    pytest.param(["--alpha", "nan,1"], ["--alpha", "not a number"], id="alpha-nan"),
+    pytest.param(["--alpha", "inf"], ["--alpha", "finite"], id="alpha-infinite"),
+    pytest.param(["--alpha", ","], ["--alpha", "no number"], id="alpha-empty"),
+    pytest.param(["--alpha", "1:2"], ["--alpha", "START:STOP:COUNT"], id="alpha-range"),
+    pytest.param(["--alpha", "2:1:5"], ["--alpha", "below"], id="alpha-backwards"),
+    pytest.param(["--alpha", "1:2:9999999"], ["--alpha", "too many"], id="alpha-many"),
+    pytest.param(["--beta", "-2"], ["--beta", "positive"], id="beta-negative"),
+    pytest.param(["--alpha0", "0"], ["--alpha0", "positive"], id="alpha0-zero"),
+    pytest.param(["--noise", "-1"], ["--noise", ">= 0"], id="noise-negative"),
+    pytest.param(["--step-size", "-inf"], ["--step-size", "-inf"], id="step-negative"),
+    pytest.param(["--seeds", "1"], ["--seeds", ">= 2"], id="one-seed"),
+    pytest.param(["--seeds", "2.5"], ["--seeds", "whole number"], id="half-a-seed"),
+    pytest.param(["--dimension", "9" * 30], ["--dimension", "whole number"], id="huge-dimension"),
+    pytest.param(["--student", "relu"], ["relu", "odd", "--allow-non-odd"], id="non-odd"),
+    pytest.param(["--student", "sign"], ["sign", "jumps"], id="jump"),
+    pytest.param(["--teacher", "exp(z**2)"], ["teacher exp(z**2)", "< oo"], id="too-fast"),
+    pytest.param(["--simulate", "--dimension", "3"], ["--dimension"], id="small-dimension"),
+    pytest.param(["--simulate", "--alpha0", "inf"], ["--alpha0", "simulated"], id="population"),
+    pytest.param(["--cache-folder", "{file}/cache"], ["cache folder"], id="cache-folder"),
+    pytest.param(["--out", "{file}/curve.html"], ["--out"], id="out-below-a-file"),
+    pytest.param(["--out", "{folder}/missing/curve.html"], ["--out"], id="out-missing-folder"),
+    pytest.param(["--out", "{folder}/curve.png"], ["--out", ".html"], id="out-suffix"),
+    pytest.param(["--simulate", "--store", "{file}/store"], ["--store"], id="store-below-a-file"),
+    pytest.param(["--frobnicate"], ["--frobnicate"], id="unknown-flag"),
+    pytest.param(["--stud", "tanh"], ["--stud"], id="abbreviated-flag"),
+]
+
+
+@pytest.mark.parametrize(("bad", "named"), BAD_CURVES)
+def test_bad_input_ends_in_one_line(run, tmp_path, monkeypatch, bad, named):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "file"
+    file.touch()
+    bad = [text.format(file=file, folder=tmp_path) for text in bad]
+    code, out, err = run("curve", *PAIR, *bad)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("giantstep: ")
+    assert len(err.splitlines()) == 1 and err.endswith("\n") and err[:-1].isprintable()
+    assert "Traceback" not in err
+    for text in named:
+        assert text in err
+    assert [path.name for path in tmp_path.iterdir()] in (["file"], [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        ([], "COMMAND"),
+        (["frob"], "frob"),
+        (["curve", "--student", "tanh"], "--teacher"),
+        (["solve", *PAIR, "--digits", "99999"], "digits"),
+        (["solve", *PAIR, "--alpha", "1,2"], "--alpha"),
+        (["kernel", "other", *PAIR], "other"),
+        (["kernel", "spiked-random-features", *PAIR, "--target", "fortran"], "--target"),
+        (["hermite", "foo"], "activation 'foo'"),
+        (["hermite", "z+1", "--order", "-1"], "--order"),
+        (["verify", "no-such-claim"], "no-such-claim"),
+    ],
+)
+def test_other_commands_refuse_in_one_line(run, arguments, named):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1 and named in err
+
+
+def test_process_ends_with_the_same_code_and_line(tmp_path):
+    code = "import sys; from giantstep.__main__ import main; sys.exit(main(sys.argv[1:]))"
+    bad = ["curve", *PAIR, "--ridge", "0"]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.run(
+        [sys.executable, "-c", code, *bad],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 2
+    assert run.stderr == (
+        "giantstep: argument --ridge: must be positive and finite, got '0'; use --ridge 0.1; "
+        "see giantstep curve --help\n"
+    )
+
+
+def test_missing_plotting_is_found_before_any_work(run, tmp_path, monkeypatch):
+    import importlib.util
+
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: None if name == "matplotlib" else find(name)
+    )
+    code, out, err = run("curve", *PAIR, "--out", tmp_path / "curve.html")
+    assert (code, out) == (2, "")
+    assert 'pip install "giantstep[plot]"' in err and "--table-only" in err
+
+
+# ---------------------------------------------------------------------- other commands
+
+
+def test_version_and_help(run):
+    assert run("--version")[:2] == (0, f"giantstep {__version__}\n")
+    code, out, _ = run("--help")
+    assert code == 0 and "giantstep curve --student tanh --teacher sin --simulate" in out
+    code, out, _ = run("curve", "--help")
+    assert code == 0
+    for text in ("eta/sqrt(p)", "RIDGE |w|^2", "START:STOP:COUNT", ".giantstep-simulations"):
+        assert text in out
+
+
+def test_solve_prints_digits(run):
+    code, out, _ = run("solve", "--student", "erf", "--teacher", "erf", "--step-size", "2",
+                       "--alpha0", "4", "--alpha", "1.5", "--digits", "25")  # fmt: skip
+    assert code == 0
+    assert "test error     0.0798849999" in out
+    assert "25 digits by two agreeing quadrature rules" in out
+    assert "V1_hat" in out
+
+
+def test_hermite_prints_exact_coefficients(run):
+    code, out, _ = run("hermite", "erf(z)", "--order", "3", "--digits", "12")
+    assert code == 0
+    # E erf'(z) = 2/sqrt(3 pi) by the Gaussian integral.
+    assert "information exponent 1" in out
+    assert "0.651470015871" in out and "2*sqrt(3)/(3*sqrt(pi))" in out
+
+
+def test_negative_expression_is_a_value(run):
+    code, out, _ = run("curve", "--student", "-tanh(z)", "--teacher", "-z", "--alpha", "1",
+                       "--table-only")  # fmt: skip
+    assert code == 0 and "student -tanh(z), teacher -z" in out
+
+
+@pytest.mark.parametrize("stage", ["equations", "blocks", "program", "tables"])
+def test_kernel_stages(run, stage):
+    code, out, _ = run("kernel", "spiked-random-features", "--student", "erf", "--teacher", "erf",
+                       "--stage", stage)  # fmt: skip
+    assert code == 0 and out.strip()
+
+
+def test_kernel_is_written_whole(run, tmp_path):
+    target = tmp_path / "kernel.py"
+    code, out, _ = run("kernel", "spiked-random-features", "--student", "erf", "--teacher", "erf",
+                       "--target", "python", "--out", target)  # fmt: skip
+    assert (code, out) == (0, f"Wrote {target}\n")
+    compile(target.read_text(encoding="utf-8"), "kernel.py", "exec")
+    assert [path.name for path in tmp_path.iterdir()] == ["kernel.py"]
+
+
+def test_verify_fails_with_exit_code_1(run, monkeypatch):
+    from giantstep.derivations import claims
+
+    claim = claims.claims()[0]
+    failed = claims.Evidence(claims.EvidenceKind.EXACT, "1 is not 2", False)
+    verdict = claims.Verdict(claim, (failed,), False)
+    monkeypatch.setattr(claims, "verify", lambda names, slow: [verdict])
+    code, out, _ = run("verify")
+    assert code == 1
+    assert f"0 of 1 claims passed; failed: {claim.identifier}" in out
+
+
+def test_claims_are_listed(run):
+    code, out, _ = run("claims")
+    assert code == 0 and "cui-3.1" in out
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("0.5", [0.5]),
+        ("0.5, 1,2", [0.5, 1.0, 2.0]),
+        ("1,1,0.5", [1.0, 0.5]),
+        ("0.2:3:15", [round(0.2 * k, 1) for k in range(1, 16)]),
+        ("2:7:1", [2.0]),
+    ],
+)
+def test_sample_complexities_are_read_as_documented(text, values):
+    assert sample_complexities("--alpha")(text) == values
+
+
+def test_readme_shows_the_main_command():
+    readme = Path(__file__).parents[1] / "README.md"
+    if not readme.exists():
+        pytest.skip("an installed package has no README")
+    assert "giantstep curve --student tanh --teacher sin --simulate" in readme.read_text("utf-8")
