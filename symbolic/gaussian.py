@@ -8,19 +8,18 @@ the integral, ``evalf(n)`` integrates to `n` digits, and it prints as 𝔼.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
+from .averages import Average
 from .gaussian_quadrature import expectation_value
 from .gaussian_rules import closed_form
 
 _PRECISION_STEP = 32
 
 
-class GaussianExpectation(sp.Expr):
+class GaussianExpectation(Average):
     r"""The expectation :math:`\mathbb{E}_z[f(z)]` over a standard normal variable z.
 
     Parameters
@@ -42,81 +41,23 @@ class GaussianExpectation(sp.Expr):
     0.6057055096021588255835402
     """
 
-    is_commutative = True
-
     def __new__(cls, integrand: Any, variable: Any) -> sp.Expr:  # type: ignore[misc]
         integrand = sp.sympify(integrand)
         if not isinstance(variable, sp.Symbol) or not _ranges_over_the_line(variable):
             raise TypeError(
                 f"variable must be a SymPy Symbol declared real and nothing else, got {variable!r}"
             )
-        if variable not in integrand.free_symbols:
-            return integrand
-        outer, inner = integrand.as_independent(variable, as_Add=False)
-        if outer != 1:
-            return outer * cls(inner, variable)
-        return sp.Expr.__new__(cls, integrand, variable)
+        return cls._build(integrand, variable)
 
     @property
     def integrand(self) -> sp.Expr:
         """The function under the expectation."""
         return self.args[0]
 
-    @property
-    def variable(self) -> sp.Symbol:
-        """The bound standard normal variable."""
-        return self.args[1]
-
-    @property
-    def bound_symbols(self) -> list[sp.Symbol]:
-        """The bound variable in a list, as SymPy's Integral gives it."""
-        return [self.variable]
-
-    @property
-    def free_symbols(self) -> set[sp.Symbol]:
-        """Symbols of the integrand except the bound variable."""
-        return self.integrand.free_symbols - {self.variable}
-
-    def _eval_is_extended_real(self) -> bool | None:
-        return True if self.integrand.is_extended_real else None
-
-    def _eval_is_extended_nonnegative(self) -> bool | None:
-        return True if self.integrand.is_extended_nonnegative else None
-
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         if symbol == self.variable:
             return sp.S.Zero
         return GaussianExpectation(self.integrand.diff(symbol), self.variable)
-
-    def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr | None:
-        if self.variable in old.free_symbols:
-            # The bound symbol is another one than that in `old`; but a function that only has a
-            # name, such as mu_0(kappa), is replaced by its meaning (as in SymPy's Integral).
-            if not isinstance(old, AppliedUndef):
-                return self
-        elif self.variable in sp.sympify(new).free_symbols:
-            return self._with_fresh_variable().subs(old, new)
-        return GaussianExpectation(self.integrand.subs(old, new), self.variable)
-
-    def _xreplace(self, rule: Mapping[sp.Basic, sp.Basic]) -> tuple[sp.Basic, bool]:
-        if self in rule:
-            return rule[self], True
-        variable = self.variable
-        if variable in rule:
-            # It is bound here: a rule for the free symbol of that name does not concern it.
-            rule = {old: new for old, new in rule.items() if old != variable}
-        integrand, changed = self.integrand._xreplace(rule)
-        if not changed:
-            return self, False
-        captured = [old for old, new in rule.items() if variable in new.free_symbols]
-        if any(not old.has(variable) and self.integrand.has(old) for old in captured):
-            return self._with_fresh_variable()._xreplace(rule)[0], True
-        return GaussianExpectation(integrand, variable), True
-
-    def _with_fresh_variable(self) -> GaussianExpectation:
-        fresh = sp.Dummy(self.variable.name, real=True)
-        integrand = self.integrand.xreplace({self.variable: fresh})
-        return sp.Expr.__new__(GaussianExpectation, integrand, fresh)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form if a rule gives one; else the node with its inside done."""
@@ -148,23 +89,6 @@ class GaussianExpectation(sp.Expr):
             rf"\left[{printer._print(self.integrand)}\right]"
         )
         return body if exp is None else rf"\left({body}\right)^{{{exp}}}"
-
-    def _mathml_presentation(self, printer: Any) -> Any:
-        row = printer.dom.createElement("mrow")
-        head = printer.dom.createElement("msub")
-        letter = printer.dom.createElement("mi")
-        letter.appendChild(printer.dom.createTextNode("𝔼"))
-        head.appendChild(letter)
-        head.appendChild(printer._print(self.variable))
-        row.appendChild(head)
-        for piece in ("[", self.integrand, "]"):
-            if isinstance(piece, str):
-                bracket = printer.dom.createElement("mo")
-                bracket.appendChild(printer.dom.createTextNode(piece))
-                row.appendChild(bracket)
-            else:
-                row.appendChild(printer._print(piece))
-        return row
 
 
 def _ranges_over_the_line(variable: sp.Symbol) -> bool:

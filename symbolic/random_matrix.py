@@ -22,6 +22,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
+from .averages import Average, mathml_leaf
 from .lowering.mpmath_function import mpmath_function
 
 
@@ -77,7 +78,7 @@ def companion(resolvent: Resolvent) -> sp.Expr:
     return 1 / (1 + beta * b * resolvent)
 
 
-class MarchenkoPasturAverage(sp.Expr):
+class MarchenkoPasturAverage(Average):
     r"""The average :math:`\mathbb{E}_X[f(X)]` over the Marchenko–Pastur law of aspect ratio β.
 
     Stays unevaluated, differentiates under the average, ``doit()`` gives the closed form of a
@@ -92,16 +93,8 @@ class MarchenkoPasturAverage(sp.Expr):
     beta + 1
     """
 
-    is_commutative = True
-
     def __new__(cls, function: Any, variable: sp.Symbol, beta: Any) -> sp.Expr:  # type: ignore[misc]
-        function, beta = sp.sympify(function), sp.sympify(beta)
-        if variable not in function.free_symbols:
-            return function
-        outer, inner = function.as_independent(variable, as_Add=False)
-        if outer != 1:
-            return outer * cls(inner, variable, beta)
-        return sp.Expr.__new__(cls, function, variable, beta)
+        return cls._build(sp.sympify(function), variable, sp.sympify(beta))
 
     @property
     def function(self) -> sp.Expr:
@@ -109,43 +102,14 @@ class MarchenkoPasturAverage(sp.Expr):
         return self.args[0]
 
     @property
-    def variable(self) -> sp.Symbol:
-        """The eigenvalue X, a bound symbol."""
-        return self.args[1]
-
-    @property
     def beta(self) -> sp.Expr:
         """The aspect ratio p/d."""
         return self.args[2]
-
-    @property
-    def bound_symbols(self) -> list[sp.Symbol]:
-        """The eigenvalue in a list, as SymPy's Integral gives it."""
-        return [self.variable]
-
-    @property
-    def free_symbols(self) -> set[sp.Symbol]:
-        """Symbols of the function and of beta except the eigenvalue."""
-        return (self.function.free_symbols - {self.variable}) | self.beta.free_symbols
-
-    def _eval_is_extended_real(self) -> bool | None:
-        return self.function.is_extended_real
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         if symbol in self.beta.free_symbols:
             return sp.Derivative(self, symbol, evaluate=False)
         return MarchenkoPasturAverage(self.function.diff(symbol), self.variable, self.beta)
-
-    def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr | None:
-        variable, function, beta = self.variable, self.function, self.beta.subs(old, new)
-        if variable in old.free_symbols:
-            # The bound symbol is another one than that in `old`.
-            return MarchenkoPasturAverage(function, variable, beta)
-        if variable in sp.sympify(new).free_symbols and function.has(old):
-            # The new expression holds a symbol of the same name: rename the bound one first.
-            fresh = sp.Dummy(variable.name, **variable.assumptions0)
-            variable, function = fresh, function.xreplace({variable: fresh})
-        return MarchenkoPasturAverage(function.subs(old, new), variable, beta)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form.
@@ -203,27 +167,12 @@ class MarchenkoPasturAverage(sp.Expr):
         inside = printer._print(self.function)
         return rf"\mathbb{{E}}_{{{x}\sim\mathrm{{MP}}_{{{beta}}}}}\left[{inside}\right]"
 
-    def _mathml_presentation(self, printer: Any) -> Any:
-        row = printer.dom.createElement("mrow")
-        head = printer.dom.createElement("msub")
-        letter = printer.dom.createElement("mi")
-        letter.appendChild(printer.dom.createTextNode("𝔼"))
-        head.appendChild(letter)
+    def _mathml_law(self, printer: Any) -> Any:
         law = printer.dom.createElement("mrow")
         law.appendChild(printer._print(self.variable))
-        tilde = printer.dom.createElement("mo")
-        tilde.appendChild(printer.dom.createTextNode("∼MP"))
-        law.appendChild(tilde)
+        law.appendChild(mathml_leaf(printer, "mo", "∼MP"))
         law.appendChild(printer._print(self.beta))
-        head.appendChild(law)
-        row.appendChild(head)
-        for piece in ("[", "]"):
-            bracket = printer.dom.createElement("mo")
-            bracket.appendChild(printer.dom.createTextNode(piece))
-            row.appendChild(bracket)
-            if piece == "[":
-                row.appendChild(printer._print(self.function))
-        return row
+        return law
 
 
 def resolvent_moment(power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Expr) -> sp.Expr:

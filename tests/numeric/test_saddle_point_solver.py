@@ -63,7 +63,7 @@ def test_solution_satisfies_the_equations_evaluated_independently():
     values = {symbol: sp.Float(numbers[name]) for symbol, name in fe.IDENTIFIERS.items()}
     derived = symbolic_model("sin", "erf")
     definitions = derived.free_energy.free_energy.definitions
-    functions: dict[sp.Expr, sp.Expr] = {}
+    functions = {}
     for name, definition in definitions.items():
         functions[name] = definition.xreplace(functions).xreplace(
             {n: n.doit() for n in definition.xreplace(functions).atoms(GaussianExpectation)}
