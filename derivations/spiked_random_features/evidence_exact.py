@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -23,62 +22,10 @@ from ...symbolic.saddle_point import stationarity
 from ..claims import Finding
 from . import free_energy as fe
 from .derive import SymbolicModel, symbolic_model
+from .identities import cancels, equal, finding, vanishes
 from .mapping import SpikeMapping, alpha0, best_linear_error, noise, spike_mapping, step_size
 
 _PAIRS = (("erf", "erf"), ("tanh", "sin"), ("sin", "sign"))
-
-
-def vanishes(expr: sp.Expr) -> bool:
-    """Tell whether an expression, linear in averages, is provably zero."""
-    averages: dict[tuple[Any, ...], list[sp.Expr]] = {}
-    rest: list[sp.Expr] = []
-    for term in sp.Add.make_args(sp.expand(expr)):
-        nodes = term.atoms(GaussianExpectation, MarchenkoPasturAverage)
-        if not nodes:
-            rest.append(term)
-            continue
-        # One factor of the term is the average; others would make it non-linear.
-        factors = [f for f in sp.Mul.make_args(term) if f in nodes]
-        if len(factors) != 1:
-            return False
-        node = factors[0]
-        key = (type(node), *node.args[1:])
-        averages.setdefault(key, []).append(term / node * node.args[0])
-    return all(_cancels(sp.Add(*terms)) for terms in (rest, *averages.values()))
-
-
-def _cancels(expr: sp.Expr) -> bool:
-    marks: dict[sp.Expr, sp.Expr] = {f: sp.Dummy() for f in expr.atoms(AppliedUndef)}
-    return bool(sp.expand(sp.numer(sp.together(expr.xreplace(marks)))) == 0)
-
-
-def _equal(left: sp.Expr, right: sp.Expr) -> bool:
-    """Zero test for closed forms with special functions and for numbers with 𝔼 nodes."""
-    marks: dict[sp.Expr, sp.Expr] = {}
-    difference = sp.expand(left - right)
-    for node in difference.atoms(GaussianExpectation):
-        marks[node] = sp.Dummy(real=True)
-    difference = difference.xreplace(marks)
-    if difference == 0:
-        return True
-    # SymPy may simplify for minutes what is not zero; a point where it is not settles it.
-    point = {
-        x: sp.Rational(3 + 2 * k, 7 + k)
-        for k, x in enumerate(sorted(difference.free_symbols, key=str))
-    }
-    value = difference.xreplace(point).evalf(30)
-    if value.is_number and abs(value) > sp.Float(10) ** -20:
-        return False
-    return bool(_cancels(difference) or sp.simplify(difference) == 0)
-
-
-def _finding(results: Mapping[str, bool], statement: str) -> Finding:
-    failed = [name for name, held in results.items() if not held]
-    if failed:
-        summary = f"{len(failed)} of {len(results)} identities do not hold: {'; '.join(failed)}"
-    else:
-        summary = f"{len(results)} identities hold: {statement}"
-    return Finding(not failed and bool(results), summary, {"identities": dict(results)})
 
 
 # ------------------------------------------------------------------ the gradient step
@@ -98,17 +45,17 @@ def mapping_relations() -> Finding:
         norm = t1**2 + label / alpha0
         pair = f"{student_name}/{teacher_name}"
         results |= {
-            f"{pair}: r² = s² h1² (h*1² + Y/α0)": _equal(r**2, step_size**2 * h1**2 * norm),
-            f"{pair}: γ r = s h1 h*1": _equal(gamma * r, step_size * h1 * t1),
-            f"{pair}: γ² = α0 h*1²/(α0 h*1² + Y)": _equal(
+            f"{pair}: r² = s² h1² (h*1² + Y/α0)": equal(r**2, step_size**2 * h1**2 * norm),
+            f"{pair}: γ r = s h1 h*1": equal(gamma * r, step_size * h1 * t1),
+            f"{pair}: γ² = α0 h*1²/(α0 h*1² + Y)": equal(
                 gamma**2 * (alpha0 * t1**2 + label), alpha0 * t1**2
             ),
-            f"{pair}: c = 1 + s² Y (E σ'² - h1²)/α0": _equal(
+            f"{pair}: c = 1 + s² Y (E σ'² - h1²)/α0": equal(
                 c, 1 + step_size**2 * label * slope / alpha0
             ),
-            f"{pair}: γ² + ρ² = 1": _equal(gamma**2 + found.orthogonal_alignment**2, sp.S.One),
+            f"{pair}: γ² + ρ² = 1": equal(gamma**2 + found.orthogonal_alignment**2, sp.S.One),
         }
-    return _finding(results, "r, c and γ of the derived map are those of Result 3.1")
+    return finding(results, "r, c and γ of the derived map are those of Result 3.1")
 
 
 def stein_identity() -> Finding:
@@ -126,8 +73,8 @@ def stein_identity() -> Finding:
         f = activation(name)
         left, right = (expect(e, variable) for e in (variable * f.expr, f.derivative))
         closed = not (left - right).has(GaussianExpectation)
-        results[f"{name}: closed forms of E[z f] and E[f'] agree"] = closed and _equal(left, right)
-    return _finding(results, "E[z f(z)] = E[f'(z)] for students and teachers")
+        results[f"{name}: closed forms of E[z f] and E[f'] agree"] = closed and equal(left, right)
+    return finding(results, "E[z f(z)] = E[f'(z)] for students and teachers")
 
 
 # ------------------------------------------------------------------ conditional coefficients
@@ -148,13 +95,13 @@ def conditional_coefficients() -> Finding:
             f"{name}: μ2² = E σ² - μ0² - c μ1²": _residual_variance(
                 definitions[fe.mu2_squared], mu0, mu1, square
             ),
-            f"{name}: ∂μ0/∂r = κ μ1": _equal(mu0.diff(fe.r), fe.kappa * mu1),
+            f"{name}: ∂μ0/∂r = κ μ1": equal(mu0.diff(fe.r), fe.kappa * mu1),
             # E σ'' is the derivative of μ_1 in the centre rκ; for relu a density at the kink.
-            f"{name}: ∂μ0/∂c = E σ''/2": _equal(mu0.diff(fe.c), mu1.diff(fe.kappa) / (2 * fe.r)),
-            f"{name}: μ1 = E[z σ]/√c": _equal(mu1, by_stein),
+            f"{name}: ∂μ0/∂c = E σ''/2": equal(mu0.diff(fe.c), mu1.diff(fe.kappa) / (2 * fe.r)),
+            f"{name}: μ1 = E[z σ]/√c": equal(mu1, by_stein),
         }
     results["tanh: ∂μ0/∂r = κ μ1"] = _without_closed_form("tanh")
-    return _finding(results, "closed forms of μ0, μ1, μ2² obey the relations of Result 3.2")
+    return finding(results, "closed forms of μ0, μ1, μ2² obey the relations of Result 3.2")
 
 
 def _residual_variance(definition: sp.Expr, mu0: sp.Expr, mu1: sp.Expr, square: sp.Expr) -> bool:
@@ -163,7 +110,7 @@ def _residual_variance(definition: sp.Expr, mu0: sp.Expr, mu1: sp.Expr, square: 
     terms = sp.Add.make_args(sp.expand(node.integrand))
     total = sp.Add(*(expect(term, node.variable) for term in terms))
     total = total.xreplace({fe.mu0: mu0, fe.mu1: mu1})
-    return _equal(total, square - mu0**2 - fe.c * mu1**2)
+    return equal(total, square - mu0**2 - fe.c * mu1**2)
 
 
 def _without_closed_form(name: str) -> bool:
@@ -243,7 +190,7 @@ def published_equations() -> Finding:
     results["training error = E err/(1 + V)²"] = vanishes(
         energy.training_error - fe.average(error / (1 + variance) ** 2)
     )
-    return _finding(results, "the derivatives of the free energy are the published equations")
+    return finding(results, "the derivatives of the free energy are the published equations")
 
 
 def energy_identity() -> Finding:
@@ -268,7 +215,7 @@ def energy_identity() -> Finding:
             - half * fe.average((fe.T2 - fe.T0 * mean - fe.mu1 * fe.psi * fe.T1) / (1 + variance))
         ),
     }
-    return _finding(
+    return finding(
         results, "loss on the training set, residual form and free energy are one number"
     )
 
@@ -302,8 +249,8 @@ def structure() -> Finding:
             f"{pair}: sums over κ are {'even' if even else 'not all even'}": model.program.even
             is even,
         }
-    finding = _finding(results, described["tanh/sin"])
-    return Finding(finding.passed, finding.summary, {**finding.details, "structure": described})
+    found = finding(results, described["tanh/sin"])
+    return Finding(found.passed, found.summary, {**found.details, "structure": described})
 
 
 def jacobian() -> Finding:
@@ -329,7 +276,7 @@ def jacobian() -> Finding:
             results[f"∂V̂{i + 1}/∂V{j + 1} = -J{i + 1}{j + 1}"] = vanishes(
                 published[V_hat[i]].diff(V[j]) + published_sum
             )
-    return _finding(results, "Newton's Jacobian is R J, all entries positive")
+    return finding(results, "Newton's Jacobian is R J, all entries positive")
 
 
 def _zero_with_resolvent(expr: sp.Expr, a: sp.Expr, b: sp.Expr) -> bool:
@@ -338,7 +285,7 @@ def _zero_with_resolvent(expr: sp.Expr, a: sp.Expr, b: sp.Expr) -> bool:
     h = 1 / (1 + fe.beta * b * g)
     expr = expr.xreplace({Resolvent(a, b, fe.beta): g})
     # λ occurs in the combination a = λ + V̂2 alone.
-    return _cancels(expr.subs(fe.ridge, 1 / g - b * h - fe.V2_hat))
+    return cancels(expr.subs(fe.ridge, 1 / g - b * h - fe.V2_hat))
 
 
 # ------------------------------------------------------------------ without a step
@@ -370,22 +317,22 @@ def unspiked_equations() -> Finding:
         for e in model.equations:
             if e.unknown in plain:
                 value = values(e.value).xreplace(mean)
-                results[f"{pair}: {e.unknown}"] = _equal(value, plain[e.unknown])
+                results[f"{pair}: {e.unknown}"] = equal(value, plain[e.unknown])
             elif e.unknown in (fe.m, fe.theta_hat):
                 expr = e.residual if e.value is None else e.value
-                results[f"{pair}: {e.unknown}, solved by m = h*0/h0, ϑ = 0"] = _equal(
+                results[f"{pair}: {e.unknown}, solved by m = h*0/h0, ϑ = 0"] = equal(
                     values(expr).xreplace(mean), sp.S.Zero
                 )
         energy = model.free_energy
         results |= {
-            f"{pair}: training error = err/(1 + V)²": _equal(
+            f"{pair}: training error = err/(1 + V)²": equal(
                 values(energy.training_error).xreplace(mean), error / (1 + variance) ** 2
             ),
-            f"{pair}: test error = err - Δ": _equal(
+            f"{pair}: test error = err - Δ": equal(
                 values(energy.test_error).xreplace(mean), error - fe.noise
             ),
         }
-    return _finding(results, "r = 0, c = 1 gives plain random features")
+    return finding(results, "r = 0, c = 1 gives plain random features")
 
 
 def _plain_values(model: SymbolicModel) -> Callable[[sp.Expr], sp.Expr]:
@@ -456,9 +403,7 @@ def invariances() -> Finding:
             lambda e: isinstance(e, AppliedUndef), lambda e: e.func(fe.kappa)
         )
         results[f"{function} depends on rκ and γκ"] = vanishes(image - definition)
-    return _finding(
-        results, "both transformations leave the free energy and the errors as they are"
-    )
+    return finding(results, "both transformations leave the free energy and the errors as they are")
 
 
 def _transform(expr: sp.Expr, rules: Mapping[sp.Expr, sp.Expr]) -> sp.Expr:
@@ -497,11 +442,11 @@ def lower_bound() -> Finding:
         "err = E_s (σ* - C - μ1 ψ s)² + Δ + μ1² (q1 - ψ²) + μ2² q2": vanishes(
             fe.average(error) - fe.average(best + excess)
         ),
-        "E[X²/(a+bX)²] - β E[X/(a+bX)]² = G h⁴/(a + b h²) > 0, so q1 ≥ ψ²": _cancels(
+        "E[X²/(a+bX)²] - β E[X/(a+bX)]² = G h⁴/(a + b h²) > 0, so q1 ≥ ψ²": cancels(
             (gap - positive).xreplace({g: sp.Symbol("G", positive=True)})
         ),
     }
-    return _finding(results, "test error ≥ L for every α, β and ridge penalty")
+    return finding(results, "test error ≥ L for every α, β and ridge penalty")
 
 
 def linear_bound() -> Finding:
@@ -514,7 +459,7 @@ def linear_bound() -> Finding:
         error = sp.Add(*(expect(term, variable) for term in sp.Add.make_args(square)))
         minimum = sp.solve([error.diff(a), error.diff(b)], [a, b], dict=True)
         least = error.subs(minimum[0]) if len(minimum) == 1 else sp.nan
-        results[f"{name}: ‖P_{{>1}} f*‖² = min E (f* - a - b z)²"] = _equal(
+        results[f"{name}: ‖P_{{>1}} f*‖² = min E (f* - a - b z)²"] = equal(
             best_linear_error(teacher), least
         )
-    return _finding(results, "the linear bound is the least error of a + b z")
+    return finding(results, "the linear bound is the least error of a + b z")

@@ -1,0 +1,140 @@
+"""Printers: the text computes the expression, and what is unknown is refused by name."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+import sympy as sp
+from numpy.testing import assert_allclose
+
+from giantstep.derivations.spiked_random_features import free_energy as model
+from giantstep.errors import EmissionError
+from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
+from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.lowering.printers import (
+    MpmathPrinter,
+    NumpyPrinter,
+    ScalarPrinter,
+    helper_definitions,
+)
+from giantstep.symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
+
+kappa = model.kappa
+x, y = sp.symbols("x y", real=True)
+z = sp.Symbol("z", real=True)
+HALF = sp.Rational(1, 2)
+
+
+def load_python(source):
+    namespace = {}
+    exec(compile(source, "generated", "exec"), namespace)
+    return namespace
+
+
+def load_mpmath(source, digits=40):
+    ctx = mpmath.mp.clone()
+    ctx.dps = digits
+    namespace = {"ctx": ctx}
+    exec(compile(source, "generated", "exec"), namespace)
+    return namespace
+
+
+# -- printers
+
+PRINTED = [
+    x**2, x**4, x**5, x**-1, x**-3, x**-7, x ** sp.Rational(3, 2), x ** -HALF, sp.sqrt(x), x**y,
+    (x + y) ** 3, (x * y) ** -2, -(x**2), (-x) ** 3, 2**x, x / y / (1 + x), x - (y - x * y),
+    -sp.Rational(2, 7) * x / y, sp.Rational(1, 3), sp.Rational(10**400, 10**400 + 3) * x,
+    sp.Rational(2**60 + 1, 3), sp.Integer(-3) * x, sp.Integer(2**70), sp.pi * x, sp.E**x,
+    sp.EulerGamma, sp.exp(-x) ** 2, sp.tanh(x) ** 5, 1 / sp.tanh(x), sp.erf(x) - sp.erfc(y),
+    sp.log(x) * sp.sin(x) * sp.cos(y), sp.atan(x / y), sp.Float("0.1") * x, sp.Float("1e-300"),
+    sp.Piecewise((x, x > y), (y, x > HALF), (x * y, True)),
+    2 * sp.Piecewise((x, x >= 1), (y, True)) ** 2 - 1,
+]  # fmt: skip
+POINT = {x: 0.7, y: 1.3}
+EXACT = {s: sp.Rational(v) for s, v in POINT.items()}
+
+
+@pytest.mark.parametrize("expr", PRINTED, ids=lambda e: str(e)[:40])
+@pytest.mark.parametrize("printer", [ScalarPrinter, NumpyPrinter, MpmathPrinter])
+def test_printed_text_computes_the_expression(printer, expr):
+    text = printer().print(expr)
+    values = {str(s): v for s, v in POINT.items()}
+    exact = expr.subs(EXACT).evalf(40)
+    if printer is MpmathPrinter:
+        ctx = mpmath.mp.clone()
+        ctx.dps = 30
+        found = eval(text, {"ctx": ctx}, {k: ctx.mpf(v) for k, v in values.items()})
+        exact = expr.xreplace({s: sp.Float(v, 45) for s, v in POINT.items()}).evalf(40)
+        tolerance = 1e-15 if expr.has(sp.Float) else 1e-28
+        assert abs(sp.Float(found, 35) / exact - 1) < tolerance
+    else:
+        found = eval(text, {"math": math, "np": np, "scipy": scipy}, values)
+        assert float(found) == pytest.approx(float(exact), rel=4e-15)  # powers lose some units
+
+
+@pytest.mark.parametrize("printer", [NumpyPrinter, MpmathPrinter])
+@pytest.mark.parametrize(
+    "expr",
+    [
+        relu(x - 1), sp.Heaviside(x - 1, HALF), sp.sign(x - 1), sp.Abs(x - 1), sigmoid(30 * x),
+        sigmoid(-x), softplus(x), softplus(-50 * x), OwenT(x, HALF), sp.sech(x), sp.tan(x),
+        sp.sinh(x), sp.cosh(x), sp.asinh(x), sp.atan(x),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_activations_with_their_helpers(printer, expr):
+    text = printer().print(expr)
+    at = [-2.5, 0.0, 0.7, 1.0, 3.0]
+    namespace = {"np": np, "scipy": scipy, "math": math}
+    if printer is MpmathPrinter:
+        namespace = {"ctx": mpmath.mp.clone()}
+    exec(helper_definitions(printer, text), namespace)
+    f = eval(f"lambda x: {text}", namespace)
+    found = f(np.array(at)) if printer is NumpyPrinter else [float(f(mpmath.mpf(v))) for v in at]
+    expected = [float(expr.subs(x, sp.Rational(v)).evalf(25)) for v in at]
+    assert_allclose(found, expected, rtol=1e-14, atol=1e-16)
+
+
+def test_vectorised_helpers_do_not_overflow():
+    text = NumpyPrinter().print(sigmoid(x) + softplus(x) + sp.sech(x))
+    namespace = {"np": np}
+    exec(helper_definitions(NumpyPrinter, text), namespace)
+    with np.errstate(over="raise"):
+        found = eval(f"lambda x: {text}", namespace)(np.array([-1e4, 1e4]))
+    assert_allclose(found, [0.0, 1.0 + 1e4])
+
+
+X = sp.Symbol("X", positive=True)
+UNKNOWN = [
+    (sp.gamma(x), "gamma"),
+    (sp.I * x, "ImaginaryUnit"),
+    (x + sp.oo * sp.Symbol("p"), "Infinity"),
+    (sp.nan, "NaN"),
+    (GaussianExpectation(sp.tanh(x * z), z) + 1, "GaussianExpectation"),
+    (MarchenkoPasturAverage(1 / (1 + X), X, x), "MarchenkoPasturAverage"),
+    (Resolvent(x, y, 2), "Resolvent"),
+    (sp.Max(x, y), "Max"),
+    (sp.floor(x), "floor"),
+    (sp.Function("mystery")(x), "mystery"),
+    (sp.Integral(sp.exp(x * y), (x, 0, y)), "Integral"),
+    (sp.DiracDelta(x), "DiracDelta"),
+    (sp.Piecewise((x, (x > 0) & (y > 0)), (y, True)), "And"),
+    (sp.Piecewise((x, x > 0)), "last branch"),
+    (sp.Matrix([x]), "Matrix"),
+]
+
+
+@pytest.mark.parametrize("printer", [ScalarPrinter, NumpyPrinter, MpmathPrinter])
+@pytest.mark.parametrize(("expr", "name"), UNKNOWN, ids=[name for _, name in UNKNOWN])
+def test_unknown_nodes_are_refused_by_name(printer, expr, name):
+    with pytest.raises(EmissionError, match=name):
+        printer().print(expr)
+
+
+def test_numbers_beyond_floats_are_refused():
+    with pytest.raises(EmissionError, match="no number as large as"):
+        ScalarPrinter().print(sp.Integer(10) ** 400)
+    assert MpmathPrinter().print(sp.Integer(10) ** 20) == "1" + 20 * "0"
