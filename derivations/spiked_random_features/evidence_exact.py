@@ -24,6 +24,7 @@ from . import free_energy as fe
 from .derive import SymbolicModel, symbolic_model
 from .identities import cancels, equal, finding, vanishes
 from .mapping import SpikeMapping, alpha0, best_linear_error, noise, spike_mapping, step_size
+from .published import conditionals, right_hand_sides
 
 _PAIRS = (("erf", "erf"), ("tanh", "sin"), ("sin", "sign"))
 
@@ -128,49 +129,9 @@ def _energy() -> fe.SpikedFreeEnergy:
     return fe.spiked_free_energy(activation("sin"), activation("sin"))
 
 
-def _conditionals() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
-    """V(κ), C(κ) and err(κ) in the paper's form."""
-    variance = fe.mu1**2 * fe.V1 + fe.mu2_squared * fe.V2
-    mean = fe.mu0 * fe.m + fe.mu1 * fe.kappa * fe.theta
-    error = fe.T2 - 2 * fe.T0 * mean - 2 * fe.mu1 * fe.psi * fe.T1 + mean**2
-    error += fe.mu1**2 * fe.q1 + fe.mu2_squared * fe.q2
-    return variance, mean, error
-
-
-def _published_equations() -> dict[sp.Symbol, sp.Expr]:
-    """Right-hand sides of Result 3.3; for m, what has to vanish."""
-    variance, mean, error = _conditionals()
-    ratio = fe.alpha / fe.beta
-    shrink = 1 / (1 + variance)
-    D = fe.c * fe.eigenvalue
-    S = fe.ridge + fe.V2_hat + fe.V1_hat * D
-
-    def spectral(weight: sp.Expr) -> sp.Expr:
-        return MarchenkoPasturAverage(weight, fe.eigenvalue, fe.beta)
-
-    # F is independent of D with mean c, H has the conditional mean D.
-    source = fe.q1_hat * D + fe.q2_hat
-    source += fe.beta * fe.theta_hat**2 * fe.c + fe.beta * fe.psi_hat**2 * D
-    return {
-        fe.V1: spectral(D / S),
-        fe.V2: spectral(1 / S),
-        fe.m: fe.average(fe.mu0 * (fe.T0 - mean) * shrink),
-        fe.theta: fe.beta * fe.theta_hat * fe.c * spectral(1 / S),
-        fe.psi: fe.beta * fe.psi_hat * spectral(D / S),
-        fe.q1: spectral(D * source / S**2),
-        fe.q2: spectral(source / S**2),
-        fe.V1_hat: ratio * fe.average(fe.mu1**2 * shrink),
-        fe.V2_hat: ratio * fe.average(fe.mu2_squared * shrink),
-        fe.theta_hat: ratio * fe.average(fe.kappa * fe.mu1 * (fe.T0 - mean) * shrink),
-        fe.psi_hat: ratio * fe.average(fe.mu1 * fe.T1 * shrink),
-        fe.q1_hat: ratio * fe.average(fe.mu1**2 * error * shrink**2),
-        fe.q2_hat: ratio * fe.average(fe.mu2_squared * error * shrink**2),
-    }
-
-
 def published_equations() -> Finding:
     """Stationarity of the free energy gives the 13 equations of Result 3.3."""
-    published = _published_equations()
+    published = right_hand_sides()
     model = symbolic_model("sin", "sin")
     results = {}
     for equation in model.equations:
@@ -183,10 +144,10 @@ def published_equations() -> Finding:
             )
     if set(published) != {e.unknown for e in model.equations}:
         results["the unknowns are the published ones"] = False
-    _, _, error = _conditionals()
+    _, _, error = conditionals()
     energy = model.free_energy
     results["test error = E err - Δ"] = vanishes(energy.test_error - fe.average(error) + fe.noise)
-    variance = _conditionals()[0]
+    variance = conditionals()[0]
     results["training error = E err/(1 + V)²"] = vanishes(
         energy.training_error - fe.average(error / (1 + variance) ** 2)
     )
@@ -198,7 +159,7 @@ def energy_identity() -> Finding:
     free_energy = _energy().free_energy
     f = free_energy.expression
     slope = stationarity(free_energy)
-    variance, mean, _ = _conditionals()
+    variance, mean, _ = conditionals()
     half = fe.alpha / (2 * fe.beta)
     # Multiples of the 13 conditions, all of which vanish at the saddle point.
     loss = f + sum(x * slope[x] for x in (fe.V1, fe.V2))
@@ -256,8 +217,8 @@ def structure() -> Finding:
 def jacobian() -> Finding:
     """Derivative of the map V → G(V) is R J with positive closed forms R and sums J."""
     V, V_hat = (fe.V1, fe.V2), (fe.V1_hat, fe.V2_hat)
-    published = _published_equations()
-    variance = _conditionals()[0]
+    published = right_hand_sides()
+    variance = conditionals()[0]
     squares = (fe.mu1**2, fe.mu2_squared)
     results: dict[str, bool] = {}
     a, b = fe.ridge + fe.V2_hat, fe.V1_hat * fe.c
@@ -425,7 +386,7 @@ def _transform(expr: sp.Expr, rules: Mapping[sp.Expr, sp.Expr]) -> sp.Expr:
 
 def lower_bound() -> Finding:
     """The two steps of the proof that no ridge penalty gets below L."""
-    _, mean, error = _conditionals()
+    _, mean, error = conditionals()
     # E_s (σ_* − C − μ1 ψ s)² + Δ, multiplied out with E s² = 1.
     best = fe.T2 - 2 * fe.T0 * mean - 2 * fe.mu1 * fe.psi * fe.T1 + mean**2
     best += fe.mu1**2 * fe.psi**2

@@ -280,16 +280,19 @@ def _simulate(
     print(_wrapped(FINITE_SIZE, "  "))
     if CORRELATED_COLUMNS[0] in headings:
         print(_wrapped(CORRELATED_NORMS, "  "))
-    realised = ", ".join(
-        f"{letter} = {float(simulation[name].mean()):.4g}"
-        for letter, name in (
-            ("r", "spike_strength"),
-            ("c", "bulk_variance"),
-            ("γ", "alignment"),
-        )
-    )
-    print(f"  Realised by the networks, on average: {realised}", flush=True)
+    print(_wrapped(_realised(model, simulation), "  "), flush=True)
     return simulation
+
+
+def _realised(model: SpikedRandomFeatures, simulation: xr.Dataset) -> str:
+    """Spike strength, bulk variance and alignment of the networks beside their limits."""
+    parts = []
+    networks = simulation.sizes["seed"]
+    for letter, name in (("r", "spike_strength"), ("c", "bulk_variance"), ("γ", "alignment")):
+        values, limit = simulation[name], getattr(model.spike, name)
+        error = float(values.std(ddof=1)) / networks**0.5 if networks > 1 else 0.0
+        parts.append(f"{letter} = {float(values.mean()):.4f} ± {error:.4f} (limit {limit:.4f})")
+    return f"Realised by the networks: {', '.join(parts)}"
 
 
 def _compared(

@@ -4,6 +4,7 @@ import sympy as sp
 
 from giantstep.derivations.spiked_random_features import free_energy as model
 from giantstep.derivations.spiked_random_features.free_energy import spiked_free_energy
+from giantstep.derivations.spiked_random_features.published import conditionals, right_hand_sides
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
@@ -24,41 +25,13 @@ V1, V2, q1, q2, m, theta, psi = (
 V1_hat, V2_hat, q1_hat, q2_hat = model.V1_hat, model.V2_hat, model.q1_hat, model.q2_hat
 theta_hat, psi_hat = model.theta_hat, model.psi_hat
 
-# -- theory of spiked random features, section 4.1, typed as it is printed there
-
-V = mu1**2 * V1 + mu2_squared * V2
-C = mu0 * m + mu1 * kappa * theta
-ERROR = T2 - 2 * T0 * C - 2 * mu1 * psi * T1 + C**2 + mu1**2 * q1 + mu2_squared * q2
-D = c * X
-S = ridge + V2_hat + V1_hat * D
+V, C, ERROR = conditionals()
+PUBLISHED = right_hand_sides()
+FIXES_M = PUBLISHED.pop(m)
 
 
 def mean(integrand):
     return GaussianExpectation(integrand, kappa)
-
-
-def spectral(function):
-    return MarchenkoPasturAverage(function, X, beta)
-
-
-# F and H, which given D have means c and D, stand under the average through these.
-F, H = c, D
-NUMERATOR = q1_hat * D + q2_hat + beta * theta_hat**2 * F + beta * psi_hat**2 * H
-PUBLISHED = {
-    V1_hat: alpha / beta * mean(mu1**2 / (1 + V)),
-    V2_hat: alpha / beta * mean(mu2_squared / (1 + V)),
-    q1_hat: alpha / beta * mean(mu1**2 * ERROR / (1 + V) ** 2),
-    q2_hat: alpha / beta * mean(mu2_squared * ERROR / (1 + V) ** 2),
-    theta_hat: alpha / beta * mean(kappa * mu1 * (T0 - C) / (1 + V)),
-    psi_hat: alpha / beta * mean(mu1 * T1 / (1 + V)),
-    V1: spectral(D / S),
-    V2: spectral(1 / S),
-    theta: beta * theta_hat * spectral(F / S),
-    psi: beta * psi_hat * spectral(H / S),
-    q1: spectral(D * NUMERATOR / S**2),
-    q2: spectral(NUMERATOR / S**2),
-}
-FIXES_M = mean(mu0 * (T0 - C) / (1 + V))
 
 
 def terms(expr):
