@@ -180,6 +180,9 @@ class Claim:
         """Run the checks of this claim alone."""
         return _verdict(self, slow, lambda: None)
 
+    def __repr__(self) -> str:
+        return f"Claim({self.identifier!r}: {self.title})"
+
     def __str__(self) -> str:
         lines = [
             f"{self.identifier}: {self.title} ({self.status.value}; {self.source})",
@@ -225,6 +228,10 @@ class Verdict:
     evidence: tuple[Evidence, ...]
     passed: bool
     skipped: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        mark = "passed" if self.passed else "FAILED"
+        return f"Verdict({self.claim.identifier!r}: {mark}, {len(self.evidence)} checks)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: texts, numbers, lists and dictionaries."""

@@ -72,11 +72,13 @@ def plot_learning_curve(
     MissingDependencyError
         Without matplotlib.
     ParameterError
-        If a dataset is not one of these.
+        If a dataset is not one of these, or `ax` is something else.
     """
     _check(curve, "curve", "test_error")
     if simulation is not None:
         _check(simulation, "simulation", "test_error_mean")
+    if ax is not None and not hasattr(ax, "errorbar"):
+        raise ParameterError(f"ax must be axes of matplotlib, got {ax!r}")
     with _style():
         axes = _new_axes() if ax is None else ax
         _draw(axes, curve.sortby("alpha"), simulation)
@@ -123,7 +125,7 @@ def svg_text(figure: Any) -> str:
 
 
 def _check(dataset: Any, name: str, variable: str) -> None:
-    if variable not in getattr(dataset, "variables", ()) or "alpha" not in dataset.coords:
+    if variable not in getattr(dataset, "variables", ()) or dataset[variable].dims != ("alpha",):
         method = "learning_curve" if name == "curve" else "simulate"
         raise ParameterError(f"{name} must be a dataset as returned by {method}")
 
@@ -155,7 +157,8 @@ def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
     alone = curve.sizes["alpha"] == 1
     axes.plot(
         curve["alpha"], curve["test_error"], color=_BLUE, marker="s" if alone else None, zorder=3,
-        label=r"theory, $d\to\infty$",
+        label=r"theory, $d\to\infty$"
+        + (", correlated norms" if "norm_overlap" in attributes else ""),
     )  # fmt: skip
     if "test_error_correlated_norms" in curve.variables:
         drawn.append(curve["test_error_correlated_norms"].to_numpy())

@@ -24,7 +24,7 @@ _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "Gamma": "Γ", "Delta": "Δ", "epsilon": "ϵ",
     "varepsilon": "ε", "eta": "η", "theta": "θ", "vartheta": "ϑ", "kappa": "κ", "lambda": "λ",
     "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "varphi": "φ",
-    "psi": "ψ", "ell": "\N{SCRIPT SMALL L}",
+    "psi": "ψ", "chi": "χ", "ell": "\N{SCRIPT SMALL L}",
 }  # fmt: skip
 # Base, hat, subscript, superscript: Vhat_1, alpha_0, mu_2^2.
 _NAME = re.compile(r"([A-Za-z]+?)(hat)?(?:_([A-Za-z0-9*]+))?(?:\^([A-Za-z0-9*]+))?")
@@ -33,7 +33,7 @@ _ORDER = (
     "a", "b", "alpha", "beta", "lambda", "Delta", "r", "c", "gamma", "rho", "kappa", "V", "q", "m",
     "vartheta", "psi", "X", "z", "xi", "s",
 )  # fmt: skip
-_FUNCTION_ORDER = ("mu", "T", "V", "M", "varepsilon")
+_FUNCTION_ORDER = ("mu", "chi", "T", "V", "M", "varepsilon")
 _FUNCTION_NAMES = {"Heaviside": "Θ", "sign": "sgn", "atan": "arctan", "asin": "arcsin"}
 _LATEX_FUNCTIONS = {"sin", "cos", "tan", "tanh", "sinh", "cosh", "log", "exp", "arctan", "arcsin"}
 

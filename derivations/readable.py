@@ -9,13 +9,13 @@ import re
 
 _LETTERS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "kappa": "κ", "lambda": "λ", "mu": "μ", "rho": "ρ",
-    "vartheta": "ϑ", "theta": "θ", "psi": "ψ", "Delta": "Δ", "pi": "π",
+    "vartheta": "ϑ", "theta": "θ", "psi": "ψ", "chi": "χ", "Delta": "Δ", "pi": "π",
 }  # fmt: skip
 _SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SUPERSCRIPTS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _HAT = "\N{COMBINING CIRCUMFLEX ACCENT}"
 _WORD = re.compile(
-    r"\b(?P<name>(?:alpha|beta|gamma|kappa|lambda|mu|rho|vartheta|theta|psi|Delta|pi|[VTqm]))"
+    r"\b(?P<name>(?:alpha|beta|gamma|kappa|lambda|mu|rho|vartheta|theta|psi|chi|Delta|pi|[VTqm]))"
     r"(?P<hat>hat)?(?:_(?P<sub>\d+))?(?:\^(?P<sup>\d+))?(?![A-Za-z0-9_])"
 )
 

@@ -25,6 +25,7 @@ from .spiked_random_features.presentation import sections
 from .tables import (
     CORRELATED_COLUMNS,
     CORRELATED_NORMS,
+    CORRELATED_NORMS_INCLUDED,
     FINITE_SIZE,
     SIMULATION_COLUMNS,
     THEORY_COLUMNS,
@@ -220,6 +221,7 @@ def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[st
     """Return what each kind of number rests on, one sentence or two each."""
     found = [
         theory_rests_on(float(curve["residual"].max()), float(curve["quadrature_error"].max())),
+        *([CORRELATED_NORMS_INCLUDED] if "norm_overlap" in curve.attrs else []),
         "Closed forms are exact, found by rule; an 𝔼 that stays was integrated numerically, which "
         "the estimated error covers.",
         "Best linear predictor: exact, the teacher's second moment beyond its linear part.",
@@ -262,10 +264,13 @@ def _inline_svg(figure: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -
 
 
 def _caption(curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
+    corrected = "test_error_correlated_norms" in curve.variables
     text = (
-        "Test error against sample complexity α = n/d of the readout. Line: theory. Dashed: the "
-        "error of the best linear predictor, which random features without a step cannot beat in "
-        "this regime."
+        "Test error against sample complexity α = n/d of the readout. Line: theory"
+        f"{' with correlated norms' if 'norm_overlap' in curve.attrs else ''}. "
+        f"{'Dotted: the theory with correlated norms. ' if corrected else ''}Dashed: the error of "
+        "the best linear predictor, which random features without a step cannot beat in this "
+        "regime."
     )
     if simulation is None:
         return text
@@ -292,7 +297,8 @@ def _parameters(
 ) -> list[list[tuple[Markup, str, str]]]:
     def row(symbol: str, meaning: str, value: Any) -> tuple[Markup, str, str]:
         letter = Markup(math_element(mathml_row(sp.Symbol(symbol)), display=False))
-        return letter, meaning, "∞" if value == math.inf else f"{value:.10g}"
+        shown = "∞" if value == math.inf else f"{value:.10g}".replace("-", "−")
+        return letter, meaning, shown
 
     chosen = []
     if model.direct_parameters is None:
@@ -310,6 +316,11 @@ def _parameters(
         row("r", "spike strength", spike.spike_strength),
         row("c", "bulk variance", spike.bulk_variance),
         row("gamma", "alignment with the teacher", spike.alignment),
+        *(
+            [row("a", "norm overlap, a correction", spike.norm_overlap)]
+            if "norm_overlap" in curve.attrs
+            else []
+        ),
         row("ell", "leap index of the teacher", model.leap_index),
         row("E_lin", "best linear predictor's error", model.best_linear_error),
     ]

@@ -112,6 +112,11 @@ CORRELATED_NORMS = (
     "derived here."
 )
 
+CORRELATED_NORMS_INCLUDED = (
+    "The theory includes that the step correlates the norm of each row with its overlap with the "
+    "spike, which Result 3.1 as published leaves out; this term is derived here."
+)
+
 
 def uninformative(leap_index: int) -> str:
     """Return, in words, what a vanishing first Hermite coefficient of the teacher means."""

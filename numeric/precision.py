@@ -1,8 +1,9 @@
 """Solve a generated kernel to any number of digits, in mpmath.
 
 The same program as the float kernel, printed for mpmath. Outer nodes come from the trapezoidal
-rule and are halved until two solutions agree; inner expectations without closed form are
-integrated with the step that the pole distance asks for and checked against half of it.
+rule, whose step is halved until two solutions agree; inner expectations without closed form are
+integrated with the step that the pole distance asks for, halved until it agrees with half of it
+at a few values of the outer variable.
 The digits are estimated in this way, not proven.
 """
 
@@ -21,6 +22,11 @@ from .quadrature import trapezoidal_step
 # Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
 _GUARD_DIGITS = 20
 _MOST_HALVINGS = 6
+# Where the inner step is checked and the size of the tables is measured: outer nodes at which
+# nothing is special. At the ends of the line every activation is as simple as it gets.
+_PROBES = (0.0, 0.3, -0.7, 1.1, -1.9, 2.6, -4.3)
+# Tables that grow like exp(kappa**2/4) would need more than this many times the usual reach.
+_FARTHEST = 4
 
 
 @dataclass(frozen=True)
@@ -85,7 +91,7 @@ def solve_precisely(
     start : mapping
         The float solution.
     step : float
-        First step of the outer rule.
+        First step of the outer rule; scaled by the width over which the tables vary.
     inner : mapping
         (strip, growth) of each inner variable.
     breaks : sequence
@@ -103,23 +109,34 @@ def solve_precisely(
     Raises
     ------
     ConvergenceError
-        If two successive rules do not agree after six halvings.
+        If two successive rules do not agree after five halvings of the step, Newton's method
+        fails, or the rule of an inner expectation does not converge.
     """
     namespace: dict[str, Any] = {"ctx": ctx}
     exec(kernel.table_source, namespace)
     exec(kernel.solver_source, namespace)
     table_values = [values[name] for name in kernel.table_parameters]
     rule = _InnerRule(ctx, digits, inner)
+
+    def tables(x: Any) -> tuple[Any, ...]:
+        found: tuple[Any, ...] = namespace["tables"](x, *table_values, rule)
+        return found
+
+    probes = [tables(ctx.mpf(x)) for x in _PROBES]
+    rule.checked = False
+    reach = _sufficient_reach(ctx, digits, tables, probes)
     known: dict[Any, tuple[Any, ...]] = {}
     begin = [ctx.mpf(start[name]) for name in kernel.unknowns]
     tolerance = ctx.mpf(10) ** (-digits - 2)
     wanted = [kernel.outputs.index(name) for name in kernel.results]
     previous: list[Any] | None = None
     for level in range(_MOST_HALVINGS):
-        nodes, weights = _outer_rule(ctx, digits, step / 2**level, level, kernel.even, breaks)
+        nodes, weights = _outer_rule(
+            ctx, digits, reach, step / 2**level, level, kernel.even, breaks
+        )
         for k, x in enumerate(nodes):
             if x not in known:
-                known[x] = namespace["tables"](x, *table_values, rule)
+                known[x] = tables(x)
             if progress is not None:
                 progress(k + 1, len(nodes))
         columns = list(zip(*(known[x] for x in nodes), strict=True))
@@ -138,10 +155,44 @@ def solve_precisely(
         previous = out
         begin = [out[kernel.outputs.index(name)] for name in kernel.unknowns]
     raise ConvergenceError(
-        f"quadrature rules did not agree to {digits} digits after {_MOST_HALVINGS} halvings; "
+        f"{_MOST_HALVINGS} quadrature rules, each with half the step of the one before, did not "
+        f"agree to {digits} digits; "
         "ask for fewer digits or a larger ridge penalty",
         state=previous,
     )
+
+
+def _usual_reach(ctx: Any, digits: int) -> Any:
+    """Distance beyond which the normal density is negligible, with room for slow growth."""
+    return ctx.sqrt(2 * ctx.ln10 * (digits + _GUARD_DIGITS)) + 2
+
+
+def _sufficient_reach(
+    ctx: Any,
+    digits: int,
+    tables: Callable[[Any], tuple[Any, ...]],
+    probes: Sequence[tuple[Any, ...]],
+) -> Any:
+    """Return how far from zero the outer rule has to go: tables that grow need more.
+
+    `probes` holds the tables at `_PROBES`. All rules share their reach, so that their agreement
+    does not show what lies beyond.
+    """
+
+    def sizes(x: Any, values: Sequence[Any]) -> list[Any]:
+        return [ctx.npdf(x) * value**2 for value in values]
+
+    usual = reach = _usual_reach(ctx, digits)
+    inside = [sizes(x, values) for x, values in zip(_PROBES, probes, strict=True)]
+    largest = [max(column) for column in zip(*inside, strict=True)]
+    negligible = ctx.mpf(10) ** (-digits - _GUARD_DIGITS // 2)
+    while reach < _FARTHEST * usual:
+        left_end, right_end = (sizes(x, tables(x)) for x in (-reach, reach))
+        ends = zip(left_end, right_end, largest, strict=True)
+        if all(max(left, right) <= negligible * most for left, right, most in ends):
+            break
+        reach *= ctx.mpf(5) / 4
+    return reach
 
 
 def _settled(value: Any, previous: Any, tolerance: Any, zero: Any, composite: bool) -> bool:
@@ -157,9 +208,9 @@ def _settled(value: Any, previous: Any, tolerance: Any, zero: Any, composite: bo
 
 
 def _outer_rule(
-    ctx: Any, digits: int, step: float, level: int, even: bool, breaks: Sequence[Any]
+    ctx: Any, digits: int, reach: Any, step: float, level: int, even: bool, breaks: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    reach = ctx.sqrt(2 * ctx.ln10 * (digits + _GUARD_DIGITS)) + 2
+    """Return nodes and weights from -reach to reach, from 0 if all integrands are even."""
     if breaks:
         return _composite_rule(ctx, digits, reach, level, breaks)
     # A float has 53 bits, so multiples of it are exact here: nodes of one level are nodes of the
@@ -193,9 +244,13 @@ def _composite_rule(
 
 
 class _InnerRule:
-    """Integrates over an inner Gaussian variable; checks its step at the first nodes."""
+    """Integrates over an inner Gaussian variable.
 
-    _CHECKED_CALLS = 6
+    Attributes
+    ----------
+    checked : bool
+        Each call compares with half the step, and halves the step for good where that differs.
+    """
 
     def __init__(self, ctx: Any, digits: int, inner: Mapping[str, tuple[float, float]]) -> None:
         self._ctx = ctx
@@ -206,20 +261,26 @@ class _InnerRule:
         }
         self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
         self._level = dict.fromkeys(inner, 0)
-        self._calls = 0
-        self._reach = ctx.sqrt(2 * ctx.ln10 * (digits + _GUARD_DIGITS)) + 2
+        self.checked = True
+        self._reach = _usual_reach(ctx, digits)
+        self._promised = ctx.mpf(10) ** -digits
         self._tolerance = ctx.mpf(10) ** (-digits - _GUARD_DIGITS // 2)
 
     def __call__(
         self, slot: str, function: Callable[[Any], tuple[Any, ...]], kinks: Sequence[Any]
     ) -> list[Any]:
-        """Return the expectations of all values of `function`."""
+        """Return the expectations of all values of `function`.
+
+        Raises
+        ------
+        ConvergenceError
+            If rules do not agree while `checked`, or the rule between `kinks` does not converge.
+        """
         if kinks:
             inside = sorted(k for k in kinks if abs(k) < self._reach)
             return self._piecewise(function, [-self._reach, *inside, self._reach])
         value = self._sum(slot, self._level[slot], function)
-        self._calls += 1
-        while self._calls <= self._CHECKED_CALLS:
+        while self.checked:
             finer = self._sum(slot, self._level[slot] + 1, function)
             if all(
                 abs(a - b) <= self._tolerance * (1 + abs(b))
@@ -240,7 +301,15 @@ class _InnerRule:
         ctx = self._ctx
         count = len(function(ctx.zero))
         pieces = _pieces(ctx, points)
-        return [ctx.quad(lambda x, k=k: function(x)[k] * ctx.npdf(x), pieces) for k in range(count)]
+        values = []
+        for k in range(count):
+            value, error = ctx.quad(lambda x, k=k: function(x)[k] * ctx.npdf(x), pieces, error=True)
+            if not error <= self._promised * (1 + abs(value)):
+                raise ConvergenceError(
+                    "an inner expectation between kinks does not converge to the digits asked for"
+                )
+            values.append(value)
+        return values
 
     def _sum(self, slot: str, level: int, function: Callable[[Any], tuple[Any, ...]]) -> list[Any]:
         ctx = self._ctx

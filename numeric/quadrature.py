@@ -28,9 +28,9 @@ def trapezoidal_step(strip, growth=0.0, exponent=_EXPONENT):
     Parameters
     ----------
     strip : float
-        Half-width of the strip of analyticity of the integrand; may be infinite.
+        Half-width of the strip of analyticity of the integrand, positive; may be infinite.
     growth : float
-        The integrand grows like exp(growth * y**2) in the imaginary direction.
+        The integrand grows like exp(growth * y**2) in the imaginary direction; >= 0.
     exponent : float
         44 is 8e-20, up to the size of the integrand at the end of the strip.
 
@@ -46,7 +46,7 @@ def trapezoidal_step(strip, growth=0.0, exponent=_EXPONENT):
 
 
 def trapezoidal_rule(step, reach=REACH):
-    """Return nodes k*step, |k*step| <= reach, and weights; both of shape (n,)."""
+    """Return nodes k*step, up to the first with |k*step| >= reach, and weights; shape (n,)."""
     n = math.ceil(reach / step)
     x = step * np.arange(-n, n + 1)
     return x, step * normal_density(x)
@@ -66,7 +66,8 @@ def split_rule(breaks, refinement=0, reach=REACH):
     breaks : array (K, b)
         Break points for each of K integrands; those outside the reach do not matter.
     refinement : int
-        Each step halves the panels; negative ones double them.
+        Each step halves the panels; negative ones double them, as far as their number, which is
+        rounded up, allows.
     reach : float
         Truncation of the line.
 
@@ -128,6 +129,7 @@ def outer_rules(step, even, reach=REACH):
     even : bool
         All integrands are even: nodes x >= 0 only, with doubled weights.
     reach : float
+        Truncation of the line, rounded up to a multiple of four steps.
 
     Returns
     -------

@@ -6,6 +6,7 @@ refines where the estimated quadrature error is too large, and spreads rows over
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -25,6 +26,13 @@ from . import quadrature
 # nodes cost less than a second attempt.
 _STEP_PER_WIDTH = 0.16
 _MOST_REFINEMENTS = 7
+# Above this an estimate that stops falling says that the rules do not resolve the integrand yet,
+# below it that rounding is left.
+_RESOLVED = 1e-9
+# Tables are followed until their squares times the density are this small, relative to the
+# largest; or to where the density itself is next to nothing.
+_NEGLIGIBLE = 1e-18
+_FARTHEST_REACH = 37.0
 # Inner expectations have to agree to this, relative to the largest value in the table.
 _TABLE_TOLERANCE = 4e-15
 # Rows a thread takes at a time: their results stay in its cache.
@@ -86,7 +94,8 @@ class BatchSolution:
     values : dict of str to array (n,)
         Every result.
     errors : dict of str to array (n,)
-        Estimated error (quadrature and rounding) of the measured results.
+        Estimated absolute error (quadrature and rounding) of the measured results; infinite
+        where the coarser rule that would tell has no solution.
     iterations : array (n,)
         Newton iterations.
     residual : array (n,)
@@ -121,7 +130,7 @@ def solve_many(
         In the order of ``kernel.parameters``.
     rtol : float
         Wanted relative quadrature error of the first output; the nodes are doubled, at most seven
-        times, until the estimate is below it or stops falling.
+        times, until the estimate is below it, or stops falling where rounding is all that is left.
     workers : int, optional
         Threads; default: one for each core if the batch is large, else one.
 
@@ -168,14 +177,18 @@ class _Shared:
         self._step = _STEP_PER_WIDTH * width
         self._lock = threading.Lock()
         self._tables: dict[int, list[Array]] = {}
+        self._reach: float | None = None
         self._compiled: ModuleType | None = None
 
     def __getitem__(self, level: int) -> list[Array]:
         """Return the node tables [fine, medium, coarse] of one refinement level."""
         with self._lock:
+            if self._reach is None:
+                self._reach = _sufficient_reach(self._kernel, self._values)
             if level not in self._tables:
+                step = self._step / 2**level
                 self._tables[level] = _node_tables(
-                    self._kernel, self._values, self._step / 2**level, self._breaks, level
+                    self._kernel, self._values, step, self._breaks, level, self._reach
                 )
             return self._tables[level]
 
@@ -201,8 +214,11 @@ def _solve_rows(
         if not len(rows):
             break
         found = _run(kernel, parameters[rows], shared, level, total)
-        # Where a refinement brings nothing, rounding is all that is left.
-        better = 2 * _worst(found[1], found[0]) <= _worst(errors[rows], results[rows])
+        before, after = _worst(results[rows], errors[rows], info[rows]), _worst(*found)
+        # Where a refinement brings nothing, rounding is all that is left; unless the estimate is
+        # large still: then the finer rule is trusted more, even if its estimate has grown.
+        unresolved = (before > np.maximum(_RESOLVED, info[rows, 2])) & np.isfinite(after)
+        better = (2 * after <= before) | unresolved
         rows = rows[better]
         results[rows], errors[rows], info[rows] = (a[better] for a in found)
         nodes[rows] = shared[level][0].shape[1]
@@ -219,11 +235,11 @@ def _unfinished(
     return rows[~finished]
 
 
-def _worst(errors: Array, results: Array) -> Array:
+def _worst(results: Array, errors: Array, info: Array) -> Array:
     """Relative error of the first output; what failed counts as infinite."""
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         worst = errors[:, 0] / np.abs(results[:, 0])
-    return np.where(np.isfinite(worst), worst, np.inf)
+    return np.where(np.isfinite(worst) & (info[:, 0] >= 0), worst, np.inf)
 
 
 def _refuse(
@@ -252,16 +268,23 @@ def _run(
     errors = np.empty_like(results)
     info = np.empty((n, 3))
     tables = shared[level]
+    todo = np.ones(n, dtype=bool)
     if total * tables[0].shape[1] <= _PLAIN_SIZE:
-        try:
-            lists = [table.tolist() for table in tables]
-            kernel.plain.solve_batch(parameters, *lists, results, errors, info)
-            return results, errors, info
-        except ArithmeticError:
-            # Plain Python raises where IEEE arithmetic goes on with inf; the kernel goes on.
-            pass
-    solve_batch = shared.compiled().solve_batch
-    solve_batch(parameters, *tables, results, errors, info)
+        lists = [table.tolist() for table in tables]
+        for k in range(n):
+            row = slice(k, k + 1)
+            # Plain Python raises where IEEE arithmetic goes on with inf or NaN (log of a negative
+            # number is a ValueError); the compiled kernel goes on. Row by row, so that a result
+            # does not depend on which rows share its chunk.
+            with contextlib.suppress(ArithmeticError, ValueError):
+                kernel.plain.solve_batch(
+                    parameters[row], *lists, results[row], errors[row], info[row]
+                )
+                todo[k] = False
+    if todo.any():
+        left = results[todo], errors[todo], info[todo]
+        shared.compiled().solve_batch(parameters[todo], *tables, *left)
+        results[todo], errors[todo], info[todo] = left
     return results, errors, info
 
 
@@ -282,20 +305,24 @@ def _in_chunks(work: Callable[[int, int], Any], n: int, workers: int | None) -> 
 
 
 def _node_tables(
-    kernel: Kernel, values: Sequence[float], step: float, breaks: list[float], level: int
+    kernel: Kernel,
+    values: Sequence[float],
+    step: float,
+    breaks: list[float],
+    level: int,
+    reach: float,
 ) -> list[Array]:
     """Return [fine, medium, coarse]: arrays of weight, node and tables."""
     if breaks:
         # A table with a kink of its own: composite Gauss-Legendre, coarser by fewer panels.
         found = []
         for back in (0, 1, 2):
-            reach = quadrature.REACH
             x, w = quadrature.split_rule(
                 np.array([sorted({*breaks, 0.0})]), refinement=level - back, reach=reach
             )
             found.append(_stack(kernel, values, x[0], w[0]))
         return found
-    rules = quadrature.outer_rules(step, kernel.even)
+    rules = quadrature.outer_rules(step, kernel.even, reach)
     fine = _stack(kernel, values, rules[0][0], rules[0][1])
     levels = [fine]
     for _, w, stride in rules[1:]:
@@ -303,6 +330,23 @@ def _node_tables(
         coarser[0] = w
         levels.append(coarser)
     return levels
+
+
+def _sufficient_reach(kernel: Kernel, values: Sequence[float]) -> float:
+    """Return how far from zero the outer rule has to go: tables that grow need more.
+
+    The three rules share their reach, so that their differences do not show what lies beyond.
+    """
+    reach = quadrature.REACH
+    while True:
+        x = np.linspace(-reach, reach, 43)
+        tables = converged_tables(kernel.tables, values, x)
+        with np.errstate(divide="ignore"):
+            sizes = [2 * np.log(np.abs(table)) - x**2 / 2 for table in tables.values()]
+        ends = [max(size[0], size[-1]) - np.max(size) for size in sizes if np.max(size) > -np.inf]
+        if reach >= _FARTHEST_REACH or not ends or max(ends) <= np.log(_NEGLIGIBLE):
+            return reach
+        reach = min(1.2 * reach, _FARTHEST_REACH)
 
 
 def _stack(kernel: Kernel, values: Sequence[float], x: Array, w: Array) -> Array:
@@ -343,7 +387,8 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
 
 def _distance(current: dict[str, Array], previous: dict[str, Array]) -> float:
     """Largest difference of two sets of tables, relative to the largest value of each table."""
-    return max(
-        float(np.max(np.abs(current[k] - previous[k])) / (np.max(np.abs(current[k])) + 1e-300))
+    relative = [
+        np.max(np.abs(current[k] - previous[k])) / (np.max(np.abs(current[k])) + 1e-300)
         for k in current
-    )
+    ]
+    return float(np.max(relative))  # NaN if there is one, unlike the built-in function

@@ -35,6 +35,16 @@ def run_python(code, folder):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
+def test_too_little_memory_is_one_line(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run(
+        "curve", *PAIR, "--alpha", "1e13", "--simulate", "--dimension", "40", "--seeds", "2"
+    )
+    assert code == 2
+    assert err.splitlines()[-1].startswith("giantstep: not enough memory: ")
+    assert "--dimension" in err and "Traceback" not in err
+
+
 # ---------------------------------------------------------------------- curve
 
 
@@ -225,6 +235,11 @@ def test_bad_input_ends_in_one_line(run, tmp_path, monkeypatch, bad, named):
         (["solve", *PAIR, "--alpha", "1,2"], "--alpha"),
         (["kernel", "other", *PAIR], "other"),
         (["kernel", "spiked-random-features", *PAIR, "--target", "fortran"], "--target"),
+        (
+            ["kernel", "spiked-random-features", *PAIR, "--target", "mpmath", "--stage", "blocks"],
+            "--target mpmath has no meaning for --stage blocks",
+        ),
+        (["solve", *PAIR, "--step-size", "1e9"], "smaller --step-size"),
         (["hermite", "foo"], "activation 'foo'"),
         (["hermite", "z+1", "--order", "-1"], "--order"),
         (["verify", "no-such-claim"], "no-such-claim"),

@@ -54,6 +54,18 @@ class SymbolicModel:
     structure: BlockStructure
     program: Program
 
+    def __repr__(self) -> str:
+        blocks = self.structure.blocks
+        return (
+            f"SymbolicModel(student={self.student.name!r}, teacher={self.teacher.name!r}, "
+            f"{len(self.equations)} equations in {len(blocks)} blocks)"
+        )
+
+    def _repr_latex_(self) -> str:
+        from .presentation import symbolic_latex
+
+        return symbolic_latex(self)
+
 
 def symbolic_model(
     student: str | sp.Expr | Activation,
@@ -152,10 +164,13 @@ def derive(
 
 
 def _documentation(equations: tuple[Equation, ...]) -> str:
+    corrected = any(symbols.norm_overlap in e.residual.free_symbols for e in equations)
+    remark = ["The terms in chi are a correction: correlated norms of the rows."]
     lines = [
         "Saddle point of ridge regression on spiked random features.",
         "",
         "Cui et al., arXiv 2402.04980, Result 3.3, derived by giantstep from the free energy.",
+        *(remark if corrected else []),
         "E_kappa is the mean over kappa ~ N(0, 1), E_{X~MP(beta)} the Marchenko-Pastur average.",
         "",
     ]
@@ -166,7 +181,7 @@ def _documentation(equations: tuple[Equation, ...]) -> str:
 
 
 def _mapping_function(mapping: SpikeMapping) -> str:
-    """Source of the map (s, α0, Δ) → (r, c, γ, ρ), its constants as numbers."""
+    """Source of the map (s, α0, Δ) → (r, c, γ, ρ, a), its constants as numbers."""
     names = {
         step_size: sp.Symbol("step_size", real=True),
         alpha0: sp.Symbol("alpha0", real=True),
@@ -228,14 +243,9 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
 
 
 def precise_mapping(
-    student: Activation,
-    teacher: Activation,
-    values: dict[str, sp.Rational],
-    digits: int,
-    *,
-    correlated_norms: bool = False,
+    student: Activation, teacher: Activation, values: dict[str, sp.Rational], digits: int
 ) -> tuple[sp.Float, ...]:
-    """Return r, c, γ, ρ (and a) to `digits` digits.
+    """Return r, c, γ, ρ and the norm overlap a to `digits` digits.
 
     `values` holds step_size, alpha0 and noise_variance as exact numbers.
     """
@@ -250,7 +260,7 @@ def precise_mapping(
         found.bulk_variance,
         found.alignment,
         found.orthogonal_alignment,
-        *((found.norm_overlap,) if correlated_norms else ()),
+        found.norm_overlap,
     )
     return tuple(e.xreplace(given).evalf(digits) for e in expressions)
 

@@ -185,7 +185,7 @@ def _symbol_values(case: ReferenceCase, solution: Any, digits: int) -> dict[Any,
         "ridge": case.ridge,
         "beta": case.model["beta"],
         "noise_variance": case.model["noise_variance"],
-        **dict(zip((*SPIKE, "orthogonal_alignment"), spike, strict=True)),
+        **dict(zip((*SPIKE, "orthogonal_alignment", "norm_overlap"), spike, strict=True)),
         **solution.order_parameters,
         **solution.conjugates,
     }

@@ -128,7 +128,7 @@ def spiked_free_energy(
     definitions = conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
     along_spike = mu1 * kappa
     if correlated_norms:
-        definitions = {chi: norm_response(student, unspiked=unspiked), **definitions}
+        definitions |= {chi: norm_response(student, unspiked=unspiked)}
         along_spike += norm_overlap * chi
     conditional_variance = mu1**2 * V1 + mu2_squared * V2
     conditional_mean = mu0 * m + along_spike * theta

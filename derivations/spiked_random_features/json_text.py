@@ -28,7 +28,7 @@ def from_json(text: str) -> dict[str, Any]:
     """
     try:
         values = json.loads(text)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:
         raise ParameterError(f"text is not a model written by to_json: {error}") from None
     if not isinstance(values, dict) or values.pop("model", "") != _MODEL:
         raise ParameterError(

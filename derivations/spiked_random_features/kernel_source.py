@@ -18,7 +18,7 @@ STAGES = ("equations", "blocks", "program", "tables", "source")
 
 _DRIVER = '''
 
-def solve_point(parameters, table_parameters, step=0.125):
+def solve_point(parameters, table_parameters, step=0.16, reach=12.0, rtol=1e-10):
     """Solve at one set of parameters; returns {{name: (value, estimated error)}}.
 
     Parameters
@@ -28,24 +28,42 @@ def solve_point(parameters, table_parameters, step=0.125):
     table_parameters : dict
         {table_parameter_names}.
     step : float
-        Step of the trapezoidal rule; halve it to check the error estimate.
+        First step of the outer rule, in units of the width over which the tables vary.
+    reach : float
+        Where the line is cut off; activations that grow fast need more.
+    rtol : float
+        Relative error of the first result at which the step is not halved again.
     """
-    values = [table_parameters[name] for name in {table_names}]
-    rules = outer_rules(step, {even})
-    x = rules[0][0]
-    inner = {{slot: inner_rule(kind, a, 1) for slot, (kind, a) in inner_rules(x, *values).items()}}
-    columns = tables(x, *values, inner)
-    levels = []
-    for nodes, weights, stride in rules:
-        rows = [weights, nodes, *(columns[name][::stride] for name in {columns})]
-        levels.append(np.ascontiguousarray(np.stack(rows)))
+    values = [np.float64(table_parameters[name]) for name in {table_names}]
     row = np.array([[float(parameters[name]) for name in {parameters}]])
     results, errors = np.empty((1, {n_outputs})), np.empty((1, {n_outputs}))
     info = np.zeros((1, 3))
-    solve_batch(row, *levels, results, errors, info)
+    for level in range(6):
+        solve_batch(row, *node_tables(values, step, reach, level), results, errors, info)
+        if errors[0, 0] <= rtol * abs(results[0, 0]):
+            break
     return {{
         name: (results[0, k], errors[0, k]) for k, name in enumerate({outputs})
     }}
+
+
+def node_tables(values, step, reach, level):
+    """Return weights, nodes and tables on three rules, each half as fine as the one before."""
+    kinks = breaks(np.zeros(1), *values)
+    if kinks:
+        edges = np.array([sorted({{*map(float, kinks), 0.0}})])
+        rules = [split_rule(edges, level - back, reach) for back in (0, 1, 2)]
+        rules = [(x[0], w[0]) for x, w in rules]
+    else:
+        width = float(outer_scale(np.zeros(1), *values))
+        rules = [rule[:2] for rule in outer_rules(step * width / 2**level, {even}, reach)]
+    found = []
+    for x, w in rules:
+        kinds = inner_rules(x, *values)
+        inner = {{slot: inner_rule(kind, argument, 1) for slot, (kind, argument) in kinds.items()}}
+        columns = tables(x, *values, inner)
+        found.append(np.ascontiguousarray(np.stack([w, x, *(columns[k] for k in {columns})])))
+    return found
 '''
 
 
@@ -70,8 +88,8 @@ class KernelSource:
         Parameters
         ----------
         target : {"numba", "python", "mpmath"}
-            "numba" and "python" files run without giantstep (``solve_point`` and
-            ``solve_batch``); "mpmath" holds ``tables`` and ``solve`` for a context ``ctx``.
+            All files run without giantstep. "numba" and "python" offer ``solve_point`` and
+            ``solve_batch``; "mpmath" holds ``tables`` and ``solve`` for a context ``ctx``.
 
         Raises
         ------
@@ -129,6 +147,10 @@ class KernelSource:
 
     def __str__(self) -> str:
         return self.source()
+
+    def __repr__(self) -> str:
+        found = self.derivation
+        return f"KernelSource(student={found.student!r}, teacher={found.teacher!r})"
 
 
 def _code_of_quadrature() -> str:

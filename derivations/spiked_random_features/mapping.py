@@ -18,7 +18,7 @@ from ...errors import AssumptionError
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_coefficient, information_exponent
+from ...symbolic.hermite import hermite_coefficient, information_exponent, is_exactly_zero
 from ...symbolic.regularity import Parity
 
 step_size = sp.Symbol("s", nonnegative=True)
@@ -77,6 +77,8 @@ def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
     teacher_square = expect(teacher.expr**2, variable)
     residual_square = teacher_square - 2 * h0 * t0 + h0**2 + noise
     slope_variance = expect(student.derivative**2, variable) - h1**2
+    if is_exactly_zero(h1, f"Hermite coefficient 1 of {student.name}"):
+        h1 = sp.S.Zero
     if information_exponent(teacher) > 1:
         t1 = sp.S.Zero  # decided exactly, whatever form the coefficient has
     scatter = residual_square / alpha0

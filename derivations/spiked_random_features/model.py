@@ -9,28 +9,23 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import (
-    nonnegative_number,
-    positive_array,
-    positive_number,
-    real_number,
-    whole_number,
-)
+from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.saddle_point_solver import BatchSolution, Kernel, solve_many
+from .arguments import checked_arguments
 from .derivation import Derivation, derivation
 from .json_text import from_json, to_json
+from .loading import load_kernel
 from .solution import Solution, solution_from
-from .spike import SpikeParameters, checked_spike, spike_after_step
+from .spike import SpikeParameters, checked_spike, rechecked_spike, spike_after_step
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -72,6 +67,15 @@ class SpikedRandomFeatures:
     direct_parameters : SpikeParameters, optional
         Set by :meth:`from_parameters`.
 
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong kind or outside its range.
+    ExpressionError
+        If `student` or `teacher` cannot be read.
+    AssumptionError
+        If the student is not odd, without `allow_non_odd` or with `correlated_norms`, or jumps.
+
     Notes
     -----
     Convention of the ridge penalty λ: the readout minimises
@@ -102,22 +106,17 @@ class SpikedRandomFeatures:
     direct_parameters: SpikeParameters | None = None
 
     def __post_init__(self) -> None:
-        for name in ("student", "teacher"):
-            value = getattr(self, name)
-            if not isinstance(value, str):
-                # SymPy expressions and Activations print as text that our own parser reads.
-                object.__setattr__(self, name, _activation_text(value, name))
-        for name, check in (
-            ("step_size", real_number),
-            ("beta", positive_number),
-            ("noise_variance", nonnegative_number),
-        ):
-            object.__setattr__(self, name, check(name, getattr(self, name)))
-        object.__setattr__(self, "alpha0", real_number("alpha0", self.alpha0))
-        if not self.alpha0 > 0:
-            raise ParameterError(f"alpha0 must be positive (inf is allowed), got {self.alpha0}")
-        if not 0 <= self.step_size < math.inf:
-            raise ParameterError(f"step_size must be >= 0 and finite, got {self.step_size}")
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        direct = given.pop("direct_parameters")
+        for name, value in checked_arguments(**given).items():
+            object.__setattr__(self, name, value)
+        if direct is not None:
+            object.__setattr__(self, "direct_parameters", rechecked_spike(direct))
+            if self.correlated_norms:
+                raise ParameterError(
+                    "correlated_norms is about a gradient step, and a model that is given by its "
+                    "spike takes none; leave it out, or give step_size and alpha0"
+                )
         found = self._derivation(unspiked=False, aligned=False)
         if not found.odd_student and not self.allow_non_odd and self.direct_parameters is None:
             raise AssumptionError(
@@ -260,37 +259,12 @@ class SpikedRandomFeatures:
 
     @cached_property
     def _kernel(self) -> Kernel:
-        found = self.derivation
-        return Kernel(
-            tables=self._cache.load_module("tables", found.table_source),
-            plain=self._cache.load_module("solver_plain", found.plain_source),
-            compiled=lambda: self._compiled(found),
-            parameters=found.parameters,
-            table_parameters=found.table_parameters,
-            names=found.tables,
-            outputs=found.outputs,
-            results=found.results,
-            measured=found.measured,
-            even=found.even,
-        )
-
-    def _compiled(self, found: Derivation) -> ModuleType:
-        # numba first: the cache makes a module verify its binaries only if numba is loaded.
-        import numba  # noqa: F401
-
-        return self._cache.load_module("solver", found.solver_source)
+        return load_kernel(self.derivation, self._cache)
 
     def _parameter_values(self) -> dict[str, float]:
-        spike = self.spike
-        return {
-            "beta": self.beta,
-            "noise_variance": self.noise_variance,
-            "spike_strength": spike.spike_strength,
-            "bulk_variance": spike.bulk_variance,
-            "alignment": spike.alignment,
-            "orthogonal_alignment": spike.orthogonal_alignment,
-            "norm_overlap": spike.norm_overlap,
-        }
+        # Fields of a spike are named like the parameters of kernels.
+        given = {"beta": self.beta, "noise_variance": self.noise_variance}
+        return {**given, **asdict(self.spike)}
 
     def solve_many(
         self, alpha: object, ridge: object, *, rtol: float = 1e-11, workers: int | None = None
@@ -520,12 +494,3 @@ class SpikedRandomFeatures:
         from .presentation import model_latex
 
         return model_latex(self)
-
-
-def _activation_text(value: object, name: str) -> str:
-    expr = getattr(value, "name", None) or value
-    if isinstance(expr, str):
-        return expr
-    from ...symbolic.activations import activation
-
-    return str(activation(value, argument=name).name)  # type: ignore[arg-type]

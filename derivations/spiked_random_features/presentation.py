@@ -7,6 +7,7 @@ occur, and prefactors are cancelled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 from ..formulas import equation_latex, equation_mathml, latex, tidy
 from ..readable import readable
 from . import free_energy as symbols
-from .mapping import spike_mapping
+from .mapping import SpikeMapping, spike_mapping
 
 if TYPE_CHECKING:
     from ...symbolic.structure import Block
@@ -102,9 +103,9 @@ def coefficients(symbolic: SymbolicModel) -> tuple[Formula, ...]:
     """Return the conditional coefficients in closed form, or as 𝔼 where no rule gives one."""
     # The label variable s of the free energy would be read as the step size.
     bound = {symbols.s: sp.Symbol("xi", real=True)}
-    definitions = symbolic.free_energy.free_energy.definitions
     return tuple(
-        Formula(f, tidy(closed_or_node(d).xreplace(bound))) for f, d in definitions.items()
+        Formula(f, tidy(closed_or_node(d).xreplace(bound)))
+        for f, d in _definitions(symbolic).items()
     )
 
 
@@ -158,6 +159,20 @@ def _step(model: SpikedRandomFeatures, symbolic: SymbolicModel) -> list[Section]
             "spiked random rows √c u + r v, with |u| = |v| = 1 and overlap γ of v with the "
             "teacher's direction; ρ² = 1 − γ²." + extension,
             formulas,
+        ),
+        *(_correlated_norms(mapping) if symbols.chi in _definitions(symbolic) else ()),
+    ]
+
+
+def _correlated_norms(mapping: SpikeMapping) -> list[Section]:
+    return [
+        Section(
+            "Correlated norms (a correction to Result 3.1, derived here)",
+            "The step makes the squared norm of a bulk row b equal to c + 2 a b·v with the norm "
+            "overlap a. This adds a χ(κ) b·v to the mean of a feature, and a χ ϑ to M below, with "
+            "χ(κ) = 𝔼 σ″, the response of μ₀ to the norm of a row. Result 3.1 as published has "
+            "a = 0.",
+            (Formula(symbols.norm_overlap, tidy(mapping.norm_overlap)),),
         )
     ]
 
@@ -188,10 +203,17 @@ def _abbreviations(symbolic: SymbolicModel) -> tuple[Formula, ...]:
     )
 
 
+def _definitions(symbolic: SymbolicModel) -> Mapping[sp.Expr, sp.Expr]:
+    return symbolic.free_energy.free_energy.definitions
+
+
 def _present(expr: sp.Expr, symbolic: SymbolicModel) -> sp.Expr:
     """Drop what the derivation found to vanish identically."""
-    known = symbolic.free_energy.free_energy.definitions
-    functions = (symbols.mu0, symbols.mu1, symbols.mu2_squared, symbols.T0, symbols.T1, symbols.T2)
+    known = _definitions(symbolic)
+    functions = (
+        symbols.mu0, symbols.mu1, symbols.mu2_squared, symbols.chi,
+        symbols.T0, symbols.T1, symbols.T2,
+    )  # fmt: skip
     found = expr.subs({f: 0 for f in functions if f not in known})
     return found.subs(symbols.m, 0) if symbols.mu0 not in known else found
 
@@ -202,7 +224,8 @@ def _variance(symbolic: SymbolicModel) -> sp.Expr:
 
 
 def _mean(symbolic: SymbolicModel) -> sp.Expr:
-    mean = symbols.mu0 * symbols.m + symbols.mu1 * symbols.kappa * symbols.theta
+    along_spike = symbols.mu1 * symbols.kappa + symbols.norm_overlap * symbols.chi
+    mean = symbols.mu0 * symbols.m + along_spike * symbols.theta
     return _present(mean, symbolic)
 
 
@@ -266,11 +289,30 @@ def model_latex(model: SpikedRandomFeatures) -> str:
             (symbols.r, spike.spike_strength),
             (symbols.c, spike.bulk_variance),
             (symbols.gamma, spike.alignment),
+            *([(symbols.norm_overlap, spike.norm_overlap)] if model.correlated_norms else []),
         )
         lines += [f"{latex(name)} &= {value:.10g}" for name, value in values]
     lines += [
         equation_latex(f.left, f.right, separator="&=") for f in coefficients(model.symbolic())
     ]
+    return rf"$\displaystyle {_aligned(lines)}$"
+
+
+def symbolic_latex(symbolic: SymbolicModel) -> str:
+    r"""Return coefficients, saddle-point equations and errors of a symbolic model for a notebook.
+
+    Returns
+    -------
+    str
+        ``$\displaystyle ...$`` around an ``aligned`` environment.
+    """
+    formulas = [
+        *coefficients(symbolic),
+        *_abbreviations(symbolic),
+        *(formula for _, block in equations(symbolic) for formula in block),
+        *errors(symbolic),
+    ]
+    lines = [equation_latex(f.left, f.right, separator="&=") for f in formulas]
     return rf"$\displaystyle {_aligned(lines)}$"
 
 

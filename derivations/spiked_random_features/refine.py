@@ -126,9 +126,7 @@ def _exact_parameters(
             "alpha0": sp.oo if infinite else sp.Rational(repr(model.alpha0)),
             "noise_variance": given["noise_variance"],
         }
-        spike = precise_mapping(
-            symbolic.student, symbolic.teacher, values, digits, correlated_norms=True
-        )
+        spike = precise_mapping(symbolic.student, symbolic.teacher, values, digits)
         if model.spike.spike_strength == 0:
             # No gradient at infinite alpha0: the direction of the spike is arbitrary.
             spike = (sp.S.Zero, spike[1], sp.S.Zero, sp.S.One, sp.S.Zero)

@@ -36,6 +36,10 @@ def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any
     from ... import __version__
 
     spike = model.spike
+    # Kept only where it changes the numbers: readers of a dataset go by it.
+    overlap = {"norm_overlap": spike.norm_overlap}
+    if not (model.correlated_norms and spike.norm_overlap):
+        overlap = {}
     return {
         "model": json.dumps({k: _plain(v) for k, v in model.parameters().items()}),
         "student": model.derivation.student,
@@ -46,6 +50,7 @@ def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any
         "spike_strength": spike.spike_strength,
         "bulk_variance": spike.bulk_variance,
         "alignment": spike.alignment,
+        **overlap,
         "leap_index": model.leap_index,
         "best_linear_error": model.best_linear_error,
         "structure": model.structure,

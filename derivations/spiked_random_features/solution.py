@@ -9,6 +9,9 @@ from typing import Any
 ORDER_PARAMETERS = ("V1", "V2", "m", "theta", "psi", "q1", "q2")
 CONJUGATES = ("V1_hat", "V2_hat", "theta_hat", "psi_hat", "q1_hat", "q2_hat")
 
+_NUMBERS = ("test_error", "training_error")
+_GROUPS = ("order_parameters", "conjugates")
+
 
 @dataclass(frozen=True)
 class Solution:
@@ -58,9 +61,31 @@ class Solution:
             f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
         )
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Numbers of a local mpmath context cannot be pickled; their digits can.
+        state = dict(self.__dict__)
+        if self.digits is not None:
+            for name, value in state.items():
+                if name in _NUMBERS:
+                    state[name] = value._mpf_
+                elif name in _GROUPS:
+                    state[name] = {x: v._mpf_ for x, v in value.items()}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["digits"] is not None:
+            from ...numeric.precision import local_context
+
+            make = local_context(state["digits"]).make_mpf
+            for name in _NUMBERS:
+                state[name] = make(state[name])
+            for name in _GROUPS:
+                state[name] = {x: make(v) for x, v in state[name].items()}
+        self.__dict__.update(state)
+
     def __getattr__(self, name: str) -> Any:
         # Order parameters as attributes: solution.m, solution.V1_hat.
-        for group in ("order_parameters", "conjugates"):
+        for group in _GROUPS:
             values = self.__dict__.get(group, {})
             if name in values:
                 return values[name]

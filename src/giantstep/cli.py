@@ -118,6 +118,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (GiantstepError, OSError) as error:
         _report(_message(error))
         return 2
+    except MemoryError as error:
+        reason = str(error) or "the run needs more than there is"
+        _report(f"not enough memory: {reason}; use a smaller --dimension, --alpha or --alpha0")
+        return 2
 
 
 def _message(error: GiantstepError | OSError) -> str:
@@ -324,7 +328,9 @@ def _add_kernel(parser: argparse.ArgumentParser) -> None:
                         help="spiked-random-features")  # fmt: skip
     _add_activations(parser)
     parser.add_argument(
-        "--target", choices=["numba", "python", "mpmath"], default="numba", help="[numba]"
+        "--target",
+        choices=["numba", "python", "mpmath"],
+        help="language of the source; the other stages have none [numba]",
     )
     parser.add_argument(
         "--stage",

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from .cli_curve import describe_model, model_from
+from .errors import ParameterError
 
 
 def solve(arguments: argparse.Namespace) -> int:
@@ -22,6 +23,12 @@ def kernel(arguments: argparse.Namespace) -> int:
     """Print or write a generated kernel, or a stage on the way to it."""
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
 
+    stage = arguments.stage
+    if arguments.target is not None and stage != "source":
+        raise ParameterError(
+            f"--target {arguments.target} has no meaning for --stage {stage}, which is the same "
+            "for all targets; leave out one of them"
+        )
     # Parameters enter a kernel as arguments; the general one is that of a nonzero spike.
     model = SpikedRandomFeatures.from_parameters(
         arguments.student,
@@ -32,8 +39,7 @@ def kernel(arguments: argparse.Namespace) -> int:
         cache_folder=arguments.cache_folder,
     )
     found = model.kernel()
-    stage = arguments.stage
-    text = found.source(arguments.target) if stage == "source" else found.inspect(stage)
+    text = found.source(arguments.target or "numba") if stage == "source" else found.inspect(stage)
     if arguments.out is None:
         print(text)
         return 0

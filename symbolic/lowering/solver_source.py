@@ -32,8 +32,8 @@ _PYTHON_HEADER = "import math\n\nimport numpy as np\n"
 _RESERVED = frozenset(
     "weight out info rough residual amplification iterations converged done previous close size "
     "determinant solution i j k x y z state unused parameters fine medium coarse "
-    "results errors last first gain scale math np njit ctx solve solve_batch solve_dense float abs "
-    "max min len range".split()
+    "results errors last first gain scale step comparable measurable math np njit ctx solve "
+    "solve_batch solve_dense float abs max min len range".split()
 )
 _GENERATED = re.compile(
     r"(sum|node|scalar|inverse|product|resolvent|target|residual|jacobian|matrix|right|at_zero)"
@@ -78,9 +78,10 @@ _BATCH = '''
     results : array (n, {n_outputs}), written
         Columns: {output_names}.
     errors : array (n, {n_outputs}), written
-        Estimated errors of the results.
+        Estimated errors of the results; infinite where the medium rule has no solution.
     info : array (n, 3), written
-        Newton iterations (negative if not converged), relative residual, rounding error.
+        Newton iterations (negative if not converged), relative residual, and the part of the
+        first output's estimated error that is rounding, relative to that output.
     """
 {rows}
     # The rows of one solution; a view of `results` for each solve would cost a counted reference.
@@ -93,7 +94,10 @@ _BATCH = '''
 {load}
         solve({fine}, x, state, 0.0)
         solve({medium}, y, unused, 1e-3)
+        comparable = unused[0] >= 0.0
         solve({coarse}, z, unused, 1e-3)
+        # Without the coarse solution nothing is known about the gain, so none is claimed.
+        measurable = unused[0] >= 0.0
         # The last difference is the error of the rule before; the next halving gains at least as
         # much again, so the error is at most the difference times that gain, and 10 is a margin.
         # Overlaps may vanish, so only quantities with a size of their own measure the gain.
@@ -101,16 +105,26 @@ _BATCH = '''
         first = 1e-300
         for k, size in ({measured}):
             scale = 1.0 / (size + 1e-300)
-            last = max(last, abs(x[k] - y[k]) * scale)
-            first = max(first, abs(y[k] - z[k]) * scale)
-        gain = 10.0 * last / first
-        if not gain < 1.0:
+            step = abs(x[k] - y[k]) * scale
+            # Negated, because no comparison with NaN holds; max would drop it.
+            if not step < math.inf:
+                comparable = False
+            last = max(last, step)
+            step = abs(y[k] - z[k]) * scale
+            if not step < math.inf:
+                measurable = False
+            first = max(first, step)
+        # A coarse solution that is off by more than its size is no measure of anything.
+        gain = 10.0 * last / min(first, 1.0)
+        if not (measurable and gain < 1.0):
             gain = 1.0
         for k in range({n_outputs}):
             size = abs(x[k])
             results[i, k] = x[k]
             # A value that crosses zero is measured against the error of its neighbours too.
             errors[i, k] = gain * max(abs(x[k] - y[k]), 0.1 * last * size) + state[2] * size
+            if not (comparable and errors[i, k] < math.inf):
+                errors[i, k] = math.inf
 {magnitudes}
         for k in range(3):
             info[i, k] = state[k]
@@ -230,8 +244,9 @@ def _solve_function(program: Program, language: Target) -> str:
     lines += [
         "    info[0] = iterations if converged else -iterations",
         "    info[1] = residual",
-        "    # A relative error eps of the equations moves the solution by about this much.",
-        "    info[2] = 2.220446049250313e-16 * (8 + 16 * amplification)",
+        "    # A relative error eps of the equations moves the solution by about this much; eps is",
+        "    # four units in the last place, because tables of polynomials of degree 8 cancel.",
+        "    info[2] = 8.881784197001252e-16 * (8 + 16 * amplification)",
     ]
     return "\n".join(lines) + "\n"
 
@@ -382,10 +397,12 @@ def _batch_function(program: Program, language: Target) -> str:
     def call(level: str, start: list[str]) -> str:
         return ", ".join([*map(str, program.parameters), *(f"{level}_{n}" for n in names), *start])
 
-    magnitudes = [
-        f"        errors[i, {outputs.index(str(x))}] += 2e-15 * x[{outputs.index(str(size))}]"
-        for x, size in program.magnitudes.items()
-    ]
+    magnitudes = []
+    for x, size in program.magnitudes.items():
+        k, rounding = outputs.index(str(x)), f"8e-15 * x[{outputs.index(str(size))}]"
+        magnitudes.append(f"        errors[i, {k}] += {rounding}")
+        if k == 0:
+            magnitudes.append(f"        state[2] += {rounding} / (abs(x[0]) + 1e-300)")
     return _BATCH.lstrip("\n").format(
         decorator=language.batch_decorator,
         n_parameters=len(program.parameters),

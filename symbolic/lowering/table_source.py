@@ -22,6 +22,8 @@ from .printers import MpmathPrinter, NumpyPrinter, SourcePrinter, helper_definit
 # Entire functions of exponential type: 48 nodes integrate exp(i w z) to 1e-16 up to w = 5; the
 # caller checks against 96 nodes and refines where that is not enough.
 _HERMITE_NODES = 48
+# Of sin(kappa): at a sixth of it for a step, there are ten nodes to a period of 2*pi.
+_WIDTH_OF_SINE = 4
 
 
 def closed_or_node(definition: sp.Expr, tables: Mapping[sp.Expr, sp.Expr] | None = None) -> sp.Expr:
@@ -222,21 +224,30 @@ def _scale_function(
 ) -> str:  # fmt: skip
     """Width in the node over which the smoothed functions vary.
 
-    A kink is smoothed over the ratio of inner and outer slope of its argument; tanh and erf have
-    a width of their own besides; sin and polynomials set no scale.
+    A kink is smoothed over the ratio of inner and outer slope of its argument, and so is at least
+    an exponential of a polynomial, however narrow; tanh and erf have a width of their own
+    besides. A sine has its period: nodes further apart than that see it as a slower one, all
+    three rules the same. Polynomials and their products with exp(a*kappa) set no scale.
     """
     printer = NumpyPrinter()
     widths = []
     for definition in definitions.values():
         for n in definition.atoms(GaussianExpectation):
             for f in n.integrand.atoms(sp.Function):
-                if isinstance(f, AppliedUndef | sp.sin | sp.cos | sp.exp):
+                if isinstance(f, AppliedUndef):
                     continue
                 inner, outer = f.args[0].diff(n.variable), f.args[0].diff(node)
-                if inner == 0 or outer == 0 or (inner / outer).has(node, n.variable):
+                ratio = sp.cancel(inner / outer) if outer != 0 else sp.S.Zero
+                if ratio == 0 or ratio.has(node, n.variable):
                     continue
-                kinked = isinstance(f, relu | sp.Abs | sp.sign | sp.Heaviside)
-                width = inner / outer if kinked else sp.sqrt(1 + inner**2) / outer
+                affine = not inner.has(node, n.variable)
+                if isinstance(f, sp.sin | sp.cos):
+                    width = _WIDTH_OF_SINE / outer if affine else ratio
+                elif isinstance(f, sp.exp) and affine:
+                    continue
+                else:
+                    kinked = isinstance(f, relu | sp.Abs | sp.sign | sp.Heaviside | sp.exp)
+                    width = ratio if kinked or not affine else sp.sqrt(1 + inner**2) / outer
                 widths.append(width.xreplace(dict(code)))
     texts = [f"np.abs({printer.print(w)})" for w in dict.fromkeys(widths)]
     value = f"min({', '.join(['1.0', *texts])})" if texts else "1.0"

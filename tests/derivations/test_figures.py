@@ -105,6 +105,12 @@ def test_refusals(curve, tmp_path):
         plot_learning_curve(xr.Dataset())
     with pytest.raises(ParameterError, match="simulation must be a dataset as returned by"):
         plot_learning_curve(curve, curve)
+    # Every network has a test error of its own: a simulation is no curve.
+    networks = xr.Dataset({"test_error": (("seed", "alpha"), [[1.0]])}, {"alpha": [1.0]})
+    with pytest.raises(ParameterError, match="curve must be a dataset as returned by"):
+        plot_learning_curve(networks)
+    with pytest.raises(ParameterError, match="ax must be axes of matplotlib, got 3"):
+        plot_learning_curve(curve, ax=3)
 
 
 def test_missing_matplotlib_says_what_to_install(curve, monkeypatch):

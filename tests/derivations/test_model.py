@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import pickle
@@ -84,6 +85,30 @@ def test_json_round_trip(model, tmp_path):
     for text in ("", "[]", '{"model": "other"}', '{"model": "spiked_random_features", "x": 1}'):
         with pytest.raises(ParameterError, match="to_json"):
             gs.SpikedRandomFeatures.from_json(text)
+
+
+@pytest.mark.parametrize("target", ["python", "numba"])
+def test_exported_kernels_handle_steep_and_kinked_activations(tmp_path, target):
+    import runpy
+
+    for student, teacher, r, c, gamma in (("tanh", "relu", 6, 0.3, 0.95), ("erf", "sign", 1, 1, 1)):
+        model = gs.SpikedRandomFeatures.from_parameters(
+            student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma
+        )
+        path = model.kernel().write(tmp_path / f"{student}_{target}.py", target=target)
+        solve = runpy.run_path(str(path))["solve_point"]
+        names = ("spike_strength", "bulk_variance", "alignment", "orthogonal_alignment")
+        spike = {name: getattr(model.spike, name) for name in names} | {"noise_variance": 0.0}
+        found = solve({**spike, "alpha": 2.0, "beta": 1.0, "ridge": 0.1}, spike)
+        error = abs(found["test_error"][0] - model.solve(2, 0.1).test_error)
+        assert error <= found["test_error"][1] <= 1e-9
+
+
+def test_a_student_without_linear_part_makes_no_spike():
+    # h_1 vanishes exactly, though not visibly: no spike, not a tiny one.
+    model = gs.SpikedRandomFeatures("erf(z) - 2*z/sqrt(3*pi)", "sin")
+    assert model.spike.spike_strength == 0
+    assert model.solve(1, 0.1).test_error > model.best_linear_error
 
 
 def test_models_are_values(model):
@@ -200,6 +225,12 @@ def test_digits_of_a_published_value(model):
         ({"noise_variance": -0.1}, ParameterError, "noise_variance"),
         ({"beta": "1"}, ParameterError, "beta must be a number"),
         ({"step_size": 1e-200}, ParameterError, "step_size=1e-200.*use 0"),
+        ({"step_size": 1e200}, ParameterError, "spike_strength=.*step_size=1e.200.*at most 1000"),
+        ({"alpha0": 1e-300}, ParameterError, "alpha0=1e-300.*more alpha0"),
+        ({"correlated_norms": "no"}, ParameterError, "correlated_norms must be True or False"),
+        ({"allow_non_odd": 1}, ParameterError, "allow_non_odd must be True or False"),
+        ({"cache_folder": 3}, ParameterError, "cache_folder must be a path"),
+        ({"direct_parameters": 3}, ParameterError, "direct_parameters.*from_parameters"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(arguments, error, match):
@@ -223,6 +254,51 @@ def test_bad_arguments_are_refused_by_name(arguments, error, match):
 def test_bad_points_are_refused_by_name(model, arguments, match):
     with pytest.raises(ParameterError, match=match):
         model.learning_curve(**{"alpha": 1.0, "ridge": 0.1, **arguments})
+
+
+def test_a_given_spike_is_checked_again():
+    direct = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=1, bulk_variance=1, alignment=0.5
+    )
+    by_hand = dataclasses.replace(direct.direct_parameters, orthogonal_alignment=0.1)
+    assert dataclasses.replace(direct, direct_parameters=by_hand) == direct
+    with pytest.raises(ParameterError, match="correlated_norms is about a gradient step"):
+        dataclasses.replace(direct, correlated_norms=True)
+    for name, value in (("spike_strength", 1e6), ("bulk_variance", 1e12)):
+        with pytest.raises(ParameterError, match=f"{name}=1.0e.*too large"):
+            dataclasses.replace(
+                direct,
+                direct_parameters=dataclasses.replace(direct.direct_parameters, **{name: value}),
+            )
+    with pytest.raises(ParameterError, match="not a model written by to_json"):
+        gs.SpikedRandomFeatures.from_json(None)
+
+
+def test_correlated_norms_are_marked_in_the_dataset():
+    options = {"teacher": "z + He(3, z)/6", "step_size": 4}
+    with_term = gs.SpikedRandomFeatures("tanh", correlated_norms=np.True_, **options)
+    assert with_term.correlated_norms is True
+    found = with_term.learning_curve([1], ridge=0.1).attrs["norm_overlap"]
+    assert found == with_term.spike.norm_overlap != 0
+    published = gs.SpikedRandomFeatures("tanh", **options)
+    assert "norm_overlap" not in published.learning_curve([1], ridge=0.1).attrs
+
+
+@pytest.mark.parametrize("digits", [None, 20])
+def test_solutions_can_be_sent_to_another_process(digits):
+    solution = gs.SpikedRandomFeatures("erf", "erf").solve(1, 0.1, digits=digits, progress=False)
+    found = pickle.loads(pickle.dumps(solution))
+    assert found == solution
+    assert str(found) == str(solution)
+
+
+def test_what_a_notebook_shows_is_short(model):
+    symbolic = model.symbolic()
+    assert repr(symbolic) == (
+        "SymbolicModel(student='tanh', teacher='sin', 13 equations in 3 blocks)"
+    )
+    assert repr(model.kernel()) == "KernelSource(student='tanh', teacher='sin')"
+    assert symbolic._repr_latex_().startswith(r"$\displaystyle \begin{aligned}")
 
 
 def test_bad_simulations_are_refused(model):

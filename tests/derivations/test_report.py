@@ -138,6 +138,7 @@ def test_sections_of_any_model_are_well_formed(student, teacher, options):
             assert_balanced(formula.latex())
     assert ("The giant step" in found[0].title) == bool(model.step_size)
     assert_balanced(equations_latex(model))
+    assert_balanced(model.symbolic()._repr_latex_())
 
 
 def assert_balanced(text):
@@ -153,6 +154,27 @@ def test_models_of_given_parameters_have_a_report():
     Page(text)
     assert "from_parameters" in text
     assert "<h1>sign network, sign teacher: spiked random features</h1>" in text
+
+
+def test_correlated_norms_are_derived_in_print():
+    model = gs.SpikedRandomFeatures("tanh", "z + He(3, z)/6", step_size=4, correlated_norms=True)
+    found = {section.title: section for section in sections(model)}
+    correction = found["Correlated norms (a correction to Result 3.1, derived here)"]
+    assert correction.formulas[0].latex().startswith("a = s")
+    mean = found["Abbreviations"].formulas[1].latex()
+    assert mean == (
+        r"M\left(\kappa\right) = m \mu_{0} + \vartheta \left(a \chi + \kappa \mu_{1}\right)"
+    )
+    # Everything below is written with M: the correction enters in this one place.
+    rest = [s for title, s in found.items() if title.startswith(("Saddle", "Errors"))]
+    assert not any(
+        r"\mu_{0} m" in f.latex() or "m \\mu_{0}" in f.latex() for s in rest for f in s.formulas
+    )
+    text = html_report(model, model.learning_curve([1, 2], ridge=0.1))
+    Page(text)
+    assert "<mi>χ</mi>" in text and "chi" not in re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
+    assert "norm overlap, a correction" in text and "Line: theory with correlated norms" in text
+    assert readable("chi(kappa)") == "χ(κ)"
 
 
 def test_uninformative_spike_is_said_so():

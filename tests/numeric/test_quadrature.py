@@ -94,3 +94,12 @@ def test_outer_rules_are_nested_and_normalised(even):
         # exp(-2 pi^2 / h^2) at h = 1 is 3e-9, twice that with both signs.
         assert_allclose(np.sum(w), 1, rtol=0, atol=tolerance)
         assert_allclose(np.sum(w * x**2), 1, rtol=0, atol=50 * tolerance)
+
+
+@pytest.mark.parametrize("refinement", [-2, -1, 0])
+@pytest.mark.parametrize("breaks", [[[-99.0, 99.0]], [[50.0, 0.0]], [[0.0, 0.0]]])
+def test_breaks_outside_the_reach_or_twice_do_no_harm(breaks, refinement):
+    x, w = quadrature.split_rule(np.array(breaks), refinement)
+    # Sixteen nodes on a panel of at most 5.25 widths of the density.
+    assert_allclose(np.sum(w * x**2), 1, rtol=1e-5 if refinement == -2 else 1e-10)
+    assert (w >= 0).all() and np.abs(x).max() <= quadrature.REACH

@@ -407,7 +407,7 @@ def test_rounding_errors_of_dense_newton_steps_are_estimated():
     ).T
     norm = np.max(np.sum(np.abs(np.linalg.inv(jacobian)), axis=1))
     # info = eps (8 + k norm): solved for k it is a small whole number
-    assert (info[2] / 2.220446049250313e-16 - 8) / norm == pytest.approx(16, rel=1e-4)
+    assert (info[2] / (4 * 2.220446049250313e-16) - 8) / norm == pytest.approx(16, rel=1e-4)
 
 
 @pytest.mark.slow

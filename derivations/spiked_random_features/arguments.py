@@ -1,0 +1,70 @@
+"""What users give to a model, checked and brought to one form."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import Any
+
+from ...errors import ParameterError
+from ...numeric.arguments import nonnegative_number, positive_number, real_number
+
+
+def checked_arguments(
+    *,
+    student: object,
+    teacher: object,
+    step_size: object,
+    alpha0: object,
+    beta: object,
+    noise_variance: object,
+    allow_non_odd: object,
+    correlated_norms: object,
+    cache_folder: object,
+) -> dict[str, Any]:
+    """Return the arguments of a model as texts, floats and booleans.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong kind or outside its range; the message names it.
+    """
+    step = real_number("step_size", step_size)
+    if not 0 <= step < math.inf:
+        raise ParameterError(f"step_size must be >= 0 and finite, got {step}")
+    samples = real_number("alpha0", alpha0)
+    if not samples > 0:
+        raise ParameterError(f"alpha0 must be positive (inf is allowed), got {samples}")
+    if cache_folder is not None and not isinstance(cache_folder, str | os.PathLike):
+        raise ParameterError(f"cache_folder must be a path or None, got {cache_folder!r}")
+    return {
+        "student": _activation_text("student", student),
+        "teacher": _activation_text("teacher", teacher),
+        "step_size": step,
+        "alpha0": samples,
+        "beta": positive_number("beta", beta),
+        "noise_variance": nonnegative_number("noise_variance", noise_variance),
+        "allow_non_odd": _switch("allow_non_odd", allow_non_odd),
+        "correlated_norms": _switch("correlated_norms", correlated_norms),
+        "cache_folder": cache_folder,
+    }
+
+
+def _activation_text(name: str, value: object) -> str:
+    # SymPy expressions and Activations print as text that our own parser reads.
+    expr = getattr(value, "name", None) or value
+    if isinstance(expr, str):
+        return expr
+    from ...symbolic.activations import activation
+
+    return str(activation(value, argument=name).name)  # type: ignore[arg-type]
+
+
+def _switch(name: str, value: object) -> bool:
+    # "no" and "False" are true in Python; nobody means that.
+    if isinstance(value, bool):
+        return value
+    # Booleans of numpy; the integers 0 and 1 are no answer to yes or no either.
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise ParameterError(f"{name} must be True or False, got {value!r}")

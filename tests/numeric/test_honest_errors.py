@@ -1,0 +1,170 @@
+"""Where the estimate of the quadrature error could be smaller than the error."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+
+import giantstep as gs
+from giantstep.errors import ConvergenceError
+from giantstep.numeric import precision, saddle_point_solver
+from giantstep.numeric.saddle_point_solver import solve_many
+
+# (student, teacher, r, c, gamma), (alpha, beta, ridge); found at random, but for the third.
+FOUND = [
+    # The integrand lies at kappa = 7, its tail beyond the reach that all three rules shared.
+    (("exp", "sin", -3.43, 0.32, -0.96), (0.27, 0.34, 0.1)),
+    # Refinement stopped at 1e-3, because the estimate of the first rules was small by luck.
+    (("He6", "He2", 2.233, 0.0804, 0.081), (1.71, 0.94, 4.8e-4)),
+    # A period of 0.16, the step: sin(5*r*kappa) vanished at every node of every rule.
+    (("sin(5*z)", "sin", 2 * math.pi / 0.16 / 5, 0.05, 0.8), (1.5, 1.0, 0.1)),
+    (("sin", "atan", -7.43, 0.79, 0.76), (0.35, 0.52, 0.046)),
+    # Closed forms of polynomials of degree 8 cancel by two digits.
+    (("exp", "He8", 0.6176, 3.936, 0.9725), (4.125, 0.199, 1.376)),
+]
+
+
+@pytest.mark.parametrize(("spiked", "point"), FOUND, ids=[f"{s[0]} {s[1]}" for s, _ in FOUND])
+def test_estimate_is_no_smaller_than_the_error(spiked, point):
+    student, teacher, r, c, gamma = spiked
+    alpha, beta, ridge = point
+    model = gs.SpikedRandomFeatures.from_parameters(
+        student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma, beta=beta
+    )
+    found = model.solve(alpha, ridge)
+    precise = model.solve(alpha, ridge, digits=16, progress=False)
+    assert abs(float(found.test_error - precise.test_error)) <= found.quadrature_error
+    # A bound that says nothing would be honest too.
+    assert found.quadrature_error <= 1e-9 * float(precise.test_error)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+
+
+def replaced_solve(model, monkeypatch, change):
+    """Run the plain twin once, with ``change(call, out, info)`` after its three solves."""
+    kernel = model._kernel
+    plain, calls = kernel.plain, []
+    original = plain.solve
+
+    def solve(*arguments):
+        original(*arguments)
+        calls.append(None)
+        *_, out, info, _ = arguments
+        change((len(calls) - 1) % 3, out, info)
+
+    with monkeypatch.context() as context:
+        context.setattr(plain, "solve", solve)
+        # So large a tolerance that nothing finite is refined.
+        found = model.solve_many([1.5], [0.1], rtol=1e300)
+    return found.errors["test_error"][0]
+
+
+def unconverged(which):
+    def change(call, out, info):
+        if call == which:
+            info[0] = -500
+
+    return change
+
+
+def spoiled(which, value, first=0):
+    def change(call, out, info):
+        if call == which:
+            out[first:] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change", [unconverged(1), spoiled(1, math.nan), spoiled(1, math.inf), spoiled(1, math.nan, 2)]
+)
+def test_nothing_is_promised_without_the_medium_solution(model, monkeypatch, change):
+    assert replaced_solve(model, monkeypatch, change) == math.inf
+
+
+@pytest.mark.parametrize("change", [unconverged(2), spoiled(2, math.nan), spoiled(2, 1e9)])
+def test_coarse_solution_that_is_wrong_does_not_make_the_rest_look_good(model, monkeypatch, change):
+    difference = 1e-3
+
+    def both(call, out, info):
+        if call == 1:
+            out[:] *= 1 + difference
+        change(call, out, info)
+
+    error = replaced_solve(model, monkeypatch, both)
+    # The gain that is claimed is at most ten times the last difference, never more.
+    assert error >= 9 * difference**2 * model.solve(1.5, 0.1).test_error
+
+
+def test_row_that_plain_python_refuses_is_solved_compiled(model, monkeypatch):
+    # math.log of a negative number is a ValueError, and must not change its neighbours' digits.
+    kernel = model._kernel
+    expected = model.solve_many([1.0, 1.5, 2.0], [0.1])
+    original = kernel.plain.solve_batch
+
+    def refuse_second(parameters, *rest):
+        if (parameters == 1.5).any():
+            math.log(-1.0)
+        original(parameters, *rest)
+
+    monkeypatch.setattr(kernel.plain, "solve_batch", refuse_second)
+    found = model.solve_many([1.0, 1.5, 2.0], [0.1])
+    for name, values in expected.values.items():
+        assert np.array_equal(values[[0, 2]], found.values[name][[0, 2]]), name
+        assert found.values[name][1] == pytest.approx(values[1], rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("workers", [None, 1, 3])
+def test_no_rows_are_no_problem(model, workers):
+    kernel = model._kernel
+    values = [1.0] * len(kernel.table_parameters)
+    found = solve_many(kernel, values, np.empty((0, len(kernel.parameters))), workers=workers)
+    assert found.values["test_error"].shape == found.nodes.shape == (0,)
+
+
+def test_more_workers_than_rows(model):
+    one, many = (model.solve_many([0.5, 1.0, 2.0], [0.1], workers=w) for w in (1, 16))
+    assert np.array_equal(one.values["test_error"], many.values["test_error"])
+
+
+def test_nan_in_a_table_is_not_agreement():
+    good, bad = {"a": np.zeros(3), "b": np.ones(3)}, {"a": np.zeros(3), "b": np.full(3, np.nan)}
+    assert math.isnan(saddle_point_solver._distance(bad, good))
+
+
+def test_inner_step_is_checked_where_the_integrand_varies():
+    ctx = precision.local_context(20)
+    rule = precision._InnerRule(ctx, 20, {"z": (math.inf, 0.0)})
+
+    def tables(x):
+        # Narrow around z = x, gone at the ends of the line; the step promised is far too large.
+        return tuple(rule("z", lambda z: (ctx.exp(-30 * (z - x) ** 2),), []))
+
+    probes = [tables(ctx.mpf(x)) for x in precision._PROBES]
+    rule.checked = False
+    reach = precision._sufficient_reach(ctx, 20, tables, probes)
+    assert reach == precision._usual_reach(ctx, 20)
+    # E exp(-a (z - x)**2) = exp(-a x**2/(1 + 2 a))/sqrt(1 + 2 a)
+    exact = ctx.exp(-30 * ctx.mpf(1) / 4 / 61) / ctx.sqrt(61)
+    assert abs(tables(ctx.mpf(1) / 2)[0] - exact) <= ctx.mpf(10) ** -20
+
+
+def test_reach_follows_tables_that_grow():
+    ctx = precision.local_context(15)
+    probes = [(ctx.exp(4 * x),) for x in precision._PROBES]
+    reach = precision._sufficient_reach(ctx, 15, lambda x: (ctx.exp(4 * x),), probes)
+    # exp(8 x - x**2/2) has its peak at 8; 25 digits below it from 8 + 10.7 on.
+    assert 18.7 <= reach <= 25
+
+
+def test_rule_between_kinks_admits_that_it_fails():
+    ctx = precision.local_context(15)
+    rule = precision._InnerRule(ctx, 15, {"z": (1.0, 0.0)})
+    with pytest.raises(ConvergenceError, match="between kinks"):
+        rule("z", lambda z: (mpmath.mpf(1) / (10**-9 + (z - ctx.mpf("0.7")) ** 2),), [ctx.zero])
