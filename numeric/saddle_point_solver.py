@@ -22,9 +22,9 @@ from ..errors import ConvergenceError
 from . import quadrature
 
 # Trapezoidal step per unit width of the tabulated functions. 0.25 gives 1e-16 for smoothed
-# activations; the error estimate of 0.16 is good enough to show it for most rows, and a few more
-# nodes cost less than a second attempt.
-_STEP_PER_WIDTH = 0.16
+# activations; the error estimate of 0.13 is good enough to show 1e-11, and a few more nodes cost
+# less than a second attempt.
+_STEP_PER_WIDTH = 0.13
 _MOST_REFINEMENTS = 7
 # Above this an estimate that stops falling says that the rules do not resolve the integrand yet,
 # below it that rounding is left.
@@ -40,7 +40,7 @@ _CHUNK_ROWS = 2048
 _ROWS_PER_WORKER = 256
 # A solve takes 1 ms in plain Python and 1 us compiled, but loading numba and a compiled kernel
 # takes half a second and compiling it two: small batches (rows times nodes) do not pay for that.
-_PLAIN_SIZE = 256 * 69
+_PLAIN_SIZE = 256 * 85
 
 Array = NDArray[np.float64]
 
@@ -268,8 +268,10 @@ def _run(
     errors = np.empty_like(results)
     info = np.empty((n, 3))
     tables = shared[level]
-    todo = np.ones(n, dtype=bool)
-    if total * tables[0].shape[1] <= _PLAIN_SIZE:
+    if total * tables[0].shape[1] > _PLAIN_SIZE:
+        shared.compiled().solve_batch(parameters, *tables, results, errors, info)
+    else:
+        todo = np.ones(n, dtype=bool)
         lists = [table.tolist() for table in tables]
         for k in range(n):
             row = slice(k, k + 1)
@@ -281,10 +283,10 @@ def _run(
                     parameters[row], *lists, results[row], errors[row], info[row]
                 )
                 todo[k] = False
-    if todo.any():
-        left = results[todo], errors[todo], info[todo]
-        shared.compiled().solve_batch(parameters[todo], *tables, *left)
-        results[todo], errors[todo], info[todo] = left
+        if todo.any():
+            left = results[todo], errors[todo], info[todo]
+            shared.compiled().solve_batch(parameters[todo], *tables, *left)
+            results[todo], errors[todo], info[todo] = left
     return results, errors, info
 
 

@@ -18,7 +18,7 @@ STAGES = ("equations", "blocks", "program", "tables", "source")
 
 _DRIVER = '''
 
-def solve_point(parameters, table_parameters, step=0.16, reach=12.0, rtol=1e-10):
+def solve_point(parameters, table_parameters, step=0.13, reach=12.0, rtol=1e-10):
     """Solve at one set of parameters; returns {{name: (value, estimated error)}}.
 
     Parameters
