@@ -271,7 +271,8 @@ def _coefficients(model: SpikedRandomFeatures, kappa: float) -> tuple[float, flo
     kernel, values = model._kernel, model._parameter_values()
     node = np.array([kappa])
     tables = converged_tables(kernel.tables, [values[p] for p in kernel.table_parameters], node)
-    return tuple(float(tables[name][0]) for name in ("mu_0", "mu_1", "mu_2_squared"))  # type: ignore[return-value]
+    mu0, mu1, mu2_squared = (float(tables[n][0]) for n in ("mu_0", "mu_1", "mu_2_squared"))
+    return mu0, mu1, mu2_squared
 
 
 def _function(model: SpikedRandomFeatures, name: str) -> GeneratedFunction:

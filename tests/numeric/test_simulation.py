@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import threadpoolctl  # type: ignore[import-untyped]
+import threadpoolctl
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import erf
 
