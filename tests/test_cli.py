@@ -230,7 +230,8 @@ def test_bad_input_ends_in_one_line(run, tmp_path, monkeypatch, bad, named):
     [
         ([], "COMMAND"),
         (["frob"], "frob"),
-        (["curve", "--student", "tanh"], "--teacher"),
+        (["curve", "--teacher"], "--teacher"),
+        (["hermite"], "ACTIVATION"),
         (["solve", *PAIR, "--digits", "99999"], "digits"),
         (["solve", *PAIR, "--alpha", "1,2"], "--alpha"),
         (["kernel", "other", *PAIR], "other"),

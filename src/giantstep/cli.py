@@ -206,12 +206,12 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_activations(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("activations")
-    for name in ("student", "teacher"):
+    for name, default in (("student", "tanh"), ("teacher", "sin")):
         group.add_argument(
             f"--{name}",
-            required=True,
+            default=default,
             metavar="F",
-            help=f"activation of the {name}: a name such as tanh, or an expression in z",
+            help=f"activation of the {name}: a name, or an expression in z [{default}]",
         )
 
 
