@@ -27,20 +27,6 @@ z = sp.Symbol("z", real=True)
 HALF = sp.Rational(1, 2)
 
 
-def load_python(source):
-    namespace = {}
-    exec(compile(source, "generated", "exec"), namespace)
-    return namespace
-
-
-def load_mpmath(source, digits=40):
-    ctx = mpmath.mp.clone()
-    ctx.dps = digits
-    namespace = {"ctx": ctx}
-    exec(compile(source, "generated", "exec"), namespace)
-    return namespace
-
-
 # -- printers
 
 PRINTED = [

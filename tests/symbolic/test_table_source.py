@@ -14,9 +14,7 @@ from giantstep.numeric.quadrature import inner_rule
 from giantstep.symbolic.lowering.table_source import mpmath_table_source, table_source
 
 kappa = model.kappa
-x, y = sp.symbols("x y", real=True)
 z = sp.Symbol("z", real=True)
-HALF = sp.Rational(1, 2)
 
 
 def load_python(source):
