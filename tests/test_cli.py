@@ -373,3 +373,15 @@ def test_readme_shows_the_main_command():
     if not readme.exists():
         pytest.skip("an installed package has no README")
     assert "giantstep curve --student tanh --teacher sin --simulate" in readme.read_text("utf-8")
+
+
+def test_correlated_norms_reach_theory_and_comparison(run, tmp_path, monkeypatch):
+    # Values for tanh and sin at alpha = 2: as published 0.03539, with the correlation 0.03438.
+    monkeypatch.chdir(tmp_path)
+    _, published, _ = run("curve", *PAIR, "--alpha", "2", "--table-only")
+    _, corrected, _ = run("curve", *PAIR, "--alpha", "2", "--table-only", "--correlated-norms")
+    assert "0.03539" in published and "0.03438" not in published
+    assert "0.03438" in corrected and "norm overlap a = " in corrected
+    size = ["--dimension", "20", "--seeds", "2", "--simulate", "--table-only"]
+    _, both, _ = run("curve", *PAIR, "--alpha", "2", *size)
+    assert "correlated norms" in both and "0.03539" in both and "0.034382" in both

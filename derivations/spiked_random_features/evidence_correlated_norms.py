@@ -33,7 +33,7 @@ _MODEL: dict[str, Any] = {
 }
 _ALPHA, _RIDGE = 3.0, 0.1
 # Relative deviation from the corrected theory times d; measured 4.2(1.5) at d = 200, 2.9(3.7) at
-# d = 400.
+# d = 400, on other networks than the checks draw.
 _BIAS = 7.0
 
 
@@ -106,7 +106,9 @@ def _errors(sizes: dict[int, int]) -> Finding:
     passed, texts, details = True, [], dict[str, Any]()
     details |= {"published": published, "corrected": corrected}
     for dimension, networks in sizes.items():
-        found = model.simulate(dimension, [_ALPHA], _RIDGE, seeds=networks, seed=9, progress=False)
+        found = model.simulate(
+            dimension, [_ALPHA], _RIDGE, seeds=networks, seed=2024, progress=False
+        )
         mean = float(found["test_error_mean"][0])
         error = float(found["test_error_standard_error"][0])
         tolerance = 4 * error + _BIAS / dimension * corrected

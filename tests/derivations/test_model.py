@@ -373,3 +373,14 @@ def test_batches_on_threads_agree_with_single_solves(model):
         single = model.solve(alpha[k], ridge[k])
         assert_allclose(batch.values["test_error"][k], single.test_error, rtol=1e-12)
     assert batch.residual.max() <= 1e-11
+
+
+def test_the_corrected_theory_is_offered_where_it_is_another_one():
+    corrected = gs.SpikedRandomFeatures("tanh", "sin").with_correlated_norms()
+    assert corrected is not None and corrected.correlated_norms
+    # Found by an implementation of the reduced equations apart from this package.
+    assert_allclose(corrected.solve(3, 0.1).test_error, 0.03150, rtol=0, atol=5e-6)
+    assert corrected.with_correlated_norms() is None
+    assert gs.SpikedRandomFeatures("tanh", "sin", step_size=0).with_correlated_norms() is None
+    relu = gs.SpikedRandomFeatures("relu", "sin", allow_non_odd=True)
+    assert relu.with_correlated_norms() is None
