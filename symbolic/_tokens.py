@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 
 from ..errors import ExpressionError
+from .vocabulary import FUNCTIONS, PARTIAL_FUNCTIONS
 
 MAX_NESTING = 50
 MAX_DIGITS = 30
@@ -27,6 +28,8 @@ _REMEDIES = {
     "³": "write **3",
     "·": "write *",
     "×": "write *",
+    "√": "write sqrt(...)",
+    "|": "write abs(...)",
     "\N{MINUS SIGN}": "write - (the ASCII hyphen)",
     "\N{EN DASH}": "write - (the ASCII hyphen)",
     "[": "write round parentheses",
@@ -78,9 +81,11 @@ def _check_token(match: re.Match[str], previous: str, refuse: Refuse) -> None:
     is_call = token == "(" and previous[:1].isidentifier()
     if previous and ends_operand and starts_operand and not is_call:
         glue = "" if match.string[match.start() - 1] != " " else " "
+        is_function = previous in FUNCTIONS or previous in PARTIAL_FUNCTIONS
+        written = f"{previous}({token})" if is_function and glue else f"{previous}*{token}"
         raise refuse(
             f"an operator is missing in {shorten(previous + glue + token, 30)!r}; "
-            f"write {shorten(f'{previous}*{token}', 30)}"
+            f"write {shorten(written, 30)}"
         )
     if match["number"]:
         _check_number(token, refuse)

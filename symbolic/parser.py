@@ -2,65 +2,52 @@
 
 The text is checked token by token, read with :func:`ast.parse`, and the tree is walked over a
 short list of allowed nodes: numbers, declared variables, ``pi``, ``E``, ``+ - * / **``,
-parentheses, the functions of `FUNCTIONS` and ``He(k, x)``, the probabilists' Hermite polynomial,
-expanded. Decimals become exact rationals. Length, nesting, digits, exponents and degree are bounded
-so that every text is either read or refused within milliseconds.
+parentheses, the functions of :mod:`.vocabulary` and ``He(k, x)``, the probabilists' Hermite
+polynomial, expanded. Decimals become exact rationals. Length, nesting, digits, exponents and degree
+are bounded so that every text is either read or refused within milliseconds.
 """
 
 from __future__ import annotations
 
-import ast
-import difflib
-import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import sympy as sp
 
-from ..errors import ExpressionError
-from ._tokens import MAX_NESTING, check_tokens, shorten
-from .functions import relu, sigmoid, softplus
+from ..errors import ExpressionError, ParameterError
+from ._expression_reader import (
+    MAX_DEGREE,
+    MAX_EXPONENT,
+    MAX_LENGTH,
+    MAX_ORDER,
+    ExpressionReader,
+)
+from ._tokens import shorten
+from .latex_text import MAX_LATEX_LENGTH, latex_names, parse_latex
+from .vocabulary import CONSTANTS, FUNCTIONS
 
-MAX_LENGTH = 1000
-MAX_EXPONENT = 64
-MAX_ORDER = 64
-MAX_DEGREE = 256
-# Numbers that arise inside, such as (9**60)**60, and constants handed to functions.
-_MAX_BITS = 4096
-_MAX_CONSTANT_ARGUMENT = 10**6
+__all__ = [
+    "CONSTANTS",
+    "FUNCTIONS",
+    "MAX_DEGREE",
+    "MAX_EXPONENT",
+    "MAX_LENGTH",
+    "MAX_ORDER",
+    "MAX_VARIABLES",
+    "declared_symbols",
+    "parse_expression",
+    "parse_target",
+]
 
-FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
-    "erf": sp.erf,
-    "erfc": sp.erfc,
-    "tanh": sp.tanh,
-    "sin": sp.sin,
-    "cos": sp.cos,
-    "tan": sp.tan,
-    "exp": sp.exp,
-    "log": sp.log,
-    "sqrt": sp.sqrt,
-    "abs": sp.Abs,
-    "Abs": sp.Abs,
-    "sign": sp.sign,
-    "step": lambda x: sp.Heaviside(x, sp.Rational(1, 2)),
-    "Heaviside": lambda x: sp.Heaviside(x, sp.Rational(1, 2)),
-    "relu": relu,
-    "sigmoid": sigmoid,
-    "softplus": softplus,
-    "gelu": lambda x: x * (1 + sp.erf(x / sp.sqrt(2))) / 2,
-    "swish": lambda x: x * sigmoid(x),
-    "Phi": lambda x: (1 + sp.erf(x / sp.sqrt(2))) / 2,
-    "atan": sp.atan,
-    "asinh": sp.asinh,
-    "sinh": sp.sinh,
-    "cosh": sp.cosh,
-    "sech": sp.sech,
-}
-"""Functions of one argument that a text may call."""
+MAX_VARIABLES = 64
+"""Highest index of x1, x2, ... in the text of a target."""
 
-CONSTANTS: Mapping[str, sp.Expr] = {"pi": sp.pi, "E": sp.E}
-
-_HERMITE_NAME = re.compile(r"He([0-9]{1,3})")
+_NAME = re.compile(r"[^\W\d]\w*")
+_COORDINATE = re.compile(r"x([1-9][0-9]*)")
+_SINGLE = ("x", "z")
+_INDEXED = re.compile(r"(?<![A-Za-z0-9_])[xz]_(?:[0-9]|\{[0-9])")
+_WORD = re.compile(r"[A-Za-z]{2}")
+_KINDS = ("real", "positive", "nonnegative", "negative", "nonpositive", "nonzero", "integer")
 
 
 def parse_expression(
@@ -117,217 +104,107 @@ def parse_expression(
         )
     if not isinstance(variables, Mapping):
         variables = {symbol.name: symbol for symbol in variables}
-    return _Reader(text, variables, argument).read()
+    return ExpressionReader(text, variables, argument).read()
 
 
-class _Reader:
-    """One text on its way to an expression; holds what error messages need."""
+def parse_target(text: str, *, argument: str = "target") -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+    r"""Read a text in the coordinates x1, x2, ... as a target.
 
-    def __init__(self, text: str, variables: Mapping[str, sp.Symbol], argument: str) -> None:
-        self.original = text
-        # One line without leading blanks, so that offsets in the tree are offsets in the text.
-        self.text = " ".join(text.split()) if len(text) <= MAX_LENGTH else ""
-        self.source = b""
-        self.variables = variables
-        self.argument = argument
+    Parameters
+    ----------
+    text : str
+        An expression as for :func:`parse_expression`; with a backslash in it, or with x_1 and no
+        words, LaTeX as for :func:`.latex_text.parse_latex`.
+    argument : str
+        How the caller's user knows this text.
 
-    def refuse(self, reason: str) -> ExpressionError:
-        shown = repr(shorten(self.original))
-        return ExpressionError(f"cannot read {self.argument} {shown}: {reason}")
+    Returns
+    -------
+    expr : Expr
+    variables : tuple of Symbol
+        The real symbols x1, ..., xr up to the highest index r in the text, absent ones included:
+        ``x1*x3`` is a function of three coordinates. A text in x alone, or in z alone, is a
+        function of x1, and so is a bare ``He3``. Empty for a constant.
 
-    def read(self) -> sp.Expr:
-        if len(self.original) > MAX_LENGTH:
-            raise self.refuse(
-                f"it has {len(self.original)} characters; shorten it to at most {MAX_LENGTH}"
-            )
-        if not self.text:
-            raise self.refuse("it is empty; give an expression such as 'tanh(2*z)'")
-        check_tokens(self.text, self.refuse)
-        self.source = self.text.encode()
-        try:
-            tree = ast.parse(self.text, mode="eval")
-        except SyntaxError as error:
-            place = f" at {self.text[error.offset - 1 :][:12]!r}" if error.offset else ""
-            raise self.refuse(f"{error.msg}{place}; check operators and parentheses") from None
-        except (RecursionError, MemoryError):
-            raise self.refuse(
-                f"it is nested too deeply; use at most {MAX_NESTING} levels"
-            ) from None
-        value = self.checked(self.build(tree.body, 0), "it")
-        if value.has(sp.I) or any(
-            power.base.is_negative and not power.exp.is_integer for power in value.atoms(sp.Pow)
-        ):
-            raise self.refuse("it is not real-valued; keep square roots and logarithms real")
-        return value
+    Raises
+    ------
+    ExpressionError
+        If the text is not an expression in coordinates up to x64.
 
-    def segment(self, node: ast.expr) -> str:
-        """Return the piece of the text a node was read from, shortened for a message."""
-        return shorten(self.source[node.col_offset : node.end_col_offset].decode(), 30)
-
-    def build(self, node: ast.expr, depth: int) -> sp.Expr:
-        if depth > MAX_NESTING:
-            raise self.refuse(f"it is nested too deeply; use at most {MAX_NESTING} levels")
-        match node:
-            case ast.Constant():
-                # From the text, not from node.value: that is a float for decimals.
-                return sp.Rational(self.source[node.col_offset : node.end_col_offset].decode())
-            case ast.Name(id=name):
-                return self.named(name)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return -self.build(operand, depth + 1)
-            case ast.UnaryOp(op=ast.UAdd(), operand=operand):
-                return self.build(operand, depth + 1)
-            case ast.BinOp(op=ast.Pow()):
-                base = self.build(node.left, depth + 1)
-                exponent = self.build(node.right, depth + 1)
-                self.check_power(base, exponent, repr(self.segment(node)))
-                return self.checked(base**exponent, repr(self.segment(node)))
-            case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div()):
-                return self.chain(node, depth)
-            case ast.Call(func=ast.Name(id=name), keywords=[]):
-                return self.call(name, node, depth)
-            case _:
-                raise self.refuse(
-                    f"{self.segment(node)!r} is not an expression; "
-                    "use numbers, names, + - * / **, parentheses and functions"
-                )
-
-    def chain(self, node: ast.BinOp, depth: int) -> sp.Expr:
-        """Build a + b - c ... from the left in a loop: a long sum is not deep nesting."""
-        steps: list[ast.BinOp] = []
-        left: ast.expr = node
-        while isinstance(left, ast.BinOp) and not isinstance(left.op, ast.Pow):
-            steps.append(left)
-            left = left.left
-        value = self.build(left, depth + 1)
-        for step in reversed(steps):
-            right = self.build(step.right, depth + 1)
-            if isinstance(step.op, ast.Add):
-                value = value + right
-            elif isinstance(step.op, ast.Sub):
-                value = value - right
-            elif isinstance(step.op, ast.Mult):
-                value = self.checked(value * right, repr(self.segment(step)))
-            elif right.is_zero:
-                raise self.refuse(f"{self.segment(step)!r} divides by zero; change the denominator")
-            else:
-                value = self.checked(value / right, repr(self.segment(step)))
-        return value
-
-    def check_power(self, base: sp.Expr, exponent: sp.Expr, piece: str) -> None:
-        """Refuse a power before it is formed if it is too large, undefined or not elementary."""
-        if exponent.is_Rational:
-            if max(abs(exponent.p), exponent.q) > MAX_EXPONENT:
-                raise self.refuse(
-                    f"the exponent in {piece} is too large; use exponents from -{MAX_EXPONENT} "
-                    f"to {MAX_EXPONENT}, or fractions of such numbers"
-                )
-            if exponent.is_negative and base.is_zero:
-                raise self.refuse(f"{piece} divides by zero; change the base")
-            coefficient = base.as_coeff_Mul()[0]
-            if coefficient.is_Rational:
-                bits = max(abs(coefficient.p).bit_length(), coefficient.q.bit_length())
-                if bits * abs(exponent) > _MAX_BITS:
-                    raise self.refuse(f"{piece} is too large a number; use smaller exponents")
-            if _degree(base) * abs(exponent) > MAX_DEGREE:
-                raise self.refuse(
-                    f"the degree of {piece} is too large; keep degrees up to {MAX_DEGREE}"
-                )
-        elif not (base.is_positive and (base.is_Rational or base in CONSTANTS.values())):
-            raise self.refuse(
-                f"the exponent in {piece} is not a rational number; "
-                "write general powers with exp and log"
-            )
-        elif not exponent.free_symbols:
-            self.check_constant(exponent, piece)
-
-    def named(self, name: str) -> sp.Expr:
-        if name in self.variables:
-            return self.variables[name]
-        if name in CONSTANTS:
-            return CONSTANTS[name]
-        variables = list(self.variables)
-        hermite = _HERMITE_NAME.fullmatch(name)
-        if hermite and len(variables) == 1:
-            return self.hermite(int(hermite[1]), self.variables[variables[0]], name)
-        example = variables[0] if variables else "1"
-        if hermite or name in FUNCTIONS:
-            raise self.refuse(f"{name!r} is a function; write {name}({example})")
-        if name == "He":
-            raise self.refuse(f"'He' is a function; write He(3, {example})")
-        raise self.unknown(name, [*variables, *CONSTANTS, *FUNCTIONS])
-
-    def unknown(self, name: str, known: Sequence[str]) -> ExpressionError:
-        close = difflib.get_close_matches(name, known, n=1)
-        remedy = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
-        return self.refuse(f"unknown name {shorten(name, 30)!r}; {remedy}")
-
-    def call(self, name: str, node: ast.Call, depth: int) -> sp.Expr:
-        piece = self.segment(node)
-        if name in self.variables or name in CONSTANTS:
-            raise self.refuse(f"{name!r} is not a function in {piece!r}; write {name}*(...)")
-        hermite = _HERMITE_NAME.fullmatch(name)
-        if not (hermite or name == "He" or name in FUNCTIONS):
-            raise self.unknown(name, [*FUNCTIONS, "He"])
-        expected = 2 if name == "He" else 1
-        if len(node.args) != expected:
-            form = "He(3, x): the order, then the argument" if expected == 2 else f"{name}(x)"
-            raise self.refuse(
-                f"{piece!r} has {len(node.args)} arguments instead of {expected}; write {form}"
-            )
-        *orders, value = (self.build(operand, depth + 1) for operand in node.args)
-        if name in FUNCTIONS:
-            if not value.free_symbols:
-                self.check_constant(value, repr(piece))
-            return self.checked(FUNCTIONS[name](value), repr(piece))
-        order = sp.Integer(int(hermite[1])) if hermite else orders[0]
-        if not order.is_Integer or not 0 <= order <= MAX_ORDER:
-            raise self.refuse(
-                f"the order in {piece!r} is not allowed; use an integer from 0 to {MAX_ORDER}"
-            )
-        return self.hermite(int(order), value, piece)
-
-    def hermite(self, order: int, x: sp.Expr, piece: str) -> sp.Expr:
-        if order > MAX_ORDER:
-            raise self.refuse(f"the order in {piece!r} is not allowed; use 0 to {MAX_ORDER}")
-        self.check_power(x, sp.Integer(order), repr(piece))
-        # He_n(x) = sum_j (-1)^j n!/(2^j j! (n-2j)!) x^(n-2j)
-        factorial = math.factorial
-        return sp.Add(
-            *(
-                (-1) ** j
-                * sp.Integer(factorial(order) // (2**j * factorial(j) * factorial(order - 2 * j)))
-                * x ** (order - 2 * j)
-                for j in range(order // 2 + 1)
-            )
+    Examples
+    --------
+    >>> parse_target("x1*x3 + He(2, x1)")
+    (x1**2 + x1*x3 - 1, (x1, x2, x3))
+    >>> parse_target("relu(z)"), parse_target(r"\operatorname{erf}\left(x_{1}\right)")
+    ((relu(x1), (x1,)), (erf(x1), (x1,)))
+    """
+    is_latex = isinstance(text, str) and _is_latex(text)
+    read = parse_latex if is_latex else parse_expression
+    if not isinstance(text, str) or len(text) > (MAX_LATEX_LENGTH if is_latex else MAX_LENGTH):
+        return read(text, [], argument=argument), ()
+    names = latex_names(text) if is_latex else set(_NAME.findall(text))
+    indices = [int(found[1]) for name in names if (found := _COORDINATE.fullmatch(name[:9]))]
+    highest = max(indices, default=0)
+    if highest > MAX_VARIABLES:
+        raise ExpressionError(
+            f"cannot read {argument} {shorten(text)!r}: x{highest} is out of range; "
+            f"use coordinates x1 to x{MAX_VARIABLES}"
         )
+    single = [name for name in _SINGLE if name in names]
+    if not highest and len(single) == 1:
+        x1 = sp.Symbol("x1", real=True)
+        variables, known = (x1,), {single[0]: x1}
+    else:
+        # Without a coordinate in the text, He3 and what messages propose are functions of x1.
+        variables = tuple(sp.Symbol(f"x{i}", real=True) for i in range(1, max(highest, 1) + 1))
+        known = {x.name: x for x in variables}
+    expr = read(text, known, argument=argument)
+    return expr, variables if highest or expr.free_symbols else ()
 
-    def check_constant(self, value: sp.Expr, piece: str) -> None:
-        """Bound a constant argument: exp(exp(exp(99))) cannot be compared with anything."""
-        size = value if value.is_Rational else value.evalf(15)
-        if not (size.is_comparable and abs(size) <= _MAX_CONSTANT_ARGUMENT):
-            raise self.refuse(
-                f"the constant in {piece} is too large or not real; "
-                f"keep it below {_MAX_CONSTANT_ARGUMENT}"
+
+def _is_latex(text: str) -> bool:
+    """Whether a text can only be meant as LaTeX; a word or ** beside x_1 is a slip in the other."""
+    if "\\" in text:
+        return True
+    return bool(_INDEXED.search(text) and not _WORD.search(text)) and "**" not in text
+
+
+def declared_symbols(kinds: Mapping[str, str]) -> dict[str, sp.Symbol]:
+    """Return symbols by name, for parameters that are declared in words.
+
+    Parameters
+    ----------
+    kinds : mapping of str to str
+        One or more of the words real, positive, nonnegative, negative, nonpositive, nonzero,
+        integer for each name, separated by blanks or commas; all are real.
+
+    Raises
+    ------
+    ParameterError
+        If a name is not a name or a word is none of these, or they contradict each other.
+
+    Examples
+    --------
+    >>> symbols = declared_symbols({"a": "positive", "n": "integer, nonnegative"})
+    >>> parse_expression("abs(a) + abs(n)", symbols)
+    a + n
+    """
+    found = {}
+    for name, text in kinds.items():
+        if not _NAME.fullmatch(name) or not name.isascii() or name in CONSTANTS:
+            raise ParameterError(
+                f"{shorten(name, 30)!r} is not a name for a parameter; "
+                "use ASCII letters, digits and _, such as 'a' or 'rho', and neither pi nor E"
             )
-
-    def checked(self, value: sp.Expr, piece: str) -> sp.Expr:
-        """Return the value unless it is infinite, undefined or of too high a degree."""
-        if value.has(sp.zoo, sp.nan, sp.oo, -sp.oo):
-            raise self.refuse(f"{piece} is infinite or undefined; remove the division by zero")
-        if _degree(value) > MAX_DEGREE:
-            raise self.refuse(
-                f"the degree of {piece} is too large; keep degrees up to {MAX_DEGREE}"
-            )
-        return value
-
-
-def _degree(expr: sp.Expr) -> sp.Expr:
-    """Return a bound of the degree in all variables; functions count as their argument."""
-    if not expr.args:
-        return sp.Integer(bool(expr.is_Symbol))
-    if expr.is_Pow:
-        base, exponent = expr.args
-        return _degree(base) * abs(exponent) if exponent.is_Rational else _degree(exponent)
-    degrees = [_degree(operand) for operand in expr.args]
-    return sum(degrees, sp.S.Zero) if expr.is_Mul else max(degrees)
+        words = text.replace(",", " ").split()
+        unknown = [word for word in words if word not in _KINDS]
+        if unknown or not words:
+            wrong = f"is declared {shorten(unknown[0], 30)!r}" if unknown else "has no kind"
+            raise ParameterError(f"parameter {name!r} {wrong}; use {', '.join(_KINDS)}")
+        try:
+            found[name] = sp.Symbol(name, **dict.fromkeys(["real", *words], True))
+        except sp.core.facts.InconsistentAssumptions:
+            raise ParameterError(
+                f"parameter {name!r} cannot be {' and '.join(words)} at once"
+            ) from None
+    return found

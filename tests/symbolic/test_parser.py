@@ -5,9 +5,20 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep.errors import ExpressionError
-from giantstep.symbolic.functions import relu, sigmoid
-from giantstep.symbolic.parser import FUNCTIONS, MAX_LENGTH, parse_expression
+from giantstep.errors import ExpressionError, ParameterError
+from giantstep.symbolic.activations import activation
+from giantstep.symbolic.bivariate_normal import BivariateNormalCDF
+from giantstep.symbolic.functions import OwenT, relu, sigmoid
+from giantstep.symbolic.parser import (
+    FUNCTIONS,
+    MAX_LENGTH,
+    MAX_VARIABLES,
+    declared_symbols,
+    parse_expression,
+    parse_target,
+)
+from giantstep.symbolic.symbol_check import check_symbols
+from giantstep.symbolic.vocabulary import PARTIAL_FUNCTIONS
 
 z = sp.Symbol("z", real=True)
 x1, x2 = sp.symbols("x1 x2", real=True)
@@ -31,10 +42,23 @@ x1, x2 = sp.symbols("x1 x2", real=True)
         ("E**(-z**2/2)/sqrt(2*pi)", sp.exp(-(z**2) / 2) / sp.sqrt(2 * sp.pi)),
         ("  ((z))\n+ 1 ", z + 1),
         ("+".join(["z"] * 500), 500 * z),
+        ("2*(z + 1)*z/(z - 3)", 2 * z * (z + 1) / (z - 3)),
+        ("sqrt(5 + 2*sqrt(6))*z", sp.sqrt(5 + 2 * sp.sqrt(6)) * z),
+        ("exp(-1/2)*cos(2*pi/5)*z", sp.exp(-sp.Rational(1, 2)) * sp.cos(2 * sp.pi / 5) * z),
+        ("max(z, 1) - min(z, 1)", relu(z - 1) + relu(1 - z)),
+        ("OwenT(z, 1/2) + Phi2(z, 0, 1/3)", OwenT(z, "1/2") + BivariateNormalCDF(z, 0, "1/3")),
+        ("asin(2/3)*z/pi", sp.asin(sp.Rational(2, 3)) * z / sp.pi),
     ],
 )
 def test_reads(text, expected):
     assert parse_expression(text, [z]) == expected
+
+
+@pytest.mark.parametrize("text", ["2*(z + 1)*z", "z*(z + 1)*(2*z - 1)/3 - (z + 1)*2 + 1/z/(z - 5)"])
+def test_products_are_those_of_python(text):
+    # Formed at once, so the factors may be grouped otherwise than Python's operators do.
+    expected = sp.sympify(text, locals={"z": z})
+    assert sp.expand(parse_expression(text, [z]) - expected) == 0
 
 
 @pytest.mark.parametrize("k", [0, 1, 2, 7, 64])
@@ -66,11 +90,28 @@ def test_result_is_exact():
         ("(z)(z)", "operator is missing"),
         ("z z", r"write z\*z"),
         ("erff(z)", "unknown name 'erff'; did you mean erf"),
+        ("ReLU(z)", "did you mean relu?"),
+        ("e**z", "did you mean E?"),
+        ("arcsin(1/2)", "did you mean asin?"),
+        ("ln(2)*z", "did you mean log?"),
+        ("π*z", "did you mean pi?"),
+        ("sin z", r"write sin\(z\)"),
+        ("|z|", r"write abs\("),
+        ("√2", r"write sqrt\("),
         ("x*z", "unknown name 'x'"),
         ("relu", r"write relu\(z\)"),
         ("z(2)", r"write z\*"),
         ("erf(z, z)", "2 arguments instead of 1"),
         ("He(z, 3)", "order in"),
+        ("max(z)", r"1 arguments instead of 2; write max\(x, y\)"),
+        ("Phi2", r"'Phi2' is a function; write Phi2\(x, y, rho\)"),
+        ("Phi2(z, z, 2)", "rho has to be a correlation"),
+        ("asin(2)*z", "not real-valued"),
+        ("acosh(1/2)*z", "not real-valued"),
+        ("max(exp(9)**exp(9), z)", "exponent|constant"),
+        ("erff(z) + factorial(z)", "unknown name 'erff'"),
+        ("\\input{z}", "no meaning here"),
+        ("z" * 100_000, "characters"),
         ("He(65, z)", "order in"),
         ("__import__('os')", "no meaning here"),
         ("__import__(z)", "unknown name '__import__'"),
@@ -205,3 +246,132 @@ grammatical = st.recursive(
 @settings(max_examples=200, deadline=None)
 def test_grammatical_text_is_read_or_refused(text):
     reads_or_refuses_quickly(text)
+
+
+# Targets ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "dimension"),
+    [
+        ("x1*x2 + He(3, x1)", x1 * x2 + x1**3 - 3 * x1, 2),
+        ("x2", x2, 2),
+        ("max(x1, x2)", x2 + relu(x1 - x2), 2),
+        ("tanh(x)", sp.tanh(x1), 1),
+        ("He3(z)/6", (x1**3 - 3 * x1) / 6, 1),
+        ("He3(x1)", x1**3 - 3 * x1, 1),
+        (r"\mathrm{He}_{2}\left(x_{1}\right) x_{2}", (x1**2 - 1) * x2, 2),
+        (r"\tanh\left(z\right)", sp.tanh(x1), 1),
+        ("x_1 + x_1x_2^{2} e^{-1/2}", x1 + x1 * x2**2 * sp.exp(sp.Rational(-1, 2)), 2),
+        ("He3", x1**3 - 3 * x1, 1),
+        ("3", sp.Integer(3), 0),
+        ("x2 - x2", sp.S.Zero, 2),
+    ],
+)
+def test_targets(text, expected, dimension):
+    expr, variables = parse_target(text)
+    assert expr == expected
+    assert variables == tuple(sp.Symbol(f"x{i}", real=True) for i in range(1, dimension + 1))
+
+
+def test_coordinates_up_to_the_highest_index():
+    expr, variables = parse_target(f"x{MAX_VARIABLES} + x3")
+    assert len(variables) == MAX_VARIABLES
+    assert expr.free_symbols < set(variables)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x1 + x", "unknown name 'x'"),
+        ("x + z", "unknown name"),
+        ("x0", "unknown name 'x0'"),
+        ("x01 + x1", "unknown name 'x01'"),
+        ("x65", "x65 is out of range; use coordinates x1 to x64"),
+        ("x99999999999999999999", "out of range"),
+        ("y1", "unknown name 'y1'"),
+        ("x_1**2", "unknown name 'x_1'"),
+        ("tanh(x_1)", "unknown name 'x_1'; did you mean x1"),
+        (r"\tanh(x2)", r"ambiguous; write x_\{2\} for an index"),
+        ("x1 ^ 2", "write \\*\\* for powers"),
+        ("relu", r"write relu\(x1\)"),
+        ("", "empty"),
+        ("x1" * 40_000, "characters"),
+        (r"\frac{1}{x_{65}}", "x65 is out of range"),
+        (r"\input{x_{1}}", "not a command"),
+        ("\\" * 100_000, "characters"),
+    ],
+)
+def test_targets_are_refused(text, message):
+    with pytest.raises(ExpressionError, match=message) as caught:
+        parse_target(text, argument="teacher")
+    assert str(caught.value).startswith("cannot read teacher ")
+
+
+def test_targets_are_texts():
+    with pytest.raises(ExpressionError, match="not a text"):
+        parse_target(3)  # type: ignore[arg-type]
+
+
+@given(st.one_of(st.lists(pieces, max_size=12).map("".join), st.text(max_size=30)))
+@settings(max_examples=100, deadline=None)
+def test_any_target_is_read_or_refused(text):
+    try:
+        expr, variables = parse_target(text)
+    except ExpressionError:
+        return
+    assert expr.free_symbols <= set(variables)
+
+
+@pytest.mark.parametrize("name", sorted(PARTIAL_FUNCTIONS))
+def test_partial_functions_are_no_activations(name):
+    assert parse_expression(f"{name}(z)", [z]) == PARTIAL_FUNCTIONS[name](z)
+    with pytest.raises(ValueError, match=f"{name}"):
+        activation(f"{name}(z)")
+
+
+# Declared symbols ---------------------------------------------------------------------------------
+
+
+def test_parameters_in_words():
+    symbols = declared_symbols({"a": "positive", "rho": "real", "n": "integer, nonnegative"})
+    assert symbols["a"] == sp.Symbol("a", positive=True)
+    assert symbols["rho"] == sp.Symbol("rho", real=True)
+    assert symbols["n"] == sp.Symbol("n", integer=True, nonnegative=True)
+    assert parse_expression("abs(a*rho)", symbols) == symbols["a"] * sp.Abs(symbols["rho"])
+
+
+def test_a_declared_name_comes_before_a_function():
+    step = declared_symbols({"step": "positive"})
+    assert parse_expression("step**2", step) == step["step"] ** 2
+
+
+@pytest.mark.parametrize(
+    ("kinds", "message"),
+    [
+        ({"a": "positve"}, "parameter 'a' is declared 'positve'; use real, positive"),
+        ({"a": ""}, "parameter 'a' has no kind"),
+        ({"a": "complex"}, "declared 'complex'"),
+        ({"a": "positive negative"}, "cannot be positive and negative at once"),
+        ({"2a": "real"}, "'2a' is not a name"),
+        ({"pi": "real"}, "neither pi nor E"),
+        ({"α": "real"}, "ASCII letters"),
+        ({"a.b": "real"}, "not a name"),
+    ],
+)
+def test_declarations_are_refused(kinds, message):
+    with pytest.raises(ParameterError, match=message):
+        declared_symbols(kinds)
+
+
+def test_same_name_other_assumptions():
+    check_symbols(x1 * x2 + z, [z], "f")
+    with pytest.raises(ExpressionError, match=r"f: z does not occur in z\*\*2") as caught:
+        check_symbols(sp.Symbol("z") ** 2, [z], "f")
+    assert "same name, different assumptions: Symbol('z') against Symbol('z', real=True)" in str(
+        caught.value
+    )
+    with pytest.raises(ExpressionError, match="two symbols named z occur in"):
+        check_symbols(sp.Symbol("z") + z, [z], "f")
+    with pytest.raises(ExpressionError, match="two symbols named w"):
+        check_symbols(sp.Symbol("w") * sp.Symbol("w", positive=True), [z], "f")

@@ -1,0 +1,168 @@
+r"""Expressions as ASCII text that reads back as the identical expression.
+
+The inverse of :func:`.parser.parse_expression`. Sums and products are written so that reading them
+lets SymPy put the same pieces together: a number never stands alone before a sum in parentheses,
+because SymPy would multiply it in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import sympy as sp
+
+from .arguments import as_expression
+from .functions import HALF
+from .vocabulary import SPELLINGS
+
+
+@dataclass(frozen=True)
+class Product:
+    """A product as it is written: sign, a number in front, and a fraction.
+
+    Attributes
+    ----------
+    negative : bool
+        Whether a minus sign stands before it.
+    factor : Rational
+        A number in front of the fraction, 1 if it is part of the fraction.
+    numerators, denominators : tuple of Expr
+        Factors above and below the line; none means 1.
+    """
+
+    negative: bool
+    factor: sp.Rational
+    numerators: tuple[sp.Expr, ...]
+    denominators: tuple[sp.Expr, ...]
+
+
+def split_product(expr: sp.Expr) -> Product:
+    """Return the parts of a product, a negative power or a rational number, as they are written.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x")
+    >>> split_product(-2 * x / (3 * sp.sqrt(sp.pi)))
+    Product(negative=True, factor=1, numerators=(2, x), denominators=(3, sqrt(pi)))
+    """
+    number, rest = expr.as_coeff_Mul(rational=True)
+    numerators, denominators = [], []
+    for factor in [] if rest == 1 else sp.Mul.make_args(rest):
+        power = factor.exp if factor.is_Pow else sp.S.One
+        if power.is_Rational and power.is_negative:
+            denominators.append(sp.Pow(factor.base, -power))
+        else:
+            numerators.append(factor)
+    numerators.sort(key=_place)
+    denominators.sort(key=_place)
+    above, below = sp.Integer(abs(number.p)), sp.Integer(number.q)
+    # 2*(x + 1) below the line, or above it alone, would be multiplied out when it is read.
+    alone = any(len(side) == 1 and side[0].is_Add for side in (numerators, denominators))
+    if alone and (above, below) != (1, 1):
+        return Product(
+            bool(number.is_negative), above / below, tuple(numerators), tuple(denominators)
+        )
+    numerators = [above, *numerators] if above != 1 else numerators
+    denominators = [below, *denominators] if below != 1 else denominators
+    return Product(bool(number.is_negative), sp.S.One, tuple(numerators), tuple(denominators))
+
+
+def _place(factor: sp.Expr) -> tuple[int, object]:
+    """Constants, then symbols and powers, then functions and sums, each in SymPy's order."""
+    kind = 0 if factor.is_number else 2 if factor.has(sp.Function) or factor.is_Add else 1
+    return kind, sp.default_sort_key(factor)
+
+
+def expression_text(expr: sp.Expr) -> str:
+    """Write an expression as ASCII text.
+
+    Parameters
+    ----------
+    expr : Expr
+        What :mod:`.parser` reads: rationals, pi, E, symbols, sums, products, powers with rational
+        exponents or positive rational bases, and the functions of :mod:`.vocabulary`.
+
+    Returns
+    -------
+    str
+        :func:`.parser.parse_expression`, given the symbols, reads it as the identical expression,
+        if that is as SymPy itself would build it (not held unevaluated) and within the parser's
+        bounds of length, nesting and exponents. What the parser has no word for, such as an
+        expectation, is written as SymPy writes it; the parser refuses that.
+
+    Examples
+    --------
+    >>> x, y = sp.symbols("x1 x2", real=True)
+    >>> expression_text(sp.sqrt(2) * x**3 / (2 * sp.sqrt(sp.pi)) - sp.exp(-y / 2))
+    'sqrt(2)*x1**3/(2*sqrt(pi)) - exp(-x2/2)'
+    >>> expression_text(sp.Heaviside(x, sp.Rational(1, 2)) / (1 + x) / 2)
+    '1/2*step(x1)/(x1 + 1)'
+    """
+    expr = as_expression(expr, "expr")
+    if expr.is_Add:
+        return _sum(expr)
+    if expr.is_Symbol or expr is sp.pi or expr is sp.E or expr.is_Integer:
+        return str(expr)
+    if expr.is_Mul or expr.is_Rational or _is_inverse(expr):
+        return _product(split_product(expr))
+    if expr.is_Pow:
+        return _power(expr)
+    if isinstance(expr, sp.Heaviside) and expr.args[1] == HALF:
+        return f"step({expression_text(expr.args[0])})"
+    if type(expr) in SPELLINGS:
+        inside = ", ".join(expression_text(operand) for operand in expr.args)
+        return f"{SPELLINGS[type(expr)]}({inside})"
+    return str(expr)
+
+
+def _is_inverse(expr: sp.Expr) -> bool:
+    return bool(expr.is_Pow and expr.exp.is_Rational and expr.exp.is_negative)
+
+
+def _sum(expr: sp.Add) -> str:
+    text = ""
+    for term in expr.as_ordered_terms():
+        written = expression_text(term)
+        if not text:
+            text = written
+        elif written.startswith("-"):
+            text += f" - {written[1:]}"
+        else:
+            text += f" + {written}"
+    return text
+
+
+def _product(parts: Product) -> str:
+    above = [_factor(x) for x in parts.numerators]
+    below = [_factor(x) for x in parts.denominators]
+    text = "*".join(above)
+    if parts.factor != 1:
+        text = f"{parts.factor}*{text}" if text else str(parts.factor)
+    text = text or "1"
+    if below:
+        text += f"/({'*'.join(below)})" if len(below) > 1 else f"/{below[0]}"
+    if not parts.negative:
+        return text
+    # A minus binds to what follows it at once, and SymPy would multiply it into a sum.
+    return f"-1*{text}" if text.startswith("(") else f"-{text}"
+
+
+def _factor(expr: sp.Expr) -> str:
+    text = expression_text(expr)
+    closed = not (expr.is_Add or expr.is_Mul or _is_inverse(expr) or text.startswith("-"))
+    return text if closed and (expr.is_Integer or not expr.is_Rational) else f"({text})"
+
+
+def _power(expr: sp.Pow) -> str:
+    base, exponent = expr.args
+    if exponent == HALF:
+        return f"sqrt({expression_text(base)})"
+    written = _factor(base)
+    if base.is_Pow and not _is_inverse(base) and base.exp != HALF:
+        written = f"({written})"
+    power = expression_text(exponent)
+    return f"{written}**{power}" if _is_plain(exponent) else f"{written}**({power})"
+
+
+def _is_plain(expr: sp.Expr) -> bool:
+    return bool(expr.is_Symbol or (expr.is_Integer and expr >= 0))
