@@ -1,0 +1,396 @@
+r"""Fields in which exact real numbers can be computed with, and compared with zero.
+
+`exact_field` takes numbers and returns the smallest SymPy domain that this module knows to hold
+them all, with the numbers as its elements:
+
+- ``QQ`` for rationals;
+- ``QQ<θ>`` for real algebraic numbers: (nested) roots, sin, cos and tan of rational multiples of
+  π, real ``CRootOf``. Each root is adjoined only after factoring its polynomial over the field so
+  far, so the field is never redundant and two forms of one number are one element;
+- a field of rational functions over these for powers of π and for exponentials of algebraic
+  numbers.
+
+Arithmetic in the first two is exact, zero tests included. In the third it is, if π and exponentials
+do not occur together: π is transcendental, and by the Lindemann–Weierstrass theorem the
+exponentials of numbers that are linearly independent over QQ are algebraically independent. Whether
+π and e are so is not known. With both, an element that is zero is zero, but that another one is not
+rests on numerical evidence; see `independence_is_proved`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from typing import Any
+
+import sympy as sp
+
+from ..errors import UnsupportedExpressionError
+from .algebraic_tower import AlgebraicTower
+from .hermite_polynomials import exact_expression
+
+# (1 + sqrt(2))**n is stored with all its digits.
+_HIGHEST_POWER = 4096
+# For the sign of what is known not to be zero.
+_MOST_DIGITS = 4000
+_HYPERBOLIC = (sp.sinh, sp.cosh, sp.tanh, sp.coth, sp.sech, sp.csch)
+_CIRCULAR = (sp.sin, sp.cos, sp.tan, sp.cot, sp.sec, sp.csc)
+
+
+def exact_field(numbers: Iterable[sp.Expr | Fraction | int]) -> tuple[Any, list[Any]]:
+    """Return a SymPy domain that holds the given exact real numbers, and its elements.
+
+    Parameters
+    ----------
+    numbers : iterable of Expr
+        Built by + - * / and powers from rationals, roots, sin, cos and tan of rational multiples
+        of π, real ``CRootOf``, powers of π, exp and hyperbolic functions of algebraic numbers.
+
+    Returns
+    -------
+    domain : Domain
+        See the module. Its ``to_sympy`` turns elements back into expressions.
+    elements : list
+        The numbers in `domain`, in their order; zero if and only if the number is (see the module
+        for π together with e).
+
+    Raises
+    ------
+    ParameterError
+        If a number holds a floating-point number or is not a SymPy expression.
+    UnsupportedExpressionError
+        If one is not a finite real number of this kind, holds a symbol, or the field would have
+        a degree over QQ beyond ``algebraic_tower.MAX_DEGREE``.
+
+    Examples
+    --------
+    >>> from sympy import exp, pi, sqrt
+    >>> domain, (a, b, c) = exact_field([sqrt(2), sqrt(3), sqrt(5 + 2 * sqrt(6))])
+    >>> domain, a + b == c
+    (QQ<sqrt(2) + sqrt(3)>, True)
+    >>> exact_field([sqrt(2 / pi), 1 / pi])[0]
+    QQ<sqrt(2)>(sqrt(pi))
+    >>> exact_field([exp(1), exp(-sp.Rational(1, 2))])[0]
+    QQ(exp(1/2))
+    """
+    expressions = [
+        number if isinstance(number, sp.Rational) else _prepared(number) for number in numbers
+    ]
+    if all(isinstance(number, sp.Rational) for number in expressions):
+        return sp.QQ, [sp.QQ(number.p, number.q) for number in expressions]
+    return _Field(expressions).build()
+
+
+def independence_is_proved(domain: Any) -> bool:
+    """Tell whether an element of the domain is zero only if the number is: not for π with e.
+
+    Examples
+    --------
+    >>> from sympy import exp, pi
+    >>> independence_is_proved(exact_field([pi])[0])
+    True
+    >>> independence_is_proved(exact_field([pi, exp(1)])[0])
+    False
+    """
+    generators = getattr(domain, "symbols", ())
+    bases = {generator.as_base_exp()[0] for generator in generators}
+    return not {sp.pi, sp.E} <= bases
+
+
+def common_field(first: Any, second: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return a domain that holds two given ones, and the embeddings of the two into it.
+
+    Parameters
+    ----------
+    first, second : Domain
+        Domains as `exact_field` returns them.
+
+    Examples
+    --------
+    >>> from sympy import sqrt
+    >>> first, second = exact_field([sqrt(2)])[0], exact_field([sqrt(3)])[0]
+    >>> domain, embed, _ = common_field(first, second)
+    >>> domain, domain.to_sympy(embed(first.from_sympy(sqrt(2))))
+    (QQ<sqrt(2) + sqrt(3)>, sqrt(2))
+    """
+    if first == second:
+        return first, lambda a: a, lambda a: a
+    generators = [_generators(first), _generators(second)]
+    domain, images = exact_field([g for pair in generators for part in pair for g in part])
+    split = sum(len(part) for part in generators[0])
+    return (
+        domain,
+        _embedding(first, domain, images[:split]),
+        _embedding(second, domain, images[split:]),
+    )
+
+
+def _generators(domain: Any) -> tuple[list[sp.Expr], list[sp.Expr]]:
+    """Return the algebraic generator, in a list that may be empty, and the transcendental ones."""
+    inner = domain.domain if domain.is_FractionField else domain
+    transcendental = list(domain.symbols) if domain.is_FractionField else []
+    return ([inner.ext.as_expr()] if inner.is_Algebraic else []), transcendental
+
+
+def _embedding(source: Any, target: Any, images: Sequence[Any]) -> Callable[[Any], Any]:
+    inner = source.domain if source.is_FractionField else source
+    theta, others = (images[0], images[1:]) if inner.is_Algebraic else (None, images)
+
+    def algebraic(a: Any) -> Any:
+        if theta is None:
+            return target.convert_from(a, sp.QQ)
+        value = target.zero
+        for c in a.to_list():
+            value = value * theta + target.convert_from(c, sp.QQ)
+        return value
+
+    def polynomial(p: Any) -> Any:
+        value = target.zero
+        for monomial, c in p.terms():
+            term = algebraic(c)
+            for image, power in zip(others, monomial, strict=True):
+                term *= image**power
+            value += term
+        return value
+
+    if source.is_FractionField:
+        return lambda a: polynomial(a.numer) / polynomial(a.denom)
+    return algebraic
+
+
+def _prepared(number: sp.Expr | Fraction | int) -> sp.Expr:
+    """Check a number and write it by roots, cosines and exponentials; denest square roots."""
+    value = exact_expression(number, "number")
+    if value.free_symbols:
+        names = ", ".join(sorted(symbol.name for symbol in value.free_symbols))
+        raise UnsupportedExpressionError(
+            f"{value} is not a number: it depends on {names}; give values to its symbols first"
+        )
+    # Tuples are the limits of integrals and sums that are not worked out.
+    if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan, sp.I, sp.Tuple):
+        raise _refusal(value, value)
+    if value.has(*_HYPERBOLIC):
+        value = value.rewrite(sp.exp)
+    if value.has(sp.Pow):
+        nested = {
+            power: sp.sqrtdenest(power)
+            for power in value.atoms(sp.Pow)
+            if power.exp == sp.S.Half and not power.base.is_Rational
+        }
+        # Only where no nested root is left: else it can bring in roots that are not needed.
+        value = value.xreplace(
+            {old: new for old, new in nested.items() if not any(map(_is_nested, new.atoms(sp.Pow)))}
+        )
+        if value.has(sp.zoo, sp.nan):
+            raise _division_by_zero(number)
+    return value
+
+
+def _refusal(whole: sp.Expr, piece: sp.Expr) -> UnsupportedExpressionError:
+    return UnsupportedExpressionError(
+        f"{_short(piece)} is not a real number that can be computed with exactly"
+        + ("" if whole == piece else f", in {_short(whole)}")
+        + "; use rationals, roots, sin and cos of rational multiples of pi, powers of pi and "
+        "exponentials of algebraic numbers"
+    )
+
+
+def _division_by_zero(shown: sp.Expr) -> UnsupportedExpressionError:
+    return UnsupportedExpressionError(f"{_short(shown)} divides by zero; remove the division")
+
+
+def _is_nested(power: sp.Pow) -> bool:
+    return not power.exp.is_Integer and not power.base.is_Rational
+
+
+def _short(value: sp.Expr) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+class _Field:
+    """The numbers on their way into one field."""
+
+    def __init__(self, numbers: Sequence[sp.Expr]) -> None:
+        self.numbers = numbers
+        self.tower = AlgebraicTower()
+        self.domain: Any = sp.QQ
+        # Powers of π and exponentials, as elements of the final field.
+        self.transcendental: dict[sp.Expr, Any] = {}
+
+    def build(self) -> tuple[Any, list[Any]]:
+        nodes = [node for number in self.numbers for node in _parts(number)]
+        nodes = list(dict.fromkeys(nodes))
+        self.adjoin_algebraic(nodes)
+        self.adjoin_transcendental(nodes)
+        return self.domain, [self.checked(number, number) for number in self.numbers]
+
+    def adjoin_algebraic(self, nodes: list[sp.Expr]) -> None:
+        turns = [turn for node in nodes if isinstance(node, _CIRCULAR) for turn in _turns(node)]
+        if turns:
+            # One cosine for all: cos(2πk/N) is a polynomial in cos(2π/N).
+            self.tower.adjoin_cosine(math.lcm(*(int(turn.q) for turn in turns)))
+        roots = [node for node in nodes if _is_root(node)]
+        # Square roots of integers first: they need no factoring among themselves.
+        self.tower.adjoin_square_roots(
+            [int(n.base) for n in roots if n.base.is_Integer and n.base > 0 and n.exp.q == 2]
+        )
+        self.domain = self.tower.domain
+        for node in nodes:
+            if isinstance(node, sp.CRootOf):
+                if not node.is_real:
+                    raise _refusal(node, node)
+                self.tower.adjoin_root_of(node)
+            elif _is_root(node) and not (_is_power_of_pi(node) or node.base.is_zero):
+                base = self.checked(node.base, node)
+                if base and not _is_positive(node.base):
+                    raise _refusal(node, node)
+                self.tower.adjoin_root(node.base, base, int(node.exp.q), node)
+            self.domain = self.tower.domain
+
+    def adjoin_transcendental(self, nodes: list[sp.Expr]) -> None:
+        field = self.domain
+        powers = {node: _power_of_pi(node) for node in nodes if _is_power_of_pi(node)}
+        exponents = {
+            node: self.exponent(node) for node in nodes if node == sp.E or isinstance(node, sp.exp)
+        }
+        generators: list[sp.Expr] = []
+        units: list[tuple[int, sp.Rational]] = []
+        if powers:
+            units.append((-1, _common_unit(powers.values())))
+            generators.append(sp.pi ** units[0][1])
+        theta = sp.S.One if field is sp.QQ else field.ext.as_expr()
+        for i in range(self.tower.degree):
+            used = [e[i] for e in exponents.values() if e[i] != 0]
+            if used:
+                units.append((i, _common_unit(used)))
+                generators.append(sp.exp(units[-1][1] * sp.expand(theta**i)))
+        if not generators:
+            return
+        self.domain = field.frac_field(*generators)
+        variables = self.domain.gens
+        for variable, (i, unit) in zip(variables, units, strict=True):
+            if i < 0:
+                for node, power in powers.items():
+                    self.transcendental[node] = variable ** int(power / unit)
+            else:
+                for node, exponent in exponents.items():
+                    factor = variable ** int(exponent[i] / unit)
+                    self.transcendental[node] = self.transcendental.get(node, 1) * factor
+
+    def exponent(self, node: sp.Expr) -> list[sp.Rational]:
+        """Return the exponent of e by its coefficients in powers of θ, lowest first."""
+        element = self.checked(node.exp if isinstance(node, sp.exp) else sp.S.One, node)
+        found = [element] if self.domain is sp.QQ else element.to_list()[::-1]
+        rationals = [sp.Rational(int(c.numerator), int(c.denominator)) for c in found]
+        return rationals + [sp.S.Zero] * (self.tower.degree - len(rationals))
+
+    def checked(self, number: sp.Expr, shown: sp.Expr) -> Any:
+        """Return the element of a number; `shown` names it in messages."""
+        try:
+            return self.convert(number, shown)
+        except ZeroDivisionError:
+            raise _division_by_zero(shown) from None
+
+    def convert(self, number: sp.Expr, shown: sp.Expr) -> Any:
+        if number in self.transcendental:
+            return self.transcendental[number]
+        if number.is_Rational:
+            return self.domain.convert_from(sp.QQ(number.p, number.q), sp.QQ)
+        if number.is_Add or number.is_Mul:
+            first, *others = (self.convert(part, shown) for part in number.args)
+            for other in others:
+                first = first + other if number.is_Add else first * other
+            return first
+        if isinstance(number, _CIRCULAR):
+            return self.circular(number)
+        if isinstance(number, sp.CRootOf):
+            return self.lifted(self.tower.value(number))
+        if number.is_Pow and number.exp.is_Rational:
+            return self.power(number, shown)
+        raise _refusal(shown, number)
+
+    def power(self, number: sp.Pow, shown: sp.Expr) -> Any:
+        numerator, index = int(number.exp.p), int(number.exp.q)
+        if abs(numerator) > _HIGHEST_POWER:
+            raise UnsupportedExpressionError(
+                f"the exponent in {_short(number)} is too large; exponents go up to "
+                f"{_HIGHEST_POWER}"
+            )
+        if index == 1:
+            base = self.convert(number.base, shown)
+        else:
+            root = self.tower.value(number.base ** sp.Rational(1, index))
+            if root is None:
+                raise _refusal(shown, number)
+            base = self.lifted(root)
+        if numerator < 0 and not base:
+            raise ZeroDivisionError
+        return base**numerator
+
+    def circular(self, number: sp.Expr) -> Any:
+        cosine, *others = (self.lifted(self.tower.cosine(turn)) for turn in _turns(number))
+        if isinstance(number, sp.cos | sp.sin):
+            return cosine
+        if isinstance(number, sp.sec | sp.csc):
+            return self.domain.one / cosine
+        (sine,) = others
+        return sine / cosine if isinstance(number, sp.tan) else cosine / sine
+
+    def lifted(self, element: Any) -> Any:
+        """Return an element of the algebraic field in the final one."""
+        if self.transcendental:
+            return self.domain.convert_from(element, self.tower.domain)
+        return element
+
+
+def _parts(number: sp.Expr) -> Iterator[sp.Expr]:
+    """Yield all parts of a number, those that others are made of first; angles stay whole."""
+    whole = isinstance(number, (*_CIRCULAR, sp.CRootOf)) or _is_power_of_pi(number)
+    if not whole:
+        for part in number.args:
+            yield from _parts(part)
+    yield number
+
+
+def _is_power_of_pi(node: sp.Expr) -> bool:
+    base, exponent = node.as_base_exp()
+    return bool(base == sp.pi and exponent.is_Rational)
+
+
+def _power_of_pi(node: sp.Expr) -> sp.Rational:
+    return node.as_base_exp()[1]
+
+
+def _is_root(node: sp.Expr) -> bool:
+    return bool(
+        node.is_Pow and node.exp.is_Rational and not node.exp.is_Integer and node.base != sp.pi
+    )
+
+
+def _is_positive(base: sp.Expr) -> bool:
+    sign = base.is_positive
+    return bool(base.evalf(30, maxn=_MOST_DIGITS) > 0) if sign is None else bool(sign)
+
+
+def _common_unit(numbers: Iterable[sp.Rational]) -> sp.Rational:
+    """Return the largest rational of which all are integer multiples."""
+    listed = list(numbers)
+    return sp.Rational(math.gcd(*(int(n.p) for n in listed)), math.lcm(*(int(n.q) for n in listed)))
+
+
+def _both_turns(node: sp.Expr) -> tuple[sp.Rational, sp.Rational]:
+    """Return t and 1/4 - t of an angle 2πt: its sine is the cosine of the second."""
+    turn = node.args[0] / (2 * sp.pi)
+    if not turn.is_Rational:
+        raise _refusal(node, node)
+    return turn, sp.Rational(1, 4) - turn
+
+
+def _turns(node: sp.Expr) -> tuple[sp.Rational, ...]:
+    """Return the turns whose cosines give the value."""
+    turn, complement = _both_turns(node)
+    if isinstance(node, sp.cos | sp.sec):
+        return (turn,)
+    return (complement,) if isinstance(node, sp.sin | sp.csc) else (turn, complement)
