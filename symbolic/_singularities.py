@@ -155,6 +155,10 @@ def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
         return real_zeros(u.args[0], z)
     if u.is_Add and is_positive_sum(u, z):
         return []
+    if u.is_Add and _inverse_powers(u, z):
+        top = sp.numer(sp.together(u))
+        if not _inverse_powers(top, z):
+            return real_zeros(top, z)
     raise UnsupportedExpressionError(
         f"the real zeros of {u} are not known; known are those of polynomials, their products, "
         "and of tanh, erf, sinh, atan, asinh of these"
@@ -199,15 +203,16 @@ def _polynomial_real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
     """Return the points where `expr` is not analytic, and those of them where it jumps.
 
-    Only points caused by relu, abs, sign and steps; poles and branch points are not among them.
+    Only points caused by relu, abs, sign and steps, whose arguments change sign there, through zero
+    or through a pole; other poles and branch points are not among them.
 
     Raises
     ------
     UnsupportedExpressionError
-        If the zeros of one of their arguments are not known.
+        If the zeros or poles of one of their arguments are not known.
     """
     candidates = _union(
-        real_zeros(piece, z)
+        [*real_zeros(piece, z), *_real_poles(piece, z)]
         for atom in _nonsmooth_atoms(expr, z)
         for piece in pieces(atom.args[0], z)
     )
@@ -224,6 +229,20 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
     return tuple(kinks), tuple(jumps)
 
 
+def _real_poles(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    """Return points that include all real poles of u.
+
+    Roots in the denominator are not looked at: they are positive wherever they are real.
+    """
+    return _union(real_zeros(power.base, z) for power in _inverse_powers(u, z))
+
+
+def _inverse_powers(u: sp.Expr, z: sp.Symbol) -> list[sp.Pow]:
+    powers = u.atoms(sp.Pow)
+    found = [p for p in powers if z in p.base.free_symbols and p.exp.is_Integer and p.exp < 0]
+    return sorted(found, key=sp.default_sort_key)
+
+
 def _beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
     """Return the smooth branch of `expr` just above (side 1) or below (side -1) the point."""
     while atoms := _nonsmooth_atoms(expr, z):
@@ -233,6 +252,11 @@ def _beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
 
 
 def _sign_beside(u: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
+    if _inverse_powers(u, z):
+        top, bottom = sp.fraction(sp.together(u))
+        if z in bottom.free_symbols:
+            signs = (_sign_beside(part, z, point, side) for part in (top, bottom))
+            return sp.Mul(*signs)
     orientation = sp.S.One
     while u != 0:
         value = _value_at(u, z, point)

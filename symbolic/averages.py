@@ -58,7 +58,7 @@ class Average(sp.Expr):
             # name, such as mu_0(kappa), is replaced by its meaning (as in SymPy's Integral).
             if not isinstance(old, AppliedUndef):
                 return self.func(function, variable, *parameters)
-        elif variable in sp.sympify(new).free_symbols and function.has(old):
+        elif variable in new.free_symbols and function.has(old):
             return self._with_fresh_variable().subs(old, new)
         return self.func(function.subs(old, new), variable, *parameters)
 

@@ -20,14 +20,14 @@ from ..errors import ConvergenceError
 from .lowering.mpmath_function import mpmath_function
 from .regularity import analyse
 
-_GUARD_BITS = 24
+GUARD_BITS = 24
 # Of the guard bits, those that rounding in the sums may use up.
-_ROUNDING_BITS = 16
+ROUNDING_BITS = 16
 # Distances of singularities from the real axis for which the step is refined: always, and where
 # the integrand is known to be analytic so far. Smaller ones take too many nodes.
 _NARROW_STRIP, _NARROWEST_STRIP = 0.01, 0.002
 # Integrands are followed out to this many times the distance at which the density is negligible.
-_FARTHEST = 40
+FARTHEST = 40
 _LARGEST_EXPONENT = 10**6
 
 _Function = Callable[[Any], Any]
@@ -60,20 +60,20 @@ def expectation_value(integrand: sp.Expr, variable: sp.Symbol, prec: int) -> sp.
         agree (the expectation may not exist).
     """
     # Pieces that grow or vary on different scales cancel: the second and third try pay for that.
-    tries = (_GUARD_BITS, _GUARD_BITS + prec, _GUARD_BITS + 3 * prec)
+    tries = (GUARD_BITS, GUARD_BITS + prec, GUARD_BITS + 3 * prec)
     for extra in tries:
         try:
             value, size, ctx = _value_and_size(integrand, variable, prec, extra)
-        except _NotConverged as error:
+        except NotConverged as error:
             if error.noise and extra != tries[-1]:
                 continue
             raise ConvergenceError(f"{error} in E_{variable}[{str(integrand)[:200]}]") from None
-        if not value or ctx.mag(size) - ctx.mag(value) <= extra - _ROUNDING_BITS:
+        if not value or ctx.mag(size) - ctx.mag(value) <= extra - ROUNDING_BITS:
             break
     return sp.Float._new(value._mpf_, prec)
 
 
-class _NotConverged(Exception):
+class NotConverged(Exception):
     """Why a rule gave up; `noise` if rounding is what kept two rules from agreeing."""
 
     def __init__(self, message: str, noise: bool = False) -> None:
@@ -100,10 +100,10 @@ def _value_and_size(
             value = ctx.convert(value)
         if not isinstance(value, ctx.mpf) or not ctx.isfinite(value):
             where = ctx.nstr(x, 5)
-            raise _NotConverged(f"the integrand is not a finite real number at {where}")
+            raise NotConverged(f"the integrand is not a finite real number at {where}")
         return value * ctx.exp(-x * x / 2) / normal
 
-    wanted, possible = ctx.ldexp(1, -prec - 8), ctx.ldexp(1, _ROUNDING_BITS - ctx.prec)
+    wanted, possible = ctx.ldexp(1, -prec - 8), ctx.ldexp(1, ROUNDING_BITS - ctx.prec)
 
     def agree(difference: Any, value: Any, size: Any) -> bool:
         """Whether a difference is below what is wanted, or below what rounding allows."""
@@ -136,7 +136,7 @@ def _reach(ctx: Any) -> Any:
     return ctx.sqrt(2 * ctx.ln2 * ctx.prec)
 
 
-def _side(function: _Function, first: Any, step: Any, ctx: Any) -> tuple[Any, Any, Any]:
+def half_line_sum(function: _Function, first: Any, step: Any, ctx: Any) -> tuple[Any, Any, Any]:
     """Sum along one half-line until the terms stay negligible beyond the Gaussian's reach.
 
     Returns the sum, that of the absolute values, and the end.
@@ -151,8 +151,8 @@ def _side(function: _Function, first: Any, step: Any, ctx: Any) -> tuple[Any, An
         negligible = abs(term) <= ctx.eps * size
         small = small + 1 if negligible and abs(x) > reach else 0
         x += step
-        if abs(x) > _FARTHEST * reach or (term and ctx.mag(term) > _LARGEST_EXPONENT):
-            raise _NotConverged(
+        if abs(x) > FARTHEST * reach or (term and ctx.mag(term) > _LARGEST_EXPONENT):
+            raise NotConverged(
                 "the integrand times the normal density does not decay, or too slowly: the "
                 "expectation does not exist or cannot be computed"
             )
@@ -164,8 +164,8 @@ def _trapezoidal_rule(
 ) -> tuple[Any, Any]:
     def both_sides(first: Any, step: Any) -> tuple[Any, Any]:
         """Sums over the nodes first + k*step, without the node 0 if first = step."""
-        right, size_right, _ = _side(function, first, step, ctx)
-        left, size_left, _ = _side(function, first - step or -step, -step, ctx)
+        right, size_right, _ = half_line_sum(function, first, step, ctx)
+        left, size_left, _ = half_line_sum(function, first - step or -step, -step, ctx)
         return right + left, size_right + size_left
 
     middle = function(ctx.zero)
@@ -175,7 +175,7 @@ def _trapezoidal_rule(
     finest = 2 * ctx.pi * strip / (ctx.prec * ctx.ln2)
     last, last_gap = ctx.inf, ctx.inf
     # Halving the step squares the error, so two fifths of the digits promise nearly all of them.
-    promising = ctx.ldexp(1, 2 * (_ROUNDING_BITS - ctx.prec) // 5)
+    promising = ctx.ldexp(1, 2 * (ROUNDING_BITS - ctx.prec) // 5)
     small = ctx.ldexp(1, -20)
     while step > finest:
         previous = total * step
@@ -190,12 +190,10 @@ def _trapezoidal_rule(
             if agree(gap, value, size * step):
                 return value, size * step
             if gap <= small * size * step and gap >= last_gap / 2:
-                raise _NotConverged(
-                    "rounding errors keep two trapezoidal rules from agreeing", True
-                )
+                raise NotConverged("rounding errors keep two trapezoidal rules from agreeing", True)
             last_gap = gap
         last = difference
-    raise _NotConverged(
+    raise NotConverged(
         f"no agreement of trapezoidal rules down to step {ctx.nstr(step, 2)} (there may be a "
         "singularity on the real line or close to it)"
     )
@@ -205,11 +203,11 @@ def _piecewise_rule(
     function: _Function, kinks: list[Any], ctx: Any, agree: Callable[..., bool]
 ) -> tuple[Any, Any]:
     # The tails begin beyond the outermost kinks: relu(z - 30) is zero up to there.
-    far = _FARTHEST * _reach(ctx)
+    far = FARTHEST * _reach(ctx)
     inside = [k for k in kinks if abs(k) < far] or [ctx.zero]
     half = ctx.mpf(1) / 2
-    _, size_right, high = _side(function, inside[-1] + half / 2, half, ctx)
-    _, size_left, low = _side(function, inside[0] - half / 2, -half, ctx)
+    _, size_right, high = half_line_sum(function, inside[-1] + half / 2, half, ctx)
+    _, size_left, low = half_line_sum(function, inside[0] - half / 2, -half, ctx)
     # Pieces of length at most 4 keep the tanh-sinh rule in its fast regime.
     points = [low]
     for end in [*inside, high]:
@@ -228,5 +226,5 @@ def _piecewise_rule(
         value, size, error = value + part, size + abs(part), error + wrong
     if not agree(error, value, size):
         noise = error <= size * ctx.ldexp(1, -20)
-        raise _NotConverged("the rules between the kinks did not converge", noise)
+        raise NotConverged("the rules between the kinks did not converge", noise)
     return value * scale, size * scale

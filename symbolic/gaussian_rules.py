@@ -7,7 +7,8 @@ function, Stein's lemma gives for the probabilists' Hermite polynomials
 
 so a table of the five smoothed functions of sin, cos, erf, the Heaviside step and erf² yields every
 polynomial times any of them. Quadratic exponentials are absorbed by a change of measure; relu,
-abs and sign are polynomials times steps; products of sines are sums of sines.
+abs and sign are polynomials times steps; products of sines are sums of sines; products of two
+different steps or error functions are left to :mod:`.gaussian_step_moments`.
 
 Sources: S of erf and erf² by Owen, *Tables for computing bivariate normal probabilities* (1956);
 Williams, *Computing with infinite networks*, NIPS 9 (1996), is the case b = 0.
@@ -17,16 +18,23 @@ from __future__ import annotations
 
 import sympy as sp
 
-from .functions import OwenT, relu
+from .bivariate_normal import is_far_below
+from .functions import HALF, OwenT
+from .gaussian_kernels import (
+    LONGEST_SUM,
+    PRODUCTS_ONLY,
+    affine_or_quadratic,
+    as_steps_and_exponentials,
+    group_by_kernel,
+    reduce_trigonometric,
+    split_kernel,
+)
+from .gaussian_step_moments import jump_moment
+from .gaussian_vector_rules import joint_closed_form
 
 _B = sp.Dummy("b", real=True)
 
-# Longer sums than this come from integrands like He_60(z)**2 erf(z): the rule would work but the
-# answer is longer than anybody reads, and quadrature is exact to any number of digits.
-_LONGEST_SUM = 2000
 _HIGHEST_POWER = 130
-# Exponentials and logarithms stay as they are: only sums are multiplied out.
-_PRODUCTS_ONLY = {"power_base": False, "power_exp": False, "log": False, "basic": False}
 
 
 def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
@@ -37,8 +45,10 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     integrand : Expr
         Sums and products of: polynomials in `z`; ``exp`` of at most a quadratic; one of ``sin``,
         ``cos``, ``erf``, ``erfc``, ``Heaviside``, ``sign``, ``Abs``, ``relu``, ``DiracDelta``
-        (or ``erf**2``) of an affine function of `z`; products of sines and cosines. Except for
-        sines, slopes have to be declared real; steps need a slope that cannot be zero.
+        of an affine function of `z`; products of two out of these from ``erf`` to ``relu``;
+        products of sines and cosines; of these and one of ``erf`` to ``relu`` that is centred at 0.
+        Except for sines, slopes have to be declared real; steps need a slope that cannot be zero,
+        and of two steps it must be known which comes first.
     z : Symbol
         The standard normal variable.
 
@@ -51,51 +61,18 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
         return integrand
     if integrand.has(sp.Piecewise):
         return None
-    expanded = _as_steps_and_exponentials(integrand).expand(**_PRODUCTS_ONLY)
+    expanded = as_steps_and_exponentials(integrand).expand(**PRODUCTS_ONLY)
     terms = sp.Add.make_args(expanded)
-    if len(terms) > _LONGEST_SUM:
+    if len(terms) > LONGEST_SUM:
         return None
     total = []
     # Terms that differ only in their power of z share the smoothed function and its derivatives.
-    for kernel, coefficients in _group(terms, z).items():
+    for kernel, coefficients in group_by_kernel(terms, z).items():
         value = _polynomial_times(kernel, coefficients, z)
         if value is None:
             return None
         total.append(value)
     return sp.Add(*total)
-
-
-def _as_steps_and_exponentials(expr: sp.Expr) -> sp.Expr:
-    half = sp.Rational(1, 2)
-    rules = {
-        relu: lambda x: x * sp.Heaviside(x, half),
-        sp.Abs: lambda x: x * (2 * sp.Heaviside(x, half) - 1),
-        sp.sign: lambda x: 2 * sp.Heaviside(x, half) - 1,
-        sp.erfc: lambda x: 1 - sp.erf(x),
-        sp.cosh: lambda x: (sp.exp(x) + sp.exp(-x)) / 2,
-        sp.sinh: lambda x: (sp.exp(x) - sp.exp(-x)) / 2,
-    }
-    for function, rule in rules.items():
-        if expr.has(function):
-            expr = expr.replace(function, rule)
-    return expr
-
-
-def _group(terms: tuple[sp.Expr, ...], z: sp.Symbol) -> dict[sp.Expr, dict[int, sp.Expr]]:
-    """Sort ``c z**n g(z)`` by g: {g: {n: c}}."""
-    groups: dict[sp.Expr, dict[int, sp.Expr]] = {}
-    for term in terms:
-        constant, rest = term.as_independent(z, as_Add=False)
-        power, kernel = 0, sp.S.One
-        for factor in sp.Mul.make_args(rest):
-            base, exponent = factor.as_base_exp()
-            if base == z and exponent.is_Integer and exponent > 0:
-                power += int(exponent)
-            else:
-                kernel *= factor
-        coefficients = groups.setdefault(kernel, {})
-        coefficients[power] = coefficients.get(power, sp.S.Zero) + constant
-    return groups
 
 
 def _polynomial_times(
@@ -104,7 +81,7 @@ def _polynomial_times(
     """E[P(z) g(z)] for P given by its monomial coefficients."""
     if max(coefficients) > _HIGHEST_POWER:
         return None
-    parts = _split_kernel(kernel, z)
+    parts = split_kernel(kernel, z)
     if parts is None:
         return None
     exponent, others = parts
@@ -112,9 +89,9 @@ def _polynomial_times(
         return _change_of_measure(exponent, others, coefficients, z)
     if not others:
         return sp.Add(*(c * _moment(n) for n, c in coefficients.items()))
-    single = _reduce_trigonometric(others)
+    single = reduce_trigonometric(others)
     if single is None:
-        return None
+        return _sines_with_jumps(others, coefficients, z)
     if len(single) > 1 or single[0][0] != 1:
         total = []
         for factor, part in single:
@@ -127,35 +104,17 @@ def _polynomial_times(
                 return None
             total.append(factor * value)
         return sp.Add(*total)
-    return _smoothed_sum(single[0][1], coefficients, z)
-
-
-def _split_kernel(kernel: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, list[sp.Expr]] | None:
-    """Separate the exponential (its exponent) from the other factors, steps merged."""
-    exponent: sp.Expr = sp.S.Zero
-    others: list[sp.Expr] = []
-    for factor in sp.Mul.make_args(kernel):
-        base, power = factor.as_base_exp()
-        if factor == 1:
-            continue
-        if isinstance(factor, sp.exp) or base is sp.S.Exp1:
-            exponent += factor.exp if isinstance(factor, sp.exp) else power
-        elif not (power.is_Integer and power > 0):
-            return None
-        elif isinstance(base, sp.exp):
-            exponent += base.exp * power
-        elif isinstance(base, sp.Heaviside):
-            others.append(base)  # a step is its own power
-        else:
-            others.extend([base] * int(power))
-    return (exponent if exponent.has(z) else None), others
+    kernel = single[0][1]
+    if kernel.is_Mul:
+        return _two_jumps(kernel.args, coefficients, z)
+    return _smoothed_sum(kernel, coefficients, z)
 
 
 def _change_of_measure(
     exponent: sp.Expr, others: list[sp.Expr], coefficients: dict[int, sp.Expr], z: sp.Symbol
 ) -> sp.Expr | None:
     """E[P(z) e^{q z² + l z + k} g(z)] = const * E[P(m + s z) g(m + s z)]."""
-    polynomial = _affine_or_quadratic(exponent, z)
+    polynomial = affine_or_quadratic(exponent, z)
     if polynomial is None:
         return None
     constant, linear, quadratic = polynomial
@@ -170,52 +129,6 @@ def _change_of_measure(
     return None if value is None else factor * value
 
 
-def _affine_or_quadratic(expr: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...] | None:
-    expanded = sp.expand(expr)
-    found = [sp.S.Zero, sp.S.Zero, sp.S.Zero]
-    for term in sp.Add.make_args(expanded):
-        constant, rest = term.as_independent(z, as_Add=False)
-        power = {sp.S.One: 0, z: 1, z**2: 2}.get(rest)
-        if power is None:
-            return None
-        found[power] += constant
-    return tuple(found)
-
-
-def _reduce_trigonometric(others: list[sp.Expr]) -> list[tuple[sp.Expr, sp.Expr]] | None:
-    """Write the product of `others` as a sum of (factor, kernel), sines reduced to first powers."""
-    trigonometric = [f for f in others if isinstance(f, sp.sin | sp.cos)]
-    rest = [f for f in others if not isinstance(f, sp.sin | sp.cos)]
-    if not trigonometric or len(others) == 1:
-        unique = (
-            list(dict.fromkeys(rest)) if all(isinstance(f, sp.Heaviside) for f in rest) else rest
-        )
-        return [(sp.S.One, sp.Mul(*(unique or trigonometric)))]
-    if rest:
-        return None
-    half = sp.Rational(1, 2)
-    sums: list[tuple[sp.Expr, sp.Expr]] = [(sp.S.One, trigonometric[0])]
-    for factor in trigonometric[1:]:
-        product = []
-        for weight, kernel in sums:
-            if not isinstance(kernel, sp.sin | sp.cos):
-                product.append((weight * kernel, factor))
-                continue
-            a, b = kernel.args[0], factor.args[0]
-            if isinstance(kernel, sp.sin) and isinstance(factor, sp.sin):
-                product += [(weight * half, sp.cos(a - b)), (-weight * half, sp.cos(a + b))]
-            elif isinstance(kernel, sp.cos) and isinstance(factor, sp.cos):
-                product += [(weight * half, sp.cos(a - b)), (weight * half, sp.cos(a + b))]
-            else:
-                if isinstance(kernel, sp.cos):
-                    a, b = b, a
-                product += [(weight * half, sp.sin(a + b)), (weight * half, sp.sin(a - b))]
-        # SymPy writes sin(-z) as -sin(z): the sign is a factor, not a part of the kernel.
-        signed = ((weight, *kernel.as_coeff_Mul()) for weight, kernel in product)
-        sums = [(weight * sign, kernel) for weight, sign, kernel in signed if sign != 0]
-    return sums
-
-
 def _smoothed_sum(
     kernel: sp.Expr, coefficients: dict[int, sp.Expr], z: sp.Symbol
 ) -> sp.Expr | None:
@@ -223,7 +136,7 @@ def _smoothed_sum(
     base, power = kernel.as_base_exp()
     if not isinstance(base, sp.Function) or len(base.args) not in (1, 2):
         return None
-    affine = _affine_or_quadratic(base.args[0], z)
+    affine = affine_or_quadratic(base.args[0], z)
     if affine is None or affine[2] != 0 or affine[1] == 0:
         return None
     b, a = affine[0], affine[1]
@@ -232,6 +145,8 @@ def _smoothed_sum(
     if isinstance(base, sp.Heaviside | sp.DiracDelta) and not a.is_nonzero:
         return None  # a step or a point mass that may not depend on z divides by the slope
     smoothed = _smoothed(type(base), power, a**2)
+    if isinstance(base, sp.Heaviside) and is_far_below(b / sp.sqrt(a**2)):
+        smoothed = sp.erfc(-_B / sp.sqrt(2 * a**2)) / 2
     if smoothed is None:
         return None
     total, derivative = [], smoothed
@@ -241,6 +156,49 @@ def _smoothed_sum(
         if weight != 0:
             total.append(weight * a**k * derivative.xreplace({_B: b}))
     return sp.Add(*total)
+
+
+def _sines_with_jumps(
+    others: list[sp.Expr], coefficients: dict[int, sp.Expr], z: sp.Symbol
+) -> sp.Expr | None:
+    """E[P(z) sin(a z + b) g(c z)], g a jump, by the rule for several variables."""
+    for factor in others:
+        affine = affine_or_quadratic(factor.args[0], z) if factor.args else None
+        if affine is None or affine[2] != 0 or not affine[1].is_extended_real:
+            return None
+        if isinstance(factor, sp.Heaviside | sp.DiracDelta) and not affine[1].is_nonzero:
+            return None
+    polynomial = sp.Add(*(c * z**n for n, c in coefficients.items()))
+    one_variable = ((z,), (sp.S.Zero,), ((sp.S.One,),))
+    return joint_closed_form(polynomial * sp.Mul(*others), *one_variable)
+
+
+def _two_jumps(
+    factors: tuple[sp.Expr, ...], coefficients: dict[int, sp.Expr], z: sp.Symbol
+) -> sp.Expr | None:
+    """E[P(z) g(a1 z + b1) h(a2 z + b2)], g and h steps or error functions."""
+    if len(factors) != 2:
+        return None
+    slopes, shifts, blurs = [sp.S.One], [sp.S.Zero], [sp.S.Zero]
+    for factor in factors:
+        if not isinstance(factor, sp.erf | sp.Heaviside):
+            return None
+        affine = affine_or_quadratic(factor.args[0], z)
+        if affine is None or affine[2] != 0 or not affine[1].is_extended_real:
+            return None
+        is_step = isinstance(factor, sp.Heaviside)
+        if is_step and not affine[1].is_nonzero:
+            return None
+        shifts.append(affine[0])
+        slopes.append(affine[1])
+        blurs.append(sp.S.Zero if is_step else HALF)
+    covariance = tuple(
+        tuple(a * b + (blurs[i] if i == j else 0) for j, b in enumerate(slopes))
+        for i, a in enumerate(slopes)
+    )
+    powers: dict[tuple[int, ...], sp.Expr] = {(n,): c for n, c in coefficients.items()}
+    steps = tuple(isinstance(factor, sp.Heaviside) for factor in factors)
+    return jump_moment(powers, tuple(shifts), covariance, steps)
 
 
 def _smoothed(function: type, power: sp.Expr, v: sp.Expr) -> sp.Expr | None:

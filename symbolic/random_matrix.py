@@ -22,6 +22,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
+from .arguments import as_expression
 from .averages import Average, mathml_leaf
 from .lowering.mpmath_function import mpmath_function
 
@@ -94,7 +95,9 @@ class MarchenkoPasturAverage(Average):
     """
 
     def __new__(cls, function: Any, variable: sp.Symbol, beta: Any) -> sp.Expr:  # type: ignore[misc]
-        return cls._build(sp.sympify(function), variable, sp.sympify(beta))
+        return cls._build(
+            as_expression(function, "function"), variable, as_expression(beta, "beta")
+        )
 
     @property
     def function(self) -> sp.Expr:

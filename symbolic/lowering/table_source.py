@@ -13,6 +13,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
+from ..bivariate_normal import BivariateNormalCDF
 from ..functions import relu
 from ..gaussian import GaussianExpectation
 from ..regularity import ImaginaryGrowth, Regularity, analyse
@@ -38,7 +39,7 @@ def closed_or_node(definition: sp.Expr, tables: Mapping[sp.Expr, sp.Expr] | None
     for n in definition.atoms(GaussianExpectation):
         integrand = n.integrand
         if not integrand.atoms(AppliedUndef):
-            closed[n] = n.doit()
+            closed[n] = _emittable(n)
             continue
         integrand = integrand.xreplace(dict(tables or {}))
         if integrand.is_polynomial(n.variable) and not integrand.atoms(AppliedUndef):
@@ -151,11 +152,21 @@ def mpmath_table_source(
 
 def _multiplied_out(node: GaussianExpectation) -> sp.Expr:
     """Write an expectation as a sum of closed forms and of nodes free of tables."""
-    closed = node.doit()
+    closed = _emittable(node)
     if not closed.has(GaussianExpectation):
         return closed
     terms = sp.Add.make_args(sp.expand(node.integrand))
-    return sp.Add(*(GaussianExpectation(term, node.variable).doit() for term in terms))
+    total = sp.Add(*(GaussianExpectation(term, node.variable) for term in terms))
+    return total.xreplace({n: _emittable(n) for n in total.atoms(GaussianExpectation)})
+
+
+def _emittable(node: GaussianExpectation) -> sp.Expr:
+    """Return the closed form, or the node if that needs the bivariate normal distribution.
+
+    No target has that function; the integral is as accurate and as quick.
+    """
+    closed = node.doit()
+    return node if closed.has(BivariateNormalCDF) else closed
 
 
 def _slots(forms: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
@@ -196,7 +207,7 @@ def _rules_function(
             rule = f'("hermite", {max(_HERMITE_NODES, degree // 2 + 1)})'
         else:
             strips = [_strip(a).xreplace(dict(code)) for a in found]
-            growths = [sp.sympify(a.gaussian_coefficient or 0).xreplace(dict(code)) for a in found]
+            growths = [(a.gaussian_coefficient or sp.S.Zero).xreplace(dict(code)) for a in found]
             extent = f"{_extreme(printer, 'min', strips)}, {_extreme(printer, 'max', growths)}"
             rule = f'("trapezoidal", ({extent}))'
         entries.append(f'"{variable}": {rule}')

@@ -99,6 +99,17 @@ def test_products_multiply_parities(odd, even):
         (relu(1 - Abs(z)), (-1, 0, 1), ()),
         (sp.Max(z, 0), (0,), ()),
         (tanh(z), (), ()),
+        # changes of sign through poles
+        (sign(1 / z), (0,), (0,)),
+        (z * sign(1 / z), (0,), ()),
+        (relu(1 / z), (0,), (0,)),
+        (sign(z / (z - 1)), (0, 1), (0, 1)),
+        (sign(1 + 1 / z), (-1, 0), (-1, 0)),
+        (sign(z + 1 / z), (0,), (0,)),
+        (sign(exp(z) / (2 - z**2)), (-sp.sqrt(2), sp.sqrt(2)), (-sp.sqrt(2), sp.sqrt(2))),
+        (sign(1 / (Abs(z) - 1)), (-1, 1), (-1, 1)),
+        (sign(1 / z**2), (), ()),
+        (sign(1 / (1 + z**2) - 2), (), ()),
         # non-smooth parts that cancel
         (sign(z) ** 2, (), ()),
         (relu(z) - relu(-z), (), ()),
@@ -126,7 +137,14 @@ def test_irrational_kinks_are_exact():
 
 
 @pytest.mark.parametrize(
-    "expr", [Abs(sp.sin(z)), relu(tanh(z) - z), sp.Piecewise((z, z > 0), (0, True)), sp.floor(z)]
+    "expr",
+    [
+        Abs(sp.sin(z)),
+        relu(1 / sp.sin(z)),
+        relu(tanh(z) - z),
+        sp.Piecewise((z, z > 0), (0, True)),
+        sp.floor(z),
+    ],
 )
 def test_unknown_kinks_are_refused(expr):
     with pytest.raises(UnsupportedExpressionError, match="not known"):

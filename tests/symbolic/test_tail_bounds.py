@@ -1,0 +1,137 @@
+import mpmath
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giantstep.errors import AssumptionError, UnsupportedExpressionError
+from giantstep.symbolic.ball_functions import BallEvaluator
+from giantstep.symbolic.functions import sigmoid, softplus
+from giantstep.symbolic.tail_bounds import TailBound, cutoff_for, tail_bound
+
+flint = pytest.importorskip("flint")
+
+z = sp.Symbol("z", real=True)
+R = sp.Rational
+FUNCTIONS = [
+    sp.tanh(z), z**8 * sp.tanh(z), 3 - z + z**2, (z - 5) ** 3, sp.exp(2 * z), sp.exp(-3 * z) * z,
+    sp.exp(z**2 / 5 - z), sp.exp(z**3 - z**4), sp.exp(-(z**4) + 7 * z**3 + 9 * z**2 - z),
+    sp.cosh(2 * z) * sp.sin(z), sp.sinh(z - 1) ** 2, softplus(3 * z - 1), z * sigmoid(-z),
+    sigmoid(z) ** -2, 1 / sigmoid(z - z**2 / 7), 1 / (1 + z**2), z**3 / (z**2 - z + 1),
+    1 / (z**3 - 40 * z - 1), 1 / (2 + sp.sin(z)), (3 - sp.tanh(z)) ** R(-5, 2), 1 / sp.cosh(z),
+    1 / sp.sech(z / 2), sp.sqrt(1 + z**2), sp.log(1 + z**2), sp.log(sp.cosh(z)) + 1,
+    sp.log(R(1, 100) + sp.exp(-(z**2))), sp.asinh(50 * z), sp.atan(z) * z, sp.erfc(z) * z,
+    sp.tan(sp.tanh(z)), 2**z, (1 + z**2) ** sp.tanh(z), (1 + z**2) ** R(7, 3), z**-2 + z,
+    sp.exp(z * sp.tanh(z)), sp.exp(-sp.cosh(z)), sp.exp(z / (1 + z**2)), sp.exp(sp.asinh(z)),
+    1 / (sp.exp(z) + sp.exp(-z)), sp.exp(-softplus(z) * z**2), sp.sqrt(sp.exp(z) + z**2), sp.S(7),
+    sp.exp(z + sp.sin(z) * z) / 100, -(z**2) * sp.sqrt(2), sp.exp(sp.exp(-(z**2))),
+    sp.exp(-((z + softplus(z)) ** 2)), sp.erfc(3 - z), sp.erfc(z - 3), softplus(z), 1 / (z - 40),
+]  # fmt: skip
+
+
+def size(f, point):
+    """|f| at a rational point by mpmath."""
+    ctx = mpmath.mp.clone()
+    ctx.dps = 40
+    modules = [
+        {"sigmoid": lambda t: 1 / (1 + ctx.exp(-t)), "softplus": lambda t: ctx.log1p(ctx.exp(t))},
+        {name: getattr(ctx, name) for name in dir(ctx) if not name.startswith("_")},
+    ]
+    return abs(ctx.convert(sp.lambdify(z, f, modules)(ctx.mpf(int(point.p)) / int(point.q))))
+
+
+@pytest.mark.parametrize("direction", [1, -1])
+@pytest.mark.parametrize("f", FUNCTIONS)
+def test_bounds_dominate_everywhere_beyond_their_start(f, direction):
+    bound = tail_bound(f, z, direction, BallEvaluator())
+    start = (
+        sp.Rational(str(sp.ceiling(sp.Float(bound.start.upper().str(radius=False)) * 1000))) / 1000
+    )
+    assert start >= 1
+    for distance in (0, R(1, 50), R(1, 3), R(17, 10), 4, 9, 22, 60):
+        t = start + distance
+        limit = mpmath.mpf(
+            bound.at(flint.arb(flint.fmpq(int(t.p), int(t.q)))).upper().str(30, radius=False)
+        )
+        assert size(f, direction * t) <= limit * (1 + mpmath.mpf(10) ** -12)
+
+
+@given(
+    st.lists(st.fractions(-9, 9, max_denominator=7), min_size=1, max_size=6),
+    st.integers(0, len(FUNCTIONS) - 1),
+    st.integers(0, len(FUNCTIONS) - 1),
+    st.fractions(1, 30, max_denominator=50),
+)
+@settings(max_examples=60, deadline=None)
+def test_bounds_of_combinations_dominate(coefficients, i, j, t):
+    p = sum(R(c.numerator, c.denominator) * z**k for k, c in enumerate(coefficients))
+    f = p * FUNCTIONS[i] + FUNCTIONS[j]
+    try:
+        bound = tail_bound(f, z, 1, BallEvaluator())
+    except AssumptionError:
+        return  # the curvatures of two exponentials may add up to 1/2 and more
+    t = R(t.numerator, t.denominator)
+    if not bound.start <= flint.arb(flint.fmpq(int(t.p), int(t.q))):
+        return
+    limit = bound.at(flint.arb(flint.fmpq(int(t.p), int(t.q)))).upper()
+    assert size(f, t) <= mpmath.mpf(limit.str(30, radius=False)) * (1 + mpmath.mpf(10) ** -12)
+
+
+@given(
+    st.sampled_from([-3, R(-1, 2), 0, 1, R(7, 2), 12]),
+    st.sampled_from([-2, 0, R(1, 3), 5]),
+    st.sampled_from([-1, 0, R(1, 5), R(49, 100)]),
+    st.integers(1, 12),
+)
+@settings(max_examples=60, deadline=None)
+def test_the_mass_beyond_a_cutoff_is_bounded_and_not_by_far(n, a, q, distance):
+    one = flint.arb(1)
+    power, rate, curvature = (one * int(R(x).p) / int(R(x).q) for x in (n, a, q))
+    bound = TailBound(one, power, rate, curvature, one)
+    cutoff = one * distance
+    mass = bound.mass_beyond(cutoff)
+    if mass is None:
+        # The bound still rises at the cutoff, or falls too slowly there.
+        assert 2 * (R(1, 2) - q) * distance - a - max(n, 0) / R(distance) <= R(1, 10**9)
+        return
+    with mpmath.workdps(30):
+        n, a, q = (mpmath.mpf(int(R(x).p)) / int(R(x).q) for x in (n, a, q))
+        exact = mpmath.quad(
+            lambda t: t**n * mpmath.exp(a * t + q * t * t) * mpmath.npdf(t),
+            [distance, distance + 1, distance + 4, distance + 20, distance + 90],
+        )
+        found = mpmath.mpf(mass.str(25, radius=False))
+        assert exact <= found * (1 + mpmath.mpf(10) ** -12)
+        far = cutoff >= 8 and curvature <= 0.3 and rate <= 1
+        assert not far or found <= 3 * exact
+
+
+def test_the_cutoff_leaves_no_more_than_asked_for():
+    bounds = [tail_bound(sp.exp(3 * z), z, d, BallEvaluator()) for d in (1, -1)]
+    tolerance = flint.arb(2) ** -100
+    cutoff, mass = cutoff_for(bounds, tolerance, flint.arb(1))
+    assert mass <= tolerance
+    assert 10 < cutoff < 20
+    assert cutoff_for(bounds, tolerance, flint.arb(50))[0] >= 50
+    slow = TailBound(*map(flint.arb, (1, 0, 0, 0.5 - 2.0**-52, 1)))
+    with pytest.raises(AssumptionError, match="decays too slowly"):
+        cutoff_for([slow], tolerance, flint.arb(1))
+
+
+@pytest.mark.parametrize(
+    ("f", "error", "message"),
+    [
+        (sp.exp(z**2 / 2), AssumptionError, "towards oo; its Gaussian expectation may not exist"),
+        (sp.exp(z**3), AssumptionError, "not known to grow slower"),
+        (sp.exp(z * sp.cosh(z)), AssumptionError, r"exp\(.*cosh.*\) is not known to grow slower"),
+        (sp.gamma(z), UnsupportedExpressionError, "function gamma in .* growth is not known"),
+        (sp.tan(2 * sp.tanh(z)), UnsupportedExpressionError, "function tan in"),
+        (1 / sp.sin(z), UnsupportedExpressionError, "too close to 0"),
+        (1 / (1 + sp.sin(z)), UnsupportedExpressionError, "too close to 0"),
+        (sp.sin(sp.sqrt(-1 - z**2)), UnsupportedExpressionError, "not known to be real"),
+        ((1 + z**2) ** sp.I, UnsupportedExpressionError, "exponent is not real"),
+    ],
+)
+def test_what_cannot_be_bounded_is_named(f, error, message):
+    with pytest.raises(error, match=message):
+        tail_bound(f, z, 1, BallEvaluator())
