@@ -1,0 +1,276 @@
+r"""Hermite moments as expressions in a symbolic order k.
+
+A :class:`.hermite_sequences.Sequence` knows its values at every order; here it is written as a
+SymPy expression in k, or as two of them, for k = 2m and k = 2m + 1, where every second moment of a
+part vanishes. :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` with probabilists' polynomials,
+not divided by k! or its root; (-1)!! = 1 and (-3)!! = -1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import sympy as sp
+
+from .arguments import as_expression
+from .hermite_polynomials import checked_order, hermite_prob
+from .hermite_sequences import (
+    Base,
+    Polynomial,
+    Sequence,
+    Terms,
+    divided_by_linear,
+    normal,
+    polynomial_value,
+)
+from .regularity import Parity
+
+# Inside, so that a parameter called k stays another symbol.
+_K = sp.Dummy("k", integer=True, nonnegative=True)
+_M = sp.Dummy("m", integer=True, nonnegative=True)
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    r"""The Hermite moments :math:`\mu_k` of a function as an expression in k.
+
+    Attributes
+    ----------
+    general : Expr or None
+        :math:`\mu_k` in the symbol `k`; None where even and odd orders have forms of their own.
+    even_orders, odd_orders : Expr
+        :math:`\mu_{2m}` and :math:`\mu_{2m+1}` in the symbol `m`.
+    exceptions : dict of int to Expr
+        The orders at which the forms above do not give the moment, with its value.
+    parity : Parity
+        That of the function, as far as it can be proved: ODD if all moments of even order vanish.
+    k, m : Symbol
+        The symbols, integers >= 0; other letters if the function has parameters of these names.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.hermite import hermite_coefficients
+    >>> form = hermite_coefficients("erf(z)", 3).closed_form
+    >>> form.odd_orders
+    2*(-2/3)**m*sqrt(3)*factorial2(2*m - 1)/(3*sqrt(pi))
+    >>> form.at(5), form.parity.name, form.exceptions
+    (8*sqrt(3)/(9*sqrt(pi)), 'ODD', {})
+    """
+
+    general: sp.Expr | None
+    even_orders: sp.Expr
+    odd_orders: sp.Expr
+    exceptions: dict[int, sp.Expr]
+    parity: Parity
+    sequence: Sequence = field(repr=False, compare=False)
+    k: sp.Symbol
+    m: sp.Symbol
+
+    @property
+    def holds_from(self) -> int:
+        """The smallest order from which on the forms hold without exception."""
+        return max(self.exceptions, default=-1) + 1
+
+    def even(self, m: sp.Expr | int | None = None) -> sp.Expr:
+        """Return the form of the moment of order k = 2m, exceptions disregarded."""
+        return self.even_orders.xreplace({self.m: self.m if m is None else as_expression(m, "m")})
+
+    def odd(self, m: sp.Expr | int | None = None) -> sp.Expr:
+        """Return the form of the moment of order k = 2m + 1, exceptions disregarded."""
+        return self.odd_orders.xreplace({self.m: self.m if m is None else as_expression(m, "m")})
+
+    @property
+    def expr(self) -> sp.Expr:
+        """All of it as one expression in `k`, a Piecewise if there are cases.
+
+        Give `k` its value with ``subs``, which looks at the cases first; ``xreplace`` evaluates
+        those that do not apply, too, where double factorials may not exist.
+        """
+        cases = [(value, sp.Eq(self.k, order)) for order, value in sorted(self.exceptions.items())]
+        if self.general is not None:
+            return sp.Piecewise(*cases, (self.general, True))
+        even, odd = self.even(self.k / 2), self.odd((self.k - 1) / 2)
+        return sp.Piecewise(*cases, (even, sp.Eq(sp.Mod(self.k, 2), 0)), (odd, True))
+
+    def at(self, k: int) -> sp.Expr:
+        """Return the exact moment of order k >= 0, any exception included."""
+        return self.sequence.value(checked_order(k))
+
+    def __str__(self) -> str:
+        lines = [f"mu_{order} = {value}" for order, value in sorted(self.exceptions.items())]
+        if self.general is not None:
+            lines.append(f"mu_{self.k} = {self.general}")
+        else:
+            lines.append(f"mu_(2{self.m}) = {self.even_orders}")
+            lines.append(f"mu_(2{self.m}+1) = {self.odd_orders}")
+        return "\n".join(lines)
+
+    def latex(self) -> str:
+        """Return LaTeX: one equation for each case, aligned."""
+        rows = [(str(order), value) for order, value in sorted(self.exceptions.items())]
+        if self.general is not None:
+            rows.append((str(self.k), self.general))
+        else:
+            rows += [(f"2{self.m}", self.even_orders), (f"2{self.m}+1", self.odd_orders)]
+        body = r" \\ ".join(rf"\mu_{{{order}}} &= {sp.latex(value)}" for order, value in rows)
+        return rf"\begin{{aligned}} {body} \end{{aligned}}"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+
+def closed_form_of(
+    sequence: Sequence, taken: Collection[str] = (), parity: Parity = Parity.NEITHER
+) -> ClosedForm:
+    """Write a sequence of moments in a symbolic order whose name is not among those taken.
+
+    `parity` is what is known of the function otherwise; that of the sequence is seen here.
+    """
+    if parity is Parity.NEITHER:
+        parity = sequence_parity(sequence)
+    groups = sequence.groups.items()
+    # Elsewhere the forms are the sequence, term by term.
+    candidates = set(sequence.single).union(*(range(max(terms)) for _, terms in groups))
+    if any(base.splits for (base, _), _ in groups):
+        even = sp.Add(*(_group_form(key, terms, 0) for key, terms in groups))
+        odd = sp.Add(*(_group_form(key, terms, 1) for key, terms in groups))
+        general = None
+    else:
+        general = sp.Add(*(_group_form(key, terms, None) for key, terms in groups))
+        even, odd = (general.xreplace({_K: 2 * _M + rest}) for rest in (0, 1))
+    if parity is not Parity.NEITHER and general != 0:
+        # As for sinh, whose two exponentials cancel at every second order.
+        general = None
+        even, odd = (sp.S.Zero, odd) if parity is Parity.ODD else (even, sp.S.Zero)
+    exceptions = {}
+    for order in sorted(candidates):
+        value = sequence.value(order)
+        half, rest = divmod(order, 2)
+        form = (odd if rest else even).xreplace({_M: sp.Integer(half)})
+        leaves = any(_leaves_the_range(base, terms, order) for (base, _), terms in groups)
+        if leaves or (form != value and normal(form - value) != 0):
+            exceptions[order] = value
+    k, m = order_symbol("knjq", taken), order_symbol("mlip", taken)
+    general, even, odd = (
+        None if form is None else form.xreplace({_K: k, _M: m}) for form in (general, even, odd)
+    )
+    return ClosedForm(general, even, odd, exceptions, parity, sequence, k, m)
+
+
+def order_symbol(letters: str, taken: Collection[str]) -> sp.Symbol:
+    """Return an integer symbol >= 0, named by the first of the letters that is not taken."""
+    names = [name for name in (*letters, f"{letters[0]}_order") if name not in taken]
+    return sp.Symbol(names[0], integer=True, nonnegative=True)
+
+
+def _leaves_the_range(base: Base, terms: Terms, k: int) -> bool:
+    """Whether the form at order k has a polynomial of negative order with a weight that is not 0.
+
+    Double factorials continue to negative orders, and powers of a base that cannot be 0 do.
+    """
+    if base.frequency is None and base.argument == 0 and base.variance.is_nonzero:
+        return False
+    if base.variance == 0 and base.argument.is_nonzero:
+        return False
+    return any(
+        k < j and any(polynomial_value(p, k) != 0 for p in weight) for j, weight in terms.items()
+    )
+
+
+def sequence_parity(sequence: Sequence) -> Parity:
+    """Return EVEN or ODD if all moments of the other orders vanish by the closed forms."""
+    odd_parts, even_parts = False, False
+    for (base, _), terms in sequence.groups.items():
+        if not base.splits:
+            return Parity.NEITHER
+        for j, (c, s) in terms.items():
+            if base.frequency is None:
+                odd_parts, even_parts = odd_parts or j % 2 == 1, even_parts or j % 2 == 0
+            else:
+                odd_parts, even_parts = odd_parts or bool(s), even_parts or bool(c)
+    odd_parts = odd_parts or any(k % 2 for k in sequence.single)
+    even_parts = even_parts or any(k % 2 == 0 for k in sequence.single)
+    if odd_parts and even_parts:
+        return Parity.NEITHER
+    return Parity.ODD if odd_parts else Parity.EVEN
+
+
+def _group_form(key: tuple[Base, sp.Expr], terms: Terms, rest: int | None) -> sp.Expr:
+    """Return one group at k (rest None), at 2m (rest 0) or at 2m + 1 (rest 1)."""
+    base, constant = key
+    order = _K if rest is None else 2 * _M + rest
+    total = []
+    for j, (c, s) in sorted(terms.items()):
+        cosine, sine = _wave(base, order - j if base.is_complex_power else order, rest)
+        for polynomial, wave in ((c, cosine), (s, sine)):
+            if polynomial and wave != 0:
+                total.append(wave * _term(base, polynomial, j, order, rest))
+    return constant * (total[0] if len(total) == 1 else sp.factor_terms(sp.Add(*total)))
+
+
+def _wave(base: Base, order: sp.Expr, rest: int | None) -> tuple[sp.Expr, sp.Expr]:
+    if base.frequency is None:
+        return sp.S.One, sp.S.Zero
+    if base.splits and rest is not None:
+        # cos and sin of (2m + rest) pi/2
+        sign = sp.S.NegativeOne**_M
+        return (sp.S.Zero, sign) if rest else (sign, sp.S.Zero)
+    angle = order * base.angle + base.phase
+    return sp.cos(angle), sp.sin(angle)
+
+
+def _term(base: Base, p: Polynomial, j: int, order: sp.Expr, rest: int | None) -> sp.Expr:
+    """Return p(k) h_{k-j} at the given order."""
+    if base.variance == 0:
+        return _factored(p, order) * base.argument ** (order - j)
+    if base.argument == 0 and rest is not None:
+        return _paired_term(base.variance, p, j, rest)
+    point = sp.expand_mul(base.argument / base.scale)
+    sign = sp.S.One
+    if point.could_extract_minus_sign():
+        point, sign = -point, sp.S.NegativeOne ** (order + j % 2)
+    if rest is None:
+        powers = base.scale ** (order - j)
+    else:
+        halves, left = divmod(rest - j, 2)
+        powers = _power_of_half_order(base.variance, halves) * base.scale**left
+    value = sign * powers * hermite_prob(order - j, point)
+    if not sp.denom(point).is_nonzero:
+        # A variance of zero is admitted, as in exp(l*z - s*z**2) for s >= 0, and leaves powers.
+        power = base.argument ** (order - j)
+        value = sp.Piecewise((power, sp.Eq(base.variance, 0)), (value, True))
+    return _factored(p, order) * value
+
+
+def _paired_term(variance: sp.Expr, p: Polynomial, j: int, rest: int) -> sp.Expr:
+    """Return p(k) h_{k-j} for A = 0: (-v)^n (2n - 1)!! at k - j = 2n, 0 at odd k - j."""
+    if (rest - j) % 2:
+        return sp.S.Zero
+    back = (j - rest) // 2  # n = m - back
+    in_m = _in_half_order(p, rest)
+    while variance.is_nonzero:
+        quotient = divided_by_linear(in_m, sp.Rational(2 * back - 1, 2))
+        if quotient is None:
+            break
+        # (2n + 1) (2n - 1)!! = (2n + 1)!!, with a power of -v more
+        in_m, back = tuple(-c / (2 * variance) for c in quotient), back - 1
+    sign = sp.S.NegativeOne ** (_M + back % 2)
+    paired = sp.factorial2(2 * (_M - back) - 1)
+    return _factored(in_m, _M) * sign * _power_of_half_order(variance, -back) * paired
+
+
+def _power_of_half_order(v: sp.Expr, more: int) -> sp.Expr:
+    """Return v**(m + more), apart if v cannot be 0: SymPy then joins the constants."""
+    return v**_M * v**more if v.is_nonzero else v ** (_M + more)
+
+
+def _in_half_order(p: Polynomial, rest: int) -> Polynomial:
+    """Return the coefficients in m of p(2m + rest)."""
+    value = sp.Poly(polynomial_value(p, 2 * _M + rest), _M)
+    return tuple(reversed(value.all_coeffs()))
+
+
+def _factored(p: Polynomial, order: sp.Expr) -> sp.Expr:
+    value = polynomial_value(p, order)
+    return value if len(p) == 1 else sp.factor(value)
