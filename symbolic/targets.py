@@ -1,0 +1,399 @@
+r"""Targets: functions of a few Gaussian directions, seen through their Hermite tensors.
+
+A target is :math:`f(x) = g(x_1, \dots, x_r)` with :math:`x \sim \mathcal{N}(0, I_d)`, written in an
+orthonormal frame of the r directions. All that gradients, leaps and staircases need of it is its
+*symbol* :math:`F(\xi) = \mathbb{E} f(x + \xi) = \sum_\alpha (\mu_\alpha/\alpha!)\,\xi^\alpha`, here
+by homogeneous parts: degree k of it is :math:`C_k[\xi, \dots, \xi]/k!` with the Hermite tensor
+:math:`C_k = \mathbb{E}\nabla^k f`. Polynomials are exact at once; other functions are sums of
+products of functions of one linear form each (:mod:`.ridge_terms`), of any degree.
+
+Convention: :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha]`, divided by nothing; the
+coefficients in :math:`f = \sum c_\alpha \mathrm{He}_\alpha` are
+:math:`c_\alpha = \mu_\alpha/\alpha!`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy as sp
+
+from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from .activations import Activation
+from .activations import z as _z
+from .hermite_expansion import HermiteExpansion
+from .hermite_tensors import hermite_tensor
+from .parser import parse_expression, parse_target
+from .polynomial_elements import checked_variables
+from .polynomial_size import polynomial_size
+from .regularity import require_square_integrable
+from .ridge_moments import second_moment, truncated_symbol
+from .ridge_terms import T, ridge_terms
+
+MultiIndex = tuple[int, ...]
+
+MOST_TERMS = 10_000
+"""A polynomial target may have this many Hermite coefficients."""
+
+HIGHEST_DEGREE = 64
+"""Hermite tensors are offered, and polynomial targets taken, up to this order."""
+
+
+@dataclass(frozen=True, repr=False)
+class Target:
+    r"""A function of standard Gaussian coordinates x_1..x_r with finite second moment.
+
+    Made by :func:`target`; the constructor does not check anything.
+
+    Attributes
+    ----------
+    name : str
+        The text the user gave, or that of the expression.
+    expr : Expr
+        The function, exact.
+    variables : tuple of Symbol
+        The coordinates, real, in order.
+
+    Examples
+    --------
+    >>> f = target("x1*x2 + He(3, x1)")
+    >>> f.he_coefficients(3), f.hermite_tensor(2), f.norm_squared
+    ({(3, 0): 1}, [[0, 1], [1, 0]], 7)
+    >>> target("relu(x1 - x2)").mean
+    1/sqrt(pi)
+    """
+
+    name: str
+    expr: sp.Expr
+    variables: tuple[sp.Symbol, ...]
+
+    @property
+    def dimension(self) -> int:
+        """Number of coordinates r; f may depend on fewer directions."""
+        return len(self.variables)
+
+    @property
+    def is_polynomial(self) -> bool:
+        """Whether all Hermite tensors beyond some order vanish because f is a polynomial."""
+        return bool(self.expr.is_polynomial(*self.variables))
+
+    @property
+    def degree(self) -> int | None:
+        """Degree of a polynomial; None for other functions."""
+        return self.expansion.degree if self.is_polynomial else None
+
+    @property
+    def expansion(self) -> HermiteExpansion:
+        """The whole finite expansion of a polynomial.
+
+        Raises
+        ------
+        AssumptionError
+            If the target is not a polynomial.
+        """
+        if not self.is_polynomial:
+            raise AssumptionError(
+                f"target {self.name!r} is not a polynomial, so its expansion does not end; "
+                "use he_coefficients(k) for one degree"
+            )
+        return _polynomial_expansion(self.expr, self.variables)
+
+    def he_coefficients(self, k: int) -> Mapping[MultiIndex, sp.Expr]:
+        r"""Return the coefficients c_α of He_α with \|α\| = k; plain zeros are left out.
+
+        Parameters
+        ----------
+        k : int
+            Total degree, 0 to `HIGHEST_DEGREE`.
+
+        Returns
+        -------
+        dict
+            Multi-index to exact number, or unevaluated 𝔼 where no rule gives a closed form.
+        """
+        _check_degree(k)
+        if self.is_polynomial:
+            return dict(_polynomial_parts(self.expr, self.variables).get(k, {}))
+        symbol = truncated_symbol(self.expr, self.variables, k)
+        return {alpha: c for alpha, c in symbol.items() if sum(alpha) == k}
+
+    def symbol_part(self, k: int, point: Sequence[sp.Expr] | None = None) -> sp.Expr:
+        r"""Return the homogeneous part of degree k of the symbol F, :math:`C_k[w,\dots,w]/k!`.
+
+        Parameters
+        ----------
+        k : int
+            Degree.
+        point : sequence of Expr, optional
+            Where; default: the variables themselves.
+        """
+        where = self.variables if point is None else self._components(point)
+        return sp.Add(
+            *(c * _monomial(where, alpha) for alpha, c in self.he_coefficients(k).items())
+        )
+
+    def symbol_gradient(self, k: int, point: Sequence[sp.Expr] | None = None) -> sp.Matrix:
+        r"""Return the gradient of :meth:`symbol_part`, :math:`C_k[w^{k-1},\cdot]/(k-1)!`.
+
+        Parameters
+        ----------
+        k : int
+            Degree, at least 1.
+        point : sequence of Expr, optional
+            Where; default: the variables themselves.
+
+        Returns
+        -------
+        column Matrix of r entries
+        """
+        if k == 0:
+            raise ParameterError("order k must be at least 1: C_0 has no slot to leave open")
+        where = self.variables if point is None else self._components(point)
+        entries: list[list[sp.Expr]] = [[] for _ in where]
+        for alpha, c in self.he_coefficients(k).items():
+            for i, n in enumerate(alpha):
+                if n:
+                    lower = (*alpha[:i], n - 1, *alpha[i + 1 :])
+                    entries[i].append(n * c * _monomial(where, lower))
+        return sp.Matrix([sp.Add(*entry) for entry in entries])
+
+    def _components(self, point: Sequence[sp.Expr]) -> tuple[sp.Expr, ...]:
+        return checked_components(point, self.dimension, "point")
+
+    def contract(self, k: int, point: Sequence[sp.Expr], *, leave: int = 0) -> sp.Expr:
+        r"""Return the scalar :math:`C_k[w,\dots,w]`, or the vector :math:`C_k[w^{k-1},\cdot]`.
+
+        Parameters
+        ----------
+        k : int
+            Order of the tensor.
+        point : sequence of Expr
+            The components w_1..w_r.
+        leave : int
+            0 contracts all k slots, 1 leaves one open.
+
+        Returns
+        -------
+        Expr, or column Matrix of r entries
+        """
+        if leave not in (0, 1) or leave > k:
+            raise ParameterError(f"leave must be 0 or 1 and at most k = {k}, got {leave}")
+        if leave == 0:
+            return sp.factorial(k) * self.symbol_part(k, point)
+        return sp.factorial(k - 1) * self.symbol_gradient(k, point)
+
+    def hermite_tensor(self, k: int) -> sp.ImmutableDenseNDimArray:
+        r"""Return :math:`C_k = \mathbb{E}\nabla^k f`, symmetric, of shape (r, …, r)."""
+        ring = sp.ring([x.name for x in self.variables], sp.EXRAW)[0]
+        return hermite_tensor(ring.from_dict(dict(self.he_coefficients(k))), k)
+
+    @property
+    def mean(self) -> sp.Expr:
+        """E f = C_0."""
+        return self.he_coefficients(0).get((0,) * self.dimension, sp.S.Zero)
+
+    @property
+    def norm_squared(self) -> sp.Expr:
+        r"""E f², exact or with unevaluated 𝔼 nodes."""
+        if self.is_polynomial:
+            return self.expansion.norm_squared
+        return second_moment(self.expr, self.variables)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Target({self.name!r}, variables {', '.join(map(str, self.variables))})"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle f(x) = {sp.latex(self.expr)}$"
+
+
+def target(
+    spec: str | sp.Expr | Activation | Target,
+    variables: Sequence[sp.Symbol] | None = None,
+    *,
+    argument: str = "target",
+) -> Target:
+    r"""Return the target that a text or an expression stands for.
+
+    Parameters
+    ----------
+    spec : str, Expr, Activation or Target
+        Text in x1, x2, … (see :func:`.parser.parse_target`), a SymPy expression, or an activation,
+        which is taken as a function of x1.
+    variables : sequence of Symbol, optional
+        Coordinates in order, real or without assumptions; default: x1, x2, … of a text, of an
+        expression its symbols, sorted by name.
+    argument : str
+        How the user knows the target; error messages name it.
+
+    Returns
+    -------
+    Target
+        With real coordinates, whatever was declared of those in the expression.
+
+    Raises
+    ------
+    ExpressionError
+        If a text is no expression in x1, x2, …, or two symbols have one name.
+    AssumptionError
+        If :math:`\mathbb{E} f^2` is not finite.
+    UnsupportedExpressionError
+        If f is not a sum of products of functions of one linear form each, or is too large.
+    """
+    if isinstance(spec, Target):
+        return spec
+    if isinstance(spec, Activation):
+        x1 = sp.Symbol("x1", real=True)
+        return Target(spec.name, spec.expr.xreplace({_z: x1}), (x1,))
+    if isinstance(spec, str):
+        if variables is None:
+            expr, coordinates = parse_target(spec, argument=argument)
+        else:
+            coordinates = tuple(sp.Symbol(x.name, real=True) for x in checked_variables(variables))
+            expr = parse_expression(spec, coordinates, argument=argument)
+        name = spec.strip()
+    elif isinstance(spec, sp.Expr):
+        expr, coordinates = _with_real_coordinates(spec, variables, argument)
+        name = str(spec)
+    else:
+        raise ParameterError(
+            f"{argument} has to be a text such as 'x1*x2 + He(3, x1)' or a SymPy expression, "
+            f"not {spec!r}"
+        )
+    if not coordinates:
+        raise ExpressionError(
+            f"{argument} {name!r} has no coordinates; use x1, x2, ... as in 'x1 + x1*x2'"
+        )
+    made = Target(name, expr, coordinates)
+    _check(made, argument)
+    return made
+
+
+def _with_real_coordinates(
+    spec: sp.Expr, variables: Sequence[sp.Symbol] | None, argument: str
+) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+    if variables is not None:
+        checked_variables(variables)
+    given = list(variables) if variables is not None else sorted(spec.free_symbols, key=_by_number)
+    names = [symbol.name for symbol in {*given, *spec.free_symbols}]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ExpressionError(
+            f"{argument} {spec} has two different symbols named {twice[0]!r}: same name, different "
+            "assumptions; build the expression and `variables` from the same Symbol objects"
+        )
+    if given:
+        # Of a positive x SymPy has already written abs(x) as x.
+        checked_variables(given)
+    foreign = sorted(map(str, spec.free_symbols - set(given)))
+    if foreign:
+        raise ExpressionError(
+            f"{argument} {spec} holds {', '.join(foreign)}, which `variables` does not; "
+            "substitute numbers for parameters"
+        )
+    real = [sp.Symbol(symbol.name, real=True) for symbol in given]
+    exact = {number: sp.Rational(str(number)) for number in spec.atoms(sp.Float)}
+    expr = spec.xreplace({**dict(zip(given, real, strict=True)), **exact})
+    if expr.has(sp.Max, sp.Min):
+        expr = expr.rewrite(sp.Abs)
+    return expr, tuple(real)
+
+
+def _by_number(symbol: sp.Symbol) -> tuple[str, int, str]:
+    """Sort x10 behind x9."""
+    head = symbol.name.rstrip("0123456789")
+    digits = symbol.name[len(head) :]
+    return head, int(digits or 0), symbol.name
+
+
+def _check(made: Target, argument: str) -> None:
+    if made.expr.has(sp.I, sp.oo, -sp.oo, sp.zoo, sp.nan):
+        raise ExpressionError(f"{argument} {made.name!r} has to be real and finite")
+    if made.is_polynomial:
+        size = polynomial_size(made.expr, made.variables)
+        if size.degree > HIGHEST_DEGREE or size.hermite_terms > MOST_TERMS:
+            raise UnsupportedExpressionError(
+                f"{argument} {made.name!r} is too large: degree {size.degree} and up to "
+                f"{size.hermite_terms} Hermite coefficients; use at most degree {HIGHEST_DEGREE} "
+                f"and {MOST_TERMS} coefficients"
+            )
+        _polynomial_expansion(made.expr, made.variables)
+        return
+    try:
+        terms = ridge_terms(made.expr, made.variables)
+    except UnsupportedExpressionError as error:
+        raise UnsupportedExpressionError(
+            f"{argument} {made.name!r} is not supported: {error}"
+        ) from None
+    for term in terms:
+        if term.coefficient.is_extended_real is False:
+            raise ExpressionError(
+                f"{argument} {made.name!r} has to be real, but {term.coefficient} is not"
+            )
+        for ridge in term.ridges:
+            require_square_integrable(ridge.expr.xreplace({T: _z}), _z, argument=argument)
+
+
+def _check_degree(k: int) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | sp.Integer):
+        raise ParameterError(f"order k must be an integer, got {k!r}")
+    if not 0 <= k <= HIGHEST_DEGREE:
+        raise ParameterError(f"order k must be from 0 to {HIGHEST_DEGREE}, got {k}")
+
+
+@functools.lru_cache(maxsize=64)
+def _polynomial_expansion(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> HermiteExpansion:
+    return HermiteExpansion.from_polynomial(expr, variables)
+
+
+@functools.lru_cache(maxsize=64)
+def _polynomial_parts(
+    expr: sp.Expr, variables: tuple[sp.Symbol, ...]
+) -> dict[int, dict[MultiIndex, sp.Expr]]:
+    """Return {k: {α: c_α}} with |α| = k."""
+    parts: dict[int, dict[MultiIndex, sp.Expr]] = {}
+    for alpha, c in _polynomial_expansion(expr, variables).he_coefficients().items():
+        parts.setdefault(sum(alpha), {})[alpha] = c
+    return parts
+
+
+def _monomial(point: Sequence[sp.Expr], alpha: MultiIndex) -> sp.Expr:
+    return sp.Mul(*(p**n for p, n in zip(point, alpha, strict=True) if n))
+
+
+def checked_components(values: Sequence[sp.Expr], count: int, name: str) -> tuple[sp.Expr, ...]:
+    """Return the components of a vector that a user gave.
+
+    Parameters
+    ----------
+    values : sequence of Expr or number
+    count : int
+        How many there have to be.
+    name : str
+        How the user knows the vector.
+
+    Raises
+    ------
+    ParameterError
+        If they are not that many real, finite numbers or expressions.
+    """
+    try:
+        given = tuple(sp.sympify(value, strict=True) for value in values)
+    except (TypeError, sp.SympifyError):
+        given = ()
+    bad = not given or any(
+        not isinstance(v, sp.Expr) or v.is_real is False or v.has(sp.nan) for v in given
+    )
+    if bad:
+        raise ParameterError(
+            f"{name} must be a sequence of real numbers or SymPy expressions, got {values!r}"
+        )
+    if len(given) != count:
+        raise ParameterError(
+            f"{name} has {len(given)} components, but the target has {count} coordinates"
+        )
+    return given
