@@ -36,7 +36,7 @@ __all__ = [
     "verify",
 ]
 
-_LINES_OF_WORK = ("spiked_random_features",)
+_LINES_OF_WORK = ("spiked_random_features", "hermite_gradients")
 
 
 class EvidenceKind(StrEnum):

@@ -1,0 +1,74 @@
+"""Simulated means beside their limits: 4 standard errors and a stated bias of the form b/d."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..claims import Finding
+
+STANDARD_ERRORS = 4.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A simulated mean and what theory says of it.
+
+    Attributes
+    ----------
+    quantity : str
+    theory, mean, standard_error : float
+    bias : float
+        Stated finite-size deviation, absolute.
+    """
+
+    quantity: str
+    theory: float
+    mean: float
+    standard_error: float
+    bias: float = 0.0
+
+    @property
+    def tolerance(self) -> float:
+        """Largest deviation that passes."""
+        return STANDARD_ERRORS * self.standard_error + self.bias
+
+    @property
+    def passed(self) -> bool:
+        """Whether the mean is within the tolerance; a mean that is not a number is not."""
+        return abs(self.mean - self.theory) <= self.tolerance
+
+    def details(self) -> dict[str, float | bool]:
+        """Return all figures."""
+        return {
+            "theory": self.theory,
+            "mean": self.mean,
+            "standard_error": self.standard_error,
+            "stated_bias": self.bias,
+            "passed": self.passed,
+        }
+
+
+def compare(
+    quantity: str, theory: float, values: NDArray[np.float64], bias: float = 0.0
+) -> Comparison:
+    """Compare the mean of independent values with theory."""
+    error = float(values.std(ddof=1) / math.sqrt(len(values)))
+    return Comparison(quantity, theory, float(values.mean()), error, bias)
+
+
+def finding(comparisons: Sequence[Comparison], what: str) -> Finding:
+    """Return what comparisons amount to; none at all is a failure."""
+    failed = [c for c in comparisons if not c.passed]
+    worst = max(comparisons, key=lambda c: abs(c.mean - c.theory) / c.tolerance)
+    summary = (
+        f"{len(comparisons) - len(failed)} of {len(comparisons)} {what} within 4 standard errors "
+        f"and the stated bias; closest to the tolerance: {worst.quantity}: {worst.mean:.5g} ± "
+        f"{worst.standard_error:.2g}, theory {worst.theory:.5g}"
+    )
+    details = {c.quantity: c.details() for c in comparisons}
+    return Finding(not failed and bool(comparisons), summary, details)

@@ -1,0 +1,223 @@
+r"""Train networks by one preprocessed gradient step: students and targets by name.
+
+Algorithm 1 of Damian, Lee & Soltanolkotabi (arXiv 2206.15144). What is simulated, and how it
+differs from the source, is stated in :mod:`giantstep.numeric.preprocessed_step`.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import sympy as sp
+
+from ...errors import ParameterError
+from ...numeric.arguments import whole_number
+from ...numeric.preprocessed_step import PreprocessedResult, PreprocessedSetup, train_preprocessed
+from ...symbolic.activations import Activation, activation
+from ...symbolic.targets import Target
+from ...symbolic.targets import target as read_target
+from ..tables import aligned
+from .network_functions import network_functions
+from .sample_complexity import sample_complexity
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A simulated mean over networks and its standard error."""
+
+    mean: float
+    standard_error: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4g} ± {self.standard_error:.2g}"
+
+
+@dataclass(frozen=True, repr=False)
+class TrainedNetworks:
+    r"""What one preprocessed step and ridge regression achieved, simulated.
+
+    Attributes
+    ----------
+    student, target : str
+    dimension, samples, width, seeds, seed : int
+        d, n, m, number of networks and entropy of the run.
+    noise_variance : float
+    ridge : float or None
+        The penalty asked for; None if held-out samples chose it.
+    relevant_share : Estimate
+        Share of the squared gradient inside the relevant space.
+    predicted_share : float
+        The same from the gradient expansion, for :math:`d \to \infty`.
+    principal_angles : tuple of Estimate
+        Angles in radians between the relevant space and the leading right singular vectors of W.
+    test_error : Estimate
+        Mean squared error against the noise-free target.
+    random_features_error, linear_error : Estimate
+        The same for random features of the same width and for the linear part alone.
+    """
+
+    student: str
+    target: str
+    dimension: int
+    samples: int
+    width: int
+    seeds: int
+    seed: int
+    noise_variance: float
+    ridge: float | None
+    relevant_share: Estimate
+    predicted_share: float
+    principal_angles: tuple[Estimate, ...]
+    test_error: Estimate
+    random_features_error: Estimate
+    linear_error: Estimate
+
+    def __repr__(self) -> str:
+        return (
+            f"TrainedNetworks({self.student!r} on {self.target!r}, d = {self.dimension}, "
+            f"n = {self.samples}, test error {self.test_error}, random features "
+            f"{self.random_features_error})"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join([self._headline(), aligned(("quantity", "mean ± s.e."), self._cells())])
+
+    def _headline(self) -> str:
+        chosen = "ridge held out" if self.ridge is None else f"ridge {self.ridge:g}"
+        return (
+            f"{self.student} on {self.target}: d = {self.dimension}, n = {self.samples}, "
+            f"m = {self.width}, noise variance {self.noise_variance:g}, {chosen}; simulated, "
+            f"{self.seeds} networks"
+        )
+
+    def _cells(self) -> list[tuple[str, str]]:
+        angles = [(f"principal angle {i + 1}", a) for i, a in enumerate(self.principal_angles)]
+        rows = [
+            ("relevant share of the gradient", self.relevant_share),
+            *angles,
+            ("test error", self.test_error),
+            ("test error of random features", self.random_features_error),
+            ("test error of the linear part", self.linear_error),
+        ]
+        cells = [(name, str(value)) for name, value in rows]
+        cells.insert(1, ("predicted share, d → ∞", f"{self.predicted_share:.4g}"))
+        return cells
+
+    def _repr_html_(self) -> str:
+        import html
+
+        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._cells())
+        return f"<p>{html.escape(self._headline())}</p><table>{rows}</table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: texts, numbers, lists and dictionaries."""
+        values = asdict(self)
+        return {**values, "principal_angles": list(values["principal_angles"])}
+
+
+def train_by_preprocessed_step(
+    student: str | sp.Expr | Activation,
+    target: str | sp.Expr | Activation | Target,
+    *,
+    dimension: int,
+    samples: int,
+    width: int,
+    noise_variance: float = 0.0,
+    ridge: float | None = None,
+    step_size: float | None = None,
+    seeds: int = 5,
+    seed: int = 0,
+    n_test: int | None = None,
+    progress: bool = True,
+    cache_folder: str | os.PathLike[str] | None = None,
+) -> TrainedNetworks:
+    """Train networks of finite size, with random features beside them.
+
+    Parameters
+    ----------
+    student : str, Expr or Activation
+        σ, continuous.
+    target : str, Expr, Activation or Target
+        f, in x1, x2, …
+    dimension, samples, width : int
+        d, n and the even number m of neurons.
+    noise_variance : float
+        Variance of the label noise.
+    ridge, step_size : float, optional
+        See :class:`.PreprocessedSetup` for what happens without them: a fifth of the samples is
+        held out to choose the ridge, and rows get a mean squared length of 1.
+    seeds : int
+        Number of networks, at least 2.
+    seed : int
+        Entropy of the run; fixes all numbers.
+    n_test : int, optional
+        Test samples for each network; 10000 by default.
+    progress : bool
+        Show a progress bar on the standard error stream if it takes longer than a second.
+    cache_folder : path-like, optional
+        For generated source.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range.
+    AssumptionError
+        If the student jumps, or is linear and the target has no linear part.
+    ExpressionError, UnsupportedExpressionError
+        If student or target cannot be read.
+
+    Examples
+    --------
+    >>> result = train_by_preprocessed_step("relu", "x1*x2", dimension=12, samples=2000, width=60,
+    ...                                     seeds=2, n_test=1000)
+    >>> result.test_error.mean < result.random_features_error.mean
+    True
+    """
+    if whole_number("seeds", seeds) < 2:
+        raise ParameterError("seeds must be >= 2: one network has no standard error")
+    sigma = activation(student, argument="student")
+    f = read_target(target)
+    functions = network_functions(sigma, f, cache_folder)
+    setup = PreprocessedSetup(
+        functions.student,
+        functions.student_derivative,
+        functions.target,
+        variables=f.dimension,
+        dimension=dimension,
+        samples=samples,
+        width=width,
+        noise_variance=noise_variance,
+        ridge=ridge,
+        step_size=step_size,
+    )
+    # Before the simulation, which may take long: it refuses students that show nothing.
+    share = sample_complexity(sigma, f).relevant_share(
+        setup.dimension, setup.fitted, setup.noise_variance
+    )
+    found = train_preprocessed(setup, seeds=seeds, seed=seed, n_test=n_test, progress=progress)
+    angles = zip(
+        found.mean("principal_angles"), found.standard_error("principal_angles"), strict=True
+    )
+    return TrainedNetworks(
+        student=str(sigma),
+        target=str(f),
+        dimension=setup.dimension,
+        samples=setup.samples,
+        width=setup.width,
+        seeds=seeds,
+        seed=seed,
+        noise_variance=setup.noise_variance,
+        ridge=setup.ridge,
+        relevant_share=_estimate(found, "relevant_share"),
+        predicted_share=share,
+        principal_angles=tuple(Estimate(float(mean), float(error)) for mean, error in angles),
+        test_error=_estimate(found, "test_error"),
+        random_features_error=_estimate(found, "random_features_error"),
+        linear_error=_estimate(found, "linear_error"),
+    )
+
+
+def _estimate(found: PreprocessedResult, quantity: str) -> Estimate:
+    return Estimate(float(found.mean(quantity)), float(found.standard_error(quantity)))

@@ -1,0 +1,112 @@
+"""Claims about first gradients: that their evidence can fail; that it passes is in test_claims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from giantstep.derivations.hermite_gradients import (
+    comparison,
+    evidence_exact,
+    evidence_simulation,
+    first_step,
+)
+from giantstep.derivations.hermite_gradients.claims import CLAIMS
+from giantstep.derivations.hermite_gradients.comparison import Comparison, compare
+from giantstep.derivations.hermite_gradients.network_functions import network_functions
+from giantstep.numeric.gradient_sampling import sample_gradient
+from giantstep.symbolic import stein
+from giantstep.symbolic.activations import activation
+from giantstep.symbolic.stein import gradient_expansion
+from giantstep.symbolic.targets import target
+
+# ------------------------------------------------------------------ sampled gradients
+
+
+@pytest.mark.parametrize("student", ["relu", "erf", "z/2 + He(2, z)/2 - He(3, z)/3"])
+@pytest.mark.parametrize(
+    "text", ["x1 - x1*x2 + He(2, x1)/2", "x1*x2*x3 + He(2, x2) - x3", "2 + He(3, x1) + x2*x3"]
+)
+def test_sampled_gradients_agree_with_the_expansion(student, text):
+    # Students and targets of issue B: within 4 standard errors, r = 2 and 3, labels with noise.
+    sigma, f = activation(student), target(text)
+    functions = network_functions(sigma, f)
+    row = np.array([0.5, -0.4, 0.3, 0.4, 0.3, -0.2, 0.3, 0.2, 0.2, 0.2])
+    assert row @ row == pytest.approx(1)
+    found = sample_gradient(
+        functions.student_derivative, functions.target, row, variables=f.dimension,
+        samples=150_000, noise_variance=0.2, seed=2024, progress=False,
+    )  # fmt: skip
+    exact = evidence_simulation.population_gradient(gradient_expansion(sigma, f), row)
+    assert np.all(abs(found.mean - exact) < 4 * found.standard_error)
+    # Enough samples to see something.
+    assert np.linalg.norm(exact) > 8 * found.error_norm
+
+
+# ------------------------------------------------------------------ claims
+
+
+def test_claims_are_complete():
+    assert [claim.identifier for claim in CLAIMS] == [
+        "gradient-expansion", "first-gradient", "preprocessed-gradient", "dls-algorithm-1",
+    ]  # fmt: skip
+    for claim in CLAIMS:
+        assert claim.statement.count("$") % 2 == 0 and claim.source
+        assert any(check.kind != "simulation" and not check.slow for check in claim.checks)
+
+
+# ------------------------------------------------------------------ that evidence can fail
+
+
+def with_wrong_coefficients(monkeypatch):
+    right = stein._student_coefficients
+
+    def wrong(*arguments):
+        found = list(right(*arguments))
+        found[3] *= sp.Rational(11, 10)
+        return found
+
+    monkeypatch.setattr(stein, "_student_coefficients", wrong)
+
+
+def test_a_wrong_coefficient_is_noticed_by_algebra_and_quadrature(monkeypatch):
+    with_wrong_coefficients(monkeypatch)
+    assert not evidence_exact.polynomial_identity().passed
+    monkeypatch.setattr(evidence_exact, "SMOOTH_STUDENTS", ("erf",))
+    found = evidence_exact.quadrature_identity()
+    assert not found.passed and found.details["largest_difference"] > 1e-3
+
+
+def test_a_wrong_coefficient_is_noticed_by_samples(monkeypatch):
+    with_wrong_coefficients(monkeypatch)
+    monkeypatch.setattr(evidence_simulation, "STUDENTS", ("z + He(2, z)/2 + He(3, z)/2",))
+    monkeypatch.setattr(evidence_simulation, "GRADIENT_TARGETS", ("1 + x1 + He(3, x2) + 4*x2",))
+    assert not evidence_simulation.sampled_gradients().passed
+
+
+def test_a_spike_without_noise_is_noticed(monkeypatch):
+    # The typeset formula of the source's slides leaves the label noise out of the spike.
+    monkeypatch.setattr(first_step, "noise", sp.S.Zero)
+    monkeypatch.setattr(evidence_simulation, "PARTS", evidence_simulation.PARTS[:1])
+    assert not evidence_simulation.gradient_parts(((100, 40),)).passed
+    assert not evidence_exact.first_step_limits().passed
+
+
+def test_a_wrong_constant_is_noticed(monkeypatch):
+    right = evidence_simulation._half
+    monkeypatch.setattr(evidence_simulation, "_half", lambda *given: 2 * right(*given))
+    monkeypatch.setattr(evidence_simulation.SampleComplexity, "relevant_share", lambda *given: 0.5)
+    assert not evidence_simulation.half_share(
+        evidence_simulation.SHARES[:1], (1.0,), dimension=50, networks=8, width=60
+    ).passed
+
+
+def test_comparisons_count_standard_errors_and_bias():
+    values = np.array([0.9, 1.1, 1.0, 1.0])
+    near, far = compare("x", 1.1, values, bias=0.0), compare("x", 1.3, values, bias=0.0)
+    assert near.passed and not far.passed
+    assert compare("x", 1.3, values, bias=0.2).passed
+    assert not Comparison("x", 1.0, float("nan"), 0.1).passed
+    assert not comparison.finding([near, far], "means").passed
+    assert near.details()["theory"] == 1.1

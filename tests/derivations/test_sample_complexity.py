@@ -1,0 +1,246 @@
+"""The ledger of sample numbers: its rows against the sources, and what it refuses to say."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from giantstep.derivations.hermite_gradients.sample_complexity import (
+    SampleComplexity,
+    Standing,
+    sample_complexity,
+)
+from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
+from giantstep.derivations.spiked_random_features.mapping import noise
+from giantstep.errors import AssumptionError, ExpressionError, ParameterError
+from giantstep.symbolic.stein import DIMENSION as d
+from giantstep.symbolic.stein import SAMPLES as n
+
+FIRST, SECOND, NEURONS, HALF, GIANT, KERNEL, QUERIES = range(7)
+
+
+@pytest.fixture(scope="module")
+def cubic() -> SampleComplexity:
+    return sample_complexity("relu", "x1*x2 + He(3, x1)")
+
+
+def test_scales_are_those_of_the_sources(cubic):
+    # Damian, Lee & Soltanolkotabi 2022: n >~ d² r + d r^p, m >~ r^p, kernels d^p, queries d^(p/2).
+    r, p = 2, 3
+    scales = [row.scale for row in cubic.rows]
+    assert scales[FIRST] == r * d**2
+    assert scales[SECOND] == r**p * d
+    assert scales[NEURONS] == r**p
+    assert scales[GIANT] == d**2  # Dandi et al. 2023: leap index 2
+    assert scales[KERNEL] == d**p
+    assert scales[QUERIES] == d ** sp.Rational(p, 2)
+    assert (cubic.leap_index, cubic.degree, cubic.directions, cubic.hessian_rank) == (2, 3, 2, 2)
+    assert cubic.hessian == sp.Matrix([[0, 1], [1, 0]])
+
+
+def test_half_of_the_relu_gradient_needs_half_pi_d_squared(cubic):
+    # one_gradient_step.md, section 9.3: n = (pi/2) d² E y²/|H|_F²; here E f² = 1 + 6, |H|_F² = 2.
+    assert sp.expand(cubic.half_samples - sp.pi / 2 * d**2 * (7 + noise) / 2) == 0
+    assert sp.expand(cubic.signal - 2 / (2 * sp.pi * d)) == 0
+    assert sp.expand(cubic.noise - d / n * (7 + noise) / 4) == 0
+
+
+def test_the_linear_part_counts_with_the_squared_mean_slope():
+    # sigma = 3 z + He_2: mu_1 = 3, Var sigma' = 4, mu_2 = 2; |P_{>1} f|² = 4, C_0 = 1, |C_1|² = 25.
+    ledger = sample_complexity("3*z + He(2, z)", "1 + 3*x1 + 4*x2 + He(2, x1) + He(2, x2)")
+    assert sp.expand(ledger.noise - d / n * (4 * (4 + noise) + 9 * 26)) == 0
+    assert sp.expand(ledger.signal - 4 * 8 / d) == 0
+    assert sp.expand(ledger.half_samples - d**2 * (250 + 4 * noise) / 32) == 0
+
+
+@pytest.mark.parametrize("text", ["x1*x2 + He(3, x1)", "2 - x1 + x2*x3 + He(2, x1)*x3 + He(2, x1)"])
+def test_signal_and_noise_of_one_neuron_agree_with_direct_sums(text):
+    # Independent of the expansion: |H|_F² and E y² from Gauss-Hermite quadrature.
+    ledger = sample_complexity("relu", text)
+    x = sp.symbols(f"x1:{ledger.target.dimension + 1}", real=True)
+    points, weights = np.polynomial.hermite_e.hermegauss(8)
+    weights = weights / weights.sum()
+    grid = np.stack(np.meshgrid(*[points] * len(x), indexing="ij"), axis=-1).reshape(-1, len(x))
+    mass = np.prod(np.stack(np.meshgrid(*[weights] * len(x), indexing="ij"), -1), -1).ravel()
+    values = sp.lambdify(x, ledger.target.expr)(*grid.T) * np.ones(len(grid))
+    hessian = np.einsum("s,s,si,sj->ij", mass, values, grid, grid) - mass @ values * np.eye(len(x))
+    expected = math.pi / 2 * 100**2 * (mass @ values**2 + 0.5) / (hessian**2).sum()
+    found = float(ledger.half_samples.subs({d: 100, noise: 0.5}))
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_share_is_one_half_where_signal_equals_noise(cubic):
+    half = round(float(cubic.half_samples.subs({d: 1000, noise: 0.5})))
+    # Of the noise the share r/d is inside as well.
+    assert cubic.relevant_share(1000, half, 0.5) == pytest.approx(0.5 + 1 / 1000, abs=1e-6)
+    assert cubic.relevant_share(1000, 10**12) == pytest.approx(1, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("student", "text", "obstacle"),
+    [
+        ("relu", "He(2, x1) + He(3, x2)", "rank H = 1 < r = 2"),
+        ("relu", "x1 + x2*x3", "rank H = 2 < r = 3"),
+        ("relu", "x1*x2*x3", "rank H = 0 < r = 3"),
+        ("relu", "(x1 + x2)**2 + x3 - x3", None),
+        ("relu", "(sqrt(2)*x1 + x2)**2/3", None),
+        ("erf", "x1*x2", "mu_2 = 0 for the student erf"),
+        ("relu", "abs(x1)", "the target is not a polynomial"),
+    ],
+)
+def test_broken_assumptions_give_words_and_never_numbers(student, text, obstacle):
+    rows = sample_complexity(student, text).rows[:HALF]
+    for row in rows:
+        assert row.applies == (obstacle is None) == (row.scale is not None)
+        assert row.obstacle == (obstacle or "")
+        if obstacle:
+            assert row.statement == f"does not apply: {obstacle}"
+
+
+def test_directions_are_counted_whatever_the_coordinates():
+    # One direction written with two coordinates, with and without square roots.
+    for text in ("(x1 + x2)**2", "(sqrt(2)*x1 + x2)**2/3", "He(3, x1) + 0*x2"):
+        ledger = sample_complexity("relu", text)
+        assert ledger.directions == 1
+    assert sample_complexity("relu", "(x1 + x2)**2").hessian_rank == 1
+
+
+def test_a_student_that_does_not_see_the_leap_gets_no_giant_step():
+    row = sample_complexity("relu", "x1*x2*x3").rows[GIANT]
+    assert row.statement == "does not apply: mu_3 = 0 for the student relu, leap index 3"
+    assert sample_complexity("erf", "x1*x2*x3").rows[GIANT].scale == d**3
+
+
+def test_each_row_says_what_it_rests_on(cubic):
+    assert [row.standing for row in cubic.rows] == [
+        Standing.THEOREM, Standing.THEOREM, Standing.THEOREM, Standing.DERIVED_HERE,
+        Standing.THEOREM, Standing.THEOREM, Standing.HEURISTIC,
+    ]  # fmt: skip
+    assert all(row.source for row in cubic.rows)
+    # The theorem is about relu.
+    gelu = sample_complexity("gelu", "x1*x2").rows[FIRST]
+    assert (gelu.standing, gelu.remark) == (Standing.HEURISTIC, "proven for relu")
+
+
+def test_all_renderings_hold_all_rows(cubic):
+    text, html, latex = str(cubic), cubic._repr_html_(), cubic.latex()
+    for row in cubic.rows:
+        assert row.subject in text and row.subject in html and row.subject in latex
+        assert row.statement in text
+    assert r"n \gtrsim" in latex and latex.count(r"\\") == len(cubic.rows) - 1
+    assert cubic._repr_latex_().startswith("$") and "<table>" in html
+    assert repr(cubic) == (
+        "SampleComplexity(relu on x1*x2 + He(3, x1): leap index 2, rank H = 2, 7 of 7 rows apply)"
+    )
+    assert json.loads(json.dumps(cubic.to_dict()))["rows"][0]["scale"] == "2*d**2"
+    refused = sample_complexity("relu", "x1*x2*x3")
+    assert "does not apply" in refused.latex() and "mu_3" not in refused.latex()
+
+
+@pytest.mark.parametrize(
+    ("text", "leap"),
+    [
+        # Catalogue of leaps_and_staircases.md, section 9: P14, P12, A05, A07, A10, A13.
+        ("(sqrt(2)+sqrt(3)-sqrt(5+2*sqrt(6)))*x1 + He(2, x1) + x1*x2", 2),
+        ("3*x1**2/2 + 3*x2**2/2", 2),
+        ("erf(x1) - 2*x1/sqrt(3*pi)", 3),
+        ("cos(x1)*cos(x2)", 2),
+        ("gelu(x1) - x1/2", 2),
+        ("x1 + abs(x2)", 1),
+    ],
+)
+def test_leap_indices_are_decided_exactly(text, leap):
+    assert sample_complexity("relu", text).leap_index == leap
+
+
+def test_wrong_questions_are_refused(cubic):
+    with pytest.raises(AssumptionError, match="H = 0"):
+        _ = sample_complexity("relu", "x1*x2*x3").half_samples
+    with pytest.raises(AssumptionError, match="mu_2 = 0 for the student erf"):
+        _ = sample_complexity("erf", "x1*x2").half_samples
+    with pytest.raises(AssumptionError, match="'sign' has no weak derivative"):
+        sample_complexity("sign", "x1*x2")
+    with pytest.raises(AssumptionError, match="target 'x1 - x1' is constant"):
+        sample_complexity("relu", "x1 - x1")
+    with pytest.raises(ExpressionError):
+        sample_complexity("relu", "x1*y")
+    with pytest.raises(ParameterError, match="samples must be >= 1, got 0"):
+        cubic.relevant_share(100, 0)
+    with pytest.raises(ParameterError, match="noise_variance must be >= 0 and finite, got -1"):
+        cubic.relevant_share(100, 10, -1)
+
+
+# ------------------------------------------------------------------ trained networks
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return train_by_preprocessed_step(
+        "relu", "x1*x2 + x2", dimension=30, samples=4000, width=80, noise_variance=0.1, seeds=4,
+        n_test=2000, progress=False,
+    )  # fmt: skip
+
+
+def test_trained_networks_learn_what_the_ledger_says(trained):
+    share = trained.relevant_share
+    assert abs(share.mean - trained.predicted_share) < 4 * share.standard_error + 1.5 / 30
+    # A fifth of the samples chose the ridge.
+    ledger = sample_complexity("relu", "x1*x2 + x2")
+    assert trained.predicted_share == ledger.relevant_share(30, 3200, 0.1)
+    assert trained.test_error.mean < 0.5 * trained.random_features_error.mean
+    # The linear part alone misses x1*x2, of variance 1.
+    assert trained.linear_error.mean == pytest.approx(1, abs=0.15)
+
+
+def test_trained_networks_print_and_become_plain_values(trained):
+    assert repr(trained).startswith("TrainedNetworks('relu' on 'x1*x2 + x2', d = 30, n = 4000, ")
+    assert "ridge held out; simulated, 4 networks" in str(trained)
+    assert "principal angle 2" in trained._repr_html_()
+    values = json.loads(json.dumps(trained.to_dict()))
+    assert values["test_error"]["mean"] == trained.test_error.mean
+    assert len(values["principal_angles"]) == 2
+
+
+def test_a_user_cannot_name_a_coordinate_into_the_source():
+    x, np_ = sp.symbols("x np", real=True)
+    found = train_by_preprocessed_step(
+        "relu", x * np_, dimension=5, samples=50, width=4, ridge=1.0, seeds=2, n_test=10,
+        progress=False,
+    )  # fmt: skip
+    assert math.isfinite(found.test_error.mean)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seeds": 1}, "seeds must be >= 2: one network has no standard error"),
+        ({"width": 7}, "width must be even"),
+        ({"dimension": 1}, "variables must be at most the dimension 1, got 2"),
+    ],
+)
+def test_bad_arguments_of_training_are_refused(options, message):
+    options = {"dimension": 5, "samples": 50, "width": 4, "progress": False} | options
+    with pytest.raises(ParameterError, match=message):
+        train_by_preprocessed_step("relu", "x1*x2", **options)
+
+
+def test_long_entries_of_the_hessian_have_a_rank():
+    # An exact elimination of these four rows does not end.
+    ledger = sample_complexity("relu", "(relu(x1) + erf(x2) + tanh(x3))**3")
+    assert ledger.hessian_rank == 3
+
+
+def test_a_linear_student_shows_no_share():
+    ledger = sample_complexity("identity", "x1*x2")
+    with pytest.raises(AssumptionError, match="linear"):
+        ledger.relevant_share(20, 1000)
+
+
+def test_rows_that_do_not_apply_rest_on_nothing():
+    row = sample_complexity("erf", "x1*x2").rows[0]
+    assert not row.applies and row.basis == "–"
+    assert "<td>–</td>" in sample_complexity("erf", "x1*x2")._repr_html_()
