@@ -5,6 +5,8 @@ import os
 import pytest
 from hypothesis import settings
 
+from giantstep.__main__ import main
+
 settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
@@ -19,3 +21,15 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIANTSTEP_CACHE_DIR", str(folder))
         yield folder
+
+
+@pytest.fixture
+def run(capsys):
+    """Run one command in this process: exit code, output, errors."""
+
+    def run_main(*arguments):
+        code = main([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run_main

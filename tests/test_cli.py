@@ -10,22 +10,11 @@ import pytest
 import xarray as xr
 
 from giantstep import __version__
-from giantstep.__main__ import main
 from giantstep.cli_numbers import sample_complexities
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 
 PAIR = ["--student", "tanh", "--teacher", "sin"]
 SMALL = ["--alpha", "0.5,1", "--alpha0", "5", "--dimension", "40", "--seeds", "2"]
-
-
-@pytest.fixture
-def run(capsys):
-    def run_main(*arguments):
-        code = main([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run_main
 
 
 def run_python(code, folder):
@@ -231,7 +220,7 @@ def test_bad_input_ends_in_one_line(run, tmp_path, monkeypatch, bad, named):
         ([], "COMMAND"),
         (["frob"], "frob"),
         (["curve", "--teacher"], "--teacher"),
-        (["hermite"], "ACTIVATION"),
+        (["hermite"], "EXPR"),
         (["solve", *PAIR, "--digits", "99999"], "digits"),
         (["solve", *PAIR, "--alpha", "1,2"], "--alpha"),
         (["kernel", "other", *PAIR], "other"),
@@ -302,14 +291,6 @@ def test_solve_prints_digits(run):
     assert "test error     0.0798849999" in out
     assert "25 digits by two agreeing quadrature rules" in out
     assert "V1_hat" in out
-
-
-def test_hermite_prints_exact_coefficients(run):
-    code, out, _ = run("hermite", "erf(z)", "--order", "3", "--digits", "12")
-    assert code == 0
-    # E erf'(z) = 2/sqrt(3 pi) by the Gaussian integral.
-    assert "information exponent 1" in out
-    assert "0.651470015871" in out and "2*sqrt(3)/(3*sqrt(pi))" in out
 
 
 def test_negative_expression_is_a_value(run):

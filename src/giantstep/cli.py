@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from . import __version__
+from . import __version__, cli_exact
 from .cli_numbers import (
     nonnegative,
     positive,
@@ -34,6 +34,11 @@ _FLAGS = {
     "seeds >=": "--seeds >=",
 }
 _NEGATIVE = re.compile(r"-(?!h$|-)")
+# Flags without a value: what follows them is an argument of its own.
+_SWITCHES = {
+    "--allow-non-odd", "--certified", "--closed-form", "--correlated-norms", "--latex",
+    "--simulate", "--slow", "--table-only",
+}  # fmt: skip
 
 _EPILOG = """\
 examples:
@@ -41,7 +46,10 @@ examples:
   giantstep curve --student erf --teacher "sin(z) + He(3, z)/6" --alpha 0.5,1,2 --table-only
   giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
   giantstep kernel spiked-random-features --student erf --teacher erf --out kernel.py
-  giantstep hermite "erf(z)" --order 9
+  giantstep hermite "erf(z)" --order 9 --closed-form
+  giantstep expect "erf(u)*erf(v)" --joint rho
+  giantstep gradient relu "x1*x2 + He(3, x1)"
+  giantstep complexity "x1*x2 + x1**2"
   giantstep verify
 
 Activations are names (tanh, erf, sin, relu, softplus, ...) or expressions in z such as
@@ -157,13 +165,17 @@ def _tolerant_streams() -> None:
 def _with_negative_values(argv: Sequence[str] | None) -> list[str]:
     """Attach values that begin with a minus, which argparse would take for flags, to their flag.
 
-    ``--ridge -1e-3`` and ``--student -tanh(z)`` then reach our own checks.
+    ``--ridge -1e-3`` and ``--student -tanh(z)`` then reach our own checks. An expression of its
+    own, as in ``hermite -tanh(z)``, gets a blank in front, which argparse takes for an argument.
     """
     found: list[str] = []
     for text in sys.argv[1:] if argv is None else argv:
         previous = found[-1] if found else ""
-        if _NEGATIVE.match(text) and previous.startswith("--") and "=" not in previous:
+        takes_value = previous.startswith("--") and "=" not in previous
+        if _NEGATIVE.match(text) and takes_value and previous not in _SWITCHES:
             found[-1] = f"{previous}={text}"
+        elif _NEGATIVE.match(text) and len(text) > 2:
+            found.append(f" {text}")
         else:
             found.append(text)
     return found
@@ -200,7 +212,35 @@ def _parser() -> argparse.ArgumentParser:
     _add_kernel(command("kernel", "generated kernel as text, in all its stages"))
     _add_claims(command("claims", "list the published results that are held as claims"))
     _add_verify(command("verify", "recompute the evidence of claims; exit code 1 if one fails"))
-    _add_hermite(command("hermite", "exact Hermite coefficients E[f(z) He_k(z)] of an activation"))
+    for name, summary, epilog, add in (
+        (
+            "hermite",
+            "exact Hermite coefficients E[f(z) He_k(z)] of an activation",
+            cli_exact.HERMITE_EPILOG,
+            cli_exact.add_hermite,
+        ),
+        (
+            "expect",
+            "exact Gaussian expectation of one variable or of a correlated pair",
+            cli_exact.EXPECT_EPILOG,
+            cli_exact.add_expect,
+        ),
+        (
+            "gradient",
+            "population gradient of a neuron, expanded by Stein's lemma",
+            cli_exact.GRADIENT_EPILOG,
+            cli_exact.add_gradient,
+        ),
+        (
+            "complexity",
+            "how many samples the known methods need for a target",
+            cli_exact.COMPLEXITY_EPILOG,
+            cli_exact.add_complexity,
+        ),
+    ):
+        exact = command(name, summary, epilog)
+        add(exact)
+        exact.set_defaults(run=_later("cli_exact_commands", name))
     return parser
 
 
@@ -351,17 +391,6 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="claims [all of them]")
     parser.add_argument("--slow", action="store_true", help="simulations of minutes, too")
     parser.set_defaults(run=_later("cli_commands", "verify_claims"))
-
-
-def _add_hermite(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("activation", metavar="ACTIVATION", help="name or expression in z")
-    parser.add_argument(
-        "--order", type=whole("--order", 0, 9), default=6, metavar="K", help="highest order [6]"
-    )
-    parser.add_argument(
-        "--digits", type=whole("--digits", 1, 20), default=20, metavar="N", help="[20]"
-    )
-    parser.set_defaults(run=_later("cli_commands", "hermite"))
 
 
 def _later(module: str, function: str) -> Callable[[argparse.Namespace], int]:

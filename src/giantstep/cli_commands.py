@@ -1,4 +1,4 @@
-"""The other commands: one point, a kernel as text, Hermite coefficients, claims."""
+"""More commands: one point, a kernel as text, claims."""
 
 from __future__ import annotations
 
@@ -45,24 +45,6 @@ def kernel(arguments: argparse.Namespace) -> int:
         return 0
     _write_text(Path(arguments.out).expanduser(), text.rstrip("\n") + "\n")
     print(f"Wrote {arguments.out}")
-    return 0
-
-
-def hermite(arguments: argparse.Namespace) -> int:
-    """Print the Hermite coefficients of an activation, exactly and in digits."""
-    from .derivations.tables import aligned
-    from .symbolic.activations import activation
-    from .symbolic.hermite import hermite_coefficient, information_exponent
-
-    found = activation(arguments.activation)
-    rows = []
-    for k in range(arguments.order + 1):
-        value = hermite_coefficient(found, k)
-        rows.append([str(k), str(value.evalf(arguments.digits)), str(value)])
-    print(f"{found.name}: parity {found.parity.value}", end="")
-    print(f", information exponent {information_exponent(found)}")
-    print("μ_k = E[f(z) He_k(z)], z ∼ N(0, 1), probabilists' He_k; f = Σ μ_k/k! He_k\n")
-    print(aligned(["k", "digits", "μ_k"], rows))
     return 0
 
 
