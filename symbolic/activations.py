@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import sympy as sp
@@ -37,7 +37,7 @@ class Activation:
     Attributes
     ----------
     name : str
-        Name in the catalogue, or the text the user gave.
+        Name in the catalogue, or the text the user gave; not part of the value.
     expr : Expr
         The function as an exact expression in `z`.
 
@@ -52,7 +52,7 @@ class Activation:
     erf(x)
     """
 
-    name: str
+    name: str = field(compare=False)
     expr: sp.Expr
 
     @property

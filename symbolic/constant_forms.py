@@ -87,10 +87,6 @@ class _Monomial:
             frozenset((g, p * r) for g, p in self.powers), sp.expand(self.exponent * r)
         )
 
-    @property
-    def is_one(self) -> bool:
-        return not self.powers and self.exponent == 0
-
 
 _ONE = _Monomial()
 _Sum = dict[_Monomial, sp.Expr]

@@ -99,6 +99,10 @@ def _by_components(term: Term) -> sp.Expr | None:
 
 
 def _coupled(term: Term) -> sp.Expr | None:
+    for f in term.functions:
+        # A step that may not depend on the variables at all would divide by a slope that may be 0.
+        if f.function in (sp.Heaviside, sp.DiracDelta) and not any(a.is_nonzero for a in f.slopes):
+            return None
     factor, mean, covariance = change_of_measure(term.exponent, term.mean, term.covariance)
     n = len(mean)
     sines = [f for f in term.functions if f.function in (sp.sin, sp.cos)]

@@ -23,9 +23,9 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import SupportsIndex, TypeGuard
+from typing import Any, SupportsIndex, TypeGuard
 
 import sympy as sp
 
@@ -36,10 +36,12 @@ from ..errors import (
     UnsupportedExpressionError,
 )
 from .activations import Activation, activation, z
+from .expression_text import expression_text
 from .gaussian import expect
 from .heat_flow import gaussian_moment
 from .hermite import hermite_coefficients
 from .hermite_expansion import HermiteExpansion
+from .parser import declared_symbols, parse_expression
 from .targets import HIGHEST_DEGREE, Target, checked_components
 from .targets import target as read_target
 from .zero_test import is_exactly_zero
@@ -276,6 +278,43 @@ class GradientExpansion:
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle {self.latex()}$"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that :meth:`from_dict` derives the expansion from again.
+
+        Examples
+        --------
+        >>> g = gradient_expansion("erf", "x1*x2", order=3)
+        >>> GradientExpansion.from_dict(g.to_dict()) == g
+        True
+        """
+        symbolic = isinstance(self.student, sp.IndexedBase)
+        return {
+            "student": None if symbolic else expression_text(self.student.expr),
+            "letter": str(self.student) if symbolic else None,
+            "target": expression_text(self.target.expr),
+            "variables": [x.name for x in self.target.variables],
+            "norm": expression_text(self.norm),
+            "positive": sorted(x.name for x in self.norm.free_symbols),
+            "order": self.order,
+            "removed": list(self.removed),
+        }
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> GradientExpansion:
+        """Return the expansion that :meth:`to_dict` described; texts go through the parser."""
+        student = content["student"]
+        return gradient_expansion(
+            sp.IndexedBase(content["letter"]) if student is None else student,
+            read_target(content["target"], [sp.Symbol(x) for x in content["variables"]]),
+            content["order"],
+            norm=parse_expression(
+                content["norm"],
+                declared_symbols(dict.fromkeys(content["positive"], "positive")),
+                argument="norm",
+            ),
+            removed=content["removed"],
+        )
 
 
 def gradient_expansion(

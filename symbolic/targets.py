@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sympy as sp
 
@@ -50,7 +50,7 @@ class Target:
     Attributes
     ----------
     name : str
-        The text the user gave, or that of the expression.
+        The text the user gave, or that of the expression; not part of the value.
     expr : Expr
         The function, exact.
     variables : tuple of Symbol
@@ -65,7 +65,7 @@ class Target:
     1/sqrt(pi)
     """
 
-    name: str
+    name: str = field(compare=False)
     expr: sp.Expr
     variables: tuple[sp.Symbol, ...]
 

@@ -330,3 +330,15 @@ def test_printing():
     declared = '<!DOCTYPE math [<!ENTITY InvisibleTimes "&#x2062;">]>' + f"<math>{text}</math>"
     letters = [node.text for node in ElementTree.fromstring(declared).iter("mi")]
     assert letters[:3] == ["𝔼", "u", "v"]
+
+
+def test_a_step_with_a_slope_that_may_be_zero_stays():
+    # A closed form would divide by |m| and be nan at m = 0, which a real m admits.
+    m, n = sp.symbols("m n", real=True)
+    law = correlated_pair(u, v, rho)
+    node = expect_joint(relu(v) * relu(m * u + n), law)
+    assert node.has(JointExpectation)
+    at_zero = node.subs({m: 0, n: HALF, rho: sp.Rational(1, 3)})
+    assert abs(at_zero.evalf(20) - (HALF / sp.sqrt(2 * sp.pi)).evalf(20)) < sp.Float(10) ** -18
+    nonzero = sp.Symbol("m", real=True, nonzero=True)
+    assert not expect_joint(relu(v) * relu(nonzero * u), law).has(JointExpectation)

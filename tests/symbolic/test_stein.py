@@ -1,5 +1,6 @@
 """The gradient expansion against direct expectations: exact algebra, quadrature, orders in d."""
 
+import json
 import math
 
 import numpy as np
@@ -17,7 +18,13 @@ from giantstep.errors import (
     UnsupportedExpressionError,
 )
 from giantstep.symbolic.hermite_expansion import HermiteExpansion
-from giantstep.symbolic.stein import DIMENSION, SAMPLES, Direction, gradient_expansion
+from giantstep.symbolic.stein import (
+    DIMENSION,
+    SAMPLES,
+    Direction,
+    GradientExpansion,
+    gradient_expansion,
+)
 from giantstep.symbolic.targets import target
 
 X = sp.symbols("x1:4", real=True)
@@ -366,3 +373,18 @@ def test_integers_of_any_kind():
 def test_bad_input(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        (("relu", "x1*x2 + He(3, x1)"), {}),
+        (("tanh(2*z) + z", "relu(x1 - x2)*x3"), {"order": 2, "removed": (0, 1)}),
+        ((sp.IndexedBase("mu"), "x1 + x1*x2"), {"norm": sp.sqrt(2) / 3}),
+        (("erf", "sqrt(2)*x2"), {"norm": sp.Symbol("tau", positive=True)}),
+    ],
+)
+def test_an_expansion_survives_json(arguments, options):
+    found = gradient_expansion(*arguments, **options)
+    text = json.dumps(found.to_dict())
+    assert GradientExpansion.from_dict(json.loads(text)) == found
