@@ -130,6 +130,8 @@ class BivariateNormalCDF(sp.Function):
         if argindex == 2:
             h, k = k, h
         density = sp.exp(-(h**2) / 2) / sp.sqrt(2 * sp.pi)
+        if rest == 0:
+            return density * sp.Heaviside(k - rho * h)
         return density * normal_cdf((k - rho * h) / sp.sqrt(rest))
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
@@ -155,6 +157,8 @@ class BivariateNormalCDF(sp.Function):
             return _by_owen(*args)
         if rule is sp.Integral:
             h, k, rho = args
+            if rho == 1 or rho == -1:
+                return None
             x = sp.Dummy("x", real=True)
             density = sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
             inside = density * normal_cdf((k - rho * x) / sp.sqrt(1 - rho**2))

@@ -28,9 +28,11 @@ from .arguments import as_expression
 from .gaussian import GaussianExpectation, expect
 from .gaussian_vector import JointExpectation, correlated_pair, expect_joint
 from .hermite import hermite_coefficient
+from .zero_test import is_exactly_zero
 
 DEFAULT_ORDER = 20
 HIGHEST_ORDER = 60
+HIGHEST_DIGITS = 1000
 _DIGITS = 30
 # What is left of the digits of a quadrature estimate that is taken to be correct.
 _ESTIMATED_ERROR = sp.Rational(1, 10**25)
@@ -59,6 +61,10 @@ class DualValue:
 
     def __str__(self) -> str:
         return f"{self.value} ± {self.error_bound.n(2)} ({self.rests_on})"
+
+    def _repr_latex_(self) -> str:
+        bound = sp.latex(self.error_bound.n(2))
+        return rf"${sp.latex(self.value)} \pm {bound}$ ({self.rests_on})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,19 +117,25 @@ class DualActivation:
         rho : number in [-1, 1]
             Numbers that are not rational are replaced by a decimal with 30 digits more.
         digits : int
-            Significant digits printed; the bound includes rounding.
+            Significant digits printed, 1 to 1000; the bound includes rounding.
 
         Raises
         ------
         ParameterError
-            If `rho` is not a real number in [-1, 1].
+            If `rho` is not a real number in [-1, 1], or `digits` is out of range.
         """
+        if type(digits) is not int or not 1 <= digits <= HIGHEST_DIGITS:
+            raise ParameterError(
+                f"digits has to be an integer from 1 to {HIGHEST_DIGITS}, not {digits!r}"
+            )
         at = as_expression(rho, "rho")
         if not (at.is_number and at.is_real) or (1 - at**2).is_negative:
             raise ParameterError(f"rho has to be a number in [-1, 1], not {rho!r}")
         unit = sp.Rational(1, 10 ** (digits - 1))
         if self.closed_form is not None:
             number = self.closed_form.subs(self.rho, at).evalf(digits)
+            if not (number.is_real and number.is_finite):
+                number = self._on_the_boundary(at).evalf(digits)
             return DualValue(number, (abs(number) * unit).evalf(5), self.rests_on)
         at = at if at.is_Rational else sp.Rational(at.evalf(digits + 30))
         total = error = sp.S.Zero
@@ -136,6 +148,13 @@ class DualActivation:
         # Upwards, as bounds are: a thousandth covers the five digits that are kept.
         bound = (sp.Rational(1001, 1000) * (error + abs(total) * unit)).evalf(5)
         return DualValue(number, bound, self.rests_on)
+
+    def _on_the_boundary(self, rho: sp.Expr) -> sp.Expr:
+        """E[f(z) g(±z)]: closed forms of steps that are not centred divide by sqrt(1 - rho²)."""
+        if not is_exactly_zero(1 - rho**2, "1 - rho**2"):
+            raise ParameterError(f"the closed form has no digits at rho = {rho}; round rho")
+        line = z if rho.is_positive else -z
+        return expect(self.f.expr * self.g.expr.xreplace({z: line}), z)
 
     def derivative(self) -> DualActivation:
         r"""Return the dual of the derivatives, :math:`d\hat{f}_g/d\rho = \mathbb{E}[f'(u)g'(v)]`.
@@ -206,7 +225,7 @@ def dual_activation(
     """
     if not isinstance(rho, sp.Symbol) or not rho.is_real:
         raise ParameterError(f"rho has to be a Symbol declared real, not {rho!r}")
-    if order is not None and (not isinstance(order, int) or not 0 <= order <= HIGHEST_ORDER):
+    if order is not None and (type(order) is not int or not 0 <= order <= HIGHEST_ORDER):
         raise ParameterError(f"order has to be an integer from 0 to {HIGHEST_ORDER}, not {order!r}")
     first = activation(f, argument="f")
     second = first if g is None else activation(g, argument="g")

@@ -149,6 +149,12 @@ def _smoothed_sum(
         smoothed = sp.erfc(-_B / sp.sqrt(2 * a**2)) / 2
     if smoothed is None:
         return None
+    if isinstance(base, sp.DiracDelta) and len(base.args) == 2:
+        # A derivative of the point mass, as Price's theorem makes them of steps.
+        count = base.args[1]
+        if not count.is_Integer or count > _HIGHEST_POWER:
+            return None
+        smoothed = smoothed.diff((_B, count))
     total, derivative = [], smoothed
     for k, weight in enumerate(_hermite_weights(coefficients)):
         if k:

@@ -136,3 +136,15 @@ def test_printing():
     assert sp.latex(node**2) == r"\Phi_{2}^{2}\left(h, k; \rho\right)"
     assert sp.pretty(node) == "Φ₂(h, k; ρ)"
     assert node.is_nonnegative and node.evalf(20) == node
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_derivative_at_perfect_correlation(sign):
+    node = BivariateNormalCDF(h, k, sign)
+    step = sp.Rational(1, 10**10)
+    for at in ({h: sp.Rational(1, 3), k: sp.Rational(2, 5)}, {h: sp.S.One, k: -sp.Rational(1, 2)}):
+        for symbol in (h, k):
+            ends = (node.subs({**at, symbol: at[symbol] + s * step}).evalf(40) for s in (1, -1))
+            slope = (next(ends) - next(ends)) / (2 * step)
+            assert abs(node.diff(symbol).subs(at).evalf(30) - slope) < 1e-18
+    assert node.rewrite(sp.Integral) == node

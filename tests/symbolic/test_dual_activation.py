@@ -5,7 +5,9 @@ import sympy as sp
 
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic import dual_activation as module
+from giantstep.symbolic.activations import activation
 from giantstep.symbolic.dual_activation import DualActivation, dual_activation
+from giantstep.symbolic.gaussian import GaussianExpectation
 
 rho = sp.Symbol("rho", real=True)
 HALF, pi, asin, sqrt = sp.Rational(1, 2), sp.pi, sp.asin, sp.sqrt
@@ -110,3 +112,26 @@ def test_refusals():
         dual_activation("erf", rho, order=-1)
     with pytest.raises(AssumptionError, match="g "):
         dual_activation("erf", rho, sp.exp(sp.Symbol("t") ** 2))
+
+
+@pytest.mark.parametrize(("f", "g"), [("relu(z - 1)", "relu(z - 1)"), ("abs(z + 1/2)", "step")])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_perfect_correlation_of_steps_that_are_not_centred(f, g, sign):
+    # Their closed forms divide by sqrt(1 - rho**2).
+    found = dual_activation(f, rho, g).value(sign)
+    z = sp.Symbol("z", real=True)
+    product = activation(f)(z) * activation(g)(sign * z)
+    exact = GaussianExpectation(product, z).doit().evalf(25)
+    assert abs(found.value - exact) <= found.error_bound
+
+
+@pytest.mark.parametrize("digits", [0, -3, 1001, 10**6, 2.5, "9", None, True])
+@pytest.mark.parametrize("name", ["relu", "tanh"])
+def test_digits_out_of_range(name, digits):
+    with pytest.raises(ParameterError, match="digits has to be an integer from 1 to 1000"):
+        dual_activation(name, rho, order=None if name == "relu" else 3).value(0, digits=digits)
+
+
+def test_order_is_no_truth_value():
+    with pytest.raises(ParameterError, match="order has to be an integer"):
+        dual_activation("erf", rho, order=True)

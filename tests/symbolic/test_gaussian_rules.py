@@ -413,3 +413,16 @@ def test_steps_that_cannot_be_ordered_stay():
 def test_sines_with_one_centred_jump(integrand):
     found = closed_form(integrand, z)
     assert_same(found, quadrature(integrand), 27)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+def test_derivatives_of_point_masses(n):
+    # E[f(z) d^n/dz^n delta(z - x)] = (-1)^n (f phi)^(n)(x) by parts
+    density = sp.exp(-(z**2) / 2) / sp.sqrt(2 * sp.pi)
+    for f in (sp.S.One, z**2 - z, sp.exp(z)):
+        expected = (-1) ** n * (f * density).diff(z, n).subs(z, x)
+        found = closed_form(f * sp.DiracDelta(z - x, n), z)
+        assert abs((found - expected).subs(x, sp.Rational(2, 3)).evalf(30, chop=True)) < 1e-28
+    scaled = closed_form(sp.DiracDelta(-2 * z + 1, n), z)
+    expected = (density.diff(z, n) / 2 ** (n + 1)).subs(z, sp.Rational(1, 2))
+    assert abs((scaled - expected).evalf(30, chop=True)) < 1e-28

@@ -342,3 +342,14 @@ def test_a_step_with_a_slope_that_may_be_zero_stays():
     assert abs(at_zero.evalf(20) - (HALF / sp.sqrt(2 * sp.pi)).evalf(20)) < sp.Float(10) ** -18
     nonzero = sp.Symbol("m", real=True, nonzero=True)
     assert not expect_joint(relu(v) * relu(nonzero * u), law).has(JointExpectation)
+
+
+def test_digits_of_derivatives_of_steps():
+    # Price's theorem makes derivatives of point masses of them.
+    law = GaussianVector((u, v), covariance=[[a, rho], [rho, 2]])
+    at = {a: sp.Integer(1), rho: HALF}
+    closed = expect_joint(sp.sign(u) * erf(v), law).diff(a).subs(at)
+    node = JointExpectation(sp.sign(u) * erf(v), law).diff(a).subs(at)
+    assert node.has(sp.DiracDelta)
+    assert abs(node.evalf(25) - closed.evalf(25)) < 1e-23
+    assert abs(closed.evalf(25)) > 0.1
