@@ -28,6 +28,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, subspace_angles
 
 from ..errors import ParameterError
 from .arguments import nonnegative_number, positive_number, whole_number
+from .replicates import Replicates
 from .sample_stream import (
     Function,
     SampleStream,
@@ -129,7 +130,7 @@ class PreprocessedSetup:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PreprocessedResult:
+class PreprocessedResult(Replicates):
     r"""What the networks achieved; one entry, or row, for each.
 
     Attributes
@@ -159,28 +160,10 @@ class PreprocessedResult:
     ridge: Array
     random_features_ridge: Array
 
-    def mean(self, quantity: str = "test_error") -> Array:
-        """Mean over the networks."""
-        return np.asarray(self._values(quantity).mean(axis=0))
-
-    def standard_error(self, quantity: str = "test_error") -> Array:
-        """Standard error of :meth:`mean`.
-
-        Raises
-        ------
-        ParameterError
-            If there is one network only.
-        """
-        values = self._values(quantity)
-        if len(values) < 2:
-            raise ParameterError("one network has no standard error\n  use seeds >= 2")
-        return np.asarray(values.std(axis=0, ddof=1) / math.sqrt(len(values)))
-
-    def _values(self, quantity: str) -> Array:
-        known = (*SCALARS, "principal_angles")
-        if quantity not in known:
-            raise ParameterError(f"no quantity {quantity!r}\n  known: {', '.join(known)}")
-        return np.asarray(getattr(self, quantity))
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the arrays with one row for each network."""
+        return (*SCALARS, "principal_angles")
 
     def __repr__(self) -> str:
         return (

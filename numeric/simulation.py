@@ -28,6 +28,7 @@ from .networks import (
     check_readout,
     simulate_network,
 )
+from .replicates import Replicates
 from .seed_store import SeedStore
 
 __all__ = ["NetworkSetup", "SimulationResult", "simulate", "simulate_network"]
@@ -37,7 +38,7 @@ QUANTITIES = ("test_error", "training_error", "spike_strength", "bulk_variance",
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SimulationResult:
+class SimulationResult(Replicates):
     """What the finished seeds achieved; rows are seeds, in the order of `completed`.
 
     Attributes
@@ -63,27 +64,10 @@ class SimulationResult:
     completed: tuple[int, ...]
     interrupted: bool
 
-    def mean(self, quantity: str = "test_error") -> Array:
-        """Mean over the seeds; one value for each alpha, or one for a realised parameter."""
-        return np.asarray(self._values(quantity).mean(axis=0))
-
-    def standard_error(self, quantity: str = "test_error") -> Array:
-        """Standard error of :meth:`mean`.
-
-        Raises
-        ------
-        ParameterError
-            If there is one seed only.
-        """
-        values = self._values(quantity)
-        if len(values) < 2:
-            raise ParameterError("one seed has no standard error\n  use seeds >= 2")
-        return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
-
-    def _values(self, quantity: str) -> Array:
-        if quantity not in QUANTITIES:
-            raise ParameterError(f"no quantity {quantity!r}\n  known: {', '.join(QUANTITIES)}")
-        return np.asarray(getattr(self, quantity))
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the arrays with one row for each network."""
+        return QUANTITIES
 
     def __repr__(self) -> str:
         state = ", interrupted" if self.interrupted else ""

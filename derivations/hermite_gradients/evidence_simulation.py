@@ -30,8 +30,8 @@ from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.stein import DIMENSION, GradientExpansion, gradient_expansion
 from ...symbolic.targets import target
 from ..claims import Finding
+from ..comparison import Comparison, compare, finding
 from ..spiked_random_features.mapping import noise
-from .comparison import Comparison, compare, finding
 from .first_step import first_step
 from .network_functions import network_functions
 from .sample_complexity import SampleComplexity, sample_complexity

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from ...numeric.simulation import simulate
 from ..claims import Finding
+from ..comparison import Comparison, compare, finding
 from .model import SpikedRandomFeatures
 from .simulated import GeneratedFunction, network_setup
 
 Array = NDArray[np.float64]
-STANDARD_ERRORS = 4.0
 
 
 @dataclass(frozen=True)
@@ -83,64 +83,6 @@ NETWORKS = (
 SPIKE_BIAS = {"spike_strength": 2.5, "bulk_variance": 1.2, "alignment": 1.2}
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """A simulated mean beside its limit."""
-
-    quantity: str
-    dimension: int
-    theory: float
-    mean: float
-    standard_error: float
-    bias: float
-
-    @property
-    def tolerance(self) -> float:
-        return STANDARD_ERRORS * self.standard_error + self.bias
-
-    @property
-    def passed(self) -> bool:
-        # Spelt so that a mean that is not a number fails.
-        return abs(self.mean - self.theory) <= self.tolerance
-
-    def details(self) -> dict[str, float | int | bool]:
-        relative = self.mean / self.theory - 1 if self.theory else math.inf
-        return {
-            "dimension": self.dimension,
-            "theory": self.theory,
-            "mean": self.mean,
-            "standard_error": self.standard_error,
-            "stated_bias": self.bias,
-            "deviation_in_standard_errors": (self.mean - self.theory) / self.standard_error,
-            "scaled_deviation": self.dimension * relative,
-            "passed": self.passed,
-        }
-
-
-def _compare(
-    quantity: str, dimension: int, theory: float, values: Array, bias: float
-) -> _Comparison:
-    error = float(values.std(ddof=1) / math.sqrt(len(values)))
-    return _Comparison(quantity, dimension, theory, float(values.mean()), error, bias)
-
-
-def _finding(comparisons: Sequence[_Comparison], what: str) -> Finding:
-    failed = [c for c in comparisons if not c.passed]
-    worst = max(comparisons, key=lambda c: abs(c.mean - c.theory) / c.tolerance)
-    relative = max(abs(c.mean / c.theory - 1) for c in comparisons if c.theory)
-    summary = (
-        f"{len(comparisons) - len(failed)} of {len(comparisons)} {what} within 4 standard errors "
-        f"and the stated bias; largest deviation {relative:.1%}; closest to the limit of the "
-        f"tolerance: {worst.quantity}, d = {worst.dimension}: {worst.mean:.5g} ± "
-        f"{worst.standard_error:.2g}, theory {worst.theory:.5g}"
-    )
-    return Finding(
-        not failed and bool(comparisons),
-        summary,
-        {f"{c.quantity}, d = {c.dimension}": c.details() for c in comparisons},
-    )
-
-
 # ------------------------------------------------------------------ the gradient step
 
 
@@ -157,7 +99,7 @@ def realised_spike(
         Dimension and number of networks.
     seed : int
     """
-    comparisons: list[_Comparison] = []
+    comparisons: list[Comparison] = []
     variant: dict[str, float] = {}
     excluded = True
     for case in NETWORKS:
@@ -171,21 +113,21 @@ def realised_spike(
             )  # fmt: skip
             for name, constant in SPIKE_BIAS.items():
                 comparisons.append(
-                    _compare(
-                        f"{name} of {case.name}", dimension, getattr(spike, name),
-                        getattr(found, name), constant / dimension,
+                    compare(
+                        f"{name} of {case.name}", getattr(spike, name), getattr(found, name),
+                        constant / dimension, dimension,
                     )
                 )  # fmt: skip
         last = next(c for c in reversed(comparisons) if c.quantity.startswith("bulk_variance"))
         other = 1 + (spike.bulk_variance - 1) * _first_coefficient(model) ** 2
         variant[case.name] = abs(last.mean - other) / last.tolerance
         excluded &= variant[case.name] > 1
-    finding = _finding(comparisons, "values of r, c, γ")
+    found_all = finding(comparisons, "values of r, c, γ")
     return Finding(
-        finding.passed and excluded,
-        finding.summary
+        found_all.passed and excluded,
+        found_all.summary
         + f"; c with a factor h1² misses by {min(variant.values()):.1f} tolerances or more",
-        {**finding.details, "variant_of_c_in_tolerances": variant},
+        {**found_all.details, "variant_of_c_in_tolerances": variant},
     )
 
 
@@ -211,7 +153,7 @@ def conditional_features(
     different features have covariance :math:`\mu_1^2\, b_{i\perp}\cdot b_{j\perp}`. Corrections
     are of the order 1/d: at most 0.7/d was measured, 1.2/d is allowed.
     """
-    comparisons: list[_Comparison] = []
+    comparisons: list[Comparison] = []
     generators = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(matrices)]
     width = dimension
     for student, r, c in (("tanh", 1.1, 1.2), ("relu", 0.8, 1.1), ("sin", 1.0, 1.5)):
@@ -230,14 +172,14 @@ def conditional_features(
             where = f"{student}, κ = {kappa:g}"
             scale = 1.2 / dimension
             comparisons += [
-                _compare(f"μ0, {where}", dimension, mu0, mean, scale),
-                _compare(f"μ1, {where}", dimension, mu1, along, scale),
-                _compare(
-                    f"c μ1² + μ2², {where}", dimension, c * mu1**2 + mu2_squared, spread, scale
+                compare(f"μ0, {where}", mu0, mean, scale, dimension),
+                compare(f"μ1, {where}", mu1, along, scale, dimension),
+                compare(
+                    f"c μ1² + μ2², {where}", c * mu1**2 + mu2_squared, spread, scale, dimension
                 ),
-                _compare(f"μ1², {where}", dimension, mu1**2, coupling, scale),
+                compare(f"μ1², {where}", mu1**2, coupling, scale, dimension),
             ]
-    return _finding(comparisons, "conditional moments of features")
+    return finding(comparisons, "conditional moments of features")
 
 
 def _conditional_moments(
@@ -340,7 +282,7 @@ def spiked_features(
     These features are the model itself, so that nothing but the finite size is between the
     simulation and the theory; students need not be odd or continuous.
     """
-    comparisons: list[_Comparison] = []
+    comparisons: list[Comparison] = []
     for case in FEATURES:
         model = SpikedRandomFeatures.from_parameters(**case.model)
         theory = model.solve(case.alpha, case.ridge)
@@ -349,12 +291,12 @@ def spiked_features(
             rows = np.array([_draw_features(model, case, dimension, s) for s in seeds])
             for k, quantity in enumerate(MEASURED):
                 comparisons.append(
-                    _compare(
-                        f"{quantity} of {case.name}", dimension, getattr(theory, quantity),
-                        rows[:, k], case.biases.get(quantity, 0.0) / dimension,
+                    compare(
+                        f"{quantity} of {case.name}", getattr(theory, quantity), rows[:, k],
+                        case.biases.get(quantity, 0.0) / dimension, dimension,
                     )
                 )  # fmt: skip
-    return _finding(comparisons, "errors and overlaps")
+    return finding(comparisons, "errors and overlaps")
 
 
 def _draw_features(
@@ -410,7 +352,7 @@ def networks(
     seed : int
     cases : sequence of NetworkCase
     """
-    comparisons: list[_Comparison] = []
+    comparisons: list[Comparison] = []
     for case in cases:
         model = case.build()
         theory = model.solve(case.alpha, case.ridge)
@@ -422,9 +364,9 @@ def networks(
             for quantity, constant in biases.items():
                 limit = getattr(theory, quantity)
                 comparisons.append(
-                    _compare(
-                        f"{quantity} of {case.name}", dimension, limit,
-                        found[quantity].to_numpy()[:, 0], constant * limit / dimension,
+                    compare(
+                        f"{quantity} of {case.name}", limit, found[quantity].to_numpy()[:, 0],
+                        constant * limit / dimension, dimension,
                     )
                 )  # fmt: skip
-    return _finding(comparisons, "errors of networks")
+    return finding(comparisons, "errors of networks")

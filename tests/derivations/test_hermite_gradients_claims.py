@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 import sympy as sp
 
+from giantstep.derivations.comparison import Comparison, compare, finding
 from giantstep.derivations.hermite_gradients import (
-    comparison,
     evidence_exact,
     evidence_simulation,
     first_step,
 )
 from giantstep.derivations.hermite_gradients.claims import CLAIMS
-from giantstep.derivations.hermite_gradients.comparison import Comparison, compare
 from giantstep.derivations.hermite_gradients.network_functions import network_functions
 from giantstep.numeric.gradient_sampling import sample_gradient
 from giantstep.symbolic import stein
@@ -108,5 +107,5 @@ def test_comparisons_count_standard_errors_and_bias():
     assert near.passed and not far.passed
     assert compare("x", 1.3, values, bias=0.2).passed
     assert not Comparison("x", 1.0, float("nan"), 0.1).passed
-    assert not comparison.finding([near, far], "means").passed
+    assert not finding([near, far], "means").passed
     assert near.details()["theory"] == 1.1

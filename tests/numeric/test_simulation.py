@@ -319,7 +319,7 @@ def test_summary_helpers():
     assert_allclose(result.standard_error("alignment"), result.alignment.std(ddof=1) / math.sqrt(3))
     with pytest.raises(ParameterError, match="no quantity 'errors'"):
         result.mean("errors")
-    with pytest.raises(ParameterError, match="one seed has no standard error"):
+    with pytest.raises(ParameterError, match="one network has no standard error"):
         run_small(seeds=1).standard_error()
 
 

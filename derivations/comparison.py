@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..claims import Finding
+from .claims import Finding
 
 STANDARD_ERRORS = 4.0
 
@@ -24,6 +24,8 @@ class Comparison:
     theory, mean, standard_error : float
     bias : float
         Stated finite-size deviation, absolute.
+    dimension : int or None
+        Input dimension; None where the quantity names it or there is none.
     """
 
     quantity: str
@@ -31,6 +33,13 @@ class Comparison:
     mean: float
     standard_error: float
     bias: float = 0.0
+    dimension: int | None = None
+
+    @property
+    def name(self) -> str:
+        """The quantity with its dimension."""
+        where = "" if self.dimension is None else f", d = {self.dimension}"
+        return f"{self.quantity}{where}"
 
     @property
     def tolerance(self) -> float:
@@ -42,23 +51,32 @@ class Comparison:
         """Whether the mean is within the tolerance; a mean that is not a number is not."""
         return abs(self.mean - self.theory) <= self.tolerance
 
-    def details(self) -> dict[str, float | bool]:
-        """Return all figures."""
-        return {
+    def details(self) -> dict[str, float | int | bool]:
+        """Return all figures; with a dimension also d (mean/theory − 1), which measures a bias."""
+        found: dict[str, float | int | bool] = {
             "theory": self.theory,
             "mean": self.mean,
             "standard_error": self.standard_error,
             "stated_bias": self.bias,
+            "deviation_in_standard_errors": (self.mean - self.theory) / self.standard_error,
             "passed": self.passed,
         }
+        if self.dimension is not None:
+            relative = self.mean / self.theory - 1 if self.theory else math.inf
+            found |= {"dimension": self.dimension, "scaled_deviation": self.dimension * relative}
+        return found
 
 
 def compare(
-    quantity: str, theory: float, values: NDArray[np.float64], bias: float = 0.0
+    quantity: str,
+    theory: float,
+    values: NDArray[np.float64],
+    bias: float = 0.0,
+    dimension: int | None = None,
 ) -> Comparison:
     """Compare the mean of independent values with theory."""
     error = float(values.std(ddof=1) / math.sqrt(len(values)))
-    return Comparison(quantity, theory, float(values.mean()), error, bias)
+    return Comparison(quantity, theory, float(values.mean()), error, bias, dimension)
 
 
 def finding(comparisons: Sequence[Comparison], what: str) -> Finding:
@@ -67,8 +85,8 @@ def finding(comparisons: Sequence[Comparison], what: str) -> Finding:
     worst = max(comparisons, key=lambda c: abs(c.mean - c.theory) / c.tolerance)
     summary = (
         f"{len(comparisons) - len(failed)} of {len(comparisons)} {what} within 4 standard errors "
-        f"and the stated bias; closest to the tolerance: {worst.quantity}: {worst.mean:.5g} ± "
+        f"and the stated bias; closest to the tolerance: {worst.name}: {worst.mean:.5g} ± "
         f"{worst.standard_error:.2g}, theory {worst.theory:.5g}"
     )
-    details = {c.quantity: c.details() for c in comparisons}
+    details = {c.name: c.details() for c in comparisons}
     return Finding(not failed and bool(comparisons), summary, details)
