@@ -60,6 +60,31 @@ def is_far_below(x: sp.Expr) -> bool:
     return bool(x.is_number and x.is_extended_real and (x + _FAR_OUT).is_negative)
 
 
+def with_far_tails(expr: sp.Expr) -> sp.Expr:
+    """Write erf far below as erfc - 1, so that the 1 of 1 + erf cancels before digits are sought.
+
+    For numbers put into a form that was derived with symbols.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x")
+    >>> with_far_tails((sp.Rational(1, 2) + sp.erf(x) / 2).subs(x, -50))
+    erfc(50)/2
+    """
+    far = {
+        node: sp.erfc(-node.args[0]) - 1
+        for node in expr.atoms(sp.erf)
+        if is_far_below(node.args[0])
+    }
+    # SymPy writes erf(-50) as -erf(50).
+    far |= {
+        node: 1 - sp.erfc(node.args[0])
+        for node in expr.atoms(sp.erf)
+        if is_far_below(-node.args[0])
+    }
+    return expr.xreplace(far)
+
+
 class BivariateNormalCDF(sp.Function):
     r"""Distribution function :math:`\Phi_2(h, k; \rho)` of two correlated standard normals.
 

@@ -25,6 +25,7 @@ import sympy as sp
 from ..errors import AssumptionError, ParameterError
 from .activations import Activation, activation, z
 from .arguments import as_expression
+from .bivariate_normal import with_far_tails
 from .gaussian import GaussianExpectation, expect
 from .gaussian_vector import JointExpectation, correlated_pair, expect_joint
 from .hermite import hermite_coefficient
@@ -133,16 +134,20 @@ class DualActivation:
             raise ParameterError(f"rho has to be a number in [-1, 1], not {rho!r}")
         unit = sp.Rational(1, 10 ** (digits - 1))
         if self.closed_form is not None:
-            number = self.closed_form.subs(self.rho, at).evalf(digits)
+            number = with_far_tails(self.closed_form.subs(self.rho, at)).evalf(digits)
             if not (number.is_real and number.is_finite):
                 number = self._on_the_boundary(at).evalf(digits)
             return DualValue(number, (abs(number) * unit).evalf(5), self.rests_on)
+        # An irrational rho is rounded to 30 digits more; five of them are left for its evaluation.
+        rounding = sp.S.Zero if at.is_Rational else sp.Rational(1, 10 ** (digits + 25))
         at = at if at.is_Rational else sp.Rational(at.evalf(digits + 30))
         total = error = sp.S.Zero
         for k, ((a, da), (b, db)) in enumerate(self.coefficients):
             weight = at**k / sp.factorial(k)
             total += weight * a * b
             error += abs(weight) * (abs(a) * db + abs(b) * da + da * db)
+            if k and rounding:
+                error += rounding * abs(at) ** (k - 1) / sp.factorial(k - 1) * abs(a * b)
         error += abs(at) ** (self.order + 1) * sp.sqrt(self.tails[0] * self.tails[1])
         number = total.evalf(digits)
         # Upwards, as bounds are: a thousandth covers the five digits that are kept.

@@ -1,5 +1,6 @@
 """Duals: published closed forms, Mehler's series against them, honest bounds."""
 
+import mpmath
 import pytest
 import sympy as sp
 
@@ -135,3 +136,40 @@ def test_digits_out_of_range(name, digits):
 def test_order_is_no_truth_value():
     with pytest.raises(ParameterError, match="order has to be an integer"):
         dual_activation("erf", rho, order=True)
+
+
+@pytest.mark.parametrize("numerator", [-900, -999])
+def test_tails_far_out_have_all_their_digits(numerator):
+    # E[relu(u - 1) relu(v - 1)] over u, with E[relu(v - 1) | u] = sφ(m/s) + mΦ(m/s).
+    ctx = mpmath.mp.clone()
+    ctx.dps = 40
+    r = ctx.mpf(numerator) / 1000
+    spread = ctx.sqrt(1 - r**2)
+
+    def density(x):
+        return ctx.exp(-x * x / 2) / ctx.sqrt(2 * ctx.pi)
+
+    def integrand(u):
+        m = (r * u - 1) / spread
+        upper = ctx.erfc(-m / ctx.sqrt(2)) / 2
+        return (u - 1) * density(u) * spread * (density(m) + m * upper)
+
+    # The integrand is a narrow peak at 1, of width spread / |m|.
+    width = spread**2
+    points = [1 + width * k for k in range(0, 121, 4)]
+    ctx.dps += 25
+    scale = integrand(1 + width / 2)  # mpmath refines until the absolute error is small
+    expected = scale * ctx.quad(lambda u: integrand(u) / scale, points)
+    found = dual_activation("relu(z - 1)", rho).value(sp.Rational(numerator, 1000), digits=15)
+    assert abs(ctx.mpf(str(found.value)) / expected - 1) < ctx.mpf(10) ** -13
+
+
+def test_values_nearer_to_perfect_anticorrelation_take_no_time():
+    found = dual_activation("relu(z - 1)", rho).value(-1 + sp.Rational(1, 10**5))
+    assert 0 < found.value < sp.Float("1e-43000")
+
+
+def test_a_correlation_that_is_a_hidden_zero_is_within_the_bound():
+    hidden_zero = sp.sqrt(2) + sp.sqrt(3) - sp.sqrt(5 + 2 * sp.sqrt(6))
+    found = dual_activation("tanh", rho).value(hidden_zero)  # E tanh(u) E tanh(v) = 0
+    assert abs(found.value) <= found.error_bound
