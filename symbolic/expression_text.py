@@ -7,6 +7,7 @@ because SymPy would multiply it in.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sympy as sp
@@ -100,7 +101,7 @@ def expression_text(expr: sp.Expr) -> str:
     """
     expr = as_expression(expr, "expr")
     if expr.is_Add:
-        return _sum(expr)
+        return joined_terms(map(expression_text, expr.as_ordered_terms()))
     if expr.is_Symbol or expr is sp.pi or expr is sp.E or expr.is_Integer:
         return str(expr)
     if expr.is_Mul or expr.is_Rational or _is_inverse(expr):
@@ -119,16 +120,22 @@ def _is_inverse(expr: sp.Expr) -> bool:
     return bool(expr.is_Pow and expr.exp.is_Rational and expr.exp.is_negative)
 
 
-def _sum(expr: sp.Add) -> str:
+def joined_terms(written: Iterable[str]) -> str:
+    """Join the texts of terms to a sum; a leading minus becomes the operator.
+
+    Examples
+    --------
+    >>> joined_terms(["x", "-2*y", "- z"])
+    'x - 2*y - z'
+    """
     text = ""
-    for term in expr.as_ordered_terms():
-        written = expression_text(term)
+    for term in written:
         if not text:
-            text = written
-        elif written.startswith("-"):
-            text += f" - {written[1:]}"
+            text = term
+        elif term.startswith("-"):
+            text += f" - {term[1:].lstrip()}"
         else:
-            text += f" + {written}"
+            text += f" + {term}"
     return text
 
 

@@ -18,7 +18,7 @@ from ..errors import ExpressionError
 from ._expression_reader import ExpressionReader
 from ._latex_reader import COMMANDS, GREEK, MAX_LATEX_LENGTH, Translator, latex_names, latex_tokens
 from ._tokens import shorten
-from .expression_text import Product, split_product
+from .expression_text import Product, joined_terms, split_product
 from .functions import HALF
 from .vocabulary import SPELLINGS
 
@@ -46,7 +46,7 @@ def expression_latex(expr: sp.Expr) -> str:
     \frac{\sqrt{2} x_{1}^{3}}{2 \sqrt{\pi}} - e^{- \frac{\rho}{2}}
     """
     if expr.is_Add:
-        return _sum(expr)
+        return joined_terms(map(expression_latex, expr.as_ordered_terms()))
     if expr.is_Symbol:
         return _symbol(expr)
     if expr is sp.pi or expr is sp.E:
@@ -92,21 +92,6 @@ def _symbol(symbol: sp.Symbol) -> str:
     elif len(head) > 1:
         head = rf"\mathrm{{{head}}}"
     return f"{head}_{{{index}}}" if index else head
-
-
-def _sum(expr: sp.Add) -> str:
-    text = ""
-    for term in expr.as_ordered_terms():
-        written = expression_latex(term)
-        if not text:
-            text = written
-        elif written.startswith("- "):
-            text += f" {written}"
-        elif written.startswith("-"):
-            text += f" - {written[1:]}"
-        else:
-            text += f" + {written}"
-    return text
 
 
 def _product(parts: Product) -> str:

@@ -262,6 +262,35 @@ def test_mean_squares_with_coefficients_of_no_exact_field():
     assert float(term.mean_square.subs(DIMENSION, 9).evalf()) == pytest.approx(expected, abs=1e-14)
 
 
+@pytest.mark.parametrize("text", ["x1*x2*x3 + 2*x1*x2 - x3", "1 + He(2, x1) + x2"])
+def test_orders_are_exponents_of_the_dimension(text):
+    # Norms and their projections on the relevant space, at random unit vectors.
+    rng = np.random.default_rng(20261121)
+    found = gradient_expansion("softplus", text)
+    r, count, dimensions = found.target.dimension, 40_000, (100, 1600)
+    sizes = []
+    for d in dimensions:
+        inside = rng.normal(size=(count, r))
+        length = np.sqrt((inside**2).sum(axis=1) + rng.chisquare(d - r, size=count))
+        sizes.append(inside / length[:, None])
+    for term in found.terms:
+        norms, projections = [], []
+        for w in sizes:
+            if term.direction is Direction.INSIDE:
+                entries = [sp.lambdify(term.weights, c)(*w.T) for c in term.contraction]
+                norm = np.sqrt(sum(np.broadcast_to(e, count) ** 2 for e in entries))
+                projection = norm
+            else:
+                norm = np.broadcast_to(sp.lambdify(term.weights, term.contraction)(*w.T), count)
+                projection = norm * np.sqrt((w**2).sum(axis=1))
+            norms.append(math.sqrt((norm**2).mean()))
+            projections.append(math.sqrt((projection**2).mean()))
+        span = math.log(dimensions[1] / dimensions[0])
+        assert math.log(norms[1] / norms[0]) / span == pytest.approx(float(term.order), abs=0.03)
+        slope = math.log(projections[1] / projections[0]) / span
+        assert slope == pytest.approx(float(term.order_inside), abs=0.03)
+
+
 def test_noise_of_relu_is_a_quarter():
     # E σ'^2 = 1/2 for relu; ‖f‖² = 1 + 2.
     found = gradient_expansion("relu", "x1 + He(2, x2)")
