@@ -16,6 +16,8 @@ from types import MappingProxyType
 import sympy as sp
 
 from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from ._tokens import shorten
+from .exact_numbers import require_evaluated
 from .functions import relu
 from .parser import FUNCTIONS, parse_expression
 from .regularity import Parity, Regularity, analyse, require_square_integrable
@@ -213,7 +215,7 @@ def _read(text: str, argument: str) -> sp.Expr:
         close = difflib.get_close_matches(text, CATALOGUE, n=1)
         hint = f"did you mean {close[0]!r}?" if close else "it is not in the catalogue"
         raise ExpressionError(
-            f"unknown {argument} {text!r}; {hint}\n"
+            f"unknown {argument} {shorten(text)!r}; {hint}\n"
             f"  catalogue: {', '.join(CATALOGUE)}\n"
             "  or give an expression in z, such as 'tanh(2*z) + z/4'"
         )
@@ -223,6 +225,7 @@ def _read(text: str, argument: str) -> sp.Expr:
 
 
 def _in_z(spec: sp.Expr, argument: str) -> sp.Expr:
+    require_evaluated(spec, argument)
     symbols = sorted(spec.free_symbols, key=str)
     if len(symbols) != 1:
         names = ", ".join(map(str, symbols)) or "none"

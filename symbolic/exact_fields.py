@@ -14,13 +14,14 @@ Arithmetic in the first two is exact, zero tests included. In the third it is, i
 do not occur together: π is transcendental, and by the Lindemann–Weierstrass theorem the
 exponentials of numbers that are linearly independent over QQ are algebraically independent. Whether
 π and e are so is not known. With both, an element that is zero is zero, but that another one is not
-rests on numerical evidence; see `independence_is_proved`.
+rests on numerical evidence; see `independence_is_proved`. The same holds for numbers that are taken
+as generators although nothing is known about them, such as an expectation without closed form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -28,7 +29,7 @@ import sympy as sp
 
 from ..errors import UnsupportedExpressionError
 from .algebraic_tower import AlgebraicTower
-from .hermite_polynomials import exact_expression
+from .exact_numbers import require_exact
 
 # (1 + sqrt(2))**n is stored with all its digits.
 _HIGHEST_POWER = 4096
@@ -38,7 +39,9 @@ _HYPERBOLIC = (sp.sinh, sp.cosh, sp.tanh, sp.coth, sp.sech, sp.csch)
 _CIRCULAR = (sp.sin, sp.cos, sp.tan, sp.cot, sp.sec, sp.csc)
 
 
-def exact_field(numbers: Iterable[sp.Expr | Fraction | int]) -> tuple[Any, list[Any]]:
+def exact_field(
+    numbers: Iterable[sp.Expr | Fraction | int], *, formal: Sequence[sp.Expr] = ()
+) -> tuple[Any, list[Any]]:
     """Return a SymPy domain that holds the given exact real numbers, and its elements.
 
     Parameters
@@ -46,6 +49,9 @@ def exact_field(numbers: Iterable[sp.Expr | Fraction | int]) -> tuple[Any, list[
     numbers : iterable of Expr
         Built by + - * / and powers from rationals, roots, sin, cos and tan of rational multiples
         of π, real ``CRootOf``, powers of π, exp and hyperbolic functions of algebraic numbers.
+    formal : sequence of Expr
+        Other real numbers that occur in them, each of which becomes a generator as if it were
+        transcendental over all others.
 
     Returns
     -------
@@ -73,17 +79,24 @@ def exact_field(numbers: Iterable[sp.Expr | Fraction | int]) -> tuple[Any, list[
     QQ<sqrt(2)>(sqrt(pi))
     >>> exact_field([exp(1), exp(-sp.Rational(1, 2))])[0]
     QQ(exp(1/2))
+    >>> exact_field([sp.log(2) / 3], formal=[sp.log(2)])[0]
+    QQ(log(2))
     """
+    # A symbol for each, so that nothing looks for roots and exponentials inside.
+    names = {number: sp.Dummy(real=True) for number in formal}
     expressions = [
-        number if isinstance(number, sp.Rational) else _prepared(number) for number in numbers
+        number if isinstance(number, sp.Rational) else _prepared(number, names)
+        for number in numbers
     ]
     if all(isinstance(number, sp.Rational) for number in expressions):
         return sp.QQ, [sp.QQ(number.p, number.q) for number in expressions]
-    return _Field(expressions).build()
+    return _Field(expressions, {name: number for number, name in names.items()}).build()
 
 
 def independence_is_proved(domain: Any) -> bool:
-    """Tell whether an element of the domain is zero only if the number is: not for π with e.
+    """Tell whether an element of the domain is zero only if the number is.
+
+    Not so for π with e, nor for formal generators.
 
     Examples
     --------
@@ -93,9 +106,10 @@ def independence_is_proved(domain: Any) -> bool:
     >>> independence_is_proved(exact_field([pi, exp(1)])[0])
     False
     """
-    generators = getattr(domain, "symbols", ())
-    bases = {generator.as_base_exp()[0] for generator in generators}
-    return not {sp.pi, sp.E} <= bases
+    if not domain.is_FractionField:
+        return True
+    bases = {generator.as_base_exp()[0] for generator in domain.symbols}
+    return bases in ({sp.pi}, {sp.E}) and all(map(_is_known, domain.symbols))
 
 
 def common_field(first: Any, second: Any) -> tuple[Any, Callable[[Any], Any], Callable[[Any], Any]]:
@@ -117,13 +131,27 @@ def common_field(first: Any, second: Any) -> tuple[Any, Callable[[Any], Any], Ca
     if first == second:
         return first, lambda a: a, lambda a: a
     generators = [_generators(first), _generators(second)]
-    domain, images = exact_field([g for pair in generators for part in pair for g in part])
+    formal = [*formal_generators(first), *formal_generators(second)]
+    domain, images = exact_field(
+        [g for pair in generators for part in pair for g in part], formal=formal
+    )
     split = sum(len(part) for part in generators[0])
     return (
         domain,
         _embedding(first, domain, images[:split]),
         _embedding(second, domain, images[split:]),
     )
+
+
+def formal_generators(domain: Any) -> list[sp.Expr]:
+    """Return the generators of a domain about which nothing is known.
+
+    Examples
+    --------
+    >>> formal_generators(exact_field([sp.pi, sp.log(2)], formal=[sp.log(2)])[0])
+    [log(2)]
+    """
+    return [g for g in _generators(domain)[1] if not _is_known(g)]
 
 
 def _generators(domain: Any) -> tuple[list[sp.Expr], list[sp.Expr]]:
@@ -159,11 +187,16 @@ def _embedding(source: Any, target: Any, images: Sequence[Any]) -> Callable[[Any
     return algebraic
 
 
-def _prepared(number: sp.Expr | Fraction | int) -> sp.Expr:
+def _prepared(
+    number: sp.Expr | Fraction | int, formal: Mapping[sp.Expr, sp.Symbol] | None = None
+) -> sp.Expr:
     """Check a number and write it by roots, cosines and exponentials; denest square roots."""
-    value = exact_expression(number, "number")
-    if value.free_symbols:
-        names = ", ".join(sorted(symbol.name for symbol in value.free_symbols))
+    value = require_exact(number, "number")
+    if formal:
+        value = value.xreplace(formal)
+    unknown = value.free_symbols.difference(formal.values() if formal else ())
+    if unknown:
+        names = ", ".join(sorted(symbol.name for symbol in unknown))
         raise UnsupportedExpressionError(
             f"{value} is not a number: it depends on {names}; give values to its symbols first"
         )
@@ -212,8 +245,12 @@ def _short(value: sp.Expr) -> str:
 class _Field:
     """The numbers on their way into one field."""
 
-    def __init__(self, numbers: Sequence[sp.Expr]) -> None:
+    def __init__(
+        self, numbers: Sequence[sp.Expr], formal: Mapping[sp.Symbol, sp.Expr] | None = None
+    ) -> None:
         self.numbers = numbers
+        # What stands for a generator that is no power of π and no exponential.
+        self.formal = formal or {}
         self.tower = AlgebraicTower()
         self.domain: Any = sp.QQ
         # Powers of π and exponentials, as elements of the final field.
@@ -266,10 +303,13 @@ class _Field:
             if used:
                 units.append((i, _common_unit(used)))
                 generators.append(sp.exp(units[-1][1] * sp.expand(theta**i)))
-        if not generators:
+        formal = [node for node in nodes if node in self.formal]
+        if not generators and not formal:
             return
-        self.domain = field.frac_field(*generators)
-        variables = self.domain.gens
+        self.domain = field.frac_field(*generators, *(self.formal[node] for node in formal))
+        variables = self.domain.gens[: len(units)]
+        named = self.domain.gens[len(units) :]
+        self.transcendental.update(zip(formal, named, strict=True))
         for variable, (i, unit) in zip(variables, units, strict=True):
             if i < 0:
                 for node, power in powers.items():
@@ -352,6 +392,20 @@ def _parts(number: sp.Expr) -> Iterator[sp.Expr]:
         for part in number.args:
             yield from _parts(part)
     yield number
+
+
+def _is_known(generator: sp.Expr) -> bool:
+    """Whether a generator of a field is a power of π or an exponential of an algebraic number."""
+    if _is_power_of_pi(generator) or generator == sp.E:
+        return True
+    return isinstance(generator, sp.exp) and not _is_transcendental(generator.exp)
+
+
+def _is_transcendental(number: sp.Expr) -> bool:
+    try:
+        return bool(exact_field([number])[0].is_FractionField)
+    except UnsupportedExpressionError:
+        return True
 
 
 def _is_power_of_pi(node: sp.Expr) -> bool:

@@ -53,8 +53,8 @@ MAX_ORDER_WITH_PARAMETERS = 200
 MAX_ORDER_WITHOUT_FORM = 200
 """The same for functions without closed form in k, whose coefficients hold He_k in full."""
 
-# Beyond this order a coefficient that has not shown up is taken as a sign of a wrong expression.
-_HIGHEST_ORDER = 40
+HIGHEST_OPEN_ORDER = 40
+"""Beyond it, a first coefficient that has not shown up is taken as a sign of a wrong expression."""
 
 
 def hermite_coefficients(
@@ -182,17 +182,22 @@ def information_exponent(f: str | sp.Expr | Activation) -> int:
     AssumptionError
         If all coefficients up to a high order vanish.
 
+    Notes
+    -----
+    Coefficients may be any numbers whose zeros are decided; :func:`.leap_index`, which works with
+    several directions, needs polynomials over an exact field.
+
     Examples
     --------
     >>> information_exponent("z**2*exp(-z**2)")
     4
     """
     f = activation(f, argument="function")
-    for k in range(1, _HIGHEST_ORDER + 1):
+    for k in range(1, HIGHEST_OPEN_ORDER + 1):
         if not is_exactly_zero(hermite_coefficient(f, k), f"Hermite coefficient {k} of {f.name}"):
             return k
     raise AssumptionError(
-        f"the Hermite coefficients 1 to {_HIGHEST_ORDER} of {f.name} vanish: as far as can be "
+        f"the Hermite coefficients 1 to {HIGHEST_OPEN_ORDER} of {f.name} vanish: as far as can be "
         "seen it is constant"
     )
 

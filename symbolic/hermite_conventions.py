@@ -20,7 +20,8 @@ from typing import Any, TypeVar, overload
 import sympy as sp
 
 from ..errors import ParameterError
-from .hermite_polynomials import checked_order, exact_expression
+from .exact_numbers import require_exact
+from .hermite_polynomials import checked_order
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -143,7 +144,7 @@ def _scaled(
     """Multiply each value by the weight of the factorial of its order."""
     if isinstance(values, Mapping):
         return {
-            key: exact_expression(value, f"{name}[{key}]") * weight(_factorial(key, name))
+            key: require_exact(value, f"{name}[{key}]") * weight(_factorial(key, name))
             for key, value in values.items()
         }
     if not isinstance(values, Sequence) or isinstance(values, str):
@@ -151,7 +152,7 @@ def _scaled(
             f"{name} must be a sequence or a mapping from orders to values, got {values!r}"
         )
     return tuple(
-        exact_expression(value, f"{name}[{k}]") * weight(math.factorial(checked_order(k)))
+        require_exact(value, f"{name}[{k}]") * weight(math.factorial(checked_order(k)))
         for k, value in enumerate(values)
     )
 

@@ -236,7 +236,8 @@ class HermiteExpansion:
         if not isinstance(other, HermiteExpansion) or self.variables != other.variables:
             return NotImplemented if not isinstance(other, HermiteExpansion) else False
         first, second = self._over_one_field(other)
-        return bool(first == second)
+        # By the difference: equal fractions over algebraic fields may not compare as equal.
+        return not first - second
 
     def __hash__(self) -> int:
         # Not of the coefficients: equal ones may be written in different fields.

@@ -116,10 +116,10 @@ def expansion_from_dict(
             "content is not a Hermite expansion as to_dict writes it: "
             '{"variables": [{"name": "x", "real": true}], "he_coefficients": {"2": "1/2"}}'
         ) from None
-    return {alpha: _read_number(text) for alpha, text in texts.items()}, variables
+    return {alpha: read_number(text) for alpha, text in texts.items()}, variables
 
 
-def _read_number(text: Any) -> sp.Expr:
+def read_number(text: Any) -> sp.Expr:
     """Read an exact number; fractions longer than texts of users may be, directly."""
     found = _RATIONAL.fullmatch(text) if isinstance(text, str) else None
     if found and int(found[2] or 1):

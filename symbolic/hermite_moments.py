@@ -17,7 +17,7 @@ from fractions import Fraction
 import sympy as sp
 
 from ..errors import AssumptionError, ParameterError
-from .hermite_polynomials import exact_expression
+from .exact_numbers import require_exact
 
 
 def mehler_kernel(x: sp.Expr, y: sp.Expr, rho: sp.Expr | Fraction | int) -> sp.Expr:
@@ -38,8 +38,8 @@ def mehler_kernel(x: sp.Expr, y: sp.Expr, rho: sp.Expr | Fraction | int) -> sp.E
     5/4
     """
     x, y, rho = (
-        exact_expression(x, "x"),
-        exact_expression(y, "y"),
+        require_exact(x, "x"),
+        require_exact(y, "y"),
         _checked_correlation(rho, strict=True),
     )
     rest = 1 - rho**2
@@ -134,11 +134,11 @@ def _moments(values: Sequence[sp.Expr | Fraction | int], name: str) -> list[sp.E
         raise ParameterError(
             f"{name} must be a sequence of moments mu_0, mu_1, ..., got {values!r}"
         )
-    return [exact_expression(value, f"{name}[{k}]") for k, value in enumerate(values)]
+    return [require_exact(value, f"{name}[{k}]") for k, value in enumerate(values)]
 
 
 def _checked_correlation(value: sp.Expr | Fraction | int, *, strict: bool) -> sp.Expr:
-    rho = exact_expression(value, "rho")
+    rho = require_exact(value, "rho")
     inside = 1 - rho**2
     allowed = inside.is_positive if strict else inside.is_nonnegative
     if rho.is_extended_real is False or allowed is False:

@@ -27,6 +27,7 @@ from sympy.printing.latex import LatexPrinter
 from sympy.simplify.fu import TR5
 
 from ..errors import ParameterError
+from .exact_numbers import require_exact
 
 MAX_ORDER = 2000
 """Highest order of a polynomial: its coefficients then have some 2800 digits."""
@@ -66,7 +67,7 @@ def hermite_polynomial(
     x**4
     """
     k = checked_order(k, "k")
-    x, minus_v = exact_expression(x, "x"), -exact_expression(variance, "variance")
+    x, minus_v = require_exact(x, "x"), -require_exact(variance, "variance")
     if minus_v == 0:
         return x**k
     return sp.Add(*(c * minus_v**j * x ** (k - 2 * j) for j, c in enumerate(pairings(k))))
@@ -125,31 +126,6 @@ def checked_order(k: int, name: str = "k") -> int:
     return int(k)
 
 
-def exact_expression(value: sp.Expr | Fraction | int, name: str) -> sp.Expr:
-    """Return `value` as a SymPy expression if it holds no floating-point number.
-
-    Examples
-    --------
-    >>> exact_expression(0.5, "rho")
-    Traceback (most recent call last):
-        ...
-    giantstep.errors.ParameterError: rho must be a SymPy expression, an int or a Fraction, got 0.5
-    """
-    if isinstance(value, sp.Expr):
-        if value.has(sp.Float):
-            raise ParameterError(
-                f"{name} = {value} is not exact; write decimals as Rational numbers"
-            )
-        if value.has(sp.nan):
-            raise ParameterError(f"{name} = {value} is not a number; give it a value")
-        return value
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise ParameterError(
-            f"{name} must be a SymPy expression, an int or a Fraction, got {value!r}"
-        )
-    return sp.Rational(value)
-
-
 def pairings(n: int) -> list[int]:
     """Return n!/(2^j j! (n-2j)!) for j = 0 … n//2: the ways to choose j pairs out of n.
 
@@ -186,7 +162,7 @@ def polynomial_in_hermite(coefficients: Mapping[int, sp.Expr]) -> dict[int, sp.E
     """
     found: dict[int, sp.Expr] = {}
     for n, coefficient in coefficients.items():
-        value = exact_expression(coefficient, f"the coefficient of x**{n}")
+        value = require_exact(coefficient, f"the coefficient of x**{n}")
         for k, count in power_in_hermite(n).items():
             found[k] = found.get(k, sp.S.Zero) + count * value
     return {k: c for k, c in sorted(found.items()) if c != 0}
@@ -222,7 +198,7 @@ def differential_equation(
     >>> differential_equation(hermite_polynomial(5, x), 5, x)
     0
     """
-    k, v = checked_order(k, "k"), exact_expression(variance, "variance")
+    k, v = checked_order(k, "k"), require_exact(variance, "variance")
     return sp.expand(v * function.diff(x, 2) - x * function.diff(x) + k * function)
 
 
@@ -236,9 +212,9 @@ def generating_function(x: sp.Expr, t: sp.Expr, variance: sp.Expr | Fraction | i
     exp(-t**2/2 + t*x)
     """
     x, t, v = (
-        exact_expression(x, "x"),
-        exact_expression(t, "t"),
-        exact_expression(variance, "variance"),
+        require_exact(x, "x"),
+        require_exact(t, "t"),
+        require_exact(variance, "variance"),
     )
     return sp.exp(t * x - v * t**2 / 2)
 
@@ -321,7 +297,7 @@ def affine_argument(
     {0: a**2 - 1, 2: a**2}
     """
     n = checked_order(n, "n")
-    a, b = exact_expression(a, "a"), exact_expression(b, "b")
+    a, b = require_exact(a, "a"), require_exact(b, "b")
     variance = sp.expand(1 - a**2)
     found = {
         k: math.comb(n, k) * a**k * hermite_polynomial(n - k, b, variance) for k in range(n + 1)
@@ -359,7 +335,7 @@ def addition_theorem(
     {(0, 2): sin(t)**2, (1, 1): 2*sin(t)*cos(t), (2, 0): cos(t)**2}
     """
     n = checked_order(n, "n")
-    vector = [exact_expression(w, f"weights[{i}]") for i, w in enumerate(weights)]
+    vector = [require_exact(w, f"weights[{i}]") for i, w in enumerate(weights)]
     if not vector:
         raise ParameterError("weights is empty; give at least one weight")
     if math.comb(n + len(vector), n) > _LONGEST_EXPANSION:

@@ -280,7 +280,7 @@ class HermiteCoefficients(AbstractSequence[sp.Expr]):
             }
             variable, order, text = symbols[data["variable"]], data["order"], data["function"]
             stored = [str(value) for value in data["coefficients"]]
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise ExpressionError(
                 f"the dictionary is not one of Hermite coefficients: {error!r}; "
                 "give what to_dict returned"

@@ -23,7 +23,8 @@ from sympy.polys.rings import PolyElement
 
 from ..errors import AssumptionError, ParameterError
 from .exact_fields import common_field, exact_field
-from .hermite_polynomials import checked_order, exact_expression
+from .exact_numbers import require_exact
+from .hermite_polynomials import checked_order
 
 _MOST_ENTRIES = 100_000
 
@@ -127,7 +128,7 @@ def contract(
         raise ParameterError(f"leave must be 0 or 1, got {leave!r}")
     if k < leave:
         raise ParameterError("a tensor of order 0 has no argument to leave open; use k >= 1")
-    vector = [exact_expression(component, f"w[{i}]") for i, component in enumerate(w)]
+    vector = [require_exact(component, f"w[{i}]") for i, component in enumerate(w)]
     factor = math.factorial(k - leave)
     pieces = [part.diff(i) for i in range(ring.ngens)] if leave else [part]
     if any(component.free_symbols for component in vector):
@@ -194,20 +195,7 @@ def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
     3*x + 4*y
     """
     ring = symbol.ring
-    size = ring.ngens
-    if not isinstance(rotation, sp.MatrixBase) or rotation.shape != (size, size):
-        raise ParameterError(f"rotation must be a {size} x {size} SymPy matrix, got {rotation!r}")
-    own, flat = exact_field(rotation.flat())
-    rows = [flat[i * size : (i + 1) * size] for i in range(size)]
-    for i, first in enumerate(rows):
-        for j, second in enumerate(rows[: i + 1]):
-            inner = sum((a * b for a, b in zip(first, second, strict=True)), own.zero)
-            if inner != (own.one if i == j else own.zero):
-                raise AssumptionError(
-                    f"rotation is not orthogonal: its rows {j} and {i} have the inner product "
-                    f"{own.to_sympy(inner)} instead of {int(i == j)}; only orthogonal maps keep "
-                    "the Gaussian distribution"
-                )
+    own, rows = _orthogonal_rows(rotation, ring.ngens)
     domain, from_ring, from_matrix = common_field(ring.domain, own)
     target = ring.clone(domain=domain)
     images = [
@@ -215,6 +203,74 @@ def rotated(symbol: PolyElement, rotation: sp.MatrixBase) -> PolyElement:
         for row in rows
     ]
     return _composed({m: from_ring(c) for m, c in symbol.items()}, images, target)
+
+
+def orthogonal_matrix(
+    rotation: sp.MatrixBase | Sequence[Sequence[sp.Expr | Fraction | int]], size: int
+) -> sp.ImmutableMatrix:
+    """Return an orthogonal matrix of exact numbers, given as a matrix or by its rows.
+
+    Parameters
+    ----------
+    rotation : Matrix, or sequence of sequences
+    size : int
+        Number of rows and of columns.
+
+    Raises
+    ------
+    ParameterError
+        If it is not of that shape, or holds a floating-point number.
+    AssumptionError
+        If it is not orthogonal, which is decided exactly.
+
+    Examples
+    --------
+    >>> orthogonal_matrix([[0, 1], [-1, 0]], 2)
+    Matrix([
+    [ 0, 1],
+    [-1, 0]])
+    """
+    if not isinstance(rotation, sp.MatrixBase):
+        rotation = _matrix_of(rotation, size)
+    own, rows = _orthogonal_rows(rotation, size)
+    return sp.ImmutableMatrix([[own.to_sympy(entry) for entry in row] for row in rows])
+
+
+def _matrix_of(rows: Any, size: int) -> sp.MatrixBase:
+    try:
+        listed = [list(row) for row in rows]
+    except TypeError:
+        listed = []
+    if len(listed) != size or any(len(row) != size for row in listed):
+        raise ParameterError(
+            f"rotation must be a {size} x {size} SymPy matrix or a sequence of its rows, "
+            f"got {rows!r}"
+        )
+    return sp.Matrix(
+        [
+            [require_exact(entry, f"rotation[{i}][{j}]") for j, entry in enumerate(row)]
+            for i, row in enumerate(listed)
+        ]
+    )
+
+
+def _orthogonal_rows(rotation: sp.MatrixBase, size: int) -> tuple[Any, list[list[Any]]]:
+    """Return the field of the entries, and them by rows."""
+    if not isinstance(rotation, sp.MatrixBase) or rotation.shape != (size, size):
+        raise ParameterError(f"rotation must be a {size} x {size} SymPy matrix, got {rotation!r}")
+    own, flat = exact_field(rotation.flat())
+    rows = [flat[i * size : (i + 1) * size] for i in range(size)]
+    for i, first in enumerate(rows):
+        for j, second in enumerate(rows[: i + 1]):
+            inner = sum((a * b for a, b in zip(first, second, strict=True)), own.zero)
+            # By the difference: equal fractions over algebraic fields may not compare as equal.
+            if inner - (own.one if i == j else own.zero):
+                raise AssumptionError(
+                    f"rotation is not orthogonal: its rows {j} and {i} have the inner product "
+                    f"{own.to_sympy(inner)} instead of {int(i == j)}; only orthogonal maps keep "
+                    "the Gaussian distribution"
+                )
+    return own, rows
 
 
 def _composed(

@@ -17,7 +17,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 
 from ..errors import ParameterError, UnsupportedExpressionError
 from .exact_fields import exact_field
-from .hermite_polynomials import exact_expression
+from .exact_numbers import require_exact
 
 MAX_DEGREE = 512
 """Highest power of a factor."""
@@ -58,7 +58,7 @@ def polynomial_element(expression: sp.Expr, variables: Sequence[sp.Symbol]) -> P
         element = PolyRing(checked, sp.QQ, lex).zero
         element.update(terms)
         return element
-    expression = exact_expression(expression, "expression")
+    expression = require_exact(expression, "expression")
     check_symbols(expression, checked)
     numbers: dict[sp.Expr, None] = {}
     if not _collect(expression, positions, numbers):

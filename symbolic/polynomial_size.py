@@ -44,7 +44,7 @@ def polynomial_size(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> Polynomial
     """
     if expr in variables:
         return PolynomialSize(Counter({expr: 1}), 1, 1, 1)
-    if not expr.has(*variables):
+    if expr.is_Atom or not expr.has(*variables):
         return PolynomialSize(Counter(), 0, 1, 1)
     if isinstance(expr, sp.Add):
         parts = [polynomial_size(term, variables) for term in expr.args]

@@ -28,7 +28,14 @@ from ._singularities import (
 )
 from .functions import relu, sigmoid, softplus
 
-__all__ = ["ImaginaryGrowth", "Parity", "Regularity", "analyse", "require_square_integrable"]
+__all__ = [
+    "ImaginaryGrowth",
+    "Parity",
+    "Regularity",
+    "analyse",
+    "reflectable",
+    "require_square_integrable",
+]
 
 _EVEN_FUNCTIONS = (sp.cos, sp.cosh, sp.sech, sp.Abs)
 _ODD_FUNCTIONS = (sp.sin, sp.tan, sp.tanh, sp.erf, sp.sinh, sp.atan, sp.asinh, sp.sign)
@@ -140,14 +147,21 @@ def analyse(expr: sp.Expr, z: sp.Symbol) -> Regularity:
     return Regularity(_parity(expr, z), kinks, jumps, strip, growth, coefficient)
 
 
-def _parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
-    # In these forms SymPy moves the sign out of every argument, so reflection is comparable.
-    canonical = (
+def reflectable(expr: sp.Expr) -> sp.Expr:
+    """Write relu, steps and the logistic functions by abs, sign and hyperbolic functions.
+
+    In these forms SymPy moves the sign out of every argument, so reflections are comparable.
+    """
+    return (
         expr.replace(relu, lambda u: (u + sp.Abs(u)) / 2)
         .replace(sigmoid, lambda u: (1 + sp.tanh(u / 2)) / 2)
         .replace(softplus, lambda u: u / 2 + sp.log(2 * sp.cosh(u / 2)))
         .replace(sp.Heaviside, lambda u, *_: (1 + sp.sign(u)) / 2)
     )
+
+
+def _parity(expr: sp.Expr, z: sp.Symbol) -> Parity:
+    canonical = reflectable(expr)
     parity = _structural_parity(canonical, z)
     if parity is not Parity.NEITHER:
         return parity

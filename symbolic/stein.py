@@ -31,6 +31,7 @@ import sympy as sp
 
 from ..errors import (
     AssumptionError,
+    ExpressionError,
     ParameterError,
     UndecidedError,
     UnsupportedExpressionError,
@@ -302,18 +303,30 @@ class GradientExpansion:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GradientExpansion:
-        """Return the expansion that :meth:`to_dict` described; texts go through the parser."""
-        student = content["student"]
+        """Return the expansion that :meth:`to_dict` described; texts go through the parser.
+
+        Raises
+        ------
+        ExpressionError
+            If the content is not what `to_dict` writes.
+        """
+        try:
+            student = content["student"]
+            sigma = sp.IndexedBase(str(content["letter"])) if student is None else str(student)
+            variables = [sp.Symbol(str(name)) for name in content["variables"]]
+            positive = dict.fromkeys(map(str, content["positive"]), "positive")
+            f, norm = str(content["target"]), str(content["norm"])
+            order, removed = content["order"], content["removed"]
+        except (LookupError, TypeError):
+            raise ExpressionError(
+                "the content is not that of a gradient expansion as to_dict writes it"
+            ) from None
         return gradient_expansion(
-            sp.IndexedBase(content["letter"]) if student is None else student,
-            read_target(content["target"], [sp.Symbol(x) for x in content["variables"]]),
-            content["order"],
-            norm=parse_expression(
-                content["norm"],
-                declared_symbols(dict.fromkeys(content["positive"], "positive")),
-                argument="norm",
-            ),
-            removed=content["removed"],
+            sigma,
+            read_target(f, variables),
+            order,
+            norm=parse_expression(norm, declared_symbols(positive), argument="norm"),
+            removed=removed,
         )
 
 

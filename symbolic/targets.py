@@ -17,20 +17,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from ._tokens import shorten
 from .activations import Activation
 from .activations import z as _z
+from .exact_numbers import require_evaluated, require_exact
 from .hermite_expansion import HermiteExpansion
-from .hermite_tensors import hermite_tensor
-from .parser import parse_expression, parse_target
+from .hermite_tensors import hermite_tensor, orthogonal_matrix
+from .parser import MAX_VARIABLES, parse_expression, parse_target
 from .polynomial_elements import checked_variables
 from .polynomial_size import polynomial_size
 from .regularity import require_square_integrable
 from .ridge_moments import second_moment, truncated_symbol
 from .ridge_terms import T, ridge_terms
+
+if TYPE_CHECKING:
+    from .subspaces import Subspace
 
 MultiIndex = tuple[int, ...]
 
@@ -74,7 +80,7 @@ class Target:
         """Number of coordinates r; f may depend on fewer directions."""
         return len(self.variables)
 
-    @property
+    @functools.cached_property
     def is_polynomial(self) -> bool:
         """Whether all Hermite tensors beyond some order vanish because f is a polynomial."""
         return bool(self.expr.is_polynomial(*self.variables))
@@ -201,6 +207,53 @@ class Target:
             return self.expansion.norm_squared
         return second_moment(self.expr, self.variables)
 
+    @property
+    def relevant_subspace(self) -> Subspace:
+        r"""V*, the span of the directions that f depends on, in :math:`\mathbb{R}^r`.
+
+        Its orthogonal complement holds the directions along which f is constant.
+
+        Examples
+        --------
+        >>> target("He(2, x1 - x3)").relevant_subspace.basis
+        ((1, 0, -1),)
+        """
+        # Imported here: the spans are made of targets.
+        from .leaps.spans import spans_of
+
+        return spans_of(self).relevant_subspace
+
+    def rotated(self, rotation: sp.MatrixBase | Sequence[Sequence[sp.Expr | int]]) -> Target:
+        r"""Return x ↦ f(Rx), over the same coordinates.
+
+        Parameters
+        ----------
+        rotation : Matrix, or sequence of r rows
+            R, orthogonal, of exact numbers; reflections are allowed.
+
+        Raises
+        ------
+        ParameterError
+            If R is not of shape (r, r), or holds a float.
+        AssumptionError
+            If R is not orthogonal, which is decided exactly.
+
+        Examples
+        --------
+        >>> target("5*x1*x2").rotated([[0, 1], [-1, 0]])
+        Target('-5*x1*x2', variables x1, x2)
+        """
+        matrix = orthogonal_matrix(rotation, self.dimension)
+        if self.is_polynomial:
+            expr = self.expansion.rotate(matrix).polynomial()
+        else:
+            images = (
+                sp.Add(*(a * x for a, x in zip(row, self.variables, strict=True)))
+                for row in matrix.tolist()
+            )
+            expr = self.expr.xreplace(dict(zip(self.variables, images, strict=True)))
+        return target(expr, self.variables)
+
     def __str__(self) -> str:
         return self.name
 
@@ -243,6 +296,9 @@ def target(
         If :math:`\mathbb{E} f^2` is not finite.
     UnsupportedExpressionError
         If f is not a sum of products of functions of one linear form each, or is too large.
+    ParameterError
+        If an expression holds a floating-point number: :func:`.exact_numbers.rationalized` converts
+        it explicitly. Decimals in a text are exact.
     """
     if isinstance(spec, Target):
         return spec
@@ -276,6 +332,7 @@ def target(
 def _with_real_coordinates(
     spec: sp.Expr, variables: Sequence[sp.Symbol] | None, argument: str
 ) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+    require_evaluated(require_exact(spec, argument), argument)
     if variables is not None:
         checked_variables(variables)
     given = list(variables) if variables is not None else sorted(spec.free_symbols, key=_by_number)
@@ -296,8 +353,8 @@ def _with_real_coordinates(
             "substitute numbers for parameters"
         )
     real = [sp.Symbol(symbol.name, real=True) for symbol in given]
-    exact = {number: sp.Rational(str(number)) for number in spec.atoms(sp.Float)}
-    expr = spec.xreplace({**dict(zip(given, real, strict=True)), **exact})
+    # A replacement by themselves rebuilds all of a long polynomial.
+    expr = spec if given == real else spec.xreplace(dict(zip(given, real, strict=True)))
     if expr.has(sp.Max, sp.Min):
         expr = expr.rewrite(sp.Abs)
     return expr, tuple(real)
@@ -311,13 +368,19 @@ def _by_number(symbol: sp.Symbol) -> tuple[str, int, str]:
 
 
 def _check(made: Target, argument: str) -> None:
+    name = shorten(made.name)
+    if made.dimension > MAX_VARIABLES:
+        raise UnsupportedExpressionError(
+            f"{argument} {name!r} has {made.dimension} coordinates; use at most {MAX_VARIABLES}: "
+            "write it in an orthonormal frame of the directions that it depends on"
+        )
     if made.expr.has(sp.I, sp.oo, -sp.oo, sp.zoo, sp.nan):
-        raise ExpressionError(f"{argument} {made.name!r} has to be real and finite")
+        raise ExpressionError(f"{argument} {name!r} has to be real and finite")
     if made.is_polynomial:
         size = polynomial_size(made.expr, made.variables)
         if size.degree > HIGHEST_DEGREE or size.hermite_terms > MOST_TERMS:
             raise UnsupportedExpressionError(
-                f"{argument} {made.name!r} is too large: degree {size.degree} and up to "
+                f"{argument} {name!r} is too large: degree {size.degree} and up to "
                 f"{size.hermite_terms} Hermite coefficients; use at most degree {HIGHEST_DEGREE} "
                 f"and {MOST_TERMS} coefficients"
             )
@@ -326,13 +389,11 @@ def _check(made: Target, argument: str) -> None:
     try:
         terms = ridge_terms(made.expr, made.variables)
     except UnsupportedExpressionError as error:
-        raise UnsupportedExpressionError(
-            f"{argument} {made.name!r} is not supported: {error}"
-        ) from None
+        raise UnsupportedExpressionError(f"{argument} {name!r} is not supported: {error}") from None
     for term in terms:
         if term.coefficient.is_extended_real is False:
             raise ExpressionError(
-                f"{argument} {made.name!r} has to be real, but {term.coefficient} is not"
+                f"{argument} {name!r} has to be real, but {term.coefficient} is not"
             )
         for ridge in term.ridges:
             require_square_integrable(ridge.expr.xreplace({T: _z}), _z, argument=argument)

@@ -114,9 +114,9 @@ def test_refusals():
     assert mehler_smoothing([1, 2], -1) == (1, -2)
     with pytest.raises(AssumptionError, match=r"rho = 2 is not a correlation; .*\|rho\| <= 1"):
         mehler_smoothing([1, 2], 2)
-    with pytest.raises(ParameterError, match="rho must be a SymPy expression"):
+    with pytest.raises(ParameterError, match=r"rho holds the float 0\.5"):
         mehler_correlation([1], [1], 0.5)
-    with pytest.raises(ParameterError, match=r"moments\[1\] must be a SymPy expression"):
+    with pytest.raises(ParameterError, match=r"moments\[1\] holds the float 0.5"):
         moments_times_variable([1, 0.5])
     with pytest.raises(ParameterError, match="moments must be a sequence"):
         moments_of_derivative("12")

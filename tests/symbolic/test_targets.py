@@ -2,10 +2,14 @@
 
 import itertools
 import math
+import random
+import time
 
 import numpy as np
 import pytest
 import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 from scipy.special import expit
 
@@ -16,6 +20,7 @@ from giantstep.errors import (
     UnsupportedExpressionError,
 )
 from giantstep.symbolic.activations import activation
+from giantstep.symbolic.exact_numbers import rationalized
 from giantstep.symbolic.targets import target
 
 X1, X2 = sp.symbols("x1:3", real=True)
@@ -186,6 +191,101 @@ def test_many_terms_are_quick_and_too_many_are_refused():
     assert target(sum(sp.symbols("x1:65")) ** 2).degree == 2
 
 
+def test_decimals_in_a_text_are_exact_and_floats_are_refused():
+    assert target("0.5*x1").expr == X1 / 2
+    assert target("0.1*x1").expr == X1 / 10
+    with pytest.raises(ParameterError, match=r"^f holds the float 0\.5, .*rationalized"):
+        target(0.5 * X1, argument="f")
+    assert target(rationalized(0.5 * X1 + X2**2.0)).expr == X1 / 2 + X2**2
+
+
+@pytest.mark.parametrize("node", [sp.Integral(X1, X1), 1 + sp.Derivative(X1**2, X1)])
+def test_what_is_not_evaluated_is_refused(node):
+    kind = type(node if node.args[0] is X1 else node.args[1]).__name__
+    with pytest.raises(ParameterError, match=f"^f holds an unevaluated {kind}; evaluate it first"):
+        target(node, argument="f")
+    with pytest.raises(ParameterError, match=r"^student holds an unevaluated"):
+        activation(node, argument="student")
+
+
+def test_products_of_functions_and_rotated_directions():
+    # theory/leaps_and_staircases.md §4.4: C_1 = (E z tanh z, 0, E softplus).
+    f = target("tanh(x1)*(1 + x2) + softplus(x1)*x3")
+    first = [float(sp.N(entry)) for entry in f.hermite_tensor(1)]
+    assert first == pytest.approx([0.6057055096021588, 0, 0.8060591833474398], abs=1e-14)
+    # P11: the same function in a rotated frame.
+    u, v = "(x1 + x2)/sqrt(2)", "(x1 - x2)/sqrt(2)"
+    g = target(f"{u} + He(2, {u})*{v} + He(3, {v})*x3")
+    plain = target("x1 + He(2, x1)*x2 + He(3, x2)*x3")
+    turn = sp.Matrix([[1, 1, 0], [1, -1, 0], [0, 0, sp.sqrt(2)]]) / sp.sqrt(2)
+    assert g.norm_squared == 9
+    assert plain.rotated(turn).expansion == g.expansion
+    h = target(f"erf({u})*{v}")
+    assert target("erf(x1)*x2").rotated(turn[:2, :2]).he_coefficients(2) == h.he_coefficients(2)
+    assert h.norm_squared == target("erf(x1)*x2").norm_squared
+
+
+def test_many_terms_with_hermite_polynomials_are_quick():
+    generator = random.Random(5)
+    text = " + ".join(
+        f"{generator.randint(1, 9)}*He({generator.randint(0, 4)}, x{generator.randint(1, 5)})"
+        f"*He({generator.randint(0, 4)}, x{generator.randint(1, 5)})"
+        for _ in range(60)
+    )
+    begin = time.perf_counter()
+    assert target(text).norm_squared > 0
+    assert time.perf_counter() - begin < 1  # some 20 ms
+
+
+@settings(deadline=None, max_examples=30)
+@given(*[st.integers(-3, 3)] * 3)
+def test_rotations_keep_norms_and_turn_tensors(a, b, c):
+    # Cayley: (1 - A)(1 + A)^-1 is orthogonal for a skew A.
+    skew = sp.Matrix([[0, a, b], [-a, 0, c], [-b, -c, 0]])
+    rotation = (sp.eye(3) - skew) * (sp.eye(3) + skew).inv()
+    f = target("1 + x1 + 2*x2*x3 + He(3, x1)/2")
+    turned = f.rotated(rotation)
+    assert turned.norm_squared == f.norm_squared and turned.mean == f.mean
+    w = sp.symbols("w1:4", real=True)
+    image = list(rotation * sp.Matrix(w))
+    for k in (1, 2, 3):
+        assert sp.expand(turned.contract(k, w) - f.contract(k, image)) == 0
+    assert turned.rotated(rotation.T).expansion == f.expansion
+
+
+def test_rotations_whose_rows_have_a_length_that_sympy_does_not_cancel_to_one():
+    c = sp.sqrt(2) * sp.exp(sp.S.Half)
+    rotation = sp.Matrix([[1 - c**2, -2 * c], [2 * c, 1 - c**2]]) / (1 + c**2)
+    f = target("x1**2*x2 + x1")
+    assert f.rotated(rotation).rotated(rotation.T).expansion == f.expansion
+
+
+def test_rotations_of_other_functions():
+    f = target("abs(x1)*tanh(x2) + sign(x1)")
+    back = sp.Matrix([[3, 4], [-4, 3]]) / 5
+    turned = f.rotated(back.tolist())
+    points = {turned.variables[0]: sp.Rational(1, 3), turned.variables[1]: sp.Rational(2, 7)}
+    image = back * sp.Matrix(list(points.values()))
+    expected = f.expr.subs(dict(zip(f.variables, image, strict=True)))
+    assert abs((turned.expr.subs(points) - expected).evalf(20)) < 1e-18
+    assert abs(sp.N(turned.norm_squared - f.norm_squared, 20)) < 1e-15
+    assert f.rotated(np.eye(2, dtype=int)).expr == f.expr
+
+
+@pytest.mark.parametrize(
+    ("text", "basis"),
+    [
+        ("x1 + x1*x3", ((1, 0, 0), (0, 0, 1))),
+        ("x1 + x1*x2 + x1*x3", ((1, 0, 0), (0, 1, 1))),
+        ("He(3, x1 + 2*x2)", ((1, 2),)),
+        ("3 + 0*x1 + x2 - x2", ()),
+        ("(sqrt(2) + sqrt(3) - sqrt(5 + 2*sqrt(6)))*x1 + x2**2", ((0, 1),)),
+    ],
+)
+def test_relevant_subspace(text, basis):
+    assert target(text).relevant_subspace.basis == basis
+
+
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
@@ -209,6 +309,15 @@ def test_many_terms_are_quick_and_too_many_are_refused():
         (lambda: target("x1 +"), ExpressionError, "target"),
         (lambda: target("3"), ExpressionError, "x1"),
         (lambda: target(3.5), ParameterError, "has to be a text"),
+        (lambda: target(sum(sp.symbols("x1:66"))), UnsupportedExpressionError, "65 coordinates; u"),
+        (lambda: target("x1*x65"), ExpressionError, "use coordinates x1 to x64"),
+        (lambda: target("x1").rotated([[2]]), AssumptionError, "not orthogonal"),
+        (lambda: target("erf(x1)").rotated([[2]]), AssumptionError, "not orthogonal"),
+        (lambda: target("x1*x2").rotated([[1, 0]]), ParameterError, "2 x 2"),
+        (lambda: target("x1*x2").rotated("ab"), ParameterError, "2 x 2"),
+        (lambda: target("x1*x2").rotated(sp.eye(3)), ParameterError, "2 x 2"),
+        (lambda: target("x1*x2").rotated(np.eye(2)), ParameterError, r"rotation\[0\]\[0\] holds"),
+        (lambda: target("x1").rotated([["1"]]), ParameterError, "parse_expression"),
         (lambda: target("1/x1"), AssumptionError, "target"),
         (lambda: target("exp(x1**2)*x2"), AssumptionError, "E.f"),
         (lambda: target("tanh(x1*x2)"), UnsupportedExpressionError, "one linear form"),
