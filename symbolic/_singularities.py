@@ -14,6 +14,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import UnsupportedExpressionError
+from .averages import Average
 from .functions import OwenT, relu, sigmoid, softplus
 
 NONSMOOTH = (relu, sp.Abs, sp.sign, sp.Heaviside)
@@ -50,6 +51,8 @@ def polynomial(u: sp.Expr, z: sp.Symbol) -> sp.Poly:
 
 def _expanded_terms(expr: sp.Expr) -> int:
     """Bound the number of terms after expansion; every atom counts as a variable of its own."""
+    if isinstance(expr, Average):
+        return 1
     if not expr.args or expr.is_Function:
         return max((_expanded_terms(operand) for operand in expr.args), default=1)
     numbers = [atom for atom in expr.atoms() if not atom.is_Rational]
@@ -295,7 +298,7 @@ def pole_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """
     if z not in expr.free_symbols or expr.is_polynomial(z):
         return sp.oo
-    if expr.has(sp.zoo, sp.nan):
+    if isinstance(expr, Average) or expr.has(sp.zoo, sp.nan):
         return None
     inner = _least(pole_distance(operand, z) for operand in expr.args)
     if expr.is_Add or expr.is_Mul or isinstance(expr, ENTIRE):

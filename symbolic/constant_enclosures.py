@@ -42,7 +42,7 @@ def enclosure(expr: sp.Expr, bits: int) -> Any:
     ----------
     expr : Expr
         A constant of rationals, pi, E, I, sums, products, powers and elementary functions, erf,
-        erfc and the activations; principal branches.
+        erfc, erfi and the activations; principal branches.
     bits : int
         Working precision; the interval shrinks with it and is right for any.
 
@@ -177,6 +177,8 @@ class _Evaluator:
         return result
 
     def exp(self, value: Any) -> Any:
+        if _is_real(value) and bool(value <= -_MAX_EXPONENT):
+            return self.ctx.mpf([0, 1]) * self.ctx.mpf(2) ** -_MAX_EXPONENT
         if not abs(value.real) < _MAX_EXPONENT:
             raise NoEnclosure("the exponential is too large")
         return self.outward(self.ctx.exp(value))
@@ -228,6 +230,8 @@ class _Evaluator:
             return self.log((1 + x) / (1 - x)) / 2
         if function is sp.erf:
             return self.erf(x)
+        if function is sp.erfi:
+            return self.erfi(x)
         if function is sp.erfc:
             return self.erfc_far_out(x) if bool(x >= _FAR) else 1 - self.erf(x)
         if function is sp.Abs:
@@ -269,6 +273,22 @@ class _Evaluator:
             total = total + term
         total = total + term * ctx.mpf([0, 1])
         return 2 * x * self.exp(-square) * total / ctx.sqrt(ctx.pi)
+
+    def erfi(self, x: Any) -> Any:
+        r""":math:`2x \sum_n x^{2n}/(n! (2n + 1)) / \sqrt\pi`, from DLMF 7.6.1 at ix."""
+        ctx = self.ctx
+        if not bool(abs(x) < _FAR):
+            raise NoEnclosure("the argument of erfi is large")
+        square = x * x
+        power = total = ctx.mpf(1)
+        n = 0
+        # Terms fall by half from 2x² < n + 1 on: what is left out is less than the last one.
+        while bool(power > ctx.mpf(2) ** -ctx.prec) or not bool(2 * square < n + 1):
+            n += 1
+            power = power * square / n
+            total = total + power / (2 * n + 1)
+        total = total + power * ctx.mpf([0, 1])
+        return 2 * x * total / ctx.sqrt(ctx.pi)
 
     def erfc_far_out(self, x: Any) -> Any:
         r"""Bounds :math:`1 - 1/(2x^2) < \sqrt\pi x e^{x^2} \operatorname{erfc} x < 1`, x > 0."""

@@ -29,6 +29,8 @@ _NARROW_STRIP, _NARROWEST_STRIP = 0.01, 0.002
 # Integrands are followed out to this many times the distance at which the density is negligible.
 FARTHEST = 40
 _LARGEST_EXPONENT = 10**6
+# Of a piece between kinks, to see how large the integrand is.
+_SAMPLES = 8
 
 _Function = Callable[[Any], Any]
 
@@ -217,6 +219,12 @@ def _piecewise_rule(
         pieces = int(ctx.ceil((end - start) / 4))
         points += [start + (end - start) * i / pieces for i in range(1, pieces + 1)]
     scale = (size_right + size_left) * half
+    # Between the kinks, too: relu(z)*relu(1 - z) is zero outside of them.
+    for start, end in itertools.pairwise(points):
+        if inside[0] < (start + end) / 2 < inside[-1]:
+            step = (end - start) / _SAMPLES
+            samples = (function(start + step * (k + half)) for k in range(_SAMPLES))
+            scale += step * ctx.fsum(samples, absolute=True)
     if not scale:
         return ctx.zero, ctx.zero
     value = size = error = ctx.zero

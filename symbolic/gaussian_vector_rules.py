@@ -26,6 +26,7 @@ import sympy as sp
 from sympy.polys.polyerrors import BasePolynomialError
 
 from ..errors import AssumptionError
+from .constant_enclosures import enclosed_sign
 from .functions import HALF
 from .gaussian_kernels import reduce_trigonometric
 from .gaussian_step_moments import (
@@ -41,6 +42,8 @@ from .gaussian_step_moments import (
     without,
 )
 from .gaussian_terms import JUMPS, Affine, Quadratic, Term, components, read_terms, restricted
+
+_BITS = 200
 
 
 def joint_closed_form(
@@ -189,7 +192,12 @@ def _require_finite(
             "the expectation diverges: the exponential grows as fast as the Gaussian density "
             "decays, or faster; its curvature has to stay below 1/2 in units of the variance"
         )
-    unknown = [x for x in sums if not (x.is_positive or _is_positive_within(x, bounds))]
+    unknown = [
+        x
+        for x in sums
+        # SymPy does not always see the sign of a sum of roots.
+        if not (x.is_positive or enclosed_sign(x, _BITS) > 0 or _is_positive_within(x, bounds))
+    ]
     if unknown:
         names = ", ".join(sorted({str(s) for x in unknown for s in x.free_symbols}))
         raise AssumptionError(

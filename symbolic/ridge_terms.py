@@ -92,8 +92,9 @@ def ridge_terms(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[RidgeTer
     1 (0, 1) (RidgeFunction(direction=(sqrt(2)/2, -sqrt(2)/2), expr=erf(sqrt(2)*_t)),)
     """
     terms = _multiplied_out(_split_products(expr))
-    found = (_term(term, tuple(variables)) for term in sorted(terms, key=sp.default_sort_key))
-    return tuple(found)
+    # What cancels when it is multiplied out leaves a plain 0.
+    kept = sorted((term for term in terms if term != 0), key=sp.default_sort_key)
+    return tuple(_term(term, tuple(variables)) for term in kept)
 
 
 def _multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from giantstep.errors import ConvergenceError, EmissionError
 from giantstep.symbolic.functions import relu, sigmoid, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation, expect
+from giantstep.symbolic.gaussian_vector import JointExpectation, correlated_pair
 
 z, x, a, b = sp.symbols("z x a b", real=True)
 c = sp.Symbol("c", positive=True)
@@ -347,3 +348,21 @@ def test_mathml_is_well_formed(expr):
     assert "𝔼" in letters
     brackets = [node.text for node in tree.iter("mo") if node.text in ("[", "]")]
     assert brackets.count("[") == brackets.count("]") > 0
+
+
+def test_digits_of_what_is_zero_beyond_its_kinks():
+    """The size of an integrand was taken from beyond the outermost kinks, and was 0 there."""
+    middle = tanh(z) ** 2 * relu(z) * relu(1 - z)
+    expected = mpmath.quad(
+        lambda x: mpmath.tanh(x) ** 2 * x * (1 - x) * mpmath.npdf(x), [0, 0.5, 1]
+    )
+    assert abs(E(middle, z).evalf(15) - expected) < 1e-14
+    far = sp.Heaviside(z - 9) * sp.Heaviside(10 - z) * tanh(z)
+    assert abs(E(far, z).evalf(15) / sp.Float("1.12851217918792037e-19", 20) - 1) < 1e-14
+
+
+def test_expectations_under_expectations():
+    u, v = sp.symbols("u v", real=True)
+    inner = JointExpectation(tanh(u * v + z) * relu(u), correlated_pair(u, v, HALF))
+    for integrand in (inner, inner**2, relu(z) * sp.Heaviside(inner), sp.sign(z) * inner):
+        assert expect(integrand, z).has(GaussianExpectation)

@@ -353,3 +353,11 @@ def test_digits_of_derivatives_of_steps():
     assert node.has(sp.DiracDelta)
     assert abs(node.evalf(25) - closed.evalf(25)) < 1e-23
     assert abs(closed.evalf(25)) > 0.1
+
+
+def test_singular_laws_with_kinks_on_both_sides():
+    """relu(u) relu(2/3 - u): the digits were 0, because nothing is left beyond the kinks."""
+    third = sp.Rational(1, 3)
+    law = GaussianVector((u, v), mean=(third, third), covariance=[[HALF, -HALF], [-HALF, HALF]])
+    expected = sp.exp(-sp.Rational(1, 9)) / (3 * sp.sqrt(sp.pi)) - 7 * erf(third) / 18
+    assert abs(JointExpectation(relu(u) * relu(v), law).evalf(15) - expected.evalf(15)) < 1e-14

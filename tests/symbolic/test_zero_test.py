@@ -377,3 +377,11 @@ def test_addition_of_arctangents(s, t):
     v = R(1, 1 + v.q % 50)
     if u * v < 1:
         assert is_exactly_zero(atan(u) + atan(v) - atan((u + v) / (1 - u * v)), "it")
+
+
+@pytest.mark.parametrize("x", [sp.Rational(1, 3), sp.sqrt(2) / 2, sp.Integer(-5), sp.Integer(29)])
+def test_enclosures_of_erfi(x):
+    low, high = (mpmath.make_mpf(end) for end in enclosure(sp.erfi(x), 120)._mpi_)
+    with mpmath.workdps(60):
+        expected = mpmath.erfi(mpmath.mpf(str(x.evalf(60))))
+        assert low <= expected <= high and high - low < 1e-25 * abs(expected)
