@@ -12,9 +12,12 @@ Convention: coefficients are the :math:`c_\alpha = \mu_\alpha/\alpha!` of :math:
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import sympy as sp
+from sympy.polys.orderings import lex
+from sympy.polys.rings import PolyElement, PolyRing
 
 from .activations import z as _z
 from .gaussian import expect
@@ -56,7 +59,7 @@ def truncated_symbol(
     ring = sp.ring([x.name for x in variables], sp.EXRAW)[0]
     total = ring.zero
     for term in ridge_terms(expr, variables):
-        total += _symbol_of(term, ring, degree)
+        total += _symbol_of(term, ring, degree, _itself)
     collected = ((tuple(alpha), sp.expand(c)) for alpha, c in total.items())
     return {alpha: c for alpha, c in collected if c != 0 and sum(alpha) <= degree}
 
@@ -79,22 +82,64 @@ def second_moment(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr:
     return sp.expand(sp.Add(*total), deep=False)
 
 
-def _symbol_of(term: RidgeTerm, ring: sp.polys.rings.PolyRing, degree: int) -> sp.Expr:
+def second_moment_of_term(term: RidgeTerm, variables: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """Return E t², of averages over one variable each."""
+    return _mean_of_product(term, term, variables)
+
+
+def rounded_symbol(
+    term: RidgeTerm, variables: tuple[sp.Symbol, ...], degree: int, bits: int
+) -> PolyElement:
+    """Return Σ c_α ξ^α of a term up to a total degree, each c_α to some bits, over ``QQ``.
+
+    Where exact coefficients are long, or there are many of them.
+    """
+    field = sp.RealField(bits + 16)
+    digits = int((bits + 16) / 3.3)
+
+    def number(value: sp.Expr) -> Any:
+        return field.convert(value.evalf(digits))
+
+    ring = PolyRing(variables, field, lex)
+    symbol = _symbol_of(term, ring, degree, number)
+    scale = 2**bits
+    rounded = {alpha: sp.QQ(int(c * scale), scale) for alpha, c in symbol.items()}
+    return ring.clone(domain=sp.QQ).from_dict({alpha: c for alpha, c in rounded.items() if c})
+
+
+def _itself(value: sp.Expr) -> sp.Expr:
+    return value
+
+
+def _symbol_of(
+    term: RidgeTerm, ring: PolyRing, degree: int, number: Callable[[sp.Expr], Any]
+) -> PolyElement:
     # x_i raises the degree by one or lowers it by one, so the series is needed that much further.
     enough = degree + sum(term.powers)
     series = ring.one
     for ridge in term.ridges:
-        form = sum((u * g for u, g in zip(ridge.direction, ring.gens, strict=True)), ring.zero)
-        moments = hermite_coefficients(ridge.expr.xreplace({T: _z}), enough, variable=_z)
-        factor, power = ring.zero, ring.one
-        for k, moment in enumerate(moments):
-            factor += power * (moment / sp.factorial(k))
-            power *= form
-        series = _truncate(series * factor, enough)
+        line = zip(ridge.direction, ring.gens, strict=True)
+        form = sum((g * number(u) for u, g in line), ring.zero)
+        series = _truncate(series * ridge_symbol(ridge, form, enough, number), enough)
     for i, exponent in enumerate(term.powers):
         for _ in range(exponent):
             series = series * ring.gens[i] + series.diff(ring.gens[i])
-    return _truncate(series, degree) * term.coefficient
+    return _truncate(series, degree) * number(term.coefficient)
+
+
+def ridge_symbol(
+    ridge: RidgeFunction,
+    form: PolyElement,
+    degree: int,
+    number: Callable[[sp.Expr], Any] = _itself,
+) -> PolyElement:
+    """Return Σ μ_k/k! times powers of an element of a ring, up to a degree."""
+    moments = hermite_coefficients(ridge.expr.xreplace({T: _z}), degree, variable=_z)
+    total, power = form.ring.zero, form.ring.one
+    for k, moment in enumerate(moments):
+        total += power * number(moment / sp.factorial(k))
+        power = power * form
+    return total
 
 
 def _truncate(element: sp.Expr, degree: int) -> sp.Expr:
@@ -129,10 +174,7 @@ def _group_mean(
     polynomial = sp.Mul(*(variables[i] ** powers[i] for i in group))
     functions = merged_ridges(ridges)
     if not are_orthogonal([ridge.direction for ridge in functions]):
-        for ridge in functions:
-            form = sp.Add(*(u * x for u, x in zip(ridge.direction, variables, strict=True)))
-            polynomial *= ridge.expr.xreplace({T: form})
-        return expect(polynomial, GaussianVector(coordinates, covariance=sp.eye(len(group))))
+        return _mean_of_forms(functions, [i for i in sorted(group) if powers[i]], powers)
     # In a frame of the directions all factors are independent.
     own = [sp.Matrix([[ridge.direction[i] for i in sorted(group)]]) for ridge in functions]
     rest = sp.Matrix.vstack(sp.zeros(0, len(group)), *own).nullspace()
@@ -148,6 +190,23 @@ def _group_mean(
         factors = zip(integrands, exponents, strict=True)
         total.append(c * sp.Mul(*(expect((g * T**n).xreplace({T: _z}), _z) for g, n in factors)))
     return sp.Add(*total)
+
+
+def _mean_of_forms(
+    functions: Sequence[RidgeFunction], axes: Sequence[int], powers: Sequence[int]
+) -> sp.Expr:
+    """E of functions of any forms and powers of coordinates, over the joint law of these."""
+    size = len(powers)
+    rows = [ridge.direction for ridge in functions]
+    rows += [tuple(sp.Integer(i == j) for j in range(size)) for i in axes]
+    directions = sp.Matrix(rows)
+    forms = sp.symbols(f"u1:{len(rows) + 1}", real=True)
+    integrand = sp.Mul(
+        *(ridge.expr.xreplace({T: u}) for ridge, u in zip(functions, forms, strict=False)),
+        *(u ** powers[i] for i, u in zip(axes, forms[len(functions) :], strict=True)),
+    )
+    covariance = (directions * directions.T).applyfunc(sp.expand)
+    return expect(integrand, GaussianVector(forms, covariance=covariance))
 
 
 def _support(direction: tuple[sp.Expr, ...]) -> set[int]:

@@ -20,7 +20,6 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import sympy as sp
@@ -31,6 +30,9 @@ from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.leaps.leap_index import leap_index
+from ...symbolic.leaps.spans import spans_of
+from ...symbolic.standing import Standing
 from ...symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
@@ -40,15 +42,6 @@ from ..spiked_random_features.mapping import noise
 from ..tables import aligned
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
-_HIGHEST_LEAP = 12
-
-
-class Standing(StrEnum):
-    """What a row of the ledger rests on."""
-
-    THEOREM = "theorem"
-    HEURISTIC = "heuristic"
-    DERIVED_HERE = "derived here"
 
 
 @dataclass(frozen=True)
@@ -272,7 +265,7 @@ def sample_complexity(
     f = read_target(target)
     slope_square = expect(sigma.derivative**2, variable)
     mu1, mu2 = (hermite_coefficient(sigma, k) for k in (1, 2))
-    leap = _leap_index(f)
+    leap = leap_index(f)
     hessian = sp.Matrix(f.dimension, f.dimension, sp.flatten(f.hermite_tensor(2).tolist()))
     rank = _rank(hessian)
     directions = _directions(f)
@@ -367,34 +360,9 @@ def _latex_cell(row: Requirement) -> str:
     return f"{left} {latex(row.scale)}"
 
 
-def _leap_index(f: Target) -> int:
-    highest = _HIGHEST_LEAP if f.degree is None else f.degree
-    for k in range(1, highest + 1):
-        if not all(
-            is_exactly_zero(c, f"the coefficient of He_{alpha} in target {f.name!r}")
-            for alpha, c in f.he_coefficients(k).items()
-        ):
-            return k
-    if f.degree is not None:
-        raise AssumptionError(f"target {f.name!r} is constant: there is nothing to learn")
-    raise AssumptionError(
-        f"the Hermite tensors of orders 1 to {highest} of target {f.name!r} vanish: as far as can "
-        "be seen it is constant"
-    )
-
-
 def _directions(f: Target) -> int:
-    """Dimension of the span of all gradients of the symbol, which is the relevant space."""
-    if f.degree is None:
-        return f.dimension
-    rows: dict[tuple[int, ...], list[sp.Expr]] = {}
-    for k in range(1, f.degree + 1):
-        for alpha, c in f.he_coefficients(k).items():
-            for i, power in enumerate(alpha):
-                if power:
-                    beta = (*alpha[:i], power - 1, *alpha[i + 1 :])
-                    rows.setdefault(beta, [sp.S.Zero] * f.dimension)[i] = power * c
-    return _rank(sp.Matrix(list(rows.values())))
+    """Dimension of the relevant space; of a target that is no polynomial, that of its frame."""
+    return f.dimension if f.degree is None else spans_of(f).relevant_subspace.dimension
 
 
 def _rank(matrix: sp.Matrix) -> int:

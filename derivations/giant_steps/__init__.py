@@ -1,0 +1,1 @@
+"""Giant gradient steps (Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270)."""

@@ -1,0 +1,1 @@
+"""Leap indices and staircases: which directions a network can learn, decided exactly."""

@@ -1,0 +1,242 @@
+r"""The leap index of a target: the lowest order at which it shows anything.
+
+With the Hermite tensors :math:`C_k = \mathbb{E}\nabla^k f`, the leap index, for one direction the
+information exponent, is
+
+.. math:: \ell(f) = \min\{k \ge 1 : C_k \ne 0\},
+
+the lowest degree above 0 in the symbol of f (Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv
+2305.18270).
+
+Convention: :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha]`, divided by nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import sympy as sp
+
+from ...errors import AssumptionError, GiantstepError, UndecidedError
+from ..activations import Activation
+from ..expression_text import expression_text
+from ..hermite import HIGHEST_OPEN_ORDER
+from ..hermite_expansion_text import expansion_latex, expansion_text
+from ..targets import MultiIndex, Target
+from ..targets import target as read_target
+from ..zero_test import is_exactly_zero
+from .spans import spans_of
+
+TargetLike: TypeAlias = str | sp.Expr | Activation | Target
+
+# Coefficients of a target that is no polynomial are looked at up to an order with not more of them.
+_MOST_COEFFICIENTS = 500
+# A function that is constant is found out here, instead of after all orders.
+_SUSPICIOUS_ORDER = 4
+
+
+class ProvenOrder(int):
+    """A whole number that carries, as attributes, what proves it; else it behaves like an int."""
+
+    def __new__(cls, value: int, **proof: Any) -> ProvenOrder:
+        found = super().__new__(cls, value)
+        found.__dict__.update(proof)
+        return found
+
+    def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, Any]]:
+        return (int(self),), dict(self.__dict__)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"{type(self).__name__} cannot be changed; {name} is given with it")
+
+
+class Exponent(ProvenOrder):
+    r"""The leap index, with the coefficient that proves it.
+
+    Attributes
+    ----------
+    target : str
+        Name of the target.
+    multi_index : tuple of int
+        α, whose degree is the leap index.
+    coefficient : Expr
+        :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha] \ne 0`.
+    variables : tuple of Symbol
+        Coordinates of the target.
+    """
+
+    target: str
+    multi_index: MultiIndex
+    coefficient: sp.Expr
+    variables: tuple[sp.Symbol, ...]
+
+    @property
+    def explanation(self) -> str:
+        """The proof in words."""
+        degrees = "degree 1" if self == 2 else f"degrees 1 to {self - 1}"
+        below = "" if self == 1 else f"; all coefficients of {degrees} vanish"
+        return (
+            f"E[f {he_text(self.multi_index, self.variables)}] = "
+            f"{expression_text(self.coefficient)}{below}"
+        )
+
+    def latex(self) -> str:
+        """Return the statement in LaTeX, without delimiters."""
+        alpha = he_latex(self.multi_index, self.variables)
+        return (
+            rf"\ell(f) = {int(self)},\quad \mathbb{{E}}\left[f\,{alpha}\right] = "
+            rf"{sp.latex(self.coefficient)}"
+        )
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "value": int(self),
+            "multi_index": list(self.multi_index),
+            "coefficient": expression_text(self.coefficient),
+        }
+
+
+def leap_index(target: TargetLike) -> Exponent:
+    r"""Return the lowest k ≥ 1 with :math:`C_k = \mathbb{E}\nabla^k f \ne 0`.
+
+    One giant step learns something of the target from n ≍ d^k samples and nothing from fewer
+    (Dandi et al., arXiv 2305.18270, Theorem 1). Scaling, constants and rotations do not change it.
+
+    Parameters
+    ----------
+    target : str, Expr, Activation or Target
+
+    Returns
+    -------
+    Exponent
+        An int with the attributes `coefficient`, `multi_index` and `explanation`.
+
+    Raises
+    ------
+    AssumptionError
+        If the target is constant.
+    UndecidedError
+        If it is no polynomial and all coefficients up to a high order vanish, or whether one does
+        cannot be decided.
+
+    Examples
+    --------
+    >>> found = leap_index("x1*x2 + He(3, x1)")
+    >>> found, found.coefficient, found.multi_index
+    (2, 1, (1, 1))
+    >>> print(leap_index("erf(x1) - 2*x1/sqrt(3*pi)").explanation)
+    E[f He(3, x1)] = -4*sqrt(3)/(9*sqrt(pi)); all coefficients of degrees 1 to 2 vanish
+    """
+    f = read_target(target)
+    # A product of functions of all coordinates, as a parity, has at least order r.
+    highest = (
+        f.degree if f.degree is not None else max(highest_open_order(f.dimension), f.dimension)
+    )
+    for k in range(1, highest + 1):
+        if f.degree is None and k == _SUSPICIOUS_ORDER + 1 and _is_constant(f):
+            raise _constant(f)
+        try:
+            found = first_coefficient(f, k)
+        except UndecidedError:
+            if f.degree is None and _is_constant(f):
+                raise _constant(f) from None
+            raise
+        if found is not None:
+            alpha, moment = found
+            return Exponent(
+                k, target=f.name, multi_index=alpha, coefficient=moment, variables=f.variables
+            )
+    if f.degree is not None:
+        raise _constant(f)
+    raise UndecidedError(
+        f"the leap index of target {f.name!r} is undetermined beyond order {highest}: all its "
+        f"Hermite coefficients of degrees 1 to {highest} vanish, and it is not seen to be constant"
+    )
+
+
+def first_coefficient(
+    f: Target, k: int, counts: Callable[[MultiIndex], bool] = bool
+) -> tuple[MultiIndex, sp.Expr] | None:
+    r"""Return the first α with \|α\| = k and μ_α ≠ 0, and μ_α; None if all vanish.
+
+    Parameters
+    ----------
+    f : Target
+    k : int
+    counts : callable, optional
+        Which α are looked at; all of them by default.
+
+    Raises
+    ------
+    UndecidedError
+        If that of a coefficient cannot be decided.
+    """
+    coefficients = f.he_coefficients(k)
+    undecided = None
+    for alpha in sorted(filter(counts, coefficients), reverse=True):
+        c = coefficients[alpha]
+        try:
+            vanishes = is_exactly_zero(
+                c, f"the coefficient of {he_text(alpha, f.variables)} in target {f.name!r}"
+            )
+        except UndecidedError as error:
+            undecided = undecided or error
+            continue
+        if not vanishes:
+            return alpha, c * math.prod(map(math.factorial, alpha))
+    if undecided is not None:
+        raise undecided
+    return None
+
+
+def highest_open_order(dimension: int) -> int:
+    """Return the order up to which coefficients of a target that is no polynomial are looked at.
+
+    Examples
+    --------
+    >>> highest_open_order(1), highest_open_order(2), highest_open_order(5)
+    (40, 30, 6)
+    """
+    order = 1
+    while order < HIGHEST_OPEN_ORDER and math.comb(order + 1 + dimension, dimension) <= (
+        _MOST_COEFFICIENTS
+    ):
+        order += 1
+    return order
+
+
+def he_text(alpha: MultiIndex, variables: Sequence[sp.Symbol]) -> str:
+    """Write He_α as the parser reads it.
+
+    Examples
+    --------
+    >>> he_text((2, 1), sp.symbols("x1:3"))
+    'He(2, x1)*x2'
+    """
+    return expansion_text(sp.ring(list(variables), sp.QQ)[0].from_dict({alpha: sp.QQ(1)}))
+
+
+def he_latex(alpha: MultiIndex, variables: Sequence[sp.Symbol]) -> str:
+    """Write He_α in LaTeX."""
+    return expansion_latex(sp.ring(list(variables), sp.QQ)[0].from_dict({alpha: sp.QQ(1)}))
+
+
+def _constant(f: Target) -> AssumptionError:
+    return AssumptionError(
+        f"target {f.name!r} is constant: there is nothing to learn; give a function that depends "
+        "on x1, x2, ..."
+    )
+
+
+def _is_constant(f: Target) -> bool:
+    """Whether f is seen to depend on nothing; not being able to say counts as no."""
+    try:
+        return spans_of(f).relevant_subspace.is_zero
+    except GiantstepError:
+        return False

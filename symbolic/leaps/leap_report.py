@@ -1,0 +1,254 @@
+"""All leaps of a target on one page: indices, filtration, greedy runs, bounds, and what follows."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ...errors import GiantstepError
+from ..standing import Standing
+from ..targets import Target
+from ..targets import target as read_target
+from .coordinate_leap import CoordinateLeap, coordinate_leap
+from .generative_leap import GenerativeLeap, generative_leap
+from .isotropic_leap import IsotropicLeap, isotropic_leap
+from .leap_filtration import LeapFiltration, leap_filtration
+from .leap_index import Exponent, TargetLike, leap_index
+
+T = TypeVar("T")
+
+_NAMES = {
+    "leap_index": "leap index",
+    "filtration": "directions by order",
+    "coordinate_leap": "coordinate leap",
+    "isotropic_leap": "rotation-invariant leap",
+    "generative_leap": "generative leap",
+}
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """What a leap says about learning.
+
+    Attributes
+    ----------
+    statement : str
+    standing : Standing
+    source : str
+    """
+
+    statement: str
+    standing: Standing
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.statement} ({self.standing.value}: {self.source})"
+
+
+@dataclass(frozen=True, repr=False)
+class LeapReport:
+    """The leaps of a target.
+
+    Attributes
+    ----------
+    target : Target
+    leap_index : Exponent
+    filtration : LeapFiltration or None
+    coordinate_leap : CoordinateLeap or None
+    isotropic_leap : IsotropicLeap or None
+    generative_leap : GenerativeLeap or None
+        None if it could not be decided; `undetermined` says why.
+    undetermined : Mapping of str to str
+        Reasons, by the names of these attributes.
+
+    Examples
+    --------
+    >>> print(leaps("x1 + x2*x3"))
+    target x1 + x2*x3
+      leap index               1  E[f x1] = 1
+      directions by order         V_1 = ⟨e1⟩ ⊂ V_2 = R^3
+      coordinate leap          2  x1 (new: x1; 1), then x2*x3 (new: x2, x3; 2)
+      rotation-invariant leap  2  {0} –1→ ⟨e1⟩ –2→ R^3
+      generative leap          2  exact: y shows ⟨e1⟩ at order 1; then y shows R^3 at order 2
+                                  not less: sign change x2 → -x2, x3 → -x3 leaves f invariant
+    what follows
+      one giant step: n ≍ d samples to learn something, and no fewer (theorem: arXiv 2305.18270)
+      online SGD: time d^2, up to logarithms, if f is sparse in these coordinates (conjecture: \
+arXiv 2302.11055)
+      online SGD, rotation-invariant form: time d^2 (conjecture: our reading of arXiv 2302.11055, \
+its wording is not verified)
+    """
+
+    target: Target
+    leap_index: Exponent
+    filtration: LeapFiltration | None
+    coordinate_leap: CoordinateLeap | None
+    isotropic_leap: IsotropicLeap | None
+    generative_leap: GenerativeLeap | None
+    undetermined: Mapping[str, str]
+
+    @property
+    def consequences(self) -> tuple[Consequence, ...]:
+        """What follows for learning, with what each statement rests on."""
+        found = [
+            Consequence(
+                f"one giant step: n ≍ {_power(self.leap_index)} samples to learn something, "
+                "and no fewer",
+                Standing.THEOREM,
+                "arXiv 2305.18270",
+            )
+        ]
+        if self.coordinate_leap is not None:
+            found.append(
+                Consequence(
+                    f"online SGD: time {_power(max(self.coordinate_leap, 2))}, up to logarithms, "
+                    "if f is sparse in these coordinates",
+                    Standing.CONJECTURE,
+                    "arXiv 2302.11055",
+                )
+            )
+        if self.isotropic_leap is not None:
+            time = _power(max(self.isotropic_leap, 2))
+            found.append(
+                Consequence(
+                    f"online SGD, rotation-invariant form: time {time}",
+                    Standing.CONJECTURE,
+                    "our reading of arXiv 2302.11055, its wording is not verified",
+                )
+            )
+        generative = self.generative_leap
+        if generative is not None and generative.is_exact and self._is_single_index:
+            samples = _half_power(max(generative.lower, 2))
+            found.append(
+                Consequence(
+                    f"one direction, best transform of the labels: n ≍ {samples} samples",
+                    Standing.THEOREM,
+                    "arXiv 2403.05529",
+                )
+            )
+        return tuple(found)
+
+    @property
+    def _is_single_index(self) -> bool:
+        leap = self.isotropic_leap
+        return leap is not None and leap.steps[-1].subspace.dimension == 1
+
+    def _rows(self) -> list[tuple[str, str, list[str]]]:
+        """Return name, value and lines of proof."""
+        rows: list[tuple[str, str, list[str]]] = []
+        for key, name in _NAMES.items():
+            found = getattr(self, key)
+            if found is None:
+                rows.append((name, "?", [f"undetermined: {self.undetermined[key]}"]))
+            elif isinstance(found, LeapFiltration):
+                rows.append((name, "", [str(found)]))
+            elif isinstance(found, GenerativeLeap):
+                lines = [
+                    f"{found.standing}: {found.upper_certificate}",
+                    f"not less: {found.lower_certificate}",
+                ]
+                rows.append((name, found.bounds, lines))
+            else:
+                rows.append((name, str(int(found)), [found.explanation]))
+        return rows
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
+        lines = [f"target {self.target}"]
+        for name, value, proof in rows:
+            lines.append(f"  {name:<{names}}  {value:<{values}}  {proof[0]}")
+            lines += [" " * (names + values + 6) + line for line in proof[1:]]
+        lines.append("what follows")
+        lines += [f"  {consequence}" for consequence in self.consequences]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {value}" for name, value, _ in self._rows() if value)
+        return f"LeapReport({self.target}: {shown})"
+
+    def latex(self) -> str:
+        """Return all statements in LaTeX, one line of an array each, without delimiters."""
+        found = (getattr(self, key) for key in _NAMES)
+        lines = [part.latex() for part in found if part is not None]
+        return r"\begin{array}{l}" + r" \\ ".join(lines) + r"\end{array}"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(value)}</td>"
+            f"<td>{'<br>'.join(map(html.escape, proof))}</td></tr>"
+            for name, value, proof in self._rows()
+        )
+        items = "".join(f"<li>{html.escape(str(found))}</li>" for found in self.consequences)
+        title = f"<p>target {html.escape(str(self.target))}</p>"
+        return f"{title}<table>{rows}</table><ul>{items}</ul>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        parts = {key: getattr(self, key) for key in _NAMES}
+        return {
+            "target": str(self.target),
+            **{key: None if part is None else part.to_dict() for key, part in parts.items()},
+            "undetermined": dict(self.undetermined),
+            "consequences": [
+                {"statement": c.statement, "standing": c.standing.value, "source": c.source}
+                for c in self.consequences
+            ],
+        }
+
+
+def leaps(target: TargetLike) -> LeapReport:
+    """Return all leaps of a target; what cannot be decided is said to be undetermined.
+
+    Parameters
+    ----------
+    target : str, Expr, Activation or Target
+
+    Raises
+    ------
+    AssumptionError
+        If the target is constant.
+    UndecidedError
+        If its leap index cannot be decided.
+    ExpressionError, UnsupportedExpressionError
+        If the target cannot be read.
+
+    Examples
+    --------
+    >>> report = leaps("He(3, x1)*He(3, x2)")
+    >>> report.isotropic_leap, report.generative_leap.value
+    (6, 2)
+    """
+    f = read_target(target)
+    index = leap_index(f)
+    undetermined: dict[str, str] = {}
+
+    def decided(name: str, compute: Callable[[Target], T]) -> T | None:
+        try:
+            return compute(f)
+        except GiantstepError as error:
+            undetermined[name] = str(error).partition("\n")[0]
+            return None
+
+    return LeapReport(
+        f,
+        index,
+        decided("filtration", leap_filtration),
+        decided("coordinate_leap", coordinate_leap),
+        decided("isotropic_leap", isotropic_leap),
+        decided("generative_leap", generative_leap),
+        undetermined,
+    )
+
+
+def _power(order: int) -> str:
+    return "d" if order == 1 else f"d^{int(order)}"
+
+
+def _half_power(order: int) -> str:
+    return _power(order // 2) if order % 2 == 0 else f"d^({order}/2)"

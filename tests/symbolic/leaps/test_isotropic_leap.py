@@ -1,0 +1,120 @@
+"""The rotation-invariant leap: catalogue, rotations, and the basis that attains it."""
+
+import json
+
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giantstep.errors import AssumptionError
+from giantstep.symbolic.leaps.coordinate_leap import coordinate_leap
+from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
+from giantstep.symbolic.leaps.leap_index import leap_index
+from giantstep.symbolic.leaps.spans import spans_of
+from giantstep.symbolic.subspaces import Subspace
+from giantstep.symbolic.targets import target
+
+from .catalogue import CATALOGUE, OPEN_CATALOGUE
+from .test_leap_index import X, needs_flint, polynomials
+
+
+@st.composite
+def rotations(draw, dimension=3):
+    """Cayley transforms of antisymmetric integer matrices."""
+    entries = st.integers(-2, 2)
+    matrix = sp.zeros(dimension, dimension)
+    for i in range(dimension):
+        for j in range(i):
+            matrix[i, j] = draw(entries)
+            matrix[j, i] = -matrix[i, j]
+    one = sp.eye(dimension)
+    return (one - matrix) * (one + matrix).inv()
+
+
+def rotated(f, rotation):
+    return target(f.expansion.rotate(rotation).polynomial(), f.variables)
+
+
+@pytest.mark.parametrize("row", CATALOGUE, ids=lambda row: row.name)
+def test_catalogue(row):
+    found = isotropic_leap(row.target)
+    assert found == row.isotropic_leap
+    assert found.orders == row.greedy_orders
+    assert found.steps[-1].subspace == spans_of(target(row.target)).relevant_subspace
+
+
+@pytest.mark.parametrize("row", OPEN_CATALOGUE, ids=lambda row: row.name)
+def test_open_catalogue(row):
+    found = isotropic_leap(row.target)
+    assert found == row.isotropic_leap == max(found.orders)
+    assert row.coordinate_leap <= found
+
+
+@settings(max_examples=25)
+@given(polynomials(), rotations())
+def test_rotations_rotate_the_run(expr, rotation):
+    f = target(expr, X)
+    found, other = isotropic_leap(f), isotropic_leap(rotated(f, rotation))
+    assert other.orders == found.orders
+    for step, turned in zip(found.steps, other.steps, strict=True):
+        # x ↦ f(Rx) shows Rᵀ U.
+        assert turned.subspace == step.subspace.image(rotation.T)
+
+
+@settings(max_examples=25)
+@given(polynomials(), rotations())
+def test_no_basis_exceeds_it(expr, rotation):
+    f = target(expr, X)
+    assert coordinate_leap(rotated(f, rotation)) <= isotropic_leap(f)
+
+
+def orthogonal_basis(rows):
+    """Orthogonal, not normalised: lengths do not change which monomials occur."""
+    vectors = [sp.Matrix(row) for row in rows]
+    return sp.GramSchmidt(vectors) if vectors else []
+
+
+@settings(max_examples=30)
+@given(polynomials())
+def test_a_basis_of_the_place_where_it_is_stuck_attains_it(expr):
+    f = target(expr, X)
+    found = isotropic_leap(f)
+    stuck = found.stuck_at
+    inside = orthogonal_basis(stuck.basis)
+    outside = orthogonal_basis(stuck.orthogonal_complement().basis)
+    s = sp.symbols("s1:4", real=True)
+    frame = sp.Matrix.hstack(*inside, *outside)
+    point = list(frame * sp.Matrix(s))
+    symbol = sp.Poly(f.expansion.symbol(point), *s)
+    outer = [sum(m[len(inside) :]) for m in symbol.monoms()]
+    # Whatever is learned before inside, the first term that leaves pays at least this.
+    assert min(n for n in outer if n) == found
+    assert leap_index(f) <= found
+
+
+@settings(max_examples=25)
+@given(polynomials(), st.integers(-4, 4).filter(bool), st.integers(-4, 4))
+def test_scaling_and_constants_change_nothing(expr, scale, constant):
+    found, other = (isotropic_leap(target(e, X)) for e in (expr, scale * expr + constant))
+    assert [s.subspace for s in other.steps] == [s.subspace for s in found.steps]
+    assert other.orders == found.orders
+
+
+def test_rotated_directions_that_are_no_polynomials():
+    assert isotropic_leap("erf((3*x1 + 4*x2)/5) + abs((4*x1 - 3*x2)/5)").orders == (1, 2)
+
+
+@needs_flint
+def test_directions_that_are_integrals():
+    assert isotropic_leap("tanh(x1)*(1 + x2) + softplus(x1)*x3").orders == (1, 1)
+
+
+def test_presentations_and_errors():
+    found = isotropic_leap("x1 + x2 + x1*x2")
+    assert found.explanation == "{0} –1→ ⟨(1, 1)⟩ –2→ R^2"
+    assert found.stuck_at == Subspace.spanned_by([[1, 1]])
+    assert r"\xrightarrow{2}" in found.latex() and found._repr_latex_()[0] == "$"
+    assert json.loads(json.dumps(found.to_dict()))["steps"][1]["order"] == 2
+    with pytest.raises(AssumptionError, match="is constant"):
+        isotropic_leap("x1 - x1")
