@@ -21,7 +21,12 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...symbolic.activations import Activation
-from ...symbolic.activations import z as variable
+from ...symbolic.equivalence import (
+    mean_definition,
+    norm_response_definition,
+    residual_variance_definition,
+    slope_definition,
+)
 from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.random_matrix import MarchenkoPasturAverage
 from ...symbolic.regularity import Parity
@@ -180,14 +185,8 @@ def spiked_free_energy(
 
 
 def norm_response(student: Activation, *, unspiked: bool = False) -> sp.Expr:
-    r"""Return :math:`\chi(\kappa) = 2\,\partial_c \mathbb{E}\,\sigma(r\kappa + \sqrt c z)`.
-
-    By Stein's lemma this is :math:`\mathbb{E}[z\sigma']/\sqrt c`, which needs no second
-    derivative.
-    """
-    spread = sp.sqrt(c)
-    argument = (sp.S.Zero if unspiked else r * kappa) + spread * z
-    return GaussianExpectation(z * student.derivative.xreplace({variable: argument}) / spread, z)
+    r"""Return :math:`\chi(\kappa) = 2\,\partial_c \mathbb{E}\,\sigma(r\kappa + \sqrt c z)`."""
+    return norm_response_definition(student, _centre(unspiked), sp.sqrt(c))
 
 
 def conditional_coefficients(
@@ -199,25 +198,26 @@ def conditional_coefficients(
     -----
     Result 3.2: :math:`\mu_0 = \mathbb{E}\,\sigma(r\kappa + \sqrt c z)`,
     :math:`\mu_1 = \mathbb{E}\,\sigma'(r\kappa + \sqrt c z)` and :math:`\mu_2^2` the variance of σ
-    that is left after the best affine fit in z. Where σ jumps, μ_1 is written by Stein's lemma as
-    :math:`\mathbb{E}[z\sigma]/\sqrt c`. The teacher's moments are those of
+    that is left after the best affine fit in z: the coefficients of :mod:`.symbolic.equivalence`
+    at :math:`r\kappa` and :math:`\sqrt c`. The teacher's moments are those of
     :math:`\sigma_*(\gamma\kappa + \rho s)`.
     """
-    spread = sp.sqrt(c)
-    centre = sp.S.Zero if unspiked else r * kappa
-    value = student(centre + spread * z)
-    first = GaussianExpectation(value, z)
-    if student.jumps:
-        slope = GaussianExpectation(z * value / spread, z)
-    else:
-        slope = GaussianExpectation(student.derivative.xreplace({variable: centre + spread * z}), z)
+    centre, spread = _centre(unspiked), sp.sqrt(c)
     definitions = {
-        mu0: sp.S.Zero if unspiked and student.parity is Parity.ODD else first,
-        mu1: sp.S.Zero if unspiked and student.parity is Parity.EVEN else slope,
-        mu2_squared: GaussianExpectation((value - mu0 - spread * z * mu1) ** 2, z),
+        mu0: mean_definition(student, centre, spread),
+        mu1: slope_definition(student, centre, spread),
+        mu2_squared: residual_variance_definition(student, centre, spread, mu0, mu1),
     }
+    if unspiked:
+        vanishing = {Parity.ODD: mu0, Parity.EVEN: mu1}.get(student.parity)
+        if vanishing is not None:
+            definitions[vanishing] = sp.S.Zero
     label = teacher(gamma * kappa + (0 if aligned else rho * s))
     definitions[T0] = GaussianExpectation(label, s)
     definitions[T1] = sp.S.Zero if aligned else GaussianExpectation(s * label, s)
     definitions[T2] = GaussianExpectation(label**2, s) + noise
     return definitions
+
+
+def _centre(unspiked: bool) -> sp.Expr:
+    return sp.S.Zero if unspiked else r * kappa
