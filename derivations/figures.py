@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
-_BLUE, _VERMILLION, _GREY = "#0072B2", "#D55E00", "#595959"
+BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
 _STYLE: dict[Any, Any] = {
     "font.family": "serif",
     "font.serif": ["STIX Two Text", "STIXGeneral", "DejaVu Serif"],
@@ -79,8 +79,8 @@ def plot_learning_curve(
         _check(simulation, "simulation", "test_error_mean")
     if ax is not None and not hasattr(ax, "errorbar"):
         raise ParameterError(f"ax must be axes of matplotlib, got {ax!r}")
-    with _style():
-        axes = _new_axes() if ax is None else ax
+    with styled():
+        axes = new_figure().add_subplot() if ax is None else ax
         _draw(axes, curve.sortby("alpha"), simulation)
     return axes
 
@@ -104,7 +104,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
         raise ParameterError(f"a figure is written as .png, .pdf or .svg, not {found.name!r}")
     temporary = found.with_name(f".{found.name}.{os.urandom(4).hex()}.tmp")
     try:
-        with _style():
+        with styled():
             figure.savefig(temporary, format=form, dpi=200, metadata=_METADATA.get(form))
         os.replace(temporary, found)
     except BaseException:
@@ -116,7 +116,7 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
 def svg_text(figure: Any) -> str:
     """Return a figure as the text of an SVG file, the same for the same figure."""
     buffer = io.BytesIO()
-    with _style():
+    with styled():
         figure.savefig(buffer, format="svg", metadata=_METADATA["svg"])
     return buffer.getvalue().decode("utf-8")
 
@@ -131,7 +131,14 @@ def _check(dataset: Any, name: str, variable: str) -> None:
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def styled() -> Iterator[None]:
+    """Draw in the style of giantstep.
+
+    Raises
+    ------
+    MissingDependencyError
+        Without matplotlib.
+    """
     try:
         import matplotlib
     except ImportError:
@@ -142,13 +149,14 @@ def _style() -> Iterator[None]:
         yield
 
 
-def _new_axes() -> Any:
+def new_figure(size: tuple[float, float] = _SIZE) -> Any:
+    """Return an empty figure of a width and height in inches, to be saved without a display."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=_SIZE, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    return figure.add_subplot()
+    return figure
 
 
 def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
@@ -156,14 +164,14 @@ def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
     drawn: list[Any] = [curve["test_error"].to_numpy()]
     alone = curve.sizes["alpha"] == 1
     axes.plot(
-        curve["alpha"], curve["test_error"], color=_BLUE, marker="s" if alone else None, zorder=3,
+        curve["alpha"], curve["test_error"], color=BLUE, marker="s" if alone else None, zorder=3,
         label=r"theory, $d\to\infty$"
         + (", correlated norms" if "norm_overlap" in attributes else ""),
     )  # fmt: skip
     if "test_error_correlated_norms" in curve.variables:
         drawn.append(curve["test_error_correlated_norms"].to_numpy())
         axes.plot(
-            curve["alpha"], drawn[-1], color=_BLUE, linestyle=(0, (1, 1.2)), linewidth=1.6,
+            curve["alpha"], drawn[-1], color=BLUE, linestyle=(0, (1, 1.2)), linewidth=1.6,
             marker="x" if alone else None, zorder=3, label="with correlated norms",
         )  # fmt: skip
     if simulation is not None:
@@ -175,7 +183,7 @@ def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
             means,
             # One network has no standard error.
             yerr=bars if all(map(math.isfinite, bars)) else None,
-            fmt="o", color=_VERMILLION, markersize=5, markerfacecolor="white",
+            fmt="o", color=VERMILLION, markersize=5, markerfacecolor="white",
             markeredgewidth=1.4, elinewidth=1.4, capsize=3, zorder=4,
             label=_simulation_label(simulation),
         )  # fmt: skip
@@ -183,7 +191,7 @@ def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
     if best is not None and best > 0:
         drawn.append([best])
         axes.axhline(
-            best, color=_GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
+            best, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
             label="best linear predictor",
         )  # fmt: skip
     values = [float(v) for group in drawn for v in group if v > 0]
@@ -197,7 +205,7 @@ def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
     axes.set_ylabel("test error")
     axes.set_title(_title(attributes), loc="left", pad=22)
     axes.text(
-        0, 1.025, _parameter_line(attributes), transform=axes.transAxes, fontsize=10, color=_GREY,
+        0, 1.025, _parameter_line(attributes), transform=axes.transAxes, fontsize=10, color=GREY,
         va="bottom",
     )  # fmt: skip
     handles, labels = axes.get_legend_handles_labels()
@@ -223,11 +231,12 @@ def _title(attributes: dict[str, Any]) -> str:
     if not student:
         return "Learning curve"
     # Expressions of users may hold signs that mathtext would interpret.
-    return f"student {_plain(student)}, teacher {_plain(teacher)}"
+    return f"student {plain_text(student)}, teacher {plain_text(teacher)}"
 
 
-def _plain(text: str) -> str:
-    shown = text if len(text) <= 28 else f"{text[:27]}…"
+def plain_text(text: str, longest: int = 28) -> str:
+    """Return a text that mathtext shows as it is, cut to a length."""
+    shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return shown.replace("$", r"\$")
 
 

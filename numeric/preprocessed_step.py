@@ -24,11 +24,12 @@ from dataclasses import dataclass
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, subspace_angles
+from scipy.linalg import subspace_angles
 
 from ..errors import ParameterError
 from .arguments import nonnegative_number, positive_number, whole_number
 from .replicates import Replicates
+from .ridge_readout import solve_ridge
 from .sample_stream import (
     Function,
     SampleStream,
@@ -328,9 +329,9 @@ class _Training:
             gram += features.T @ features
             moment += features.T @ self._residuals(inputs, labels)
         if setup.ridge is not None:
-            return setup.ridge, _solve_ridge(gram, moment, setup.ridge)
+            return setup.ridge, solve_ridge(gram, moment, setup.ridge)
         penalties = (setup.fitted / setup.width * 10.0**RIDGE_EXPONENTS).tolist()
-        readouts = [_solve_ridge(gram, moment, penalty) for penalty in penalties]
+        readouts = [solve_ridge(gram, moment, penalty) for penalty in penalties]
         held_out = self._errors(
             [self._prediction(rows, biases, np.array(readouts).T)],
             self.stream.blocks(_TRAINING, setup.samples, start=setup.fitted),
@@ -356,17 +357,3 @@ class _Training:
             sums = sums + ((residuals - outputs) ** 2).sum(axis=0)
             count += len(inputs)
         return [float(value) for value in sums / count]
-
-
-def _solve_ridge(gram: Array, moment: Array, penalty: float) -> Array:
-    """Minimise the sum of squares plus penalty |a|²."""
-    regular = gram.copy()
-    regular.flat[:: len(gram) + 1] += penalty
-    try:
-        return np.asarray(cho_solve(cho_factor(regular, lower=True, overwrite_a=True), moment))
-    except LinAlgError:
-        raise ParameterError(
-            "ridge is too small: the normal equations are singular in double precision\n"
-            f"  penalty {penalty:.3g} against a largest diagonal entry of {gram.max():.3g}\n"
-            "  use a larger ridge"
-        ) from None

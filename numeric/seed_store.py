@@ -8,18 +8,18 @@ import json
 import logging
 import os
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-
-from .networks import NetworkResult, NetworkSetup
+from numpy.typing import NDArray
 
 __all__ = ["SeedStore"]
 
 logger = logging.getLogger(__name__)
 
-STREAMS_VERSION = 1
-"""Raised whenever the same seed gives other numbers than before, so that files do not mix."""
+Array = NDArray[np.float64]
 
 
 class SeedStore:
@@ -29,48 +29,28 @@ class SeedStore:
     ----------
     folder : Path
         Created with the first file.
-    setup, alpha, ridge, n_test, seed
-        What was simulated; enters the hash.
-    description : str
-        Stands for the functions in `setup`, whose values cannot be hashed.
+    key : mapping
+        Everything that fixes the numbers, as text, numbers and sequences of them. It needs a
+        version, raised whenever the same seed gives other numbers than before, so that files do
+        not mix.
+    shapes : mapping
+        Names of the arrays in a file and their shapes.
     """
 
     def __init__(
-        self,
-        folder: Path,
-        setup: NetworkSetup,
-        alpha: tuple[float, ...],
-        ridge: float,
-        n_test: int,
-        seed: int,
-        description: str,
+        self, folder: Path, key: Mapping[str, object], shapes: Mapping[str, tuple[int, ...]]
     ) -> None:
         self.folder = folder
-        self.points = len(alpha)
-        self.key = json.dumps(
-            {
-                "streams_version": STREAMS_VERSION,
-                "description": description,
-                "step_size": setup.step_size,
-                "alpha0": setup.alpha0,
-                "beta": setup.beta,
-                "noise_variance": setup.noise_variance,
-                "dimension": setup.dimension,
-                "alpha": alpha,
-                "ridge": ridge,
-                "n_test": n_test,
-                "seed": seed,
-            },
-            sort_keys=True,
-        )
+        self.shapes = dict(shapes)
+        self.key = json.dumps(dict(key), sort_keys=True)
         self.name = hashlib.sha256(self.key.encode()).hexdigest()[:24]
 
     def path(self, index: int) -> Path:
         """File of seed `index`."""
         return self.folder / f"{self.name}-{index:05d}.npz"
 
-    def load(self, index: int) -> NetworkResult | None:
-        """Stored result of seed `index`; None if there is none or its file is damaged."""
+    def load(self, index: int) -> dict[str, Array] | None:
+        """Stored arrays of seed `index`; None if there are none or their file is damaged."""
         path = self.path(index)
         try:
             content = path.read_bytes()
@@ -80,30 +60,30 @@ class SeedStore:
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
                 if str(archive["key"]) != self.key:
                     raise ValueError("written by another run")
-                errors = archive["errors"]
-                strength, variance, alignment = archive["realised"].tolist()
-            if errors.shape != (2, self.points) or errors.dtype != np.float64:
-                raise ValueError("wrong shape or type")
+                arrays = {name: archive[name] for name in self.shapes}
+            for name, shape in self.shapes.items():
+                if arrays[name].shape != shape or arrays[name].dtype != np.float64:
+                    raise ValueError(f"wrong shape or type of {name}")
         except Exception as error:  # A damaged archive raises almost anything.
             logger.warning("computing seed %d again, %s is damaged: %s", index, path, error)
             return None
-        return NetworkResult(errors[0], errors[1], strength, variance, alignment)
+        return arrays
 
-    def save(self, index: int, result: NetworkResult) -> None:
-        """Write the result of seed `index`; a reader sees the whole file or none."""
+    def save(self, index: int, arrays: Mapping[str, Array]) -> None:
+        """Write the arrays of seed `index`; a reader sees the whole file or none."""
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
         try:
             with os.fdopen(descriptor, "wb") as file:
-                np.savez(
-                    file,
-                    key=np.array(self.key),
-                    errors=np.stack([result.test_error, result.training_error]),
-                    realised=np.array(
-                        [result.spike_strength, result.bulk_variance, result.alignment]
-                    ),
-                )
+                named: dict[str, Any] = {
+                    name: np.asarray(arrays[name], dtype=np.float64) for name in self.shapes
+                }
+                np.savez(file, key=np.array(self.key), **named)
             os.replace(temporary, self.path(index))
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+    def discard(self, index: int) -> None:
+        """Remove the file of seed `index`, if there is one."""
+        self.path(index).unlink(missing_ok=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import os
-import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, Self
+from typing import Protocol
 
 import numpy as np
 import threadpoolctl
@@ -29,12 +29,16 @@ from .networks import (
     simulate_network,
 )
 from .replicates import Replicates
+from .seed_runs import run_seeds
 from .seed_store import SeedStore
 
 __all__ = ["NetworkSetup", "SimulationResult", "simulate", "simulate_network"]
 
 Array = NDArray[np.float64]
 QUANTITIES = ("test_error", "training_error", "spike_strength", "bulk_variance", "alignment")
+
+STREAMS_VERSION = 1
+"""Raised whenever the same seed gives other numbers than before, so that files do not mix."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +151,7 @@ def simulate(
             raise ParameterError(
                 "store needs a description: it names student and teacher in the file names"
             )
-        keeper = SeedStore(Path(store), setup, ratios, ridge, n_test, seed, description)
+        keeper = _Keeper(Path(store), setup, ratios, ridge, n_test, seed, description)
 
     results: dict[int, NetworkResult] = {}
     if keeper is not None:
@@ -156,41 +160,22 @@ def simulate(
             if stored is not None:
                 results[index] = stored
     missing = [index for index in range(seeds) if index not in results]
-    interrupted = False
     with (
-        # Held here for all threads: OpenBLAS has one limit for the process, and the first run to
-        # end would give the others their threads back, which changes the last bits.
         threadpoolctl.threadpool_limits(1, user_api="blas"),
         _progress_bar(progress, seeds, len(results)) as bar,
-        _Workers(executor, workers, len(missing)) as pool,
     ):
-        futures: dict[concurrent.futures.Future[NetworkResult], int] = {}
 
-        def collect(future: concurrent.futures.Future[NetworkResult]) -> None:
-            index = futures[future]
-            result = future.result()
+        def collect(index: int, result: NetworkResult) -> None:
             # Saved first: an interrupt in between makes it be collected again, not lost.
             if keeper is not None:
                 keeper.save(index, result)
             results[index] = result
             bar.update()
 
-        try:
-            for index in missing:
-                futures[pool.submit(setup, ratios, ridge, seed, index, n_test)] = index
-            for future in concurrent.futures.as_completed(futures):
-                collect(future)
-        except KeyboardInterrupt:
-            interrupted = True
-            pool.stop(futures)
-            for future, index in futures.items():
-                if index not in results and _succeeded(future):
-                    collect(future)
-            if len(results) < 2:
-                raise
-        except BaseException:
-            pool.stop(futures)
-            raise
+        job = functools.partial(_one_seed, setup, ratios, ridge, n_test, seed)
+        interrupted = run_seeds(job, missing, collect, workers=workers, executor=executor)
+    if interrupted and len(results) < 2:
+        raise KeyboardInterrupt
     completed = tuple(sorted(results))
     rows = [results[index] for index in completed]
     return SimulationResult(
@@ -201,65 +186,73 @@ def simulate(
     )
 
 
-class _Abandoned(Exception):
-    """Ends a run in a thread, which cannot be ended from outside."""
+def _one_seed(
+    setup: NetworkSetup,
+    alpha: tuple[float, ...],
+    ridge: float,
+    n_test: int,
+    seed: int,
+    index: int,
+    checkpoint: Callable[[], None] | None,
+) -> NetworkResult:
+    return simulate_network(
+        setup,
+        alpha,
+        ridge=ridge,
+        # What SeedSequence(seed).spawn(index + 1)[index] returns.
+        seed=np.random.SeedSequence(seed, spawn_key=(index,)),
+        n_test=n_test,
+        checkpoint=checkpoint,
+    )
 
 
-class _Workers:
-    """The caller's executor, or threads of our own that end with the context."""
+class _Keeper:
+    """Results of seeds as arrays in a :class:`.SeedStore`."""
 
     def __init__(
-        self, executor: concurrent.futures.Executor | None, workers: int | None, jobs: int
-    ) -> None:
-        self._own = executor is None
-        self._abandoned = threading.Event()
-        if executor is None:
-            count = workers or min(max(jobs, 1), os.cpu_count() or 1)
-            executor = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="giantstep")
-        self._executor = executor
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._own:
-            self._executor.shutdown(cancel_futures=True)
-
-    def submit(
         self,
+        folder: Path,
         setup: NetworkSetup,
         alpha: tuple[float, ...],
         ridge: float,
-        seed: int,
-        index: int,
         n_test: int,
-    ) -> concurrent.futures.Future[NetworkResult]:
-        """Start seed `index`."""
-        return self._executor.submit(
-            simulate_network,
-            setup,
-            alpha,
-            ridge=ridge,
-            # What SeedSequence(seed).spawn(index + 1)[index] returns.
-            seed=np.random.SeedSequence(seed, spawn_key=(index,)),
-            n_test=n_test,
-            # An event cannot be sent to another process; runs there finish.
-            checkpoint=self._check if self._own else None,
+        seed: int,
+        description: str,
+    ) -> None:
+        self._files = SeedStore(
+            folder,
+            {
+                "streams_version": STREAMS_VERSION,
+                # It stands for the functions in `setup`, whose values cannot be hashed.
+                "description": description,
+                "step_size": setup.step_size,
+                "alpha0": setup.alpha0,
+                "beta": setup.beta,
+                "noise_variance": setup.noise_variance,
+                "dimension": setup.dimension,
+                "alpha": alpha,
+                "ridge": ridge,
+                "n_test": n_test,
+                "seed": seed,
+            },
+            {"errors": (2, len(alpha)), "realised": (3,)},
         )
 
-    def stop(self, futures: Iterable[concurrent.futures.Future[NetworkResult]]) -> None:
-        """Cancel what has not begun and, in threads of our own, what has."""
-        self._abandoned.set()
-        for future in futures:
-            future.cancel()
+    def load(self, index: int) -> NetworkResult | None:
+        stored = self._files.load(index)
+        if stored is None:
+            return None
+        return NetworkResult(*stored["errors"], *stored["realised"].tolist())
 
-    def _check(self) -> None:
-        if self._abandoned.is_set():
-            raise _Abandoned
-
-
-def _succeeded(future: concurrent.futures.Future[NetworkResult]) -> bool:
-    return future.done() and not future.cancelled() and future.exception() is None
+    def save(self, index: int, result: NetworkResult) -> None:
+        realised = [result.spike_strength, result.bulk_variance, result.alignment]
+        self._files.save(
+            index,
+            {
+                "errors": np.stack([result.test_error, result.training_error]),
+                "realised": np.array(realised),
+            },
+        )
 
 
 class _ProgressBar(Protocol):
