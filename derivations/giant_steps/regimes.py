@@ -1,0 +1,381 @@
+r"""What a two-layer network fits after giant steps, and what error is left.
+
+With :math:`n \asymp d^{\kappa_1}` samples per step, :math:`p \asymp d^{\kappa_2}` neurons and T
+giant steps, the first layer knows a subspace U, and the second layer fits, of everything else, the
+degrees up to :math:`\kappa = \min(\kappa_1, \kappa_2)`:
+
+.. math:: \hat f \approx P_{U,\le\kappa} f, \qquad
+          \mathbb{E}(f - \hat f)^2 \approx \|P_{U,>\kappa} f\|^2 .
+
+U is that of the staircase with all orders up to :math:`\kappa_1`; after one step the sum of the
+ranges of the Hermite tensors :math:`C_1, \dots, C_{\lfloor\kappa_1\rfloor}`. Parts of this are
+theorems, parts conjectures and parts extrapolations; each prediction says which.
+
+Sources: Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270 (learned subspaces; lower
+bound for p = O(1); Conjectures 1 and 3; the five regimes of their example); Mei, Misiakiewicz and
+Montanari, Appl. Comput. Harmon. Anal. 59 (2022), and Ghorbani, Mei, Misiakiewicz and Montanari,
+Ann. Statist. 49 (2021), for U = {0}, random features.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+import sympy as sp
+
+from ...errors import AssumptionError, ParameterError, UndecidedError
+from ...symbolic.activations import Activation, activation
+from ...symbolic.leaps.activation_mask import activation_mask
+from ...symbolic.projections import Projection, project
+from ...symbolic.standing import Standing
+from ...symbolic.subspaces import Subspace
+from ...symbolic.targets import Target
+from ...symbolic.targets import target as read_target
+from ...symbolic.zero_test import is_exactly_zero
+from .fit_grounds import Statement, learned_subspace, origin_of_error, origin_of_subspace
+from .regime_presentation import (
+    prediction_dict,
+    prediction_text,
+    table_html,
+    table_latex,
+    table_text,
+)
+
+Exponent: TypeAlias = int | float | Fraction | sp.Rational
+
+FIVE_REGIMES: tuple[tuple[int, int], ...] = ((1, 0), (1, 1), (2, 0), (2, 1), (2, 2))
+"""(κ1, κ2) of the example of Dandi et al.: n = d or d², p = 1, d or d²."""
+
+MOST_STEPS = 100
+HIGHEST_EXPONENT = 64
+
+# From the best to the weakest.
+_RANKS = (
+    Standing.THEOREM,
+    Standing.DERIVED_HERE,
+    Standing.CONJECTURE,
+    Standing.EXTRAPOLATION,
+    Standing.HEURISTIC,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class FitPrediction:
+    r"""The predicted fit for one scaling of samples and neurons with the dimension.
+
+    Made by :func:`predict_fit`.
+
+    Attributes
+    ----------
+    samples_exponent, width_exponent : Rational
+        κ1 and κ2: n ≍ d^κ1 samples in each step, p ≍ d^κ2 neurons.
+    steps : int
+        T.
+    student : Activation or None
+        None for a generic one.
+    projection : Projection
+        Of the target on U, up to degree ⌊κ⌋ outside it: fitted function and residual.
+    relation : str
+        "→" if the error converges to the residual, "≥" if that is a lower bound of its limit.
+    subspace_basis, error_basis : Statement
+        What U, and the error given U, rest on.
+    decided : bool
+        Whether the staircase was decided to its end; else U may be larger.
+
+    Examples
+    --------
+    >>> fit = predict_fit("x1 + x1*x2 + He(2, x2)", 1, 1)
+    >>> fit.subspace, fit.fitted, fit.residual, str(fit.standing)
+    (Subspace ⟨e1⟩ of R^2, x1*x2 + x1, 2, 'conjecture')
+    """
+
+    samples_exponent: sp.Rational
+    width_exponent: sp.Rational
+    steps: int
+    student: Activation | None
+    projection: Projection
+    relation: str
+    subspace_basis: Statement
+    error_basis: Statement
+    decided: bool
+
+    @property
+    def target(self) -> Target:
+        """The target f."""
+        return self.projection.target
+
+    @property
+    def kappa(self) -> sp.Rational:
+        """κ = min(κ1, κ2)."""
+        return min(self.samples_exponent, self.width_exponent)
+
+    @property
+    def subspace(self) -> Subspace:
+        """U, the subspace that the first layer has learned."""
+        return self.projection.onto
+
+    @property
+    def fitted(self) -> sp.Expr:
+        r""":math:`P_{U,\le\kappa} f`, the function that is fitted."""
+        return self.projection.fitted
+
+    @property
+    def residual(self) -> sp.Expr:
+        r""":math:`\|P_{U,>\kappa} f\|^2`, the error that is left."""
+        return self.projection.residual_norm
+
+    @property
+    def standing(self) -> Standing:
+        """The weakest of the standings of U and of the error."""
+        parts = (self.subspace_basis.standing, self.error_basis.standing)
+        return max(parts, key=_RANKS.index)
+
+    @property
+    def source(self) -> str:
+        """Where both parts are from."""
+        parts = dict.fromkeys((self.subspace_basis.source, self.error_basis.source))
+        return "; ".join(parts)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """What has to be known beside the numbers."""
+        return (*self.subspace_basis.caveats, *self.error_basis.caveats)
+
+    def __str__(self) -> str:
+        return prediction_text(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"FitPrediction(n ~ d^{self.samples_exponent}, p ~ d^{self.width_exponent}, "
+            f"T = {self.steps}: U = {self.subspace}, error {self.relation} {self.residual}, "
+            f"{self.standing.value})"
+        )
+
+    def latex(self) -> str:
+        """Return the prediction as a table of one row in LaTeX, without delimiters."""
+        return table_latex([self])
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON; exact numbers and functions as texts."""
+        return prediction_dict(self)
+
+
+@dataclass(frozen=True, repr=False)
+class RegimeTable:
+    """Predictions for several scalings, one row each.
+
+    Made by :func:`regimes`.
+
+    Attributes
+    ----------
+    target : Target
+    student : Activation or None
+    rows : tuple of FitPrediction
+    """
+
+    target: Target
+    student: Activation | None
+    rows: tuple[FitPrediction, ...]
+
+    @property
+    def residuals(self) -> tuple[sp.Expr, ...]:
+        """The predicted errors, row by row."""
+        return tuple(row.residual for row in self.rows)
+
+    def __str__(self) -> str:
+        return table_text(self)
+
+    def __repr__(self) -> str:
+        errors = ", ".join(str(value) for value in self.residuals)
+        return f"RegimeTable({self.target.name!r}: residuals {errors})"
+
+    def latex(self) -> str:
+        """Return the table in LaTeX, an array without delimiters."""
+        return table_latex(self.rows)
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def to_html(self) -> str:
+        """Return the table in HTML, with all sources and caveats."""
+        return table_html(self)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return {
+            "target": str(self.target),
+            "student": None if self.student is None else str(self.student),
+            "norm_squared": str(self.rows[0].projection.norm_squared),
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+
+def predict_fit(
+    target: str | sp.Expr | Activation | Target,
+    samples_exponent: Exponent,
+    width_exponent: Exponent,
+    steps: int = 1,
+    *,
+    student: str | sp.Expr | Activation | None = None,
+) -> FitPrediction:
+    r"""Predict what is fitted after T giant steps, and the error that is left.
+
+    Parameters
+    ----------
+    target : str, Expr, Activation or Target
+        f.
+    samples_exponent : int, Fraction, Rational or float
+        κ1 > 0: n ≍ d^κ1 samples in each step. Floats count as the decimals they print as.
+    width_exponent : int, Fraction, Rational or float
+        κ2 ≥ 0: p ≍ d^κ2 neurons.
+    steps : int
+        T ≥ 0; 0 for random features.
+    student : str, Expr or Activation, optional
+        Activation of the neurons; degrees of the target that it does not see are left out of the
+        staircase. By default it sees all.
+
+    Returns
+    -------
+    FitPrediction
+
+    Raises
+    ------
+    ParameterError
+        If an exponent or `steps` is outside its range.
+    AssumptionError
+        If the target is constant.
+    ExpressionError, UnsupportedExpressionError
+        If target or student cannot be read.
+
+    Examples
+    --------
+    >>> predict_fit("He(3, x1) + x1*x2", sp.Rational(5, 2), sp.Rational(3, 2), 0)
+    FitPrediction(n ~ d^5/2, p ~ d^3/2, T = 0: U = {0}, error → 7, theorem)
+    """
+    f = read_target(target)
+    kappa1 = _exponent(samples_exponent, "samples_exponent", positive=True)
+    kappa2 = _exponent(width_exponent, "width_exponent", positive=False)
+    count = _checked_steps(steps)
+    sigma = None if student is None else activation(student, argument="student")
+    _refuse_constant(f)
+    mask = activation_mask(sigma)
+    order = int(sp.floor(kappa1))
+    subspace, decided = learned_subspace(f, order, count, mask)
+    projection = project(f, subspace, int(sp.floor(min(kappa1, kappa2))))
+    origin = origin_of_subspace(f, order, count, mask, subspace, decided)
+    relation, error = origin_of_error(projection, kappa1, kappa2, count, mask)
+    if kappa2 == 0 and subspace.dimension > 1:
+        few = f"p neurons learn at most p of the {subspace.dimension} directions of U"
+        error = error.with_caveat(few)
+    if projection.bounds is not None:
+        error = error.with_caveat(projection.basis)
+    return FitPrediction(kappa1, kappa2, count, sigma, projection, relation, origin, error, decided)
+
+
+def regimes(
+    target: str | sp.Expr | Activation | Target,
+    exponents: Sequence[tuple[Exponent, Exponent]] = FIVE_REGIMES,
+    *,
+    steps: int = 1,
+    student: str | sp.Expr | Activation | None = None,
+) -> RegimeTable:
+    """Return the table of fitted functions and errors for several scalings.
+
+    Parameters
+    ----------
+    target : str, Expr, Activation or Target
+    exponents : sequence of pairs
+        (κ1, κ2) of each row; by default (1, 0), (1, 1), (2, 0), (2, 1) and (2, 2).
+    steps : int
+        T. All rows are given for one step; those with the fewest samples also for 2 to T steps.
+        With 0 all rows are for random features.
+    student : str, Expr or Activation, optional
+
+    Returns
+    -------
+    RegimeTable
+
+    Examples
+    --------
+    >>> table = regimes("x1 + x1*x2 + (x1**2 - 1)*(x2 + x3*x4)", steps=2)
+    >>> table.residuals
+    (5, 2, 2, 2, 0, 2, 2)
+    """
+    f = read_target(target)
+    pairs = _checked_pairs(exponents)
+    count = _checked_steps(steps)
+    sigma = None if student is None else activation(student, argument="student")
+    first = min(1, count)
+    fewest = min(kappa1 for kappa1, _ in pairs)
+    cases = [(kappa1, kappa2, first) for kappa1, kappa2 in pairs]
+    for t in range(2, count + 1):
+        cases += [(kappa1, kappa2, t) for kappa1, kappa2 in pairs if kappa1 == fewest]
+    rows = tuple(predict_fit(f, kappa1, kappa2, t, student=sigma) for kappa1, kappa2, t in cases)
+    return RegimeTable(f, sigma, rows)
+
+
+def _refuse_constant(f: Target) -> None:
+    if f.is_polynomial:
+        constant = f.expansion.degree < 1
+    else:
+        try:
+            constant = is_exactly_zero(f.norm_squared - f.mean**2, "the variance of the target")
+        except UndecidedError:
+            constant = False
+    if constant:
+        raise AssumptionError(f"target {f.name!r} is constant: there is nothing to learn")
+
+
+def _exponent(value: Exponent, name: str, *, positive: bool) -> sp.Rational:
+    wanted = f"{name} must be a number {'> 0' if positive else '>= 0'}"
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction | sp.Rational):
+        raise ParameterError(f"{wanted}, such as 1, 2 or Fraction(3, 2), got {value!r}")
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ParameterError(f"{wanted} and finite, got {value!r}")
+        value = Fraction(str(value))
+    exponent = sp.Rational(value)
+    if exponent < 0 or (positive and exponent == 0):
+        raise ParameterError(f"{wanted}, got {value}")
+    if exponent > HIGHEST_EXPONENT:
+        raise ParameterError(f"{name} must be at most {HIGHEST_EXPONENT}, got {value}")
+    return exponent
+
+
+def _checked_steps(steps: int) -> int:
+    if isinstance(steps, bool) or not isinstance(steps, int | sp.Integer):
+        raise ParameterError(f"steps must be a whole number >= 0, got {steps!r}")
+    if not 0 <= steps <= MOST_STEPS:
+        raise ParameterError(f"steps must be from 0 to {MOST_STEPS}, got {steps}")
+    return int(steps)
+
+
+def _checked_pairs(
+    exponents: Sequence[tuple[Exponent, Exponent]],
+) -> list[tuple[sp.Rational, sp.Rational]]:
+    expected = "exponents must be pairs (kappa1, kappa2), such as [(1, 0), (2, 1)]"
+    if isinstance(exponents, str):
+        raise ParameterError(f"{expected}, got the text {exponents!r}")
+    try:
+        pairs = [tuple(pair) for pair in exponents]
+    except TypeError:
+        raise ParameterError(f"{expected}, got {exponents!r}") from None
+    if not pairs or any(len(pair) != 2 for pair in pairs):
+        raise ParameterError(f"{expected}, got {exponents!r}")
+    return [
+        (
+            _exponent(first, "samples exponent kappa1", positive=True),
+            _exponent(second, "width exponent kappa2", positive=False),
+        )
+        for first, second in pairs
+    ]

@@ -1,0 +1,600 @@
+"""One giant step: orders, constants and sizes against direct averages, digits and simulation."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giantstep.derivations.giant_steps import evidence_one_step as evidence
+from giantstep.derivations.giant_steps.one_step import GiantStep, giant_step
+from giantstep.derivations.giant_steps.one_step_presentation import statements
+from giantstep.derivations.giant_steps.one_step_sizes import sphere_mean
+from giantstep.derivations.giant_steps.one_step_values import BIAS, STEP, WIDTH, Prefactor
+from giantstep.derivations.hermite_gradients.first_step import first_step
+from giantstep.errors import (
+    AssumptionError,
+    ExpressionError,
+    GiantstepError,
+    ParameterError,
+    UnsupportedExpressionError,
+)
+from giantstep.numeric.one_step_slopes import measure_gradient_slopes
+from giantstep.symbolic.activations import activation
+from giantstep.symbolic.standing import Standing
+from giantstep.symbolic.stein import DIMENSION as d
+from giantstep.symbolic.stein import SAMPLES as n
+from giantstep.symbolic.subspaces import Subspace
+from giantstep.symbolic.targets import target
+
+# Coefficients 1, 3/2, 2 of orders 1, 2, 3.
+CUBIC = "z + 3*He(2, z)/4 + He(3, z)/3"
+
+COORDINATES = sp.symbols("x1 x2", real=True)
+
+# (target, student, leap index, order, rows of the learned subspace)
+STEPS = [
+    ("x1 + He(2, x2)", "relu", 1, 1, [[1, 0]]),
+    ("x1 + He(2, x1) + x2 - He(2, x2)", "erf", 1, 1, [[1, 1]]),
+    ("x1*x2", "relu", 2, 2, [[1, 0], [0, 1]]),
+    ("x1*x2 + x3", "cos", 1, 2, [[1, 0, 0], [0, 1, 0]]),
+    ("x1*x2*x3", CUBIC, 3, 3, [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+    ("He(3, x1) + x1*x2", "tanh", 2, 3, [[1, 0]]),
+    ("x1*x2*x3 + He(4, x3)", "gelu", 3, 4, [[0, 0, 1]]),
+    # C_2 of the sum over three directions at 120 degrees is a multiple of the identity.
+    (
+        "He(2, x1) + He(2, -x1/2 + sqrt(3)*x2/2) + He(2, -x1/2 - sqrt(3)*x2/2)",
+        "relu", 2, 2, [[1, 0], [0, 1]],
+    ),
+    # The coefficient of x1 is exactly zero.
+    ("(sqrt(2) + sqrt(3) - sqrt(5 + 2*sqrt(6)))*x1 + He(2, x1)", "relu", 2, 2, [[1]]),
+    ("x1**2*x2", "relu", 1, 1, [[0, 1]]),
+    ("(x1 + x2)**2 - 2", "relu", 2, 2, [[1, 1]]),
+    # mu_4 of relu(z - 1) is phi(1) He_2(1) = 0.
+    ("He(4, x1) + He(5, x2)", "relu(z - 1)", 4, 5, [[0, 1]]),
+    # No polynomials; the tensors follow from parity and the table of coefficients.
+    ("relu(x1) + 2*relu(x2)", "relu", 1, 1, [[1, 2]]),
+    ("max(x1, x2)", "gelu", 1, 1, [[1, 1]]),
+    ("tanh(x1)*(1 + x2) + cos(x1)", "cos", 1, 2, [[1, 0], [0, 1]]),
+    ("gelu(x1) - x1/2", "relu", 2, 2, [[1]]),
+    ("cos(x1)*cos(x2)", "relu", 2, 2, [[1, 0], [0, 1]]),
+    ("erf(x1) - 2*x1/sqrt(3*pi)", "tanh", 3, 3, [[1]]),
+    ("sign(x1)*sign(x2)*sign(x3)", "erf", 3, 3, [[1, 0, 0], [0, 1, 0], [0, 0, 1]]),
+    # z² exp(-z²) has the information exponent 4.
+    ("x1**2*exp(-x1**2) + He(6, x2)", "relu", 4, 4, [[1, 0]]),
+]  # fmt: skip
+
+
+def unwrapped(found):
+    return " ".join(str(found).split())
+
+
+@pytest.mark.parametrize(("text", "student", "leap", "order", "rows"), STEPS)
+def test_orders_and_learned_subspaces(text, student, leap, order, rows):
+    step = giant_step(text, student)
+    assert (step.leap_index, step.order) == (leap, order)
+    assert step.learned == Subspace.spanned_by(rows)
+    assert step.samples == d**order
+    assert step.detectable_from == d ** (order - 1)
+    assert step.step_size() == WIDTH * d ** sp.Rational(order - 1, 2)
+    assert step.unseen == tuple(k for k in step.unseen if leap <= k < order)
+    assert bool(step.obstruction) == (order != leap)
+    assert [step.directions(p) for p in (1, 2, 9)] == [min(p, len(rows)) for p in (1, 2, 9)]
+
+
+@pytest.mark.parametrize(
+    ("target", "student", "constants"),
+    [
+        # Table of Hermite coefficients: mu_1(relu) = 1/2; mu*_1 = 1, 2.
+        ("x1 + 2*x2 + He(3, x2)", "relu", [sp.Rational(1, 2), 1]),
+        # mu_2(relu) = 1/sqrt(2 pi); mu_2 of He_2 is 2, not 1.
+        ("He(2, x1) - He(2, x2)/2", "relu", [sp.sqrt(2 / sp.pi), -1 / sp.sqrt(2 * sp.pi)]),
+        # mu_3(erf) = -4/(3 sqrt(3 pi)), mu_3 of He_3 is 6, divided by 2!.
+        ("He(3, x1)", "erf", [-4 / sp.sqrt(3 * sp.pi)]),
+        # Simulated in the literature of this project: slopes 2, -1; 3, -3/2; 3, -1.
+        ("2*x1 - x2", CUBIC, [2, -1]),
+        ("He(2, x1) - He(2, x2)/2", CUBIC, [3, sp.Rational(-3, 2)]),
+        ("He(3, x1)/2 - He(3, x2)/6", CUBIC, [3, -1]),
+    ],
+)
+def test_constants_of_ridges(target, student, constants):
+    step = giant_step(target, student)
+    assert all(
+        sp.simplify(found - wanted) == 0
+        for found, wanted in zip(step.ridge_constants, constants, strict=True)
+    )
+    power = step.order - 1
+    rebuilt = [c * w**power for c, w in zip(constants, step.expansion.weights, strict=True)]
+    assert sp.simplify(step.leading_vector - sp.Matrix(rebuilt)) == sp.zeros(len(constants), 1)
+
+
+def test_mixed_tensors_have_no_ridge_constants():
+    step = giant_step("x1*x2 + He(3, x1)", "relu")
+    assert step.ridge_constants is None
+    w1, w2 = step.expansion.weights
+    assert step.leading_vector == sp.Matrix([w2, w1]) / sp.sqrt(2 * sp.pi)
+
+
+# ------------------------------------------------------------------ students that see nothing
+
+
+@pytest.mark.parametrize(
+    ("target", "student"),
+    [
+        ("He(3, x1)", "relu"),
+        ("x1*x2", "erf"),
+        ("x1*x2*x3", "gelu"),
+        ("x1*x2", "identity"),
+        ("cos(x1)*cos(x2)", "erf"),
+        ("sign(x1*x2*x3)", "relu"),
+        ("cos(x1) - 1", "z + He(3, z)"),
+    ],
+)
+def test_a_student_without_the_coefficient_learns_nothing(target, student):
+    step = giant_step(target, student)
+    assert step.order is None and step.learned.is_zero
+    assert step.leading is None and step.leading_vector.is_zero_matrix
+    assert (step.samples, step.step_size(), step.alignment, step.mean_alignment) == (
+        None,
+        None,
+        0,
+        0,
+    )
+    assert step.directions(5) == 0
+    assert "learns nothing" in unwrapped(step) and "learns nothing" in repr(step)
+    assert statements(step) == ()
+    with pytest.raises(AssumptionError, match=r"learns nothing.*no step to evaluate"):
+        step.values(100, 1000)
+
+
+def test_what_is_not_seen_up_to_a_high_order_is_not_called_nothing_at_all():
+    # cos sees even orders, of which this target has the 14th alone.
+    step = giant_step("sin(x1) + He(14, x1)", "cos")
+    assert step.order is None and step.basis == "undetermined beyond order 12"
+    assert "undetermined beyond order 12" in unwrapped(step)
+    assert "any number of samples" in unwrapped(giant_step("sin(x1)", "cos"))
+
+
+def test_biases_take_the_obstruction_away():
+    # E relu'''(z + b) = phi'(b) = -b phi(b); times 6/2!.
+    step = giant_step("He(3, x1)", "relu", biases=True)
+    phi = sp.exp(-(BIAS**2) / 2) / sp.sqrt(2 * sp.pi)
+    assert step.order == 3
+    assert sp.simplify(step.ridge_constants[0] + 3 * BIAS * phi) == 0
+    # E relu'(z + b)² = Phi(b), E f² = 6.
+    assert sp.simplify(step.noise - 6 * (1 + sp.erf(BIAS / sp.sqrt(2))) / 2) == 0
+    assert giant_step("x1*x2", "tanh", biases=True).order == 2
+    assert giant_step("x1*x2", "relu", biases=True).student.name == "relu(z + b)"
+
+
+def test_biases_do_not_help_polynomials_of_lower_degree():
+    assert giant_step("x1*x2*x3", "z**2 + z", biases=True).order is None
+    assert giant_step("x1*x2*x3 + He(2, x1)", "z**3", biases=True).order == 2
+
+
+def test_a_bias_is_asked_for_and_only_with_biases():
+    step = giant_step("x1*x2", "tanh", biases=True)
+    with pytest.raises(ParameterError, match="bias is missing"):
+        step.values(50, 1000)
+    # Coefficient of order 2 by quadrature: E tanh(z + 1/2) (z² - 1).
+    nodes, mass = np.polynomial.hermite_e.hermegauss(150)
+    mu = mass @ (np.tanh(nodes + 0.5) * (nodes**2 - 1)) / mass.sum()
+    # |C_2|_F² = 2, and E|C_2 w|² = 2/d.
+    assert step.values(50, 1000, bias=0.5).spike == pytest.approx(mu**2 * 2 / 50, rel=1e-9)
+    with pytest.raises(ParameterError, match="biases=True"):
+        giant_step("x1*x2", "relu").values(50, 1000, bias=0.5)
+
+
+# ------------------------------------------------------------------ the part along w
+
+
+def test_the_part_along_w_is_counted_where_it_is_not_small():
+    # mu_2(relu) C_0 w with C_0 = 1 has length 1/sqrt(2 pi), the spike only 1/sqrt(d).
+    step = giant_step("x1**2", "relu")
+    assert step.along_exceeds
+    assert sp.simplify(step.along - sp.sqrt(d / (2 * sp.pi))) == 0
+    assert sp.limit(step.mean_alignment.subs(n, d**4), d, sp.oo) == 0
+    centred = giant_step("x1**2 - 1", "relu")
+    assert centred.along == 0 and not centred.along_exceeds
+    assert sp.limit(centred.mean_alignment.subs(n, d**4), d, sp.oo) == 1
+    assert {row.standing for row in statements(step)} == {Standing.DERIVED_HERE}
+    assert "off the labels" in unwrapped(step)
+
+
+def test_the_part_along_w_of_a_skipped_order_has_the_size_of_the_spike():
+    # relu(z - 1): mu_4 = 0, mu_6 = phi(1) He_4(1) = -2 phi(1), mu_5 = phi(1) He_3(1) = -2 phi(1).
+    step = giant_step("He(4, x1) + He(5, x2)", "relu(z - 1)")
+    u1, _ = step.overlaps
+    phi = sp.exp(sp.Rational(-1, 2)) / sp.sqrt(2 * sp.pi)
+    assert sp.simplify(step.along + 2 * phi * u1**4) == 0
+    assert not step.along_exceeds
+
+
+def test_the_mean_of_the_target_has_the_size_of_the_first_order():
+    # Order 1: |mu_1 C_1|² = 1/4 against |mu_2 C_0|² = 9/(2 pi), both without d.
+    step = giant_step("3 + x1", "relu")
+    limit = sp.limit(step.mean_alignment.subs(n, d**3), d, sp.oo)
+    assert sp.simplify(limit - sp.Rational(1, 4) / (sp.Rational(1, 4) + 9 / (2 * sp.pi))) == 0
+
+
+# ------------------------------------------------------------------ sizes
+
+
+def sphere_samples(dimension, variables, count, seed):
+    rows = np.random.default_rng(seed).standard_normal((count, dimension))
+    return rows[:, :variables] / np.linalg.norm(rows, axis=1)[:, None]
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(0, 2), st.integers(0, 2)), st.integers(-3, 3), min_size=1, max_size=4
+    )
+)
+def test_sphere_means_are_those_of_the_sphere(terms):
+    # On the circle moments are integrals over an angle; 16 points are exact to degree 15.
+    w = sp.symbols("w1 w2", real=True)
+    polynomial = sum((c * w[0] ** a * w[1] ** b for (a, b), c in terms.items()), sp.S.Zero)
+    angles = 2 * np.pi * np.arange(16) / 16
+    direct = sum(
+        c * np.mean(np.cos(angles) ** a * np.sin(angles) ** b) for (a, b), c in terms.items()
+    )
+    assert float(sphere_mean(polynomial, w).subs(d, 2)) == pytest.approx(float(direct), abs=1e-12)
+
+
+@pytest.mark.parametrize("target", ["x1 + x2*x3", "x1*x2 - He(2, x3) + 1", "x1*x2*x3 + He(3, x1)"])
+def test_norms_follow_from_the_vectors(target):
+    # Direct: w + s (spike + A w), averaged over samples of the sphere. The part of the mean overlap
+    # with w that is left out of it belongs to the term linear in s, which has a test of its own.
+    step = giant_step(target, CUBIC)
+    weights, r = step.expansion.weights, step.target.dimension
+    dimension, s = 12, 0.7
+    points = sphere_samples(dimension, r, 200_000, 3)
+    spike = np.stack(
+        [np.broadcast_to(sp.lambdify(weights, e)(*points.T), len(points))
+         for e in step.leading_vector], axis=1,
+    )  # fmt: skip
+    along = np.broadcast_to(sp.lambdify(weights, step.expansion.along())(*points.T), len(points))
+    inside = points * (1 + s * along)[:, None] + s * spike
+    outside = (1 + s * along) ** 2 * (1 - (points**2).sum(axis=1))
+    square = (inside**2).sum(axis=1)
+    rule = {d: dimension, n: sp.oo, STEP: sp.Rational(7, 10)}
+    overlap = (points * spike).sum(axis=1) + along
+    rest = step.squared_norm - 2 * STEP * step.start_overlap
+    found = float(rest.subs(rule)) + 2 * s * overlap.mean()
+    error = (square + outside).std() / math.sqrt(len(points))
+    assert abs((square + outside).mean() - found) < 5 * error
+    share = float((step.relevant_share * step.squared_norm).subs(rule))
+    assert share == pytest.approx(square.mean(), rel=0.01)
+    single = giant_step(target, CUBIC).spike_square.subs(d, dimension)
+    assert float(single) == pytest.approx((spike**2).sum(axis=1).mean(), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("target", "student", "slope"),
+    [
+        # <w, G> = E[f h(<w, x>)] with h = z σ', and E[He_2(x1) h(<w, x>)] = w1² E[He_2 h]: for relu
+        # h = relu. Terms of higher degree of f are smaller.
+        ("He(2, x1)", "relu", 1 / sp.sqrt(2 * sp.pi)),
+        ("3*He(2, x1) - He(2, x2) + x1*x2*x3", "relu", 2 / sp.sqrt(2 * sp.pi)),
+        # h = z² + z³: E[He_2 h] = 2.
+        ("He(2, x1) + x1*x2", "z**2/2 + z**3/3", 2),
+        # E[He_4 relu] = -1/sqrt(2 pi), and the mean of w1⁴ is 3/(d (d + 2)).
+        ("He(4, x1)", "relu", -3 / sp.sqrt(2 * sp.pi) / (d + 2)),
+    ],
+)
+def test_the_norm_grows_by_the_whole_overlap_of_gradient_and_start(target, student, slope):
+    step = giant_step(target, student)
+    linear = sp.expand(step.squared_norm).coeff(STEP, 1)
+    assert sp.simplify(linear - 2 * slope / d) == 0
+
+
+def test_noise_is_the_second_moment_of_the_labels_times_that_of_the_slope():
+    # E f² = 2 + 1/4 with unit noise; E erf'² = 4/(pi sqrt(5)).
+    step = giant_step("x1*x2 + He(2, x1)/2 + x3", "erf", noise_variance=1)
+    second = 1 + sp.Rational(1, 2) + 1
+    assert sp.simplify(step.noise - (second + 1) * 4 / (sp.pi * sp.sqrt(5))) == 0
+    assert step.noise_square == step.noise * d / n
+
+
+@pytest.mark.parametrize("student", ["relu", "tanh", "gelu"])
+@pytest.mark.parametrize("target", ["x1 + x1*x2", "2 + x1 - x2 + He(2, x1)"])
+def test_spike_and_bulk_of_the_whole_layer_add_up(student, target):
+    # The limits of Ba et al. are derived from another rule.
+    step, first = giant_step(target, student), first_step(student, target)
+    values = first.values(alpha=5)
+    rule = {n: 5 * d}
+    whole = values["spike"] ** 2 + values["bulk"] ** 2
+    along = float(step.along**2)
+    assert float((step.spike_square + step.noise_square).subs(rule)) + along == pytest.approx(whole)
+    assert float(step.mean_alignment.subs(rule)) == pytest.approx(
+        float(sum(c**2 for c in first.population_spike)) / whole
+    )
+    assert float(step.label_overlap.subs(rule)) == pytest.approx(values["alignment"])
+    assert float(step.bulk_growth.subs(rule)) + along == pytest.approx(values["bulk"] ** 2)
+
+
+def test_the_best_alignment_is_that_of_a_long_step():
+    step = giant_step("x1*x2 + He(3, x1)/2", "gelu", noise_variance=Fraction(1, 2))
+    values = step.values(400, 400**2, learning_rate=1e9)
+    # Of the noise r/d is inside the relevant space too.
+    assert values.relevant_share == pytest.approx(values.alignment, abs=2.1 / 400)
+    assert values.alignment == pytest.approx(
+        values.spike / (values.spike + values.along + values.noise)
+    )
+    assert 0 < values.alignment < 1
+
+
+def test_the_alignment_of_one_neuron_averages_to_that_of_means():
+    step = giant_step("x1*x2", "relu")
+    u1, u2 = step.overlaps
+    ratio = step.alignment.subs(n, 3 * d**2)
+    # c = (u1² + u2²)/(2 pi), s² = 1/2: the ratio of means has E c = 1/pi.
+    assert sp.simplify(ratio - 1 / (1 + sp.pi / (3 * (u1**2 + u2**2)))) == 0
+    assert sp.simplify(step.mean_alignment.subs(n, 3 * d**2) - 1 / (1 + sp.pi / 6)) == 0
+
+
+@pytest.mark.parametrize("prefactor", [*Prefactor, *Prefactor.__members__])
+def test_the_step_of_a_neuron_does_not_depend_on_the_prefactor(prefactor):
+    step = giant_step("x1*x2", "relu")
+    values = step.values(100, 10_000, width=64, prefactor=prefactor)
+    assert values.step == pytest.approx(10)
+    root = str(prefactor) in (Prefactor.ROOT.value, "ROOT")
+    assert values.learning_rate == pytest.approx((8 if root else 64) * 10)
+
+
+# ------------------------------------------------------------------ invariants
+
+
+@st.composite
+def polynomial_targets(draw):
+    # Random Hermite sums in two coordinates, degree at most 4.
+    keys = st.tuples(st.integers(0, 4), st.integers(0, 4)).filter(lambda a: 1 <= sum(a) <= 4)
+    terms = draw(st.dictionaries(keys, st.integers(-3, 3).filter(bool), min_size=1, max_size=3))
+    return " + ".join(f"({c})*He({a}, x1)*He({b}, x2)" for (a, b), c in terms.items()), terms
+
+
+@settings(max_examples=20, deadline=None)
+@given(polynomial_targets(), st.sampled_from(["relu", "erf", CUBIC, "z**2 + z"]))
+def test_the_order_is_the_first_that_both_have(made, student):
+    text, terms = made
+    step = giant_step(target(text, COORDINATES), student)
+    degrees = {sum(alpha) for alpha in terms}
+    nodes, mass = np.polynomial.hermite_e.hermegauss(120)
+    values = sp.lambdify(sp.Symbol("z", real=True), activation(student).expr, ["scipy", {
+        "relu": lambda u: np.maximum(u, 0)}])(nodes)  # fmt: skip
+    # Quadrature at a kink is good to a percent; coefficients here are 0 or above 0.1.
+    own = {
+        k
+        for k in degrees
+        if abs(mass @ (values * np.polynomial.hermite_e.hermeval(nodes, [0] * k + [1])))
+        > 0.03 * mass.sum()
+    }
+    assert step.leap_index == min(degrees)
+    assert step.order == min(own, default=None)
+
+
+@settings(max_examples=15, deadline=None)
+@given(polynomial_targets(), st.integers(1, 4), st.integers(-5, 5).filter(bool))
+def test_scaling_and_constants_change_sizes_only(made, shift, factor):
+    text, _ = made
+    step = giant_step(target(text, COORDINATES), CUBIC)
+    other = giant_step(target(f"{factor}*({text}) + {shift}", COORDINATES), CUBIC)
+    assert (other.leap_index, other.order) == (step.leap_index, step.order)
+    assert other.learned == step.learned
+    assert sp.expand(other.leading_vector - factor * step.leading_vector) == sp.zeros(2, 1)
+
+
+@settings(max_examples=15, deadline=None)
+@given(polynomial_targets(), st.sampled_from([(3, 4, 5), (5, 12, 13), (8, -15, 17)]))
+def test_rotated_targets_give_rotated_steps(made, triple):
+    text, _ = made
+    a, b, c = (sp.Integer(k) for k in triple)
+    x = COORDINATES
+    rotation = sp.Matrix([[a, -b], [b, a]]) / c
+    f = target(text, x)
+    turned = dict(zip(x, rotation * sp.Matrix(x), strict=True))
+    step = giant_step(f, CUBIC)
+    other = giant_step(target(sp.expand(f.expr.subs(turned, simultaneous=True)), x), CUBIC)
+    assert other.order == step.order
+    # f(Rx) has the tensors C[R., ...]: their range is R^T times the other.
+    assert other.learned == step.learned.image(rotation.T)
+    assert sp.simplify(other.mean_signal - step.mean_signal) == 0
+    assert sp.simplify(other.noise - step.noise) == 0
+
+
+# ------------------------------------------------------------------ faces
+
+
+def test_standings_separate_theorems_from_what_is_derived():
+    rows = {row.subject: row for row in statements(giant_step("x1 + He(2, x2)", "relu"))}
+    assert rows["samples"].standing is Standing.THEOREM
+    assert rows["learned subspace"].standing is Standing.THEOREM
+    assert "2305.18270" in rows["samples"].source
+    for text in ("He(2, x1) + He(3, x2)", "abs(x1) - sqrt(2/pi) + He(2, x2)", "x1 + x1*x2"):
+        rows = {row.subject: row for row in statements(giant_step(text, "relu"))}
+        assert rows["samples"].standing is Standing.THEOREM
+    assert rows["spike of a neuron"].standing is Standing.DERIVED_HERE
+    assert rows["best alignment"].standing is Standing.DERIVED_HERE
+    for text, student, biases in (
+        ("x1*x2", "relu", False),
+        ("He(2, x1) + x1*x2*x3", "relu", False),
+        ("abs(x1) - sqrt(2/pi) + relu(x1)*erf(x2) - erf(x2)/sqrt(2*pi)", "relu", False),
+        ("He(2, x1) + He(3, x1)", "erf", False),
+        ("He(2, x1)", "relu", True),
+    ):
+        rows = {r.subject: r for r in statements(giant_step(text, student, biases=biases))}
+        assert rows["samples"].standing is Standing.DERIVED_HERE
+        assert rows["samples"].remark
+
+
+@pytest.mark.parametrize("biases", [False, True])
+@pytest.mark.parametrize("target", ["x1 + x1*x2", "x1*x2 + He(3, x1)", "He(3, x1)"])
+def test_all_faces_of_a_step(target, biases):
+    step = giant_step(target, "relu", noise_variance="1/3", biases=biases)
+    text = str(step)
+    assert f"leap index {step.leap_index}" in text and "label noise 1/3" in text
+    assert step.latex().count(r"\\") == max(len(statements(step)) - 1, 0)
+    assert step._repr_latex_().startswith("$") and "<table>" in step._repr_html_()
+    content = json.loads(json.dumps(step.to_dict()))
+    assert GiantStep.from_dict(content) == step
+    assert content["order"] == step.order
+
+
+def test_html_escapes_what_a_user_wrote():
+    step = giant_step("x1 + x2", activation("relu"))
+    html = step._repr_html_()
+    assert html.count("<table>") == 1 and "<script" not in html
+
+
+# ------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize("target", ["5", "x1 - x1", "He(0, x1)"])
+def test_constant_targets_are_refused(target):
+    with pytest.raises((AssumptionError, ExpressionError), match=r"constant|no coordinates"):
+        giant_step(target)
+
+
+@pytest.mark.parametrize(
+    ("student", "message"),
+    [
+        ("sign", "no weak derivative"),
+        ("step", "no weak derivative"),
+        ("sqrt(abs(z))", "derivative of student"),
+        ("exp(z**2)", "student"),
+        ("z + ", "student"),
+        ("relu(q)", "student"),
+    ],
+)
+def test_students_without_a_square_integrable_slope_are_refused(student, message):
+    with pytest.raises(GiantstepError, match=message):
+        giant_step("x1*x2", student)
+
+
+@pytest.mark.parametrize("target", ["exp(x1**2)", "1/x1", "x1 +* 2", "log(x1)", "sqrt(x1**2 - x2)"])
+def test_targets_that_are_none_are_refused(target):
+    with pytest.raises((AssumptionError, ExpressionError, UnsupportedExpressionError)):
+        giant_step(target)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (0.25, "floating-point number.*1/4"),
+        (-1, ">= 0"),
+        ("-1/2", ">= 0"),
+        (sp.Symbol("v"), "declare its symbols nonnegative"),
+        (sp.oo, "finite"),
+        (None, "exact number"),
+        (True, "exact number"),
+        ([1], "exact number"),
+    ],
+)
+def test_noise_variances_that_are_none_are_refused(value, message):
+    with pytest.raises(GiantstepError, match=message):
+        giant_step("x1", noise_variance=value)
+
+
+@pytest.mark.parametrize("value", [None, 1, [], "yes"])
+def test_biases_are_true_or_false(value):
+    with pytest.raises(GiantstepError, match="biases must be True or False"):
+        giant_step("x1", biases=value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dimension": 0, "samples": 10}, "dimension"),
+        ({"dimension": 1, "samples": 10}, "dimension must be >= 2"),
+        ({"dimension": 10, "samples": 0}, "samples"),
+        ({"dimension": 10, "samples": 10, "width": 0}, "width"),
+        ({"dimension": 10, "samples": 10, "learning_rate": -1.0}, "learning_rate"),
+        ({"dimension": 10, "samples": 10, "readout": math.inf}, "readout"),
+        ({"dimension": 10, "samples": 10, "prefactor": "p"}, "prefactor must be one of MEAN"),
+        ({"dimension": 10.5, "samples": 10}, "dimension"),
+    ],
+)
+def test_sizes_that_are_none_are_refused(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        giant_step("x1*x2").values(**arguments)
+
+
+def test_numbers_need_a_number_for_the_noise():
+    step = giant_step("x1", noise_variance=sp.Symbol("v", nonnegative=True))
+    with pytest.raises(ParameterError, match="noise_variance holds v"):
+        step.values(10, 100)
+
+
+# ------------------------------------------------------------------ simulation
+
+
+def test_fitted_coefficients_are_those_of_the_average():
+    # f = x1 x2 and a quadratic neuron z²/2: G = E[x1 x2 (w.x) x] = (w2, w1, 0, …), exactly.
+    found = measure_gradient_slopes(
+        lambda u: u, lambda x: x[:, 0] * x[:, 1], [(1, 0), (0, 1)], dimension=8, samples=20_000,
+        width=40, batches=6, step=0.5, progress=False,
+    )  # fmt: skip
+    mean, error = found.mean("coefficients"), found.standard_error("coefficients")
+    assert np.all(abs(mean - [[0, 1], [1, 0]]) < 5 * error)
+    assert np.all(error < 0.05)
+    # |w + g/2|² = 1 + w.g + |g|²/4, and E w.g = 2 E w1 w2 = 0.
+    assert found.mean("squared_norm") == pytest.approx(
+        1 + found.mean("gradient_square") / 4, abs=0.1
+    )
+    again = measure_gradient_slopes(
+        lambda u: u, lambda x: x[:, 0] * x[:, 1], [(1, 0), (0, 1)], dimension=8, samples=20_000,
+        width=40, batches=3, step=0.5, progress=False,
+    )  # fmt: skip
+    assert np.array_equal(again.coefficients, found.coefficients[:3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"monomials": []}, "monomials"),
+        ({"monomials": [(-1, 0)]}, "monomials"),
+        ({"monomials": [(0.5, 0)]}, "monomials"),
+        ({"width": 3}, "width must be >= 4"),
+        ({"samples": 0}, "samples"),
+        ({"batches": 0}, "batches"),
+        ({"dimension": 1}, "variables"),
+        ({"step": math.nan}, "step"),
+        ({"student_derivative": None}, "student_derivative"),
+    ],
+)
+def test_simulations_that_cannot_be_are_refused(changes, message):
+    arguments = {
+        "student_derivative": lambda u: u, "target": lambda x: x[:, 0], "dimension": 4,
+        "monomials": [(1, 0), (0, 1)], "samples": 100, "width": 10, "batches": 1,
+    } | changes  # fmt: skip
+    with pytest.raises(ParameterError, match=message):
+        measure_gradient_slopes(**arguments, progress=False)
+
+
+@pytest.mark.parametrize("name", ["contracted_constants", "alignments", "ridge_constants"])
+def test_exact_evidence(name):
+    found = getattr(evidence, name)()
+    assert found.passed, found.summary
+
+
+def test_quick_simulated_evidence():
+    found = evidence.spike_slopes_quick()
+    assert found.passed, found.summary
+    orders = {giant_step(case.target, case.student).order for case in evidence.QUICK}
+    assert orders == {1, 2, 3}
+
+
+def test_monomials_of_the_simulation_are_all_of_one_degree():
+    step = giant_step("x1*x2*x3", CUBIC)
+    found = evidence._monomials(step)
+    assert sorted(found) == sorted(
+        alpha for alpha in itertools.product(range(3), repeat=3) if sum(alpha) == 2
+    )
