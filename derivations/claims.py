@@ -22,6 +22,7 @@ from importlib import import_module
 from typing import Any
 
 from ..errors import ParameterError
+from .claim_options import Option, arguments_of, check_options
 
 __all__ = [
     "Check",
@@ -29,6 +30,7 @@ __all__ = [
     "Evidence",
     "EvidenceKind",
     "Finding",
+    "Option",
     "Status",
     "Verdict",
     "claims",
@@ -36,7 +38,7 @@ __all__ = [
     "verify",
 ]
 
-_LINES_OF_WORK = ("spiked_random_features", "hermite_gradients")
+_LINES_OF_WORK = ("spiked_random_features", "hermite_gradients", "giant_steps")
 
 
 class EvidenceKind(StrEnum):
@@ -126,21 +128,44 @@ class Check:
     description : str
         What is checked.
     compute : callable
-        Computes a :class:`Finding`; takes no argument.
+        Computes a :class:`Finding`; takes its options by name, and `progress` if it shows any.
     slow : bool
         Takes more than a few seconds; left out unless asked for.
+    options : tuple of Option
+        What a user may change about it.
+    shows_progress : bool
+        Whether it has a progress bar of its own.
     """
 
     kind: EvidenceKind
     description: str
-    compute: Callable[[], Finding]
+    compute: Callable[..., Finding]
     slow: bool = False
+    options: tuple[Option, ...] = ()
+    shows_progress: bool = False
 
-    def run(self) -> Evidence:
-        """Recompute the evidence. An exception inside the check makes it fail."""
+    def run(self, options: Mapping[str, Any] | None = None, *, progress: bool = False) -> Evidence:
+        """Recompute the evidence. An exception inside the check makes it fail.
+
+        Parameters
+        ----------
+        options : mapping, optional
+            By name; those that the check does not know are left out, the others are at their
+            defaults.
+        progress : bool
+            Show its progress bar, if it has one.
+
+        Raises
+        ------
+        ParameterError
+            If an option has a value that cannot be.
+        """
+        arguments = arguments_of(self, options or {})
+        if self.shows_progress:
+            arguments["progress"] = progress
         begin = time.perf_counter()
         try:
-            found = self.compute()
+            found = self.compute(**arguments)
             passed, summary, details = bool(found.passed), found.summary, found.details
         except Exception as error:
             first_line = str(error).partition("\n")[0]
@@ -176,9 +201,10 @@ class Claim:
     status: Status
     checks: tuple[Check, ...]
 
-    def verify(self, *, slow: bool = False) -> Verdict:
-        """Run the checks of this claim alone."""
-        return _verdict(self, slow, lambda: None)
+    def verify(self, *, slow: bool = False, **options: Any) -> Verdict:
+        """Run the checks of this claim alone; see :func:`verify`."""
+        check_options([self], options)
+        return _verdict(self, slow, options, lambda: None, progress=False)
 
     def __repr__(self) -> str:
         return f"Claim({self.identifier!r}: {self.title})"
@@ -187,11 +213,12 @@ class Claim:
         lines = [
             f"{self.identifier}: {self.title} ({self.status.value}; {self.source})",
             f"  {self.statement}",
-            *(
-                f"  - {check.kind.value}{', slow' if check.slow else ''}: {check.description}"
-                for check in self.checks
-            ),
         ]
+        for check in self.checks:
+            lines.append(
+                f"  - {check.kind.value}{', slow' if check.slow else ''}: {check.description}"
+            )
+            lines += [f"      option {option}" for option in check.options]
         return "\n".join(lines)
 
     def _repr_latex_(self) -> str:
@@ -293,7 +320,11 @@ def claims() -> tuple[Claim, ...]:
 
 
 def verify(
-    names: Sequence[str] | None = None, *, slow: bool = False, progress: bool = True
+    names: Sequence[str] | None = None,
+    *,
+    slow: bool = False,
+    progress: bool = True,
+    **options: Any,
 ) -> list[Verdict]:
     """Recompute the evidence of claims.
 
@@ -305,6 +336,10 @@ def verify(
         Run slow checks too; simulations of networks take minutes.
     progress : bool
         Show a progress bar on the standard error stream if it takes longer than a second.
+    **options
+        What checks of the named claims are to be run with, such as ``targets=50, dimension=400``
+        for "conjecture-1"; every named claim has to know all of them. Checks that do not know one
+        run as always.
 
     Returns
     -------
@@ -314,15 +349,22 @@ def verify(
     Raises
     ------
     ParameterError
-        If there is no claim of a name.
+        If there is no claim of a name, a claim does not know an option, an option has a value
+        that cannot be, or options are given without names.
     """
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
     from tqdm.auto import tqdm
 
     chosen = _choose(names)
+    if options and names is None:
+        raise ParameterError(
+            f"{', '.join(options)}: options belong to claims that are named, as in "
+            "verify(['conjecture-1'], targets=50)"
+        )
+    check_options(chosen, options)
     total = sum(slow or not check.slow for claim in chosen for check in claim.checks)
     with tqdm(total=total, delay=1, disable=not progress, unit="check") as bar:
-        return [_verdict(claim, slow, bar.update) for claim in chosen]
+        return [_verdict(claim, slow, options, bar.update, progress=progress) for claim in chosen]
 
 
 def to_json(verdicts: Sequence[Verdict]) -> str:
@@ -345,13 +387,20 @@ def _choose(names: Sequence[str] | None) -> tuple[Claim, ...]:
     return tuple(known[name] for name in dict.fromkeys(wanted))
 
 
-def _verdict(claim: Claim, slow: bool, tick: Callable[[], object]) -> Verdict:
+def _verdict(
+    claim: Claim,
+    slow: bool,
+    options: Mapping[str, Any],
+    tick: Callable[[], object],
+    *,
+    progress: bool,
+) -> Verdict:
     evidence, skipped = [], []
     for check in claim.checks:
         if check.slow and not slow:
             skipped.append(check.description)
             continue
-        evidence.append(check.run())
+        evidence.append(check.run(options, progress=progress))
         tick()
     passed = bool(evidence) and all(e.passed for e in evidence)
     return Verdict(claim, tuple(evidence), passed, tuple(skipped))

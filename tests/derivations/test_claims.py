@@ -92,8 +92,12 @@ def test_quick_evidence_of_every_claim_passes(identifier):
     assert len(verdict.skipped) == len(verdict.claim.checks) - len(quick)
 
 
+# The same code runs above on fewer targets; over many of them it takes minutes.
+HUNTS = {"conjecture-1", "conjecture-3"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("identifier", IDENTIFIERS)
+@pytest.mark.parametrize("identifier", [name for name in IDENTIFIERS if name not in HUNTS])
 def test_slow_evidence_of_every_claim_passes(identifier):
     (claim,) = (claim for claim in claims() if claim.identifier == identifier)
     for check in claim.checks:
