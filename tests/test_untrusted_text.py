@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sympy as sp
 
 import giantstep as gs
 from giantstep.symbolic import random_matrix
 from giantstep.symbolic.dynamics_integrals import two_point_integral
+from giantstep.symbolic.equivalence_values import spiked_rows
+from giantstep.symbolic.exact_numbers import require_exact
 from giantstep.symbolic.expression_text import expression_text
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.gaussian_vector import JointExpectation
@@ -64,6 +67,104 @@ USES = {
     "expression_text": lambda text: expression_text(text),
     "moment": lambda text: random_matrix.moment(1, text),
 }
+
+F = "x1 + x1*x2 + He(3, x2)"
+ERF = gs.conditional_equivalence("erf")
+USES |= {
+    "leap_index": lambda text: gs.leap_index(text),
+    "leap_filtration": lambda text: gs.leap_filtration(text),
+    "leaps": lambda text: gs.leaps(text),
+    "coordinate_leap": lambda text: gs.coordinate_leap(text),
+    "isotropic_leap": lambda text: gs.isotropic_leap(text),
+    "generative_leap": lambda text: gs.generative_leap(text),
+    "staircase": lambda text: gs.staircase(text),
+    "staircase, order": lambda text: gs.staircase(F, text),
+    "staircase, student": lambda text: gs.staircase(F, student=text),
+    "staircase, readout": lambda text: gs.staircase(F, student="relu", readout=[1, text]),
+    "staircase, one readout": lambda text: gs.staircase(F, student="relu", readout=text),
+    "staircase, variant": lambda text: gs.staircase(F, variant=text),
+    "project": lambda text: gs.project(text, [[1, 0]]),
+    "project, onto": lambda text: gs.project(F, [[1, text]]),
+    "project, one text": lambda text: gs.project(F, text),
+    "project, degree": lambda text: gs.project(F, [[1, 0]], text),
+    "residual_norms": lambda text: gs.residual_norms(text, [[1, 0]]),
+    "residual_norms, onto": lambda text: gs.residual_norms(F, [[text, 0]]),
+    "regimes": lambda text: gs.regimes(text),
+    "predict_fit": lambda text: gs.predict_fit(text, 1, 1, 1),
+    "predict_fit, exponent": lambda text: gs.predict_fit(F, text, 1, 1),
+    "giant_step": lambda text: gs.giant_step(text),
+    "giant_step, student": lambda text: gs.giant_step(F, text),
+    "giant_step, noise": lambda text: gs.giant_step(F, noise_variance=text),
+    "simulate_giant_steps": lambda text: gs.simulate_giant_steps(text, dimension=8),
+    "simulated student": lambda text: gs.simulate_giant_steps(F, text, dimension=8),
+    "simulated readout": lambda text: gs.simulate_giant_steps(F, dimension=8, readout=text),
+    "simulated noise": lambda text: gs.simulate_giant_steps(F, dimension=8, noise_variance=text),
+    "conditional_equivalence": lambda text: gs.conditional_equivalence(text),
+    "centre": lambda text: gs.conditional_equivalence("erf", text),
+    "spread": lambda text: gs.conditional_equivalence("erf", 0, text),
+    "features, projection": lambda text: ERF.at(text, [1], [1]),
+    "features, overlaps": lambda text: ERF.at(1, [text], [1]),
+    "features, spreads": lambda text: ERF.at(1, [1], [text]),
+    "spiked_rows": lambda text: spiked_rows([text]),
+    "ridge_target": lambda text: gs.ridge_target(text, [[1, 0]]),
+    "ridge functions": lambda text: gs.ridge_target([text], [[1, 0]]),
+    "ridge directions": lambda text: gs.ridge_target("erf", [[1, text]]),
+    "ridge coefficients": lambda text: gs.ridge_target("erf", [[1, 0]], [text]),
+    "rationalized": lambda text: gs.rationalized([1, text]),
+    "rationalized, tolerance": lambda text: gs.rationalized(0.5, tolerance=text),
+    "rationalized, constants": lambda text: gs.rationalized(0.5, constants=[text]),
+    "require_exact": lambda text: require_exact(text, "a number"),
+    "Subspace": lambda text: gs.Subspace.spanned_by([[1, text]]),
+    "Subspace, one text": lambda text: gs.Subspace.spanned_by(text, 2),
+    "rotated": lambda text: gs.target(F).rotated([[1, 0], [0, text]]),
+}
+
+# What to_dict wrote, to be read again with any of its texts replaced.
+WRITTEN = {
+    "Subspace": (gs.Subspace, gs.Subspace.spanned_by([[1, sp.sqrt(2)]])),
+    "Staircase": (gs.Staircase, gs.staircase(F, student="relu", readout=[1, -1])),
+    "GiantStep": (gs.GiantStep, gs.giant_step(F, "gelu", noise_variance="1/4")),
+    "HermiteCoefficients": (gs.HermiteCoefficients, gs.hermite_coefficients("relu", 3)),
+    "GradientExpansion": (gs.GradientExpansion, gs.gradient_expansion("relu", F)),
+}
+
+
+def with_one_text(content, text):
+    """Yield the content with one text after the other replaced."""
+    if isinstance(content, str):
+        yield text
+    elif isinstance(content, dict):
+        for key, value in content.items():
+            for changed in with_one_text(value, text):
+                yield {**content, key: changed}
+    elif isinstance(content, list | tuple):
+        for i, value in enumerate(content):
+            for changed in with_one_text(value, text):
+                yield [*content[:i], changed, *content[i + 1 :]]
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_no_text_of_a_saved_result_is_evaluated(name, attack):
+    kind, value = WRITTEN[name]
+    content = value.to_dict()
+    assert kind.from_dict(content) == value
+    read = 0
+    for changed in with_one_text(content, attack):
+        try:
+            # Words that are only shown, as the name of a target, are taken.
+            kind.from_dict(changed)
+            read += 1
+        except gs.errors.GiantstepError:
+            pass
+    count = sum(1 for _ in with_one_text(content, attack))
+    assert count > 1 and read < count
+
+
+@pytest.mark.parametrize("content", [None, 3, "x1", [], [1], {}, np.zeros(2), np.float64(1)])
+@pytest.mark.parametrize("name", WRITTEN)
+def test_what_is_no_saved_result_is_refused(name, content):
+    with pytest.raises(gs.errors.GiantstepError):
+        WRITTEN[name][0].from_dict(content)
 
 
 @pytest.mark.parametrize("use", USES)

@@ -12,6 +12,9 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from .derivations.claims import Claim, claims, verify
+    from .derivations.giant_steps.one_step import GiantStep, giant_step
+    from .derivations.giant_steps.regimes import predict_fit, regimes
+    from .derivations.giant_steps.simulated import simulate_giant_steps
     from .derivations.hermite_gradients.first_step import first_step
     from .derivations.hermite_gradients.sample_complexity import sample_complexity
     from .derivations.hermite_gradients.training import train_by_preprocessed_step
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
     from .derivations.spiked_random_features.solution import Solution
     from .symbolic.activations import Activation, activation
     from .symbolic.dual_activation import dual_activation
+    from .symbolic.equivalence import conditional_equivalence
+    from .symbolic.exact_numbers import rationalized
     from .symbolic.gaussian import GaussianExpectation, expect
     from .symbolic.gaussian_vector import GaussianVector, correlated_pair
     from .symbolic.hermite import (
@@ -28,8 +33,18 @@ if TYPE_CHECKING:
         information_exponent,
     )
     from .symbolic.hermite_expansion import HermiteExpansion
+    from .symbolic.leaps.coordinate_leap import coordinate_leap
+    from .symbolic.leaps.generative_leap import generative_leap
+    from .symbolic.leaps.isotropic_leap import isotropic_leap
+    from .symbolic.leaps.leap_filtration import leap_filtration
+    from .symbolic.leaps.leap_index import leap_index
+    from .symbolic.leaps.leap_report import leaps
+    from .symbolic.leaps.staircase import Staircase, staircase
     from .symbolic.parser import parse_expression
+    from .symbolic.projections import Projection, project, residual_norms
+    from .symbolic.ridge_targets import ridge_target
     from .symbolic.stein import GradientExpansion, gradient_expansion
+    from .symbolic.subspaces import Subspace
     from .symbolic.targets import Target, target
 
 _HOMES = {
@@ -37,24 +52,44 @@ _HOMES = {
     "Claim": "derivations.claims",
     "GaussianExpectation": "symbolic.gaussian",
     "GaussianVector": "symbolic.gaussian_vector",
+    "GiantStep": "derivations.giant_steps.one_step",
     "GradientExpansion": "symbolic.stein",
     "HermiteCoefficients": "symbolic.hermite",
     "HermiteExpansion": "symbolic.hermite_expansion",
+    "Projection": "symbolic.projections",
     "Solution": "derivations.spiked_random_features.solution",
     "SpikedRandomFeatures": "derivations.spiked_random_features.model",
+    "Staircase": "symbolic.leaps.staircase",
+    "Subspace": "symbolic.subspaces",
     "Target": "symbolic.targets",
     "activation": "symbolic.activations",
     "claims": "derivations.claims",
+    "conditional_equivalence": "symbolic.equivalence",
+    "coordinate_leap": "symbolic.leaps.coordinate_leap",
     "correlated_pair": "symbolic.gaussian_vector",
     "dual_activation": "symbolic.dual_activation",
     "expect": "symbolic.gaussian",
     "first_step": "derivations.hermite_gradients.first_step",
+    "generative_leap": "symbolic.leaps.generative_leap",
+    "giant_step": "derivations.giant_steps.one_step",
     "gradient_expansion": "symbolic.stein",
     "hermite_coefficient": "symbolic.hermite",
     "hermite_coefficients": "symbolic.hermite",
     "information_exponent": "symbolic.hermite",
+    "isotropic_leap": "symbolic.leaps.isotropic_leap",
+    "leap_filtration": "symbolic.leaps.leap_filtration",
+    "leap_index": "symbolic.leaps.leap_index",
+    "leaps": "symbolic.leaps.leap_report",
     "parse_expression": "symbolic.parser",
+    "predict_fit": "derivations.giant_steps.regimes",
+    "project": "symbolic.projections",
+    "rationalized": "symbolic.exact_numbers",
+    "regimes": "derivations.giant_steps.regimes",
+    "residual_norms": "symbolic.projections",
+    "ridge_target": "symbolic.ridge_targets",
     "sample_complexity": "derivations.hermite_gradients.sample_complexity",
+    "simulate_giant_steps": "derivations.giant_steps.simulated",
+    "staircase": "symbolic.leaps.staircase",
     "target": "symbolic.targets",
     "train_by_preprocessed_step": "derivations.hermite_gradients.training",
     "verify": "derivations.claims",
@@ -65,25 +100,45 @@ __all__ = [
     "Claim",
     "GaussianExpectation",
     "GaussianVector",
+    "GiantStep",
     "GradientExpansion",
     "HermiteCoefficients",
     "HermiteExpansion",
+    "Projection",
     "Solution",
     "SpikedRandomFeatures",
+    "Staircase",
+    "Subspace",
     "Target",
     "activation",
     "claims",
+    "conditional_equivalence",
+    "coordinate_leap",
     "correlated_pair",
     "dual_activation",
     "errors",
     "expect",
     "first_step",
+    "generative_leap",
+    "giant_step",
     "gradient_expansion",
     "hermite_coefficient",
     "hermite_coefficients",
     "information_exponent",
+    "isotropic_leap",
+    "leap_filtration",
+    "leap_index",
+    "leaps",
     "parse_expression",
+    "predict_fit",
+    "project",
+    "rationalized",
+    "regimes",
+    "residual_norms",
+    "ridge_target",
     "sample_complexity",
+    "simulate_giant_steps",
+    "staircase",
     "target",
     "train_by_preprocessed_step",
     "verify",

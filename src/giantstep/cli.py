@@ -14,7 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
-from . import __version__, cli_exact
+from . import (
+    __version__,
+    cli_exact,
+    cli_giant_steps,
+    cli_leap,
+    cli_project,
+    cli_staircase,
+)
 from .cli_numbers import (
     nonnegative,
     positive,
@@ -76,6 +83,16 @@ examples:
   giantstep curve --student tanh --teacher sin --simulate
   giantstep curve --student tanh --teacher sin --alpha 0.1:10:40 --ridge 0.01 --table-only
   giantstep curve --student relu --teacher tanh --allow-non-odd --noise 0.25 --out relu.html
+"""
+
+
+_VERIFY_EPILOG = """\
+giantstep claims lists every claim with its checks, and the options that these take.
+
+examples:
+  giantstep verify
+  giantstep verify cui-3.1 block-structure --slow
+  giantstep verify conjecture-1 --targets 50 --dimension 400 --store checked --out found.json
 """
 
 
@@ -211,7 +228,11 @@ def _parser() -> argparse.ArgumentParser:
     _add_solve(command("solve", "one saddle point with all order parameters"))
     _add_kernel(command("kernel", "generated kernel as text, in all its stages"))
     _add_claims(command("claims", "list the published results that are held as claims"))
-    _add_verify(command("verify", "recompute the evidence of claims; exit code 1 if one fails"))
+    _add_verify(
+        command(
+            "verify", "recompute the evidence of claims; exit code 1 if one fails", _VERIFY_EPILOG
+        )
+    )
     for name, summary, epilog, add in (
         (
             "hermite",
@@ -241,6 +262,15 @@ def _parser() -> argparse.ArgumentParser:
         exact = command(name, summary, epilog)
         add(exact)
         exact.set_defaults(run=_later("cli_exact_commands", name))
+    for name, summary, module in (
+        ("leap", "leap index, coordinate, rotation-invariant and generative leap", cli_leap),
+        ("staircase", "subspaces that successive giant steps learn, exactly", cli_staircase),
+        ("project", "part of a target that is fitted on a learned subspace", cli_project),
+        ("giant-steps", "what giant steps learn, predicted and simulated", cli_giant_steps),
+    ):
+        steps = command(name, summary, module.EPILOG)
+        module.add_arguments(steps)
+        steps.set_defaults(run=module.run)
     return parser
 
 
@@ -390,6 +420,20 @@ def _add_claims(parser: argparse.ArgumentParser) -> None:
 def _add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="claims [all of them]")
     parser.add_argument("--slow", action="store_true", help="simulations of minutes, too")
+    group = parser.add_argument_group("options of the named claims")
+    for flag, minimum, example, letter, summary in (
+        ("--targets", 1, 50, "N", "how many random targets are tried"),
+        ("--dimension", 8, 400, "D", "input dimension d of the larger networks"),
+        ("--steps", 1, 3, "T", "giant steps"),
+        ("--networks", 2, 6, "N", "networks for each target and size"),
+        ("--seed", 0, 0, "N", "entropy of targets and networks"),
+    ):
+        group.add_argument(flag, type=whole(flag, minimum, example), metavar=letter, help=summary)
+    group.add_argument(
+        "--store", metavar="FOLDER", help="where finished targets are kept, to resume"
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument("--out", metavar="FILE", help="write all evidence as JSON, too")
     parser.set_defaults(run=_later("cli_commands", "verify_claims"))
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from .cli_curve import describe_model, model_from
 from .errors import ParameterError
 
+VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
+"""Flags of ``verify`` that are options of claims."""
+
 
 def solve(arguments: argparse.Namespace) -> int:
     """Print one saddle point with all order parameters."""
@@ -43,7 +46,7 @@ def kernel(arguments: argparse.Namespace) -> int:
     if arguments.out is None:
         print(text)
         return 0
-    _write_text(Path(arguments.out).expanduser(), text.rstrip("\n") + "\n")
+    write_text(Path(arguments.out).expanduser(), text.rstrip("\n") + "\n")
     print(f"Wrote {arguments.out}")
     return 0
 
@@ -58,9 +61,13 @@ def list_claims(arguments: argparse.Namespace) -> int:
 
 def verify_claims(arguments: argparse.Namespace) -> int:
     """Recompute the evidence of claims; 1 if one fails."""
-    from .derivations.claims import verify
+    from .derivations.claims import to_json, verify
 
-    verdicts = verify(arguments.names or None, slow=arguments.slow)
+    given = {name: getattr(arguments, name) for name in VERIFY_OPTIONS}
+    options = {name: value for name, value in given.items() if value is not None}
+    verdicts = verify(arguments.names or None, slow=arguments.slow, **options)
+    if arguments.out is not None:
+        write_text(Path(arguments.out).expanduser(), f"{to_json(verdicts)}\n")
     for verdict in verdicts:
         print(f"{verdict}\n")
     failed = [verdict.claim.identifier for verdict in verdicts if not verdict.passed]
@@ -70,7 +77,7 @@ def verify_claims(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-def _write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str) -> None:
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         temporary.write_text(text, encoding="utf-8")
