@@ -26,6 +26,9 @@ FEWEST_ROWS = 256
 FLOOR_BLOCKS = 16
 """Sets of r directions outside the target's coordinates whose singular values are measured."""
 
+MOST_DRAWS = 10**14
+"""Random numbers for one batch; more would take weeks."""
+
 
 @dataclass(frozen=True, slots=True)
 class GiantStepsSetup:
@@ -111,6 +114,12 @@ class GiantStepsSetup:
                 f"of the target, got {self.dimension}\n"
                 "  the noise is measured in directions on which the target does not depend"
             )
+        for name in ("samples", "ridge_samples", "test_samples"):
+            if getattr(self, name) * self.dimension > MOST_DRAWS:
+                raise ParameterError(
+                    f"{name} must be at most {MOST_DRAWS // self.dimension} at dimension "
+                    f"{self.dimension}; more would take weeks"
+                )
         object.__setattr__(self, "rate", positive_number("rate", self.rate))
         noise = nonnegative_number("noise_variance", self.noise_variance)
         object.__setattr__(self, "noise_variance", noise)

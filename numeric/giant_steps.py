@@ -37,6 +37,9 @@ __all__ = ["PARTS", "GiantStepsResult", "GiantStepsSetup", "take_giant_steps"]
 
 Array = NDArray[np.float64]
 
+MOST_SEEDS = 10**6
+"""Networks of a run at most: each keeps its neurons in memory."""
+
 STREAMS_VERSION = 1
 """Raised whenever the same seed gives other numbers than before, so that files do not mix."""
 
@@ -255,6 +258,8 @@ def take_giant_steps(
     if not isinstance(setup, GiantStepsSetup):
         raise ParameterError(f"setup must be a GiantStepsSetup, not {type(setup).__name__}")
     seeds = whole_number("seeds", seeds)
+    if seeds > MOST_SEEDS:
+        raise ParameterError(f"seeds must be at most {MOST_SEEDS}, one for each network")
     seed = whole_number("seed", seed, minimum=0)
     if workers is not None:
         workers = whole_number("workers", workers)

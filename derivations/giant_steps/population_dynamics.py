@@ -68,7 +68,7 @@ class PopulationStudent(Enum):
         Parameters
         ----------
         square : Expr
-            :math:`|w \\pm v|^2` with the sign of the student.
+            :math:`|w \pm v|^2` with the sign of the student.
         """
         return self.scale**2 * sp.exp(self.sign * square / 2)
 

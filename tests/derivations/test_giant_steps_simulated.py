@@ -330,7 +330,7 @@ def test_wrong_planes_are_refused(stairs, directions, message):
         ({"ridge_samples": 5}, ParameterError, "ridge_samples=5 are too few"),
         ({"seeds": 0}, ParameterError, "seeds must be >= 1"),
         ({"seed": 0.5}, ParameterError, "seed must be a whole number"),
-        ({"dimension": 10**7, "width": 10**6}, ParameterError, "GB of memory, this machine has"),
+        ({"dimension": 10**6, "width": 10**7}, ParameterError, "GB of memory, this machine has"),
         ({"student": "sign"}, AssumptionError, "jump"),
         ({"target": "3"}, ExpressionError, "has no coordinates"),
         ({"target": "x1 - x1 + 2"}, AssumptionError, "constant"),

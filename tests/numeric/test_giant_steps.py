@@ -362,6 +362,8 @@ def test_any_small_network_gives_finite_numbers(
         ({"noise_variance": -1}, "noise_variance must be >= 0"),
         ({"ridge": 0.0}, "ridge must be positive"),
         ({"ridge": None, "ridge_samples": 9}, "ridge_samples=9 are too few to hold out a fifth"),
+        ({"samples": 10**400}, "samples must be at most .* more would take weeks"),
+        ({"ridge_samples": 10**20}, "ridge_samples must be at most"),
         ({"student": "relu"}, "student must be a function"),
     ],
 )
@@ -382,6 +384,7 @@ def test_bad_setups_are_refused_by_name(values, message):
             {"setup": changed(width=2 * 10**6, dimension=10**6)},
             r"width=2000000 and dimension=1000000 need 9.6e\+04 GB of memory, this machine has",
         ),
+        ({"seeds": 10**30}, "seeds must be at most 1000000"),
         ({"setup": changed(rate=1e308)}, "the weights overflow in step 1: the steps are too larg"),
         (
             {"setup": changed(rate=1e9, student=np.exp, student_derivative=np.exp)},
