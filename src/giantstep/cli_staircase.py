@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         _write(found, out)
     print(f"{found}{latex}")
     if out is not None:
-        print(f"wrote {out}")
+        print(f"Wrote {out}")
     return 0
 
 
