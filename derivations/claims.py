@@ -305,6 +305,34 @@ class Verdict:
         )
 
 
+@dataclass(frozen=True)
+class Deferred:
+    """Evidence that is imported when it is asked for: it needs SymPy, numpy and models.
+
+    Attributes
+    ----------
+    package : str
+        ``__package__`` of the claims.
+    module, function : str
+        Where the evidence is, relative to the package.
+    """
+
+    package: str | None
+    module: str
+    function: str
+
+    def load(self) -> Callable[..., Finding]:
+        """Import the function."""
+        found: Callable[..., Finding] = getattr(
+            import_module(f".{self.module}", self.package), self.function
+        )
+        return found
+
+    def __call__(self, **options: object) -> Finding:
+        """Compute the evidence."""
+        return self.load()(**options)
+
+
 def claims() -> tuple[Claim, ...]:
     """Return all claims of all lines of work.
 

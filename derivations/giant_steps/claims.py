@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from importlib import import_module
 
-from ..claims import Check, Claim, EvidenceKind, Finding, Option, Status
+from ..claims import Check, Claim, Deferred, EvidenceKind, Option, Status
 
 SEED = 230518270
 """Of all simulations of claims: the number of the preprint, so that nobody has chosen it."""
@@ -14,31 +12,22 @@ SEED = 230518270
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
 
 
-def _deferred(module: str, function: str) -> Callable[..., Finding]:
-    """Import the evidence when it is asked for: it needs SymPy and numpy."""
-
-    def compute(**options: object) -> Finding:
-        evidence = getattr(import_module(f".{module}", __package__), function)
-        found: Finding = evidence(**options)
-        return found
-
-    return compute
-
-
 def _exact(function: str, description: str, module: str = "evidence_exact") -> Check:
-    return Check(EvidenceKind.EXACT, description, _deferred(module, function))
+    return Check(EvidenceKind.EXACT, description, Deferred(__package__, module, function))
 
 
 def _simulation(
     function: str, description: str, module: str = "evidence_simulation", *, slow: bool = False
 ) -> Check:
-    return Check(EvidenceKind.SIMULATION, description, _deferred(module, function), slow)
+    return Check(
+        EvidenceKind.SIMULATION, description, Deferred(__package__, module, function), slow
+    )
 
 
 _RANKS = Check(
     EvidenceKind.CERTIFIED,
     "ranks of the overlaps of networks on the population loss are the dimensions of U_t",
-    _deferred("evidence_exact", "ranks_of_population_dynamics"),
+    Deferred(__package__, "evidence_exact", "ranks_of_population_dynamics"),
 )
 
 
@@ -46,7 +35,7 @@ def _over_targets(
     function: str, few: int, dimension: int, steps: int, networks: int, *, many: int, multiple: int
 ) -> tuple[Check, Check]:
     """Random targets: a few at a small size, or as options say, and many at d = 400."""
-    compute = _deferred("evidence_simulation", function)
+    compute = Deferred(__package__, "evidence_simulation", function)
     store = Option("store", "folder for finished targets", None, None)
     options = (
         Option("targets", "how many random targets are tried", few),
@@ -131,7 +120,8 @@ _CLUSTERS = Claim(
     title="Readouts ±1 learn at most two directions in the second step",
     statement=(
         r"If the readouts take the values $\pm 1$ only, all overlaps are $\pm u\,C_1$ after the "
-        r"first step, and the second one adds at most two directions, $$\sum_{k \text{ even}} "
+        r"first step, and the second one adds at most two directions. If $\mu_2\,\mathbb{E} f "
+        r"= 0$, neurons of both signs have the same norm, and these are $$\sum_{k \text{ even}} "
         r"s_{k+1} u^k r_k \quad\text{and}\quad \sum_{k \text{ odd}} s_{k+1} u^k r_k ,\qquad "
         r"\nabla F(s\,C_1) = \sum_k s^k r_k .$$ All of $U_2$ takes a spread of $|a_i|$ or biases."
     ),
@@ -192,7 +182,7 @@ _GENERATIVE = Claim(
         Check(
             EvidenceKind.QUADRATURE,
             "sums over all preimages of a label, to 30 digits",
-            _deferred("evidence_exact", "generative_exponents"),
+            Deferred(__package__, "evidence_exact", "generative_exponents"),
         ),
     ),
 )
@@ -235,7 +225,7 @@ _EQUIVALENCE = Claim(
         Check(
             EvidenceKind.QUADRATURE,
             "values against integrals, to 14 digits",
-            _deferred("evidence_equivalence", "quadrature"),
+            Deferred(__package__, "evidence_equivalence", "quadrature"),
         ),
         _simulation(
             "sampled_features_quick", "features of two students, d = 100", "evidence_equivalence"

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
-from ..claims import Check, Claim, EvidenceKind, Finding, Status
+from ..claims import Check, Claim, Deferred, EvidenceKind, Status
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
 
-def _deferred(module: str, function: str) -> Callable[[], Finding]:
-    """Import the evidence when it is asked for: it needs SymPy and numpy."""
-
-    def compute() -> Finding:
-        found: Finding = getattr(import_module(f".{module}", __package__), function)()
-        return found
-
-    return compute
-
-
 def _exact(function: str, description: str) -> Check:
-    return Check(EvidenceKind.EXACT, description, _deferred("evidence_exact", function))
+    return Check(EvidenceKind.EXACT, description, Deferred(__package__, "evidence_exact", function))
 
 
 def _quadrature(function: str, description: str) -> Check:
-    return Check(EvidenceKind.QUADRATURE, description, _deferred("evidence_exact", function))
+    return Check(
+        EvidenceKind.QUADRATURE, description, Deferred(__package__, "evidence_exact", function)
+    )
 
 
 def _simulation(function: str, description: str, *, slow: bool = False) -> Check:
-    compute = _deferred("evidence_simulation", function)
+    compute = Deferred(__package__, "evidence_simulation", function)
     return Check(EvidenceKind.SIMULATION, description, compute, slow)
 
 

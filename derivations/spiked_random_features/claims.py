@@ -2,43 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
-
-from ..claims import Check, Claim, EvidenceKind, Finding, Status
+from ..claims import Check, Claim, Deferred, EvidenceKind, Status
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
 
-def _deferred(module: str, function: str) -> Callable[[], Finding]:
-    """Import the evidence when it is asked for: it needs SymPy, numpy and the models."""
-
-    def compute() -> Finding:
-        found: Finding = getattr(import_module(f".{module}", __package__), function)()
-        return found
-
-    return compute
-
-
 def _exact(function: str, description: str, *, slow: bool = False) -> Check:
-    compute = _deferred("evidence_exact", function)
+    compute = Deferred(__package__, "evidence_exact", function)
     return Check(EvidenceKind.EXACT, description, compute, slow)
 
 
 def _quadrature(function: str, description: str, *, slow: bool = False) -> Check:
-    compute = _deferred("evidence_quadrature", function)
+    compute = Deferred(__package__, "evidence_quadrature", function)
     return Check(EvidenceKind.QUADRATURE, description, compute, slow)
 
 
 def _simulation(function: str, description: str, *, slow: bool = False) -> Check:
-    compute = _deferred("evidence_simulation", function)
+    compute = Deferred(__package__, "evidence_simulation", function)
     return Check(EvidenceKind.SIMULATION, description, compute, slow)
 
 
 def _correlated(
     kind: EvidenceKind, function: str, description: str, *, slow: bool = False
 ) -> Check:
-    compute = _deferred("evidence_correlated_norms", function)
+    compute = Deferred(__package__, "evidence_correlated_norms", function)
     return Check(kind, description, compute, slow)
 
 

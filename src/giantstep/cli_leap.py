@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from .errors import ParameterError
 
 if TYPE_CHECKING:
+    import sympy as sp
+
     from .symbolic.leaps.leap_filtration import LeapFiltration
 
 EPILOG = """\
@@ -84,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _direction(text: str) -> list[object]:
+def _direction(text: str) -> list[sp.Expr]:
     from .symbolic.parser import parse_expression
 
     if not all(map(str.strip, text.split(","))):
@@ -94,9 +96,9 @@ def _direction(text: str) -> list[object]:
     return [parse_expression(part, [], argument="--direction") for part in text.split(",")]
 
 
-def _orders(text: str, direction: list[object], filtration: LeapFiltration) -> str:
-    seen = filtration.order_seen(direction)  # type: ignore[arg-type]
-    contained = filtration.order_contained(direction)  # type: ignore[arg-type]
+def _orders(text: str, direction: list[sp.Expr], filtration: LeapFiltration) -> str:
+    seen = filtration.order_seen(direction)
+    contained = filtration.order_contained(direction)
     if seen is None:
         which = "does not depend on it" if filtration.is_complete else "does not show it so far"
         return f"direction ({text.strip()}): the target {which}"
