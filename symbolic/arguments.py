@@ -48,7 +48,7 @@ def as_expression(value: Any, argument: str) -> sp.Expr:
         expression = sp.sympify(value, strict=True)
     except (sp.SympifyError, TypeError, ValueError):
         expression = None
-    if not isinstance(expression, sp.Expr):
+    if not isinstance(expression, sp.Expr) or getattr(expression, "is_Matrix", False):
         raise ParameterError(
             f"{argument} has to be a SymPy expression or a number, not {_shown(value)}"
         )

@@ -1,4 +1,4 @@
-r"""Functions of the theory that SymPy lacks: activations and Owen's T.
+r"""Functions of the theory that SymPy lacks: activations, log cosh, Owen's T.
 
 All are differentiable, evaluate exactly where an exact value exists and numerically to any number
 of digits, and know on which real arguments they are real, positive or non-negative. The step
@@ -158,6 +158,63 @@ class softplus(_NumericFunction):
 
     def _eval_rewrite_as_cosh(self, x: sp.Expr, **hints: object) -> sp.Expr:
         return x / 2 + sp.log(2 * sp.cosh(x / 2))
+
+
+def with_softplus(expr: sp.Expr) -> sp.Expr:
+    """Write log(1 + exp(u)) as softplus(u), whose derivatives of any order stay finite.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> with_softplus(sp.log(1 + sp.exp(3 - x)) / 2)
+    softplus(3 - x)/2
+    """
+
+    def renamed(argument: sp.Expr) -> sp.Expr:
+        one, exponential = argument.as_coeff_Add()
+        found = one == 1 and isinstance(exponential, sp.exp)
+        return softplus(exponential.args[0]) if found else sp.log(argument)
+
+    return expr.replace(sp.log, renamed)
+
+
+class log_cosh(_NumericFunction):
+    r"""Logarithm of the hyperbolic cosine, of order :math:`x^2/2` at 0 and :math:`|x|` at infinity.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> log_cosh(x).diff(x), log_cosh(-x), log_cosh(0)
+    (tanh(x), log_cosh(x), 0)
+    """
+
+    nargs = 1
+
+    @classmethod
+    def eval(cls, x: sp.Expr) -> sp.Expr | None:
+        if x.is_zero:
+            return sp.S.Zero
+        if x.could_extract_minus_sign():
+            return cls(-x)
+        return {sp.nan: sp.nan, sp.oo: sp.oo}.get(x)
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return sp.tanh(self.args[0])
+
+    def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf | None:
+        if not isinstance(x, mpmath.mpf):
+            return None
+        # cosh x = 1 + 2 sinh(x/2)^2.
+        return mpmath.log1p(2 * mpmath.sinh(x / 2) ** 2)
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if self.args[0].is_real else None
+
+    def _eval_rewrite_as_cosh(self, x: sp.Expr, **hints: object) -> sp.Expr:
+        return sp.log(sp.cosh(x))
+
+    def _latex_name(self) -> str:
+        return r"\log\cosh"
 
 
 class OwenT(_NumericFunction):

@@ -19,7 +19,7 @@ from mpmath.calculus.quadrature import GaussLegendre
 from mpmath.libmp import to_fixed
 
 from .gaussian_quadrature import FARTHEST, ROUNDING_BITS, NotConverged
-from .lowering.mpmath_function import mpmath_function
+from .lowering.targets.mpmath_function import mpmath_function
 from .regularity import analyse
 
 # Pairs of nodes in the longest rules: seconds of work.

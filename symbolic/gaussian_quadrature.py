@@ -17,7 +17,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import ConvergenceError
-from .lowering.mpmath_function import mpmath_function
+from .lowering.targets.mpmath_function import mpmath_function
 from .regularity import analyse
 
 GUARD_BITS = 24

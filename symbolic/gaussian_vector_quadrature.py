@@ -29,7 +29,7 @@ from .gaussian_quadrature import (
     half_line_sum,
 )
 from .gaussian_rules import closed_form
-from .lowering.mpmath_function import mpmath_function
+from .lowering.targets.mpmath_function import mpmath_function
 
 _MOST_DIMENSIONS = 2
 

@@ -16,6 +16,7 @@ differences like :math:`1 - aG` lose all digits when b is small.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import mpmath
@@ -24,7 +25,7 @@ import sympy as sp
 from ..errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
 from .arguments import as_expression
 from .averages import Average, mathml_leaf
-from .lowering.mpmath_function import mpmath_function
+from .lowering.targets.mpmath_function import mpmath_function
 
 
 class Resolvent(sp.Function):
@@ -209,12 +210,21 @@ def resolvent_moment(power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Ex
     return _derivative(power - 1, order - 1, a, b, beta, 1)
 
 
+# Stand for the arguments in derivatives, which are thus computed once.
+_A, _B, _BETA = (sp.Dummy(name, positive=True) for name in ("a", "b", "beta"))
+
+
 def _derivative(
     power: int, order: int, a: sp.Expr, b: sp.Expr, beta: sp.Expr, which: int
 ) -> sp.Expr:
-    symbols = sp.Dummy("a", positive=True), sp.Dummy("b", positive=True)
-    lower = resolvent_moment(power, order, *symbols, beta)
-    return (-lower.diff(symbols[which]) / order).xreplace(dict(zip(symbols, (a, b), strict=True)))
+    found = _generic_derivative(power, order, which)
+    return found.xreplace({_A: a, _B: b, _BETA: beta})
+
+
+@lru_cache(maxsize=64)
+def _generic_derivative(power: int, order: int, which: int) -> sp.Expr:
+    lower = resolvent_moment(power, order, _A, _B, _BETA)
+    return -lower.diff((_A, _B)[which]) / order
 
 
 def moment(order: int, beta: sp.Expr) -> sp.Expr:

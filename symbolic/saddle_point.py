@@ -1,171 +1,279 @@
-r"""From a free energy to its saddle-point equations.
+r"""State a model of statistical physics by its free energy or its fixed-point equations.
 
-A replica (or leave-one-out) computation ends in a free energy: one scalar expression in order
-parameters and their conjugates. Its stationarity conditions are the saddle-point equations.
-:func:`stationarity` differentiates it, :func:`saddle_point_equations` solves each condition for
-the variable that it determines, and :mod:`.structure` finds out in which order they are solved.
+The public entry of the pipeline from equations to kernels. A :class:`SaddlePointSystem` is made
+from a free energy (:meth:`~SaddlePointSystem.from_free_energy`) or from fixed-point equations
+(:meth:`~SaddlePointSystem.from_fixed_point`), both in SymPy with 𝔼 nodes; it gives equations,
+LaTeX, block structure and Jacobian, and :func:`lower` turns it into a program for all targets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from ..errors import ParameterError
+from .arguments import as_expression
+from .equations import (
+    Equation,
+    FreeEnergy,
+    saddle_point_equations,
+    stationarity,
+)
+from .structure import BlockStructure, block_structure
+from .system_checks import check_free_energy, check_identifiers, check_system, code_names
 
-@dataclass(frozen=True)
-class FreeEnergy:
-    """A free energy with its variables.
+if TYPE_CHECKING:
+    from .lowering.lowered import LoweredSystem
+
+__all__ = [
+    "Equation",
+    "FreeEnergy",
+    "SaddlePointSystem",
+    "inspect",
+    "lower",
+    "saddle_point_equations",
+    "stationarity",
+]
+
+# The outer Gaussian variable of kernels, unless a system names its own.
+_NODE = sp.Symbol("z", real=True)
+
+
+@dataclass(frozen=True, eq=False)
+class SaddlePointSystem:
+    r"""Equations that determine order parameters, with what is computed from them.
 
     Parameters
     ----------
-    expression : Expr
-        Scalar expression; may hold 𝔼 nodes and Marchenko–Pastur averages.
-    order_parameters, conjugates : tuple of Symbol
-        The variables in which it is stationary. The division matters for one thing only:
-        conjugates are eliminated first, so that the order parameters remain as unknowns.
+    name : str
+        An identifier; becomes the name of the kernel.
+    equations : tuple of Equation
+        One for each unknown.
     parameters : tuple of Symbol
-        Everything that the user sets (sample complexity, ridge penalty, …).
+        What the user sets. Their assumptions are their domains: a positive symbol takes positive
+        numbers only.
+    outputs : mapping from str to Expr
+        Further quantities, in unknowns and parameters, with 𝔼 nodes.
     definitions : mapping from applied function to Expr
-        Functions of the integration variable, such as ``mu_0(kappa)``, with their meaning.
+        Functions of `node` such as ``mu_0(kappa)`` with their meaning; they hold no unknowns.
+    node : Symbol
+        The Gaussian variable on which the functions of `definitions` depend.
+    identifiers : mapping from Symbol to str
+        Names in code; made from the symbols where none is given (λ → ``lambda_``).
+    start : mapping from Symbol to Expr
+        First values of Newton unknowns, in the parameters; by default 1 for a positive unknown and
+        1/2 for another.
     source : str
-        Where it is published, or how it was derived.
+        Where the equations are published, or how they were derived.
+    title : str
+        What the equations describe, one line.
+    safeguarded : bool
+        Whether Newton's method halves steps that do not help; see
+        :class:`.lowering.program.Newton`.
     """
 
-    expression: sp.Expr
-    order_parameters: tuple[sp.Symbol, ...]
-    conjugates: tuple[sp.Symbol, ...]
+    name: str
+    equations: tuple[Equation, ...]
     parameters: tuple[sp.Symbol, ...]
+    outputs: Mapping[str, sp.Expr] = field(default_factory=dict)
     definitions: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
+    node: sp.Symbol = _NODE
+    identifiers: Mapping[sp.Symbol, str] = field(default_factory=dict)
+    start: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     source: str = ""
+    title: str = ""
+    safeguarded: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("outputs", "definitions", "start"):
+            given = {k: as_expression(v, f"{name}[{k}]") for k, v in getattr(self, name).items()}
+            object.__setattr__(self, name, given)
+        check_system(self)
+        names = code_names((*self.parameters, *self.unknowns), self.identifiers)
+        check_identifiers(names)
+        object.__setattr__(self, "identifiers", names)
+
+    @classmethod
+    def from_free_energy(
+        cls,
+        free_energy: FreeEnergy,
+        *,
+        name: str,
+        outputs: Mapping[str, sp.Expr] | None = None,
+        node: sp.Symbol = _NODE,
+        identifiers: Mapping[sp.Symbol, str] | None = None,
+        start: Mapping[sp.Symbol, sp.Expr] | None = None,
+        title: str = "",
+        safeguarded: bool = True,
+    ) -> SaddlePointSystem:
+        """Return the stationarity conditions of a free energy as a system.
+
+        Raises
+        ------
+        StructureError
+            If the free energy does not depend on one of its variables, or its conditions do not
+            determine them.
+        """
+        check_free_energy(free_energy)
+        return cls(
+            name=name,
+            equations=saddle_point_equations(free_energy),
+            parameters=free_energy.parameters,
+            outputs=dict(outputs or {}),
+            definitions=free_energy.definitions,
+            node=node,
+            identifiers=dict(identifiers or {}),
+            start=dict(start or {}),
+            source=free_energy.source,
+            title=title,
+            safeguarded=safeguarded,
+        )
+
+    @classmethod
+    def from_fixed_point(
+        cls,
+        equations: Mapping[sp.Symbol, sp.Expr],
+        *,
+        name: str,
+        parameters: Sequence[sp.Symbol],
+        outputs: Mapping[str, sp.Expr] | None = None,
+        definitions: Mapping[sp.Expr, sp.Expr] | None = None,
+        node: sp.Symbol = _NODE,
+        identifiers: Mapping[sp.Symbol, str] | None = None,
+        start: Mapping[sp.Symbol, sp.Expr] | None = None,
+        source: str = "",
+        title: str = "",
+        safeguarded: bool = True,
+    ) -> SaddlePointSystem:
+        """Return the system of ``unknown = value`` for each item of `equations`.
+
+        Parameters
+        ----------
+        equations : mapping from Symbol to Expr or Eq
+            Right-hand sides, which may hold the unknown itself; or an ``Eq`` that holds at the
+            solution and need not be solved for anything.
+
+        Examples
+        --------
+        >>> from giantstep.symbolic.gaussian import GaussianExpectation
+        >>> q, beta = sp.symbols("q beta", positive=True)
+        >>> z, h = sp.symbols("z h", real=True)
+        >>> magnet = sp.tanh(beta * (sp.sqrt(q) * z + h))
+        >>> system = SaddlePointSystem.from_fixed_point(
+        ...     {q: GaussianExpectation(magnet**2, z)}, name="sk", parameters=(beta, h)
+        ... )
+        >>> print(system.structure)
+        1 block: 1 unknown Newton {q}
+        """
+        found = []
+        for x, value in equations.items():
+            if not isinstance(x, sp.Symbol):
+                raise ParameterError(
+                    f"the keys of equations must be SymPy Symbols, the unknowns, got {x!r}"
+                )
+            if isinstance(value, sp.Equality):
+                found.append(Equation(x, None, value.lhs - value.rhs))
+            else:
+                right = as_expression(value, f"equations[{x}]")
+                found.append(Equation(x, right, x - right))
+        return cls(
+            name=name,
+            equations=tuple(found),
+            parameters=tuple(parameters),
+            outputs=dict(outputs or {}),
+            definitions=dict(definitions or {}),
+            node=node,
+            identifiers=dict(identifiers or {}),
+            start=dict(start or {}),
+            source=source,
+            title=title,
+            safeguarded=safeguarded,
+        )
 
     @property
-    def variables(self) -> tuple[sp.Symbol, ...]:
-        """All variables in which the free energy is stationary, order parameters first."""
-        return self.order_parameters + self.conjugates
+    def unknowns(self) -> tuple[sp.Symbol, ...]:
+        """The variables that the equations determine."""
+        return tuple(e.unknown for e in self.equations)
 
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle f = {sp.latex(self.expression)}$"
+    @cached_property
+    def structure(self) -> BlockStructure:
+        """In which order the equations are solved, and which of them are linear."""
+        return block_structure(self.equations)
 
+    def jacobian(self) -> sp.Matrix:
+        r"""Return :math:`\partial R_i/\partial x_j` of residuals :math:`R_i` and unknowns.
 
-@dataclass(frozen=True)
-class Equation:
-    """One saddle-point equation.
+        The residual of ``unknown = value`` is ``unknown - value``.
+        """
+        return sp.Matrix([[e.residual.diff(x) for x in self.unknowns] for e in self.equations])
 
-    Attributes
-    ----------
-    unknown : Symbol
-        The variable that the equation determines.
-    value : Expr or None
-        Right-hand side of ``unknown = value``; `unknown` does not occur in it. None if the
-        equation cannot be solved for its unknown by a division by a constant.
-    residual : Expr
-        Vanishes at the solution; ``unknown - value`` where `value` is given.
-    """
-
-    unknown: sp.Symbol
-    value: sp.Expr | None
-    residual: sp.Expr
-
-    def _repr_latex_(self) -> str:
-        if self.value is None:
-            return rf"$\displaystyle 0 = {sp.latex(self.residual)}$"
-        return rf"$\displaystyle {sp.latex(self.unknown)} = {sp.latex(self.value)}$"
+    def with_start(self, start: Mapping[sp.Symbol, sp.Expr]) -> SaddlePointSystem:
+        """Return the system with other first values."""
+        return replace(self, start={**self.start, **start})
 
     def latex(self) -> str:
-        """Return the equation in LaTeX, without delimiters."""
-        return self._repr_latex_().removeprefix(r"$\displaystyle ").removesuffix("$")
+        """Return the equations in LaTeX, as one aligned environment."""
+        rows = []
+        for e in self.equations:
+            left = sp.Integer(0) if e.value is None else e.unknown
+            right = e.residual if e.value is None else e.value
+            rows.append(rf"{sp.latex(left)} &= {sp.latex(right)}")
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __str__(self) -> str:
+        lines = [self.title or self.name]
+        for e in self.equations:
+            left, right = (0, e.residual) if e.value is None else (e.unknown, e.value)
+            lines.append(f"    {left} = {right}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        unknowns = ", ".join(map(str, self.unknowns))
+        parameters = ", ".join(map(str, self.parameters))
+        return f"SaddlePointSystem({self.name!r}, unknowns {unknowns}; parameters {parameters})"
 
 
-def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:
-    """Return {variable: derivative of the free energy with respect to it}; each one vanishes.
-
-    Derivatives go under 𝔼 and under Marchenko–Pastur averages. A variable on which the free
-    energy does not depend is left out: nothing determines it.
-    """
-    found = {x: free_energy.expression.diff(x) for x in free_energy.variables}
-    return {x: derivative for x, derivative in found.items() if derivative != 0}
-
-
-def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
-    """Return the stationarity conditions, each solved for the variable that it determines.
-
-    A condition that is affine in a variable, with a coefficient that is free of all variables,
-    determines it explicitly. A maximum matching assigns as many conditions as possible to
-    variables in this way (a condition prefers the conjugate of the variable that it came from,
-    which is how papers print them); what is left is paired with its own variable and stays
-    implicit.
+def lower(system: SaddlePointSystem) -> LoweredSystem:
+    """Lower a system to a program from which the sources of all targets are printed.
 
     Raises
     ------
-    ValueError
-        If a condition holds no variable at all, as where the free energy is linear in one.
+    EmissionError
+        If an expression holds something that no target knows; the message names the node.
+    StructureError
+        If the equations do not determine their unknowns.
+
+    See Also
+    --------
+    giantstep.lower : the same with numbers: solve, sweep, any number of digits.
     """
-    conditions = stationarity(free_energy)
-    unknowns = set(conditions)
-    for origin, condition in conditions.items():
-        if not condition.free_symbols & unknowns:
-            raise ValueError(
-                f"the free energy is not stationary in {origin} anywhere: its derivative "
-                f"{condition} holds none of the variables"
-            )
-    explicit: dict[sp.Symbol, dict[sp.Symbol, sp.Expr]] = {}
-    for origin, condition in conditions.items():
-        explicit[origin] = {}
-        # Papers print the conjugate as what the condition of an order parameter determines, and
-        # the other way round; the variable itself is the last choice.
-        conjugate = origin in free_energy.conjugates
-        choices = sorted(
-            condition.free_symbols & unknowns,
-            key=lambda x: (x == origin, (x in free_energy.conjugates) == conjugate, str(x)),
-        )
-        for x in choices:
-            slope = condition.diff(x)
-            if slope != 0 and not slope.free_symbols & unknowns:
-                explicit[origin][x] = slope
-    matching = _maximum_matching({o: list(found) for o, found in explicit.items()})
-    by_unknown = {x: origin for origin, x in matching.items()}
-    free = [o for o in conditions if o not in matching]
-    equations = []
-    for x in (x for x in free_energy.variables if x in unknowns):
-        if x in by_unknown:
-            origin = by_unknown[x]
-            rest = conditions[origin].xreplace({x: sp.S.Zero})
-            value = _divide(-rest, explicit[origin][x])
-            equations.append(Equation(x, value, x - value))
-        else:
-            origin = x if x in free else free[0]
-            free.remove(origin)
-            equations.append(Equation(x, None, conditions[origin]))
-    return tuple(equations)
+    from .lowering.lowered import lower_system
+
+    return lower_system(system)
 
 
-def _divide(numerator: sp.Expr, denominator: sp.Expr) -> sp.Expr:
-    """Divide term by term, so that prefactors cancel inside each term of a sum."""
-    return sp.Add(
-        *(term / denominator for term in sp.Add.make_args(sp.expand_mul(numerator, deep=False)))
-    )
+def inspect(kernel: LoweredSystem, stage: str = "program") -> str:
+    """Return one stage of the way from equations to code as text.
 
+    Parameters
+    ----------
+    kernel : LoweredSystem or Kernel
+    stage : str
+        "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program",
+        "functions", "tables" or the name of a target.
 
-def _maximum_matching(
-    candidates: Mapping[sp.Symbol, list[sp.Symbol]],
-) -> dict[sp.Symbol, sp.Symbol]:
-    """Kuhn's augmenting paths: {condition: variable}, as many pairs as possible."""
-    owner: dict[sp.Symbol, sp.Symbol] = {}
-
-    def assign(condition: sp.Symbol, seen: set[sp.Symbol]) -> bool:
-        # What nobody has yet comes first, in the order of preference.
-        for x in sorted(candidates[condition], key=owner.__contains__):
-            if x in seen:
-                continue
-            seen.add(x)
-            if x not in owner or assign(owner[x], seen):
-                owner[x] = condition
-                return True
-        return False
-
-    # Conditions with the fewest choices first keeps the augmenting paths short.
-    for condition in sorted(candidates, key=lambda c: (len(candidates[c]), str(c))):
-        assign(condition, set())
-    return {condition: x for x, condition in owner.items()}
+    Examples
+    --------
+    >>> x, a = sp.symbols("x a", positive=True)
+    >>> system = SaddlePointSystem.from_fixed_point({x: a / (1 + x)}, name="mean", parameters=(a,))
+    >>> print(inspect(lower(system), "blocks"))
+    1 block: 1 unknown Newton {x}
+    """
+    return kernel.inspect(stage)

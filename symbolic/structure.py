@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 from sympy.utilities.iterables import strongly_connected_components
 
-from .saddle_point import Equation
+from .equations import Equation
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,15 @@ def is_linear(components: Iterable[Component]) -> bool:
     """Tell whether the equations of the components are jointly affine in their unknowns."""
     equations = [e for c in components for e in c.core + c.eliminated]
     unknowns = {e.unknown for e in equations}
+    conditions = (
+        condition
+        for e in equations
+        for cases in e.residual.atoms(sp.Piecewise)
+        for _, condition in cases.args
+    )
+    if any(condition.free_symbols & unknowns for condition in conditions):
+        # Constant branches have no derivative by an unknown that chooses between them.
+        return False
     return all(
         not e.residual.diff(x).free_symbols & unknowns
         for e in equations

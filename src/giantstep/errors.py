@@ -34,6 +34,10 @@ class EmissionError(GiantstepError, ValueError):
     """Source code for a kernel cannot be written. The message names the expression."""
 
 
+class StructureError(GiantstepError, ValueError):
+    """Equations do not determine their unknowns. The message names which ones."""
+
+
 class UndecidedError(GiantstepError, ArithmeticError):
     """Whether an exact expression is zero could not be decided; it is never guessed."""
 

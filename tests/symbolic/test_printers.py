@@ -13,7 +13,7 @@ from giantstep.derivations.spiked_random_features import free_energy as model
 from giantstep.errors import EmissionError
 from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.printers import (
+from giantstep.symbolic.lowering.targets.printers import (
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,
@@ -57,7 +57,9 @@ def test_printed_text_computes_the_expression(printer, expr):
         tolerance = 1e-15 if expr.has(sp.Float) else 1e-28
         assert abs(sp.Float(found, 35) / exact - 1) < tolerance
     else:
-        found = eval(text, {"math": math, "np": np, "scipy": scipy}, values)
+        namespace = {"math": math, "np": np, "scipy": scipy}
+        exec(helper_definitions(printer, text), namespace)
+        found = eval(text, namespace, values)
         assert float(found) == pytest.approx(float(exact), rel=4e-15)  # powers lose some units
 
 
@@ -102,7 +104,6 @@ UNKNOWN = [
     (GaussianExpectation(sp.tanh(x * z), z) + 1, "GaussianExpectation"),
     (MarchenkoPasturAverage(1 / (1 + X), X, x), "MarchenkoPasturAverage"),
     (Resolvent(x, y, 2), "Resolvent"),
-    (sp.Max(x, y), "Max"),
     (sp.floor(x), "floor"),
     (sp.Function("mystery")(x), "mystery"),
     (sp.Integral(sp.exp(x * y), (x, 0, y)), "Integral"),
@@ -118,6 +119,36 @@ UNKNOWN = [
 def test_unknown_nodes_are_refused_by_name(printer, expr, name):
     with pytest.raises(EmissionError, match=name):
         printer().print(expr)
+
+
+@pytest.mark.parametrize("printer", [ScalarPrinter, NumpyPrinter, MpmathPrinter])
+def test_max_min_and_steps_with_another_value_at_zero(printer):
+    expr = sp.Max(x, y, 1) - 2 * sp.Min(x, y) + sp.Heaviside(x, 0) + 3 * sp.Heaviside(y, 1)
+    namespace = {"np": np, "math": math, "ctx": mpmath.mp.clone()}
+    f = eval(f"lambda x, y: {printer().print(expr)}", namespace)
+    for a, b in [(0.0, 0.0), (2.5, -1.0), (-1.0, 3.0)]:
+        assert float(f(a, b)) == float(expr.subs({x: sp.Rational(a), y: sp.Rational(b)}))
+
+
+def test_constants_are_rounded_once():
+    assert ScalarPrinter().print(sp.sqrt(2) * x / sp.sqrt(sp.pi)) == "0.7978845608028654*x"
+    assert ScalarPrinter().print(sp.exp(sp.Rational(1, 10**9)) - 1) == "1.0000000005e-09"
+    assert ScalarPrinter().print(2 * x / 3) == "((2.0 / 3.0))*x"
+    assert "ctx.pi" in MpmathPrinter().print(sp.pi * x)
+
+
+def test_functions_of_the_program_itself_are_calls():
+    root = sp.Function("proximal_1")
+    with pytest.raises(EmissionError, match="proximal_1"):
+        ScalarPrinter().print(root(x, y))
+    printer = ScalarPrinter(own_functions={"proximal_1": "root_1"})
+    assert printer.print(1 + root(x, 2)) == "root_1(x, 2.0) + 1.0"
+
+
+def test_a_refusal_says_what_is_known_and_how_to_add():
+    with pytest.raises(EmissionError, match=r"known functions: .*erfcx") as refusal:
+        NumpyPrinter().print(sp.zeta(x))
+    assert "register_function" in str(refusal.value)
 
 
 def test_numbers_beyond_floats_are_refused():

@@ -6,14 +6,14 @@ from giantstep.derivations.spiked_random_features import free_energy as model
 from giantstep.derivations.spiked_random_features.free_energy import spiked_free_energy
 from giantstep.derivations.spiked_random_features.published import conditionals, right_hand_sides
 from giantstep.symbolic.activations import activation
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
-from giantstep.symbolic.saddle_point import (
+from giantstep.symbolic.equations import (
     Equation,
     FreeEnergy,
     saddle_point_equations,
     stationarity,
 )
+from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
 
 alpha, beta, ridge, c = model.alpha, model.beta, model.ridge, model.c
 kappa, X = model.kappa, model.eigenvalue

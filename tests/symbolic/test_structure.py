@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from giantstep.derivations.spiked_random_features.free_energy import spiked_free_energy
 from giantstep.symbolic.activations import activation
+from giantstep.symbolic.equations import Equation, saddle_point_equations
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.saddle_point import Equation, saddle_point_equations
 from giantstep.symbolic.structure import block_structure, is_linear
 
 x, y, w, v = sp.symbols("x y w v", real=True)

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from giantstep.derivations.spiked_random_features import free_energy as model
 from giantstep.derivations.spiked_random_features.derive import TABLE_PARAMETERS
 from giantstep.numeric.quadrature import inner_rule
-from giantstep.symbolic.lowering.table_source import mpmath_table_source, table_source
+from giantstep.symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 
 kappa = model.kappa
 z = sp.Symbol("z", real=True)

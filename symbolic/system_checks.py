@@ -1,0 +1,281 @@
+"""What a system of equations has to satisfy before a kernel is made of it.
+
+Each refusal names the variable or the node, says what is wrong and what would be right. Whether
+functions are known to a target is not decided here but at the door of the lowering.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from ..errors import EmissionError, ParameterError, StructureError
+from .arguments import as_expression
+from .equations import Equation, FreeEnergy, stationarity
+from .gaussian import ranges_over_the_line
+from .generic_rank import dependent_unknowns, symmetric_variables
+from .structure import block_structure
+
+if TYPE_CHECKING:
+    from .saddle_point import SaddlePointSystem
+
+
+def check_free_energy(free_energy: FreeEnergy) -> None:
+    """Refuse a free energy that does not determine its variables.
+
+    Raises
+    ------
+    ParameterError
+        For fields of the wrong kind.
+    StructureError
+        If the free energy does not depend on one of its variables, or is the same along a line or
+        a rescaling of some.
+    """
+    if not isinstance(free_energy, FreeEnergy):
+        raise ParameterError(f"free_energy must be a FreeEnergy, got {free_energy!r}")
+    as_expression(free_energy.expression, "the expression of the free energy")
+    for name in ("order_parameters", "conjugates", "parameters"):
+        given = getattr(free_energy, name)
+        if not isinstance(given, list | tuple) or not all(isinstance(x, sp.Symbol) for x in given):
+            raise ParameterError(
+                f"{name} of a free energy must be a tuple of SymPy Symbols, got {given!r}; "
+                "a tuple of one is written (q,)"
+            )
+    repeated = _repeated((*free_energy.variables, *free_energy.parameters))
+    if repeated:
+        raise ParameterError(f"{_names(repeated)} occurs twice among variables and parameters")
+    if not free_energy.variables:
+        raise StructureError("a free energy needs at least one order parameter")
+    for function, value in free_energy.definitions.items():
+        held = set(free_energy.variables) & as_expression(value, str(function)).free_symbols
+        if held:
+            raise EmissionError(_in_a_table(function, held))
+    gradient = stationarity(free_energy)
+    missing = [x for x in free_energy.variables if x not in gradient]
+    if missing:
+        raise StructureError(
+            f"the free energy does not depend on {_names(missing)}, so nothing determines "
+            f"{'it' if len(missing) == 1 else 'them'}: take {_names(missing)} off the list of "
+            "order parameters and conjugates, or add the missing term"
+        )
+    symmetric = symmetric_variables(gradient)
+    if symmetric:
+        raise StructureError(
+            f"the free energy does not determine {_names(symmetric)}: it is the same along a "
+            "common shift or rescaling of them, as where they occur as a sum or a product only; "
+            "take one of them as given, or put the combination in their place"
+        )
+
+
+def check_system(system: SaddlePointSystem) -> None:
+    """Refuse a system whose symbols or structure make no sense.
+
+    Raises
+    ------
+    ParameterError
+        For arguments of the wrong kind.
+    StructureError
+        If the equations do not determine their unknowns.
+    EmissionError
+        If a symbol or a function in them has no meaning.
+    """
+    if not system.name.isidentifier() or keyword.iskeyword(system.name):
+        raise ParameterError(f"name must be an identifier such as 'my_model', got {system.name!r}")
+    if not system.equations:
+        raise StructureError("equations must hold at least one equation")
+    for x in (*system.unknowns, *system.parameters):
+        if not isinstance(x, sp.Symbol):
+            raise ParameterError(f"unknowns and parameters must be SymPy Symbols, got {x!r}")
+        if x.is_real is not True:
+            raise ParameterError(
+                f"{x} must be declared real (or positive, …): Symbol({x.name!r}, real=True)"
+            )
+        if x.is_rational is not None and not x.is_zero:
+            raise ParameterError(
+                f"{x} is declared {'an integer' if x.is_integer else 'rational or irrational'}, "
+                f"which no kernel can require of a floating-point number: declare it real, "
+                "positive, nonnegative, negative or nonpositive"
+            )
+    if not isinstance(system.node, sp.Symbol) or not ranges_over_the_line(system.node):
+        raise ParameterError(
+            f"node must be a SymPy Symbol declared real and nothing else, got {system.node!r}"
+        )
+    repeated = _repeated(system.unknowns)
+    if repeated:
+        raise StructureError(f"two equations determine {_names(repeated)}")
+    both = [x for x in system.unknowns if x in system.parameters]
+    if both:
+        raise ParameterError(f"{_names(both)} cannot be both an unknown and a parameter")
+    for x, value in system.start.items():
+        if x not in system.unknowns:
+            raise ParameterError(f"start has a value for {x}, which is no unknown")
+        foreign = value.free_symbols - set(system.parameters)
+        if foreign:
+            raise ParameterError(f"start[{x}] may hold parameters only, not {_names(foreign)}")
+    for code in system.outputs:
+        if not code.isidentifier() or keyword.iskeyword(code):
+            raise ParameterError(f"outputs: {code!r} is no identifier")
+        if unicodedata.normalize("NFKC", code) != code:
+            plain = unicodedata.normalize("NFKC", code)
+            raise ParameterError(f"outputs: Python reads {code!r} as {plain!r}; write it so")
+    _check_symbols(system)
+    _check_structure(system.equations)
+
+
+def _check_symbols(system: SaddlePointSystem) -> None:
+    known = {*system.unknowns, *system.parameters}
+    places = [(f"the equation for {e.unknown}", e.residual) for e in system.equations]
+    places += [(f"the output {name!r}", value) for name, value in system.outputs.items()]
+    for place, expr in places:
+        if not isinstance(expr, sp.Expr):
+            raise ParameterError(f"{place} must be a SymPy expression, got {expr!r}")
+        # By name: importing sympy.stats takes longer than everything here.
+        random = [x for x in expr.free_symbols if type(x).__name__ == "RandomSymbol"]
+        if random:
+            raise EmissionError(
+                f"{place} holds the random variable {random[0]} of sympy.stats; averages are over "
+                "standard normal variables, GaussianExpectation(…, z), Marchenko-Pastur "
+                "eigenvalues or data (DataAverage): write another law as a function of a normal "
+                "variable, as sqrt(v)*z + m for N(m, v)"
+            )
+        if expr.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
+            raise EmissionError(f"{place} holds {expr}, which is no number")
+        foreign = expr.free_symbols - known
+        if foreign == {system.node} or system.node in foreign:
+            raise EmissionError(
+                f"{place} holds {system.node} outside of an expectation; write "
+                f"GaussianExpectation(…, {system.node}) around what is to be averaged"
+            )
+        if foreign:
+            raise EmissionError(
+                f"{place} holds {_names(foreign)}, which is neither an unknown nor a parameter; "
+                "add it to parameters, or give an equation for it (symbols with the same name but "
+                "other assumptions are other symbols)"
+            )
+        nameless = expr.atoms(AppliedUndef) - set(system.definitions)
+        if nameless:
+            raise EmissionError(
+                f"{place} holds {_names(nameless)} without a meaning; add it to definitions"
+            )
+    unknowns = set(system.unknowns)
+    for function, value in system.definitions.items():
+        if value.free_symbols & unknowns:
+            raise EmissionError(_in_a_table(function, value.free_symbols & unknowns))
+
+
+def _in_a_table(function: sp.Expr, held: Iterable[sp.Symbol]) -> str:
+    return (
+        f"the definition of {function} holds {_names(held)}: tables are made before the equations "
+        "are solved; put the expression itself into the equations"
+    )
+
+
+def _check_structure(equations: Sequence[Equation]) -> None:
+    unknowns = {e.unknown for e in equations}
+    empty = [e.unknown for e in equations if not e.residual.free_symbols & unknowns]
+    if empty:
+        raise StructureError(
+            f"the equation given for {_names(empty)} holds no unknown: it is a condition on the "
+            "parameters and determines nothing"
+        )
+    occurring = set().union(*(e.residual.free_symbols for e in equations))
+    missing = [e.unknown for e in equations if e.unknown not in occurring]
+    if missing:
+        raise StructureError(
+            f"no equation holds {_names(missing)}, so nothing determines "
+            f"{'it' if len(missing) == 1 else 'them'}"
+        )
+    stuck, competing = _undetermined(equations)
+    if stuck:
+        raise StructureError(
+            f"the equations do not determine their unknowns: the {len(stuck)} unknowns "
+            f"{_names(stuck)} occur in only {len(competing)} equation"
+            f"{'' if len(competing) == 1 else 's'}, given for {_names(competing)}; another "
+            "equation that holds one of them is needed (and one of the others is redundant)"
+        )
+    for block in block_structure(equations).blocks:
+        for component in block.components:
+            _check_rank(component.core + component.eliminated)
+
+
+def _check_rank(equations: Sequence[Equation]) -> None:
+    moving, repeating = dependent_unknowns(
+        [e.residual for e in equations], [e.unknown for e in equations]
+    )
+    if moving:
+        given = [equations[k].unknown for k in repeating]
+        raise StructureError(
+            f"the equations do not determine {_names(moving)}: their Jacobian is singular "
+            f"everywhere, because the equation{'' if len(given) == 1 else 's'} given for "
+            f"{_names(given)} {'says' if len(given) == 1 else 'say'} nothing new, or the unknowns "
+            "occur in one combination only, such as a product or a sum"
+        )
+
+
+def _undetermined(
+    equations: Sequence[Equation],
+) -> tuple[list[sp.Symbol], list[sp.Symbol]]:
+    """Return unknowns that share too few equations, and the unknowns those are given for.
+
+    A maximum matching of unknowns to equations that hold them; from an unknown that is left over,
+    alternating paths reach just the unknowns that compete for the same equations.
+    """
+    unknowns = [e.unknown for e in equations]
+    holding = {x: [k for k, e in enumerate(equations) if e.residual.has(x)] for x in unknowns}
+    owner: dict[int, sp.Symbol] = {}
+
+    def assign(x: sp.Symbol, seen: set[int]) -> bool:
+        for k in holding[x]:
+            if k not in seen:
+                seen.add(k)
+                if k not in owner or assign(owner[k], seen):
+                    owner[k] = x
+                    return True
+        return False
+
+    for x in unknowns:
+        seen: set[int] = set()
+        if not assign(x, seen):
+            reached = [x, *(owner[k] for k in sorted(seen))]
+            return reached, [equations[k].unknown for k in sorted(seen)]
+    return [], []
+
+
+def code_names(
+    symbols: Iterable[sp.Symbol], given: Mapping[sp.Symbol, str]
+) -> dict[sp.Symbol, str]:
+    """Return an identifier for each symbol: the one given, or its name made into one."""
+    found = {}
+    for x in symbols:
+        name = given.get(x)
+        if name is None:
+            name = re.sub(r"\W+", "_", x.name.replace("'", "_prime")).strip("_") or "x"
+            name = name if name.isidentifier() else f"x_{name}"
+            name = f"{name}_" if keyword.iskeyword(name) else name
+        # As Python reads names: two that look alike are one.
+        found[x] = unicodedata.normalize("NFKC", name)
+    return found
+
+
+def check_identifiers(names: Mapping[sp.Symbol, str]) -> None:
+    """Refuse two symbols with one name in code."""
+    for name in _repeated(list(names.values())):
+        same = [x for x, code in names.items() if code == name]
+        raise ParameterError(
+            f"the symbols {', '.join(map(repr, same))} would all be called {name!r} in code; "
+            "give them different names with identifiers={symbol: 'name'}"
+        )
+
+
+def _repeated(items: Sequence[object]) -> list[object]:
+    return [x for k, x in enumerate(items) if x in items[:k]]
+
+
+def _names(items: Iterable[object]) -> str:
+    return ", ".join(sorted(map(str, items)))
