@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .derivations.hermite_gradients.first_step import first_step
     from .derivations.hermite_gradients.sample_complexity import sample_complexity
     from .derivations.hermite_gradients.training import train_by_preprocessed_step
+    from .derivations.kernels.kernel import Kernel
+    from .derivations.kernels.lower import lower
+    from .derivations.kernels.solution import KernelSolution
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
     from .derivations.spiked_random_features.solution import Solution
     from .symbolic.activations import Activation, activation
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from .symbolic.parser import parse_expression
     from .symbolic.projections import Projection, project, residual_norms
     from .symbolic.ridge_targets import ridge_target
+    from .symbolic.saddle_point import FreeEnergy, SaddlePointSystem
     from .symbolic.stein import GradientExpansion, gradient_expansion
     from .symbolic.subspaces import Subspace
     from .symbolic.targets import Target, target
@@ -50,13 +54,17 @@ if TYPE_CHECKING:
 _HOMES = {
     "Activation": "symbolic.activations",
     "Claim": "derivations.claims",
+    "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
     "GaussianVector": "symbolic.gaussian_vector",
     "GiantStep": "derivations.giant_steps.one_step",
     "GradientExpansion": "symbolic.stein",
     "HermiteCoefficients": "symbolic.hermite",
     "HermiteExpansion": "symbolic.hermite_expansion",
+    "Kernel": "derivations.kernels.kernel",
+    "KernelSolution": "derivations.kernels.solution",
     "Projection": "symbolic.projections",
+    "SaddlePointSystem": "symbolic.saddle_point",
     "Solution": "derivations.spiked_random_features.solution",
     "SpikedRandomFeatures": "derivations.spiked_random_features.model",
     "Staircase": "symbolic.leaps.staircase",
@@ -80,6 +88,7 @@ _HOMES = {
     "leap_filtration": "symbolic.leaps.leap_filtration",
     "leap_index": "symbolic.leaps.leap_index",
     "leaps": "symbolic.leaps.leap_report",
+    "lower": "derivations.kernels.lower",
     "parse_expression": "symbolic.parser",
     "predict_fit": "derivations.giant_steps.regimes",
     "project": "symbolic.projections",
@@ -98,13 +107,17 @@ _HOMES = {
 __all__ = [
     "Activation",
     "Claim",
+    "FreeEnergy",
     "GaussianExpectation",
     "GaussianVector",
     "GiantStep",
     "GradientExpansion",
     "HermiteCoefficients",
     "HermiteExpansion",
+    "Kernel",
+    "KernelSolution",
     "Projection",
+    "SaddlePointSystem",
     "Solution",
     "SpikedRandomFeatures",
     "Staircase",
@@ -129,6 +142,7 @@ __all__ = [
     "leap_filtration",
     "leap_index",
     "leaps",
+    "lower",
     "parse_expression",
     "predict_fit",
     "project",

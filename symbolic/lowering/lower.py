@@ -1,120 +1,112 @@
-"""Lower a block-structured system of equations to a :class:`~.program.Program`.
+"""From a system of equations to a program: the passes in their order.
 
-Nonlinear blocks become Newton steps in the logarithms of their unknowns with the Jacobian derived
-here, linear blocks become exact linear solves. Derivatives go through eliminated unknowns by the
-chain rule, so nothing is substituted and nothing is differentiated twice.
+hoist → (measures) → fuse → deltas → accuracy → schedule and share. Each pass is a function in a
+module of its own, and the text of what it made is kept, to be read with ``inspect``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, MutableMapping
 from dataclasses import replace
+from functools import partial
 
 import sympy as sp
 
-from ...errors import EmissionError
+from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
-from ..saddle_point import Equation, FreeEnergy
-from ..structure import BlockStructure, Component
+from ..random_matrix import MarchenkoPasturAverage
+from ..saddle_point import SaddlePointSystem
+from ..structure import block_structure
+from .accuracy import rewrite_for_accuracy
+from .declarations import validate
+from .deltas import integrate_deltas
+from .documentation import documentation
+from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
+from .hoist import HoistedSystem, hoist, outermost
+from .measures import describe_measures
+from .names import check_code_names
 from .parity import sums_are_even
-from .program import Assign, LinearSolve, Newton, Program, Step, rename
+from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename
 from .schedule import Scheduler
 
 
-def lower(
-    free_energy: FreeEnergy,
-    structure: BlockStructure,
-    *,
-    name: str,
-    node: sp.Symbol,
-    identifiers: Mapping[sp.Symbol, str],
-    start: Mapping[sp.Symbol, sp.Expr],
-    outputs: Mapping[str, sp.Expr],
-    documentation: str = "",
-) -> Program:
-    """Lower the saddle point of a free energy to a program.
+def lower_to_program(
+    system: SaddlePointSystem, stages: MutableMapping[str, Callable[[], str]]
+) -> tuple[Program, HoistedSystem]:
+    """Run all passes.
 
     Parameters
     ----------
-    free_energy : FreeEnergy
-        Gives parameters and the tabulated functions of the node.
-    structure : BlockStructure
-        Of its saddle-point equations.
-    name : str
-        Name of the program.
-    node : Symbol
-        Variable of the outer 𝔼 nodes.
-    identifiers : mapping from Symbol to str
-        Code names of variables and parameters.
-    start : mapping from Symbol to Expr
-        First values of Newton unknowns, in terms of the parameters.
-    outputs : mapping from str to Expr
-        Further quantities to return, evaluated at the saddle point.
+    system : SaddlePointSystem
+    stages : mutable mapping from str to callable
+        Receives what returns the text of each stage: printing costs as much as a pass, and is
+        done for those who ask.
 
     Raises
     ------
     EmissionError
-        If a nonlinear block has an implicit equation or an unknown that is not positive, or a
-        symbol has no identifier.
+        If an expression cannot become code, or a name cannot be a name there.
     """
-    unknowns = {x for block in structure.blocks for x in block.unknowns}
-    nameless = {*free_energy.parameters, *unknowns} - set(identifiers)
-    if nameless:
-        raise EmissionError(f"no identifier for {', '.join(sorted(map(str, nameless)))}")
-    functions = {f: sp.Symbol(table_name(f), real=True) for f in free_energy.definitions}
-    symbols = {x: sp.Symbol(code, **x.assumptions0) for x, code in identifiers.items()}
-    names: dict[sp.Expr, sp.Symbol] = dict(symbols)
-    scheduler = Scheduler(node, functions)
-    parameters = tuple(symbols[p] for p in free_energy.parameters if p in symbols)
-    known = set(parameters)
-    steps: list[Step] = []
-    solved: list[sp.Symbol] = []
-    linear_items: list[Assign | LinearSolve] = []
-    for block in structure.blocks:
-        if not block.linear:
-            # Newton needs what stands before it, so everything so far is put in order first.
-            steps += scheduler.order(linear_items, known)
-            linear_items = []
-            known |= set(solved)
-            newton, rest = _newton(block.components[0], names, start, scheduler, known)
-            steps.append(newton)
-            known |= set(newton.unknowns)
-            linear_items += rest
-        else:
-            linear_items += [
-                item
-                for component in block.components
-                for item in _linear(component, names, scheduler)
-            ]
-        solved += [symbols[x] for x in block.unknowns]
-    results = {code: rename(value, names) for code, value in outputs.items()}
-    output_symbols = tuple(sp.Symbol(code, real=True) for code in results)
-    magnitudes = {s: sp.Symbol(f"{s}_magnitude", real=True) for s in output_symbols}
-    for s, value in zip(output_symbols, results.values(), strict=True):
-        linear_items += [Assign(s, value), Assign(magnitudes[s], _magnitude(value))]
-    steps += scheduler.order(linear_items, known)
+    stages["equations"] = lambda: "\n".join(
+        f"0 = {e.residual}" if e.value is None else f"{e.unknown} = {e.value}"
+        for e in system.equations
+    )
+    hoisted = hoist(system)
+    stages["hoisted"] = hoisted.__str__
+    structure = block_structure(hoisted.equations)
+    stages["blocks"] = structure.describe
+    stages["quadrature"] = lambda: describe_measures(_places(hoisted), hoisted.node)
+
+    symbols = {x: sp.Symbol(c, **x.assumptions0) for x, c in hoisted.identifiers.items()}
+    functions = {f: sp.Symbol(table_name(f), real=True) for f in hoisted.definitions}
+    unknowns = tuple(symbols[x] for block in structure.blocks for x in block.unknowns)
+    output_symbols = tuple(sp.Symbol(code, real=True) for code in system.outputs)
+    named = [
+        *(symbols[p] for p in system.parameters), hoisted.node, *functions.values(),
+        *unknowns, *output_symbols,
+    ]  # fmt: skip
+    check_code_names(named)
+    taken = {x.name for x in named}
+    fresh = FreshSymbols(taken)
+    tasks = fuse(structure, symbols, system.start, fresh)
+    magnitudes = {s: _magnitude_symbol(s, taken) for s in output_symbols}
+    results = []
+    for s, value in zip(output_symbols, hoisted.outputs.values(), strict=True):
+        renamed = rename(value, symbols)
+        results += [Assign(s, renamed), Assign(magnitudes[s], magnitude(renamed))]
+    tasks = (*tasks, Explicit(tuple(results)))
+    stages["fused"] = partial(_text, tasks)
+    tasks = tuple(_mapped(_mapped(task, integrate_deltas), _accurate) for task in tasks)
+    stages["accurate"] = partial(_text, tasks)
+
+    parameters = tuple(symbols[p] for p in system.parameters)
+    scheduler = Scheduler(hoisted.node, functions, fresh)
+    steps = _schedule(tasks, scheduler, parameters, system.safeguarded)
     program = Program(
-        name=name,
-        documentation=documentation,
+        name=system.name,
+        documentation=documentation(system),
         parameters=parameters,
-        tables=(node, *functions.values()),
-        steps=tuple(steps),
-        outputs=(*output_symbols, *solved, *magnitudes.values()),
+        tables=(),
+        steps=steps,
+        outputs=(*output_symbols, *unknowns, *magnitudes.values()),
         magnitudes=magnitudes,
         even=False,
+        roots=scheduler.roots.functions,
     )
-    return replace(program, even=sums_are_even(program, node, free_energy.definitions, functions))
+    if any(isinstance(loop.measure, Line) for loop in program.loops()):
+        program = replace(program, tables=(hoisted.node, *functions.values()))
+        even = sums_are_even(program, hoisted.node, hoisted.definitions, functions)
+        program = replace(program, even=even)
+    validate(program)
+    stages["program"] = program.__str__
+    return program, hoisted
 
 
-def _magnitude(value: sp.Expr) -> sp.Expr:
-    """Replace every term of every sum by its absolute value, under 𝔼 too."""
-    if isinstance(value, GaussianExpectation):
-        return GaussianExpectation(_magnitude(value.integrand), value.variable)
-    if value.is_Add or value.is_Mul:
-        return value.func(*map(_magnitude, value.args))
-    if value.is_Pow and value.exp.is_Integer and value.exp > 0:
-        return _magnitude(value.base) ** value.exp
-    return sp.Abs(value)
+def _magnitude_symbol(output: sp.Symbol, taken: Collection[str]) -> sp.Symbol:
+    name = f"{output}_magnitude"
+    while name in taken:
+        name += "_"
+    return sp.Symbol(name, real=True)
 
 
 def table_name(function: sp.Expr) -> str:
@@ -122,99 +114,85 @@ def table_name(function: sp.Expr) -> str:
     return str(function.func).replace("^2", "_squared")
 
 
-def _newton(
-    component: Component,
-    names: Mapping[sp.Expr, sp.Symbol],
-    start: Mapping[sp.Symbol, sp.Expr],
+def _schedule(
+    tasks: Iterable[Task],
     scheduler: Scheduler,
-    known: set[sp.Symbol],
-) -> tuple[Newton, list[Assign | LinearSolve]]:
-    for equation in component.core:
-        if equation.value is None or not equation.unknown.is_positive:
-            raise EmissionError(
-                f"Newton in log {equation.unknown} needs a positive unknown with an explicit "
-                f"equation; declare it positive and solve its equation for it"
+    parameters: tuple[sp.Symbol, ...],
+    safeguarded: bool,
+) -> tuple[Step, ...]:
+    known = set(parameters)
+    steps: list[Step] = []
+    waiting: list[Assign | LinearSolve] = []
+    for task in tasks:
+        if isinstance(task, Explicit):
+            waiting += task.items
+            continue
+        # Newton needs what stands before it, so everything so far is put in order first.
+        steps += scheduler.order(waiting, known)
+        known |= _targets(waiting)
+        waiting = []
+        body = scheduler.order(task.items, known | set(task.unknowns))
+        steps.append(
+            Newton(
+                unknowns=task.unknowns,
+                start=task.start,
+                body=tuple(step for step in body if not isinstance(step, LinearSolve)),
+                residual=task.residual,
+                jacobian=task.jacobian,
+                logarithmic=task.logarithmic,
+                fixed_point=task.fixed_point if safeguarded else (),
+                safeguarded=safeguarded,
             )
-        if equation.unknown not in start:
-            raise EmissionError(f"no starting value for {equation.unknown}: add it to `start`")
-    core = [(names[e.unknown], rename(e.value, names)) for e in component.core]
-    eliminated = [(names[e.unknown], rename(e.value, names)) for e in component.eliminated]
-    unknowns = tuple(x for x, _ in core)
-    derivative = _total_derivatives(eliminated, unknowns)
-    items = [Assign(e, value) for e, value in eliminated]
-    residual, jacobian = [], []
-    for i, (x, value) in enumerate(core):
-        target = scheduler.fresh("target_")
-        items.append(Assign(target, value))
-        residual.append(scheduler.fresh("residual_"))
-        items.append(Assign(residual[i], sp.log(x / target)))
-        row = []
-        for j, y in enumerate(unknowns):
-            slope = _chain(value, y, eliminated, derivative)
-            row.append(scheduler.fresh("jacobian_"))
-            items.append(Assign(row[j], sp.Integer(int(i == j)) - y * slope / target))
-        jacobian.append(tuple(row))
-    body = scheduler.order(items, known | set(unknowns))
-    newton = Newton(
-        unknowns=unknowns,
-        start=tuple(rename(start[e.unknown], names) for e in component.core),
-        body=tuple(step for step in body if not isinstance(step, LinearSolve)),
-        residual=tuple(residual),
-        jacobian=tuple(jacobian),
-    )
-    # Eliminated unknowns hold their values from the last evaluation, which was at the solution.
-    known |= {e for e, _ in eliminated}
-    return newton, []
+        )
+        # Eliminated unknowns hold their values from the last evaluation, at the solution.
+        known |= {*task.unknowns, *task.eliminated}
+    steps += scheduler.order(waiting, known)
+    return tuple(steps)
 
 
-def _linear(
-    component: Component, names: Mapping[sp.Expr, sp.Symbol], scheduler: Scheduler
-) -> list[Assign | LinearSolve]:
-    eliminated = [(names[e.unknown], rename(e.value, names)) for e in component.eliminated]
-    items: list[Assign | LinearSolve] = [Assign(e, value) for e, value in eliminated]
-    if not component.core:
-        return items
-    core: Sequence[Equation] = component.core
-    unknowns = tuple(names[e.unknown] for e in core)
-    residuals = [rename(e.residual, names) for e in core]
-    derivative = _total_derivatives(eliminated, unknowns)
-    # The right-hand side is minus the residual at zero, eliminated unknowns included.
-    zero = dict.fromkeys(unknowns, sp.S.Zero)
-    at_zero: dict[sp.Symbol, sp.Symbol] = {}
-    for e, value in eliminated:
-        at_zero[e] = scheduler.fresh("at_zero_")
-        items.append(Assign(at_zero[e], value.xreplace({**zero, **at_zero})))
-    right, matrix = [], []
-    for residual in residuals:
-        right.append(scheduler.fresh("right_"))
-        items.append(Assign(right[-1], -residual.xreplace({**zero, **at_zero})))
-        row = []
-        for y in unknowns:
-            row.append(scheduler.fresh("matrix_"))
-            items.append(Assign(row[-1], _chain(residual, y, eliminated, derivative)))
-        matrix.append(tuple(row))
-    items.append(LinearSolve(unknowns, tuple(matrix), tuple(right)))
-    return items
+def _text(tasks: Iterable[Task]) -> str:
+    return "\n".join(map(str, tasks))
 
 
-_Definition = tuple[sp.Symbol, sp.Expr]
-
-
-def _total_derivatives(
-    eliminated: Sequence[_Definition], unknowns: Sequence[sp.Symbol]
-) -> dict[tuple[sp.Symbol, sp.Symbol], sp.Expr]:
-    found: dict[tuple[sp.Symbol, sp.Symbol], sp.Expr] = {}
-    for i, (e, value) in enumerate(eliminated):
-        for y in unknowns:
-            found[e, y] = _chain(value, y, eliminated[:i], found)
+def _targets(items: Iterable[Assign | LinearSolve]) -> set[sp.Symbol]:
+    found: set[sp.Symbol] = set()
+    for item in items:
+        found |= {item.target} if isinstance(item, Assign) else set(item.unknowns)
     return found
 
 
-def _chain(
-    value: sp.Expr,
-    y: sp.Symbol,
-    eliminated: Sequence[_Definition],
-    derivative: Mapping[tuple[sp.Symbol, sp.Symbol], sp.Expr],
-) -> sp.Expr:
-    indirect = (value.diff(e) * derivative[e, y] for e, _ in eliminated if value.has(e))
-    return sp.Add(value.diff(y), *indirect)
+def _mapped(task: Task, change: Callable[[sp.Expr], sp.Expr]) -> Task:
+    """Apply a change to every value of a task."""
+    items = tuple(
+        Assign(i.target, change(i.value)) if isinstance(i, Assign) else i for i in task.items
+    )
+    if isinstance(task, NewtonTask):
+        return replace(task, items=tuple(i for i in items if isinstance(i, Assign)))
+    return Explicit(items)
+
+
+def _accurate(value: sp.Expr) -> sp.Expr:
+    """Rewrite integrands and the scalar around them, each by itself."""
+    marks = {n: sp.Dummy(real=True) for n in _averages(value)}
+    found = {
+        mark: n
+        if isinstance(n, MarchenkoPasturAverage)
+        else n.func(rewrite_for_accuracy(n.args[0]), *n.args[1:])
+        for n, mark in marks.items()
+    }
+    return rewrite_for_accuracy(value.xreplace(marks)).xreplace(found)
+
+
+def _averages(value: sp.Expr) -> list[sp.Expr]:
+    return sorted(value.atoms(GaussianExpectation, DataAverage, MarchenkoPasturAverage), key=str)
+
+
+def _places(hoisted: HoistedSystem) -> dict[sp.Expr, str]:
+    found: dict[sp.Expr, str] = {}
+    for e in hoisted.equations:
+        for node in outermost(e.residual):
+            found.setdefault(node, str(e.unknown))
+    for name, value in hoisted.outputs.items():
+        for node in outermost(value):
+            found.setdefault(node, name)
+    return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import sympy as sp
 
 from ..gaussian import GaussianExpectation
-from .program import Program
+from .program import Line, Program
 
 
 def sums_are_even(
@@ -35,6 +35,8 @@ def sums_are_even(
         reflection[functions[function]] = sign * functions[function]
         applied[function] = sign * function
     for loop in program.loops():
+        if not isinstance(loop.measure, Line):
+            continue
         local = {a.target: a.value for a in loop.locals}
         for a in loop.sums:
             value = _inline(a.value, local)

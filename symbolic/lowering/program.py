@@ -1,16 +1,22 @@
-"""The intermediate form: what a kernel computes, before any target language.
+"""The intermediate form: a solver as typed steps over scalars, loops over nodes and roots.
 
-A program solves a block-structured system for one set of parameters. Its steps run in order;
-values are scalars, except inside a node loop, where every table holds one value per quadrature
-node. Everything is explicit: no 𝔼, no eigenvalue average and no shared subexpression is left.
+Everything that a target language has to know is here, and nothing of a target. Expressions inside
+the steps are SymPy expressions in plain symbols with code names; :mod:`.door` admits only nodes
+that every printer can be asked for.
+
+A program computes its steps in order. Inputs are the parameters, arrays (nodes and weights of the
+quadrature rules with the tables on them, data of the user) and starting values of Newton unknowns.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import sympy as sp
+
+from .declarations import Kind, declare, describe_declarations
 
 
 @dataclass(frozen=True)
@@ -25,25 +31,82 @@ class Assign:
 
 
 @dataclass(frozen=True)
+class Line:
+    """The normal law on fixed nodes; weights, nodes and tables are arrays that the caller gives."""
+
+    def __str__(self) -> str:
+        return "each node"
+
+
+@dataclass(frozen=True)
+class Panels:
+    """The normal law cut at break points that move with the unknowns.
+
+    Composite Gauss–Legendre: the interval between neighbouring break points (sorted, clipped to
+    ``[-reach, reach]``) carries an image of the reference rule ``panel_node``, ``panel_weight`` on
+    [0, 1]; the weight at a node x holds the factor exp(-x²/2)/√(2π).
+
+    Attributes
+    ----------
+    node : Symbol
+        Name of the node inside the loop.
+    breaks : tuple of Symbol
+        Scalars that are assigned before the loop.
+    """
+
+    node: sp.Symbol
+    breaks: tuple[sp.Symbol, ...]
+
+    def __str__(self) -> str:
+        return f"each {self.node} between {', '.join(map(str, self.breaks))}"
+
+
+@dataclass(frozen=True)
+class Data:
+    """The mean over the rows of arrays that the user gives.
+
+    Attributes
+    ----------
+    name : str
+        Of the data set; its weights are the array ``weight_NAME``, by default all 1/n.
+    columns : tuple of Symbol
+        Arrays of equal length.
+    """
+
+    name: str
+    columns: tuple[sp.Symbol, ...]
+
+    def __str__(self) -> str:
+        return f"each row of {self.name}"
+
+
+Measure = Line | Panels | Data
+
+
+@dataclass(frozen=True)
 class NodeLoop:
-    """One pass over the quadrature nodes.
+    """One pass over the nodes of a measure.
 
     Attributes
     ----------
     tables : tuple of Symbol
-        Tables that the pass reads (the node itself counts as one).
+        Arrays that the pass reads: for `Line` the node and tables, for `Data` columns; the node
+        of `Panels` is no array and not among them.
     locals : tuple of Assign
         Values at the current node, in order.
     sums : tuple of Assign
         ``target += weight * value``.
+    measure : Line, Panels or Data
     """
 
     tables: tuple[sp.Symbol, ...]
     locals: tuple[Assign, ...]
     sums: tuple[Assign, ...]
+    measure: Measure = Line()
 
     def __str__(self) -> str:
-        lines = [f"for each node ({', '.join(map(str, self.tables))}):"]
+        read = f" ({', '.join(map(str, self.tables))})" if self.tables else ""
+        lines = [f"for {self.measure}{read}:"]
         lines += [f"    {a}" for a in self.locals]
         lines += [f"    {a.target} += weight * ({a.value})" for a in self.sums]
         return "\n".join(lines)
@@ -63,7 +126,7 @@ class LinearSolve:
 
 @dataclass(frozen=True)
 class Newton:
-    """Newton's method in the logarithms of positive unknowns.
+    """Newton's method, in the logarithms of positive unknowns and in the others themselves.
 
     Attributes
     ----------
@@ -73,9 +136,18 @@ class Newton:
     body : tuple of steps
         Computes residual and Jacobian at the current unknowns in one pass over the nodes.
     residual : tuple of Symbol
-        ``log(unknown / value)``: relative residuals.
+        Relative residuals: ``log(unknown / value)`` for a positive unknown.
     jacobian : tuple of tuple of Symbol
-        Derivatives of the residuals with respect to the logarithms of the unknowns.
+        Derivatives of the residuals with respect to the coordinates.
+    logarithmic : tuple of bool
+        Whether the coordinate of an unknown is its logarithm.
+    fixed_point : tuple of Symbol
+        Coordinate minus the coordinate that the equations return, by which a damped fixed-point
+        iteration moves; empty where an equation is implicit.
+    safeguarded : bool
+        A step that does not lower the residual is halved, and fixed-point steps come first and
+        where halving does not help. Without it the full step is taken, as for the spiked model,
+        where Newton converges from every start.
     """
 
     unknowns: tuple[sp.Symbol, ...]
@@ -83,13 +155,50 @@ class Newton:
     body: tuple[Assign | NodeLoop, ...]
     residual: tuple[sp.Symbol, ...]
     jacobian: tuple[tuple[sp.Symbol, ...], ...]
+    logarithmic: tuple[bool, ...]
+    fixed_point: tuple[sp.Symbol, ...] = ()
+    safeguarded: bool = False
 
     def __str__(self) -> str:
         inside = "\n".join(str(step) for step in self.body).replace("\n", "\n    ")
-        return f"newton for log of {', '.join(map(str, self.unknowns))}:\n    {inside}"
+        coordinates = [
+            f"log {x}" if log else str(x)
+            for x, log in zip(self.unknowns, self.logarithmic, strict=True)
+        ]
+        how = "safeguarded newton" if self.safeguarded else "newton"
+        return f"{how} for {', '.join(coordinates)}:\n    {inside}"
 
 
 Step = Assign | NodeLoop | LinearSolve | Newton
+
+
+@dataclass(frozen=True)
+class ScalarRoot:
+    """A function that an equation defines: the root x of ``residual(x, arguments) = 0``.
+
+    The residual increases in x with a slope of at least one, as that of a proximal operator of a
+    convex loss does; so the root is within ``|residual(start)|`` of the start, which brackets it.
+
+    Attributes
+    ----------
+    name : str
+        The root occurs in expressions as the applied function ``Function(name)(*arguments)``.
+    unknown : Symbol
+    arguments : tuple of Symbol
+    residual, slope, start : Expr
+        In the unknown (not the start) and the arguments; `slope` is the derivative of `residual`.
+    """
+
+    name: str
+    unknown: sp.Symbol
+    arguments: tuple[sp.Symbol, ...]
+    residual: sp.Expr
+    slope: sp.Expr
+    start: sp.Expr
+
+    def __str__(self) -> str:
+        arguments = ", ".join(map(str, self.arguments))
+        return f"{self.name}({arguments}): root {self.unknown} of {self.residual}"
 
 
 @dataclass(frozen=True)
@@ -103,9 +212,10 @@ class Program:
     documentation : str
         Equations, parameters and source, for the docstring of the generated file.
     parameters : tuple of Symbol
-        Inputs of one solve.
+        Inputs of one solve; their assumptions are their domains.
     tables : tuple of Symbol
-        Functions of the node that the caller tabulates; the first is the node itself.
+        Functions of the node that the caller tabulates; the first is the node itself. Empty if no
+        pass runs over a `Line`.
     steps : tuple of Step
     outputs : tuple of Symbol
         Scalars that a solve returns.
@@ -113,7 +223,9 @@ class Program:
         For outputs that are differences: the output that holds the sum of the absolute values of
         their terms, which sets the scale of their errors.
     even : bool
-        Every sum is over an even function of the node, so half the nodes suffice.
+        Every sum over a `Line` is over an even function of the node, so half the nodes suffice.
+    roots : tuple of ScalarRoot
+        Functions that the expressions call.
     """
 
     name: str
@@ -124,23 +236,61 @@ class Program:
     outputs: tuple[sp.Symbol, ...]
     magnitudes: Mapping[sp.Symbol, sp.Symbol]
     even: bool
+    roots: tuple[ScalarRoot, ...] = ()
 
     def loops(self) -> Iterator[NodeLoop]:
-        """Iterate over all passes over the nodes, those inside Newton included."""
+        """Iterate over all passes over nodes, those inside Newton included."""
         for step in self.steps:
             if isinstance(step, NodeLoop):
                 yield step
             elif isinstance(step, Newton):
                 yield from (inner for inner in step.body if isinstance(inner, NodeLoop))
 
+    @property
+    def has_panels(self) -> bool:
+        """Whether a pass runs over a `Panels`."""
+        return any(isinstance(loop.measure, Panels) for loop in self.loops())
+
+    @property
+    def data(self) -> tuple[Data, ...]:
+        """The data sets in the order in which they are arguments."""
+        found = {x.measure.name: x.measure for x in self.loops() if isinstance(x.measure, Data)}
+        return tuple(found[name] for name in sorted(found))
+
+    @property
+    def array_arguments(self) -> tuple[str, ...]:
+        """Names of the arrays that a solve takes, in order.
+
+        ``weight`` and the tables; ``panel_weight`` and ``panel_node``; then for each data set
+        ``weight_NAME`` and its columns. What the program does not use is left out.
+        """
+        names = ["weight", *map(str, self.tables)] if self.tables else []
+        if self.has_panels:
+            names += ["panel_weight", "panel_node"]
+        for data in self.data:
+            names += [f"weight_{data.name}", *map(str, data.columns)]
+        return tuple(names)
+
+    @property
+    def newton_unknowns(self) -> tuple[sp.Symbol, ...]:
+        """Unknowns of all Newton steps, for which a solve takes starting values."""
+        return tuple(x for s in self.steps if isinstance(s, Newton) for x in s.unknowns)
+
+    @cached_property
+    def declarations(self) -> Mapping[sp.Symbol, Kind]:
+        """What each symbol is: parameter, unknown, table, …, and so whether it is an array."""
+        return declare(self)
+
     def __str__(self) -> str:
-        head = (
-            f"program {self.name}({', '.join(map(str, self.parameters))})\n"
-            f"tables {', '.join(map(str, self.tables))}"
-            f"{' on half of the line (all sums are even)' if self.even else ''}"
-        )
+        head = f"program {self.name}({', '.join(map(str, self.parameters))})"
+        if self.tables:
+            head += f"\ntables {', '.join(map(str, self.tables))}" + (
+                " on half of the line (all sums are even)" if self.even else ""
+            )
         tail = f"return {', '.join(map(str, self.outputs))}"
-        return "\n".join([head, *(str(step) for step in self.steps), tail])
+        kinds = "declarations:\n" + describe_declarations(self.declarations)
+        steps = [str(step) for step in self.steps]
+        return "\n".join([head, *map(str, self.roots), *steps, tail, kinds])
 
 
 def rename(expr: sp.Expr, names: Mapping[sp.Expr, sp.Symbol]) -> sp.Expr:

@@ -1,20 +1,26 @@
-"""Put computations in order, with as few passes over the quadrature nodes as possible.
+"""Pass 6: put computations in order, with as few passes over the nodes as possible.
 
 Scalars are computed as soon as their inputs are known; only when nothing else can go on are all
-sums that are ready collected into one pass. Expressions inside a pass share subexpressions and
-reciprocals.
+sums that are ready collected, one pass for each measure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import sympy as sp
 
 from ...errors import EmissionError
+from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
-from .program import Assign, LinearSolve, NodeLoop
+from .fuse import FreshSymbols, Item, Size
+from .measures import break_points
+from .program import Assign, Data, Line, LinearSolve, Measure, NodeLoop, Panels
+from .roots import Roots
+from .sharing import share_in_loop, share_scalars, take_out_invariants
+
+_Ordered = Assign | LinearSolve | NodeLoop
 
 
 class Scheduler:
@@ -26,23 +32,22 @@ class Scheduler:
         The variable of the outer 𝔼 nodes, as a code symbol.
     functions : mapping from applied function to Symbol
         Functions of the node and the code symbols of their tables.
+    fresh : FreshSymbols
     """
 
-    def __init__(self, node: sp.Symbol, functions: Mapping[sp.Expr, sp.Symbol]) -> None:
+    def __init__(
+        self, node: sp.Symbol, functions: Mapping[sp.Expr, sp.Symbol], fresh: FreshSymbols
+    ) -> None:
         self.functions = dict(functions)
+        self.node = node
         self.tables = (node, *functions.values())
-        self._counter = 0
-        self._sums: dict[sp.Expr, sp.Symbol] = {}
+        self.roots = Roots()
+        self._fresh = fresh
+        self._sums: dict[tuple[Measure, sp.Expr], sp.Symbol] = {}
         self._resolvents: dict[sp.Expr, sp.Symbol] = {}
+        self._breaks: dict[sp.Expr, sp.Symbol] = {}
 
-    def fresh(self, prefix: str) -> sp.Symbol:
-        """Return a new code symbol."""
-        self._counter += 1
-        return sp.Symbol(f"{prefix}{self._counter}", real=True)
-
-    def order(
-        self, items: Iterable[Assign | LinearSolve], known: Iterable[sp.Symbol]
-    ) -> tuple[Assign | LinearSolve | NodeLoop, ...]:
+    def order(self, items: Iterable[Item], known: Iterable[sp.Symbol]) -> tuple[_Ordered, ...]:
         """Return `items` and the passes and scalars that they need, in an order that works.
 
         Calls share their sums, so their steps have to run in the order of the calls.
@@ -50,7 +55,8 @@ class Scheduler:
         Parameters
         ----------
         items : iterable of Assign or LinearSolve
-            Values may hold 𝔼 nodes over the node variable and Marchenko–Pastur averages.
+            Values may hold 𝔼 nodes over the node variable, data averages, Marchenko–Pastur
+            averages and proximal operators.
         known : iterable of Symbol
             Scalars that are available before the first step.
 
@@ -60,20 +66,17 @@ class Scheduler:
             If the definitions are circular or use a symbol that nothing defines.
         """
         # Sums of earlier calls stay: what Newton's last evaluation found is not computed again.
-        computed = {*self._sums.values(), *self._resolvents.values()}
-        pending: list[Assign | LinearSolve] = [self._extract(item) for item in items]
+        computed = {*self._sums.values(), *self._resolvents.values(), *self._breaks.values()}
+        pending: list[Item] = [self._extract(item) for item in items]
         pending += [
             Assign(s, g.rewrite(sp.Piecewise))
             for g, s in self._resolvents.items()
             if s not in computed
         ]
-        waiting = {
-            s: integrand.xreplace(self.functions)
-            for integrand, s in self._sums.items()
-            if s not in computed
-        }
+        pending += [Assign(s, place) for place, s in self._breaks.items() if s not in computed]
+        waiting = {s: key for key, s in self._sums.items() if s not in computed}
         available = set(known) | computed
-        steps: list[Assign | LinearSolve | NodeLoop] = []
+        steps: list[_Ordered] = []
         while pending or waiting:
             ready = [item for item in pending if _inputs(item) <= available]
             if ready:
@@ -82,145 +85,114 @@ class Scheduler:
                     available |= _results(item)
                 pending = [item for item in pending if item not in ready]
                 continue
-            now = {
-                s: f for s, f in waiting.items() if f.free_symbols - set(self.tables) <= available
-            }
+            now = {s: key for s, key in waiting.items() if self._needs(*key) <= available}
             if not now:
-                missing = set().union(*map(_inputs, pending)) - available
-                raise EmissionError(f"circular or undefined: {', '.join(map(str, missing))}")
-            steps.append(self._loop(now))
+                needed = set().union(*map(_inputs, pending))
+                needed = needed.union(*(self._needs(*key) for key in waiting.values()))
+                missing = ", ".join(sorted(map(str, needed - available)))
+                raise EmissionError(f"circular or undefined: {missing}")
+            steps += self._loops(now)
             available |= set(now)
-            waiting = {s: f for s, f in waiting.items() if s not in now}
+            waiting = {s: key for s, key in waiting.items() if s not in now}
         return self._share(steps)
 
-    def _extract(self, item: Assign | LinearSolve) -> Assign | LinearSolve:
+    def _extract(self, item: Item) -> Item:
         if isinstance(item, LinearSolve):
             return item
         value = item.value
         averages = value.atoms(MarchenkoPasturAverage)
         value = value.xreplace({node: node.doit() for node in averages})
-        for node in value.atoms(GaussianExpectation):
-            self._sums.setdefault(node.integrand, self.fresh("sum_"))
-        value = value.xreplace(
-            {node: self._sums[node.integrand] for node in value.atoms(GaussianExpectation)}
-        )
-        for node in value.atoms(Resolvent):
-            self._resolvents.setdefault(node, self.fresh("resolvent_"))
-        return Assign(item.target, value.xreplace(self._resolvents))
+        nodes = sorted(value.atoms(GaussianExpectation, DataAverage), key=str)
+        value = value.xreplace({node: self._sum(node) for node in nodes})
+        for node in sorted(value.atoms(Resolvent), key=str):
+            if node not in self._resolvents:
+                self._resolvents[node] = self._fresh("resolvent_")
+        value = _plain_sizes(value.xreplace(self._resolvents))
+        return Assign(item.target, self.roots.called(value))
 
-    def _loop(self, sums: dict[sp.Symbol, sp.Expr]) -> NodeLoop:
-        inverses, integrands = _share_reciprocals(
-            list(sums.values()), lambda: self.fresh("inverse_")
-        )
-        products, integrands = _share_products(
-            integrands, {a.target for a in inverses}, lambda: self.fresh("product_")
-        )
-        shared = inverses + products
-        replacements, reduced = sp.cse(
-            [*(a.value for a in shared), *integrands],
-            symbols=_names(self, "node_"),
-            optimizations=[],
-            order="none",
-        )
-        own = [Assign(a.target, v) for a, v in zip(shared, reduced[: len(shared)], strict=True)]
-        locals_ = _sorted([Assign(*pair) for pair in replacements] + own)
-        totals = tuple(
-            Assign(s, value) for s, value in zip(sums, reduced[len(shared) :], strict=True)
-        )
+    def _sum(self, node: sp.Expr) -> sp.Symbol:
+        integrand = node.args[0]
+        measure: Measure
+        if isinstance(node, DataAverage):
+            measure, columns = self._data(node)
+            integrand = _plain_sizes(integrand).xreplace(columns)
+        else:
+            breaks = break_points(integrand, self.node)
+            measure = self._panels(breaks) if breaks else Line()
+            integrand = _plain_sizes(integrand).xreplace(self.functions)
+        key = measure, self.roots.called(integrand)
+        if key not in self._sums:
+            self._sums[key] = self._fresh("sum_")
+        return self._sums[key]
+
+    def _panels(self, breaks: Iterable[sp.Expr]) -> Panels:
+        for place in breaks:
+            if place not in self._breaks:
+                self._breaks[place] = self._fresh("break_")
+        return Panels(self.node, tuple(sorted((self._breaks[b] for b in breaks), key=str)))
+
+    def _data(self, node: DataAverage) -> tuple[Data, dict[sp.Expr, sp.Symbol]]:
+        name = node.data_name
+        codes: dict[sp.Expr, sp.Symbol] = {
+            c: sp.Symbol(f"{name}_{c.name}", **c.assumptions0) for c in node.columns
+        }
+        return Data(name, tuple(codes.values())), codes
+
+    def _needs(self, measure: Measure, integrand: sp.Expr) -> set[sp.Symbol]:
+        """Return the scalars that a sum is computed from."""
+        if isinstance(measure, Data):
+            return set(integrand.free_symbols - set(measure.columns))
+        needs: set[sp.Symbol] = integrand.free_symbols - set(self.tables)
+        return needs | set(measure.breaks) if isinstance(measure, Panels) else needs
+
+    def _loops(self, sums: Mapping[sp.Symbol, tuple[Measure, sp.Expr]]) -> list[_Ordered]:
+        """Return one pass for each measure, and before it what is the same at all nodes."""
+        groups: dict[Measure, dict[sp.Symbol, sp.Expr]] = {}
+        for s, (measure, integrand) in sums.items():
+            groups.setdefault(measure, {})[s] = integrand
+        found: list[_Ordered] = []
+        for measure, group in groups.items():
+            varying = measure.columns if isinstance(measure, Data) else self.tables
+            before, integrands = take_out_invariants(list(group.values()), varying, self._fresh)
+            loop = self._loop(measure, dict(zip(group, integrands, strict=True)))
+            found += [*before, loop]
+        return found
+
+    def _loop(self, measure: Measure, sums: Mapping[sp.Symbol, sp.Expr]) -> NodeLoop:
+        locals_, reduced = share_in_loop(list(sums.values()), self._fresh)
+        totals = tuple(Assign(s, value) for s, value in zip(sums, reduced, strict=True))
         used = set().union(*(a.value.free_symbols for a in (*locals_, *totals)))
-        return NodeLoop(tuple(t for t in self.tables if t in used), locals_, totals)
+        arrays: tuple[sp.Symbol, ...] = ()
+        if isinstance(measure, Line):
+            arrays = self.tables
+        elif isinstance(measure, Data):
+            arrays = measure.columns
+        return NodeLoop(tuple(t for t in arrays if t in used), locals_, totals, measure)
 
-    def _share(
-        self, steps: list[Assign | LinearSolve | NodeLoop]
-    ) -> tuple[Assign | LinearSolve | NodeLoop, ...]:
+    def _share(self, steps: Iterable[_Ordered]) -> tuple[_Ordered, ...]:
         """Share subexpressions inside each run of scalar assignments."""
-        shared: list[Assign | LinearSolve | NodeLoop] = []
+        shared: list[_Ordered] = []
         run: list[Assign] = []
-
-        def flush() -> None:
-            if run:
-                values = [a.value for a in run]
-                replacements, reduced = sp.cse(
-                    values, symbols=_names(self, "scalar_"), optimizations=[], order="none"
-                )
-                assigns = [Assign(*pair) for pair in replacements]
-                assigns += [Assign(a.target, v) for a, v in zip(run, reduced, strict=True)]
-                shared.extend(_sorted(assigns))
-                run.clear()
-
         for step in steps:
             if isinstance(step, Assign):
                 run.append(step)
-            else:
-                flush()
-                shared.append(step)
-        flush()
-        return tuple(shared)
+                continue
+            shared += share_scalars(run, self._fresh)
+            run.clear()
+            shared.append(step)
+        return (*shared, *share_scalars(run, self._fresh))
 
 
-def _names(scheduler: Scheduler, prefix: str) -> Iterable[sp.Symbol]:
-    while True:
-        yield scheduler.fresh(prefix)
+def _plain_sizes(expr: sp.Expr) -> sp.Expr:
+    """Write sizes as the absolute values that they are, the measure being chosen."""
+    return expr.replace(Size, sp.Abs)
 
 
-def _inputs(item: Assign | LinearSolve) -> set[sp.Symbol]:
+def _inputs(item: Item) -> set[sp.Symbol]:
     if isinstance(item, Assign):
         return set(item.value.free_symbols)
     return {x for row in item.matrix for x in row} | set(item.right_hand_side)
 
 
-def _results(item: Assign | LinearSolve) -> set[sp.Symbol]:
+def _results(item: Item) -> set[sp.Symbol]:
     return {item.target} if isinstance(item, Assign) else set(item.unknowns)
-
-
-def _sorted(assigns: list[Assign]) -> tuple[Assign, ...]:
-    """Order assignments so that each uses only earlier ones; stable otherwise."""
-    targets = {a.target for a in assigns}
-    done: set[sp.Symbol] = set()
-    ordered: list[Assign] = []
-    while assigns:
-        rest = []
-        for a in assigns:
-            if (a.value.free_symbols & targets) <= done:
-                ordered.append(a)
-                done.add(a.target)
-            else:
-                rest.append(a)
-        if len(rest) == len(assigns):
-            raise EmissionError(f"circular definitions: {', '.join(str(a.target) for a in rest)}")
-        assigns = rest
-    return tuple(ordered)
-
-
-def _share_reciprocals(
-    integrands: list[sp.Expr], fresh: Callable[[], sp.Symbol]
-) -> tuple[list[Assign], list[sp.Expr]]:
-    """Divide once: every base**(-n) with a sum as its base becomes a power of one reciprocal."""
-    inverses: dict[sp.Expr, sp.Symbol] = {}
-    table = {}
-    for integrand in integrands:
-        for power in integrand.atoms(sp.Pow):
-            if power.base.is_Add and power.exp.is_Integer and power.exp < 0:
-                inverse = inverses.setdefault(power.base, fresh())
-                table[power] = inverse ** (-power.exp)
-    assigns = [Assign(symbol, 1 / base) for base, symbol in inverses.items()]
-    return assigns, [integrand.xreplace(table) for integrand in integrands]
-
-
-def _share_products(
-    integrands: list[sp.Expr], inverses: set[sp.Symbol], fresh: Callable[[], sp.Symbol]
-) -> tuple[list[Assign], list[sp.Expr]]:
-    """Build integrands with a squared reciprocal from two of those with the reciprocal itself.
-
-    Newton's Jacobian averages products of what its residual averages.
-    """
-    simple = [f for f in integrands if f.is_Mul and inverses & set(f.args)]
-    pairs = {f * g: (f, g) for i, f in enumerate(simple) for g in simple[i:]}
-    used = {f: None for h in integrands for f in pairs.get(h, ())}
-    symbols = {f: fresh() for f in used}
-    products = [Assign(symbol, f) for f, symbol in symbols.items()]
-    found = []
-    for h in integrands:
-        f, g = pairs.get(h, (h, sp.S.One))
-        found.append(symbols.get(f, f) * symbols.get(g, g))
-    return products, found

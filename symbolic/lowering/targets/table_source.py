@@ -12,13 +12,14 @@ from collections.abc import Mapping, Sequence
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ...errors import EmissionError
-from ..bivariate_normal import BivariateNormalCDF
-from ..functions import relu
-from ..gaussian import GaussianExpectation
-from ..regularity import ImaginaryGrowth, Regularity, analyse
-from .lower import table_name
-from .printers import MpmathPrinter, NumpyPrinter, SourcePrinter, helper_definitions
+from ....errors import EmissionError
+from ...bivariate_normal import BivariateNormalCDF
+from ...functions import relu
+from ...gaussian import GaussianExpectation
+from ...regularity import ImaginaryGrowth, Regularity, analyse
+from ..accuracy import rewrite_for_accuracy
+from ..lower import table_name
+from .printers import MpmathPrinter, NumpyPrinter, helper_definitions
 
 # Entire functions of exponential type: 48 nodes integrate exp(i w z) to 1e-16 up to w = 5; the
 # caller checks against 96 nodes and refines where that is not enough.
@@ -63,6 +64,7 @@ def table_source(
     node: sp.Symbol,
     identifiers: Mapping[sp.Symbol, str],
     parameters: Sequence[sp.Symbol],
+    printer: type[NumpyPrinter] = NumpyPrinter,
 ) -> str:
     """Return the source of ``inner_rules``, ``outer_scale``, ``breaks`` and ``tables``.
 
@@ -76,6 +78,8 @@ def table_source(
         Code names of the parameters.
     parameters : sequence of Symbol
         Signature of the generated functions after the node.
+    printer : type of NumpyPrinter
+        Prints for arrays, of NumPy or of a module with the same functions.
 
     Raises
     ------
@@ -86,16 +90,16 @@ def table_source(
     forms = evaluated_forms(definitions)
     signature = ", ".join([str(node), *(str(code[p]) for p in parameters)])
     body = [
-        _rules_function(forms, node, code, signature),
-        _scale_function(definitions, node, code, signature),
-        _breaks_function(definitions, node, code, signature),
-        _tables_function(forms, node, code, signature),
+        _rules_function(forms, node, code, signature, printer()),
+        _scale_function(definitions, node, code, signature, printer()),
+        _breaks_function(definitions, node, code, signature, printer()),
+        _tables_function(forms, node, code, signature, printer()),
     ]
     text = "\n\n".join(body)
     header = "import math\n\nimport numpy as np\n"
     if "scipy.special" in text:
         header += "import scipy.special\n"
-    helpers = helper_definitions(NumpyPrinter, text)
+    helpers = helper_definitions(printer, text)
     return header + "\n\n" + (helpers + "\n\n" if helpers else "") + text
 
 
@@ -144,7 +148,7 @@ def mpmath_table_source(
         value = form.xreplace(marks).xreplace({**tables, **code})
         tables[function] = sp.Symbol(table_name(function), real=True)
         lines.append(f"    {tables[function]} = {printer.print(value)}")
-    lines.append(f"    return ({', '.join(map(str, tables.values()))},)")
+    lines.append(f"    return ({''.join(f'{t}, ' for t in tables.values())})")
     body = "\n".join(lines) + "\n"
     helpers = helper_definitions(MpmathPrinter, body)
     return (helpers + "\n\n" if helpers else "") + body
@@ -183,9 +187,8 @@ def _slots(forms: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
 
 def _rules_function(
     forms: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str,
+    signature: str, printer: NumpyPrinter,
 ) -> str:  # fmt: skip
-    printer = NumpyPrinter()
     lines = [
         f"def inner_rules({signature}):",
         '    """Return {inner variable: (kind of rule, its argument)}, from the integrands."""',
@@ -195,11 +198,11 @@ def _rules_function(
         found = [analyse(f, variable) for f in integrands]
         kinks = list(dict.fromkeys(k for a in found for k in a.kinks))
         if kinks:
+            texts = [printer.print(k.xreplace(dict(code))) for k in kinks]
             columns = ", ".join(
-                f"np.broadcast_to({printer.print(k.xreplace(dict(code)))}, {node}.shape)"
-                for k in kinks
+                f"{printer.arrays}.broadcast_to({text}, {node}.shape)" for text in texts
             )
-            rule = f'("split", np.stack([{columns}], axis=1))'
+            rule = f'("split", {printer.arrays}.stack([{columns}], axis=1))'
         elif all(
             a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL for a in found
         ):
@@ -208,7 +211,9 @@ def _rules_function(
         else:
             strips = [_strip(a).xreplace(dict(code)) for a in found]
             growths = [(a.gaussian_coefficient or sp.S.Zero).xreplace(dict(code)) for a in found]
-            extent = f"{_extreme(printer, 'min', strips)}, {_extreme(printer, 'max', growths)}"
+            extent = ", ".join(
+                [_extreme(printer, "minimum", strips), _extreme(printer, "maximum", growths)]
+            )
             rule = f'("trapezoidal", ({extent}))'
         entries.append(f'"{variable}": {rule}')
     lines.append(f"    return {{{', '.join(entries)}}}")
@@ -220,27 +225,26 @@ def _strip(found: Regularity) -> sp.Expr:
     return sp.S.One if found.strip is None or found.strip == 0 else found.strip
 
 
-def _extreme(printer: SourcePrinter, function: str, values: Sequence[sp.Expr]) -> str:
+def _extreme(printer: NumpyPrinter, function: str, values: Sequence[sp.Expr]) -> str:
     texts = list(dict.fromkeys("math.inf" if v == sp.oo else printer.print(v) for v in values))
-    return texts[0] if len(texts) == 1 else f"{function}({', '.join(texts)})"
+    found = texts[0]
+    for text in texts[1:]:
+        found = f"{printer.arrays}.{function}({found}, {text})"
+    return found
 
 
 def _degree(integrand: sp.Expr, variable: sp.Symbol) -> int:
     return int(sp.degree(integrand, variable)) if integrand.is_polynomial(variable) else 0
 
 
-def _scale_function(
-    definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str,
-) -> str:  # fmt: skip
-    """Width in the node over which the smoothed functions vary.
+def outer_widths(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tuple[sp.Expr, ...]:
+    """Return the widths in the node over which the smoothed functions vary, up to their signs.
 
     A kink is smoothed over the ratio of inner and outer slope of its argument, and so is at least
     an exponential of a polynomial, however narrow; tanh and erf have a width of their own
     besides. A sine has its period: nodes further apart than that see it as a slower one, all
     three rules the same. Polynomials and their products with exp(a*kappa) set no scale.
     """
-    printer = NumpyPrinter()
     widths = []
     for definition in definitions.values():
         for n in definition.atoms(GaussianExpectation):
@@ -259,8 +263,25 @@ def _scale_function(
                 else:
                     kinked = isinstance(f, relu | sp.Abs | sp.sign | sp.Heaviside | sp.exp)
                     width = ratio if kinked or not affine else sp.sqrt(1 + inner**2) / outer
-                widths.append(width.xreplace(dict(code)))
-    texts = [f"np.abs({printer.print(w)})" for w in dict.fromkeys(widths)]
+                widths.append(width)
+    return tuple(dict.fromkeys(widths))
+
+
+def outer_breaks(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tuple[sp.Expr, ...]:
+    """Return the kinks of tables that no inner expectation smooths."""
+    kinks: list[sp.Expr] = []
+    for definition in definitions.values():
+        if not definition.has(GaussianExpectation):
+            kinks += analyse(definition, node).kinks
+    return tuple(dict.fromkeys(kinks))
+
+
+def _scale_function(
+    definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    signature: str, printer: NumpyPrinter,
+) -> str:  # fmt: skip
+    widths = [w.xreplace(dict(code)) for w in outer_widths(definitions, node)]
+    texts = [f"{printer.arrays}.abs({printer.print(w)})" for w in widths]
     value = f"min({', '.join(['1.0', *texts])})" if texts else "1.0"
     return (
         f"def outer_scale({signature}):\n"
@@ -271,15 +292,9 @@ def _scale_function(
 
 def _breaks_function(
     definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str,
+    signature: str, printer: NumpyPrinter,
 ) -> str:  # fmt: skip
-    """Kinks of tables that no inner expectation smooths."""
-    printer = NumpyPrinter()
-    kinks: list[sp.Expr] = []
-    for definition in definitions.values():
-        if not definition.has(GaussianExpectation):
-            kinks += analyse(definition, node).kinks
-    texts = [printer.print(k.xreplace(dict(code))) for k in dict.fromkeys(kinks)]
+    texts = [printer.print(k.xreplace(dict(code))) for k in outer_breaks(definitions, node)]
     return (
         f"def breaks({signature}):\n"
         '    """Return the nodes at which a table has a kink or a jump."""\n'
@@ -289,9 +304,8 @@ def _breaks_function(
 
 def _tables_function(
     forms: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str,
+    signature: str, printer: NumpyPrinter,
 ) -> str:  # fmt: skip
-    printer = NumpyPrinter()
     slots = _slots(forms)
     lines = [
         f"def tables({signature}, rules):",
@@ -299,7 +313,7 @@ def _tables_function(
         "",
         "    `rules` holds nodes and weights, of shape (1, n) or (K, n), for each inner variable.",
         '    """',
-        "    one = np.ones_like(kappa)".replace("kappa", str(node)),
+        f"    one = {printer.arrays}.ones_like({node})",
     ]
     column = sp.Symbol(f"{node}_column", real=True)
     if slots:
@@ -313,17 +327,19 @@ def _tables_function(
         for count, n in enumerate(sorted(form.atoms(GaussianExpectation), key=str)):
             mark = sp.Symbol(f"{table_name(function)}_part{count}", real=True)
             integrand = n.integrand.xreplace(columns).xreplace({node: column, **code})
+            integrand = rewrite_for_accuracy(integrand)
             # The expensive functions of the inner variable are computed once for all tables.
             for f in sorted(integrand.atoms(sp.Function), key=sp.default_sort_key):
                 if f.has(n.variable) and f not in shared:
                     shared[f] = sp.Symbol(f"value_{len(shared)}", real=True)
                     lines.append(f"    {shared[f]} = {printer.print(f)}")
             text = printer.print(integrand.xreplace(shared))
-            lines.append(f"    {mark} = np.sum(weight_{n.variable} * ({text}), axis=1)")
+            weighted = f"weight_{n.variable} * ({text})"
+            lines.append(f"    {mark} = {printer.arrays}.sum({weighted}, axis=1)")
             value = value.xreplace({n: mark})
         names[function] = sp.Symbol(table_name(function), real=True)
         columns[function] = sp.Symbol(f"{table_name(function)}[:, None]", real=True)
-        text = printer.print(value.xreplace(names).xreplace(code))
+        text = printer.print(rewrite_for_accuracy(value.xreplace(names).xreplace(code)))
         lines.append(f"    {names[function]} = ({text}) * one")
     entries = ", ".join(f'"{name}": {name}' for name in names.values())
     lines.append(f"    return {{{entries}}}")

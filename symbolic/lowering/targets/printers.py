@@ -8,15 +8,20 @@ chooses its own implementation.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 from sympy.printing.codeprinter import CodePrinter
 
-from ...errors import EmissionError
+from ....errors import EmissionError
+from .. import special_functions
 
 # Integers up to here are floating-point numbers.
 _LARGEST_EXACT = 2**53
+_CONSTANT_NODES = (sp.Add, sp.Mul, sp.Pow, sp.Function, sp.Number, sp.NumberSymbol)
+_DIGITS = 25
 _KNOWN_NODES = (
     sp.Add, sp.Mul, sp.Pow, sp.exp, sp.Symbol, sp.Rational, sp.Float, sp.NumberSymbol, sp.Piecewise,
     sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan,
@@ -24,47 +29,82 @@ _KNOWN_NODES = (
 
 
 class SourcePrinter(CodePrinter):
-    """Common part: numbers, arithmetic, small integer powers as products, whitelisted functions."""
+    """Common part: numbers, arithmetic, small integer powers as products, whitelisted functions.
+
+    Parameters
+    ----------
+    own_functions : mapping from str to str, optional
+        Functions that the file defines itself, such as roots of equations: {name of the
+        undefined SymPy function: what the text calls}.
+    """
 
     # Not "_sympystr": nodes that know how to print themselves for people are not code.
     printmethod = "_giantstep_source"
     language = "Python"
     target: ClassVar[str] = "python"
-    functions: ClassVar[dict[str, str]] = {}
-    constants: ClassVar[dict[str, str]] = {}
+    functions: ClassVar[Mapping[str, str]] = {}
+    helpers: ClassVar[Mapping[str, str]] = {}
+    # Numbers such as sqrt(2)/pi become one float, rounded once; a target with more digits computes.
+    rounds_constants: ClassVar[bool] = True
     _default_settings: ClassVar[dict[str, Any]] = {
         **CodePrinter._default_settings,
         "precision": 17,
     }
+
+    def __init__(self, own_functions: Mapping[str, str] | None = None) -> None:
+        super().__init__()
+        self.own_functions = dict(own_functions or {})
 
     def emptyPrinter(self, expr: Any) -> str:
         """Refuse an unknown node by name."""
         name = type(expr).__name__
         known = ", ".join(sorted(self.functions))
         raise EmissionError(
-            f"target {self.target!r} has no rule for {name} in {str(expr)[:80]}; "
-            f"known functions: {known}"
+            f"target {self.target!r} has no rule for {name} in {str(expr)[:80]}\n"
+            f"  known functions: {known}\n"
+            "  a function of your own: giantstep.symbolic.lowering.special_functions."
+            "register_function"
         )
 
     def _print(self, expr: Any, **settings: Any) -> str:
+        if self.rounds_constants and isinstance(expr, sp.Add | sp.Mul | sp.Pow | sp.Function):
+            expr = _with_rounded_constants(expr)
         # CodePrinter knows more nodes than have a meaning in the target, I and oo among them.
-        known = isinstance(expr, (*_KNOWN_NODES, str, int))
-        if not known and type(expr).__name__ not in self.functions:
-            return self.emptyPrinter(expr)
-        return str(super()._print(expr, **settings))
-
-    def _print_Function(self, expr: sp.Function) -> str:
+        if isinstance(expr, (*_KNOWN_NODES, str, int)):
+            return str(super()._print(expr, **settings))
         name = type(expr).__name__
-        arguments = ", ".join(self._print(a) for a in expr.args)
-        return f"{self.functions[name]}({arguments})"
+        if isinstance(expr, AppliedUndef) and name in self.own_functions:
+            return self._call(self.own_functions[name], expr.args)
+        if name not in self.functions or not special_functions.is_known(type(expr)):
+            return self.emptyPrinter(expr)
+        if isinstance(expr, sp.Heaviside):
+            return self._step(expr)
+        if isinstance(expr, sp.Max | sp.Min):
+            return self._pairwise(self.functions[name], expr)
+        return self._call(self.functions[name], expr.args)
+
+    def _call(self, called: str, arguments: tuple[sp.Expr, ...]) -> str:
+        return f"{called}({', '.join(self._print(a) for a in arguments)})"
+
+    def _step(self, expr: sp.Heaviside) -> str:
+        x, at_zero = expr.args
+        if at_zero == sp.S.Half:
+            return self._call(self.functions["Heaviside"], (x,))
+        # The helper takes 1/2 at zero, as everywhere in this package.
+        return self._print(sp.Piecewise((sp.S.One, x > 0), (sp.S.Zero, x < 0), (at_zero, True)))
+
+    def _pairwise(self, called: str, expr: sp.Max | sp.Min) -> str:
+        """Max and min of several as calls of two arguments, in an order that does not change."""
+        first, *others = sorted(expr.args, key=sp.default_sort_key)
+        text = self._print(first)
+        for other in others:
+            text = f"{called}({text}, {self._print(other)})"
+        return text
 
     _print_not_supported = emptyPrinter
 
-    def _print_Heaviside(self, expr: sp.Heaviside) -> str:
-        return f"{self.functions['Heaviside']}({self._print(expr.args[0])})"
-
     def _print_exp(self, expr: sp.exp) -> str:
-        return f"{self.functions['exp']}({self._print(expr.args[0])})"
+        return self._call(self.functions["exp"], expr.args)
 
     def _print_Symbol(self, expr: sp.Symbol) -> str:
         return str(expr.name)
@@ -135,65 +175,18 @@ class ScalarPrinter(SourcePrinter):
     """Scalar code on the `math` module: the body of a numba kernel and of its plain twin."""
 
     target = "numba"
-    functions: ClassVar[dict[str, str]] = {
-        "sqrt": "math.sqrt",
-        "exp": "math.exp",
-        "log": "math.log",
-        "sin": "math.sin",
-        "cos": "math.cos",
-        "tanh": "math.tanh",
-        "erf": "math.erf",
-        "erfc": "math.erfc",
-        "atan": "math.atan",
-        "Abs": "abs",
-    }
+    functions = special_functions.names("python")
+    helpers = special_functions.helpers("python")
 
 
 class NumpyPrinter(SourcePrinter):
     """Vectorised NumPy code with scipy.special: the tables over the quadrature nodes."""
 
     target = "numpy"
-    functions: ClassVar[dict[str, str]] = {
-        "sqrt": "np.sqrt",
-        "exp": "np.exp",
-        "log": "np.log",
-        "sin": "np.sin",
-        "cos": "np.cos",
-        "tan": "np.tan",
-        "tanh": "np.tanh",
-        "sinh": "np.sinh",
-        "cosh": "np.cosh",
-        "sech": "sech",
-        "atan": "np.arctan",
-        "asinh": "np.arcsinh",
-        "Abs": "np.abs",
-        "sign": "np.sign",
-        "relu": "relu",
-        "sigmoid": "sigmoid",
-        "softplus": "softplus",
-        "Heaviside": "step",
-        "erf": "scipy.special.erf",
-        "erfc": "scipy.special.erfc",
-        "OwenT": "scipy.special.owens_t",
-    }
-    # Definitions that a self-contained file needs when the name on the left occurs in it.
-    helpers: ClassVar[dict[str, str]] = {
-        "relu": "def relu(x):\n    return np.maximum(x, 0.0)\n",
-        "step": "def step(x):\n    return np.heaviside(x, 0.5)\n",
-        "sigmoid": (
-            "def sigmoid(x):\n"
-            "    # exp of a non-positive number on both sides: no overflow\n"
-            "    e = np.exp(-np.abs(x))\n"
-            "    return np.where(x >= 0.0, 1.0, e) / (1.0 + e)\n"
-        ),
-        "softplus": "def softplus(x):\n    return np.logaddexp(0.0, x)\n",
-        "sech": (
-            "def sech(x):\n"
-            "    # cosh overflows from 711 on\n"
-            "    e = np.exp(-np.abs(x))\n"
-            "    return 2.0 * e / (1.0 + e * e)\n"
-        ),
-    }
+    # The module that holds arrays and their functions.
+    arrays: ClassVar[str] = "np"
+    functions = special_functions.names("numpy")
+    helpers = special_functions.helpers("numpy")
 
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
         text = self._print(self._last_branch(expr))
@@ -206,41 +199,9 @@ class MpmathPrinter(SourcePrinter):
     """Arbitrary precision: functions of a local mpmath context named `ctx`."""
 
     target = "mpmath"
-    functions: ClassVar[dict[str, str]] = {
-        name: f"ctx.{name}"
-        for name in ("sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan")
-    } | {
-        "asin": "ctx.asin",
-        "asinh": "ctx.asinh",
-        "sech": "ctx.sech",
-        "erf": "ctx.erf",
-        "erfc": "ctx.erfc",
-        "Abs": "abs",
-        "sign": "ctx.sign",
-        "relu": "relu",
-        "sigmoid": "sigmoid",
-        "softplus": "softplus",
-        "Heaviside": "step",
-        "OwenT": "owen_t",
-    }
-    helpers: ClassVar[dict[str, str]] = {
-        "relu": "def relu(x):\n    return x if x > 0 else ctx.zero\n",
-        "step": (
-            "def step(x):\n    return ctx.one if x > 0 else (ctx.zero if x < 0 else ctx.one / 2)\n"
-        ),
-        "sigmoid": "def sigmoid(x):\n    return 1 / (1 + ctx.exp(-x))\n",
-        "softplus": (
-            "def softplus(x):\n"
-            "    return (x if x > 0 else ctx.zero) + ctx.log1p(ctx.exp(-abs(x)))\n"
-        ),
-        "owen_t": (
-            "def owen_t(h, a):\n"
-            "    if h == 0:\n"
-            "        return ctx.atan(a) / (2 * ctx.pi)\n"
-            "    weight = lambda x: ctx.exp(-h * h * (1 + x * x) / 2) / (1 + x * x)\n"
-            '    return ctx.quad(weight, [0, a], method="gauss-legendre") / (2 * ctx.pi)\n'
-        ),
-    }
+    functions = special_functions.names("mpmath")
+    helpers = special_functions.helpers("mpmath")
+    rounds_constants = False
 
     def _print_Integer(self, expr: sp.Integer) -> str:
         return str(int(expr))
@@ -263,7 +224,37 @@ class MpmathPrinter(SourcePrinter):
         return f"ctx.mpf({str(expr.evalf(200))!r})"
 
 
-def helper_definitions(printer: type[NumpyPrinter] | type[MpmathPrinter], body: str) -> str:
-    """Return the definitions of the helpers that occur in `body`, in the printer's language."""
-    needed = [code for name, code in printer.helpers.items() if f"{name}(" in body]
-    return "\n\n".join(needed)
+def _with_rounded_constants(expr: sp.Expr) -> sp.Expr:
+    """Replace an expression in numbers only, or the numeric factor of a product, by a Float."""
+    if not expr.free_symbols:
+        return _rounded(expr)
+    if not expr.is_Mul:
+        return expr
+    numbers = [a for a in expr.args if not a.free_symbols]
+    constant = _rounded(sp.Mul(*numbers))
+    if not constant.is_Float:
+        return expr
+    return sp.Mul(constant, *(a for a in expr.args if a.free_symbols), evaluate=False)
+
+
+def _rounded(number: sp.Expr) -> sp.Expr:
+    """Return a real number as a Float; as it is if it is rational or holds an unknown node."""
+    if number.is_Rational or not all(
+        isinstance(node, _CONSTANT_NODES) for node in sp.preorder_traversal(number)
+    ):
+        return number
+    value = number.evalf(_DIGITS)
+    return value if value.is_Float else number
+
+
+def helper_definitions(
+    printer: type[SourcePrinter] | SourcePrinter, text: str, decorator: str = ""
+) -> str:
+    """Return the definitions of the helpers that `text` calls, in the printer's language.
+
+    Each comes after those that it calls itself; `decorator` is put before each.
+    """
+    return "\n\n".join(
+        decorator + definition
+        for definition in special_functions.helper_texts(printer.target, text)
+    )

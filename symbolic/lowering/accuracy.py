@@ -1,0 +1,311 @@
+"""Pass 4: rewrite expressions so that floating point keeps their digits.
+
+Each rule replaces a form that overflows or subtracts nearly equal numbers by one that does not and
+that equals it on the whole domain on which it is real and finite; where the better form is better
+on a part of the domain only, both are kept in a case distinction. Rules look at one node and run
+from the leaves up until none applies: those of sums are in :mod:`.accuracy_sums`, those of
+products, powers and logarithms here. All symbols stand for real numbers.
+
+Conditions of case distinctions are left as they are.
+"""
+
+from __future__ import annotations
+
+import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
+
+from ..functions import log_cosh, sigmoid, softplus
+from ..normal_functions import erfcx, log_normal_cdf, normal_cdf
+from .accuracy_sums import Cases, rewrite_sum, two_cases
+
+# Far more than any expression needs: rules that undo each other would be a fault of this module.
+_MOST_REWRITES = 10_000
+
+
+def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
+    """Return an equal expression that loses fewer digits in floating point.
+
+    Parameters
+    ----------
+    expr : Expr
+        In real symbols; averages, undefined functions and cases are entered.
+
+    Notes
+    -----
+    exp(u) - 1, cos(u) - 1, cosh(u) - 1, 1 - tanh², 1 ∓ tanh, 1 ∓ erf, 1 - σ(u) and the like become
+    one function; so do 1/(1 + exp), log(1 + u), log(1 + exp), log(exp a + exp b), log cosh,
+    log Φ, exp(x²) erfc(x) and φ/Φ. Differences of equal functions (erf, tanh, σ, exp, log, roots,
+    reciprocals, squares) are factored, polynomials written by Horner's scheme.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> rewrite_for_accuracy(sp.exp(x) - 1), rewrite_for_accuracy(1 - sp.tanh(x)**2)
+    (expm1(x), sech(x)**2)
+    >>> rewrite_for_accuracy(sp.log((1 + sp.erf(x / sp.sqrt(2))) / 2))
+    log_normal_cdf(x)
+    """
+    return _Rewriter().visit(expr)
+
+
+class _Rewriter:
+    def __init__(self) -> None:
+        # A form that a rule keeps as one of its cases is entered here as its own result.
+        self._done: dict[sp.Expr, sp.Expr] = {}
+        self._count = 0
+
+    def visit(self, expr: sp.Expr) -> sp.Expr:
+        if not isinstance(expr, sp.Expr) or not expr.args or not expr.free_symbols:
+            return expr
+        if expr not in self._done:
+            found = self._with_better_arguments(expr)
+            if found.func != expr.func:
+                # The arguments combined to another node, whose parts are new.
+                return self._settle(expr, self.visit(found))
+            better = self._rewritten(found)
+            if better is not None and better != found:
+                self._count += 1
+                if self._count > _MOST_REWRITES:
+                    raise RuntimeError(f"rules of accuracy undo each other at {found}")
+                found = self.visit(better)
+            self._settle(expr, found)
+        return self._done[expr]
+
+    def _settle(self, expr: sp.Expr, found: sp.Expr) -> sp.Expr:
+        self._done[found] = found
+        self._done[expr] = found
+        return found
+
+    def _with_better_arguments(self, expr: sp.Expr) -> sp.Expr:
+        if isinstance(expr, sp.Piecewise):
+            self._recognise(expr)
+            cases = [(self.visit(value), test) for value, test in expr.args]
+            unchanged = all(a is b for (a, _), (b, _) in zip(cases, expr.args, strict=True))
+            return expr if unchanged else sp.Piecewise(*cases)
+        arguments = [self.visit(a) for a in expr.args]
+        if isinstance(expr, sp.exp) and arguments[0].is_Mul:
+            # Substitution leaves 2*(x + 1), which SymPy writes 2*x + 2: equal ones should look so.
+            arguments = [sp.Mul(*arguments[0].args)]
+        unchanged = all(a is b for a, b in zip(arguments, expr.args, strict=True))
+        return expr if unchanged else expr.func(*arguments)
+
+    def _recognise(self, expr: sp.Piecewise) -> None:
+        """Keep the form of the last case if the cases are those that a rule makes of it."""
+        otherwise = expr.args[-1][0]
+        # SymPy takes powers of a case distinction case by case.
+        base = otherwise.base if otherwise.is_Pow else otherwise
+        again = self._rewritten(base) if base.free_symbols else None
+        if isinstance(again, sp.Piecewise) and again.args[0][1] == expr.args[0][1]:
+            self._done[otherwise] = otherwise
+
+    def _rewritten(self, expr: sp.Expr) -> sp.Expr | None:
+        if expr.is_Add:
+            return rewrite_sum(expr, self._cases)
+        if expr.is_Mul:
+            return _product(expr, self._cases)
+        if expr.is_Pow:
+            return _power(expr)
+        if isinstance(expr, sp.log):
+            return _logarithm(expr.args[0])
+        return None
+
+    def _cases(
+        self, better: sp.Expr, where: sp.Basic, otherwise: sp.Expr, *kept: sp.Expr
+    ) -> sp.Expr | None:
+        """The better form where it is better and the old one elsewhere; `kept` are in no danger."""
+        if where in (sp.true, sp.false):
+            return better if where == sp.true else None
+        found = two_cases(better, where, otherwise)
+        if found is not None:
+            self._done |= {e: e for e in (otherwise, *kept)}
+        return found
+
+
+# -- powers and products
+
+
+def _power(expr: sp.Pow) -> sp.Expr | None:
+    base, exponent = expr.args
+    if not (exponent.is_Integer and exponent < 0):
+        return None
+    if isinstance(base, sp.cosh):
+        return sp.sech(base.args[0]) ** -exponent
+    if base.is_Add and len(base.args) == 2:
+        # (c + d exp(u))^-n with positive c, d
+        constant, u = sorted(_exponents(base) or [base, base], key=lambda e: bool(e.free_symbols))
+        if not constant.free_symbols and u.free_symbols:
+            return sp.exp(exponent * constant) * sigmoid(constant - u) ** -exponent
+    return None
+
+
+def _product(expr: sp.Mul, cases: Cases) -> sp.Expr | None:
+    exponential = next((f for f in expr.args if isinstance(f, sp.exp)), None)
+    powers = {
+        base: int(n)
+        for base, n in (f.as_base_exp() for f in expr.args if f is not exponential)
+        if n.is_Integer
+    }
+    for base, n in powers.items():
+        found = None
+        u = base.args[0] if isinstance(base, sp.Function) else sp.S.Zero
+        if exponential is not None and isinstance(base, sp.erfc):
+            found = _scaled_tail(exponential.args[0], base, u, n, cases)
+        elif exponential is not None and isinstance(base, normal_cdf):
+            found = _scaled_tail(exponential.args[0], base, -u / sp.sqrt(2), n, cases)
+        elif exponential is not None and isinstance(base, sigmoid):
+            found = _reflected_sigmoid(exponential.args[0], u, n)
+        elif exponential is not None and base.is_Add and n == -1:
+            found = _share_of_two(exponential.args[0], base)
+        elif exponential is not None and isinstance(base, sp.sech) and n == 1:
+            found = _exponential_over_cosh(exponential.args[0], u)
+        elif isinstance(base, erfcx) and n < -1:
+            distributed = _over_tail(expr, base, n)
+            if distributed is not None:
+                return distributed
+        if found is not None:
+            return found * sp.Mul(*(f for f in expr.args if f not in (exponential, base**n)))
+        partner = None
+        if isinstance(base, sp.sinh):
+            partner, quotient = sp.sech(u), sp.tanh(u)
+        elif isinstance(base, sp.cosh):
+            partner, quotient = sp.sech(u), sp.S.One
+        elif isinstance(base, expm1):
+            partner, quotient = sigmoid(-u), sp.tanh(u / 2)
+        # The factors overflow and underflow where the quotient is 1.
+        if partner is not None and n > 0 and powers.get(partner, 0) > 0:
+            return expr / base / partner * quotient
+    return None
+
+
+def _scaled_tail(
+    w: sp.Expr, tail: sp.Expr, u: sp.Expr, n: int, cases: Cases
+) -> sp.Expr | None:  # fmt: skip
+    """exp(w) tail^n, tail = erfc(u) or erfc(u)/2, where w cancels the decay exp(-u²) or a part."""
+    square = sp.expand(n * u**2)
+    rest = sp.expand(w) - square
+    scaled = erfcx(u) if isinstance(tail, sp.erfc) else erfcx(u) / 2
+    if rest == 0:
+        return scaled**n
+    # Something is cancelled if the terms of u² are among those of w, or a part of the only one.
+    part = square / w
+    if _length(rest) > _length(sp.expand(w)) - _length(square) and not (
+        part.is_number and 0 < part < 1
+    ):
+        return None
+    return cases(sp.exp(rest) * scaled**n, u > 0, sp.exp(w) * tail**n)
+
+
+def _over_tail(expr: sp.Mul, tail: sp.Expr, n: int) -> sp.Expr | None:
+    """(a + b tail) tail^n term by term: a tail that overflows leaves infinity over infinity."""
+    value = sp.Dummy("tail", real=True)
+    for factor in expr.args:
+        if factor.is_Add and factor.has(tail):
+            inside = factor.xreplace({tail: value})
+            slope = inside.diff(value)
+            if slope != 0 and not slope.has(value):
+                constant = inside.xreplace({value: sp.S.Zero})
+                return (constant * tail**n + slope * tail ** (n + 1)) * (expr / factor / tail**n)
+    return None
+
+
+def _length(sum_: sp.Expr) -> int:
+    return 0 if sum_ == 0 else len(sp.Add.make_args(sum_))
+
+
+def _reflected_sigmoid(v: sp.Expr, s: sp.Expr, n: int) -> sp.Expr | None:
+    """exp(c - k s) sigmoid(s)^n with numbers c, k >= 1, by exp(-s) sigmoid(s) = sigmoid(-s)."""
+    if not s.free_symbols or n <= 0:
+        return None
+    symbols = v.free_symbols | s.free_symbols
+    (c_v, v_part), (c_s, s_part) = (
+        sp.expand(e).as_independent(*symbols, as_Add=True) for e in (v, s)
+    )
+    k = -sp.cancel(v_part / s_part)
+    c = c_v + k * c_s
+    if not (k.is_Rational and k >= 1):
+        return None
+    reflected = min(int(k), n)
+    rest = sp.exp(c + (reflected - k) * s)
+    return rest * sigmoid(s) ** (n - reflected) * sigmoid(-s) ** reflected
+
+
+def _share_of_two(v: sp.Expr, sum_: sp.Add) -> sp.Expr | None:
+    """exp(v)/(exp(a) + exp(b)) where v is a or b up to a number."""
+    exponents = _exponents(sum_)
+    if exponents is None or len(exponents) != 2:
+        return None
+    a, b = exponents
+    for this, other in ((a, b), (b, a)):
+        c = sp.expand(v - this)
+        if c.is_number:
+            return sp.exp(c) * sigmoid(this - other)
+    return None
+
+
+def _exponential_over_cosh(v: sp.Expr, u: sp.Expr) -> sp.Expr | None:
+    for sign in (1, -1):
+        c = sp.expand(v - sign * u)
+        if c.is_number:
+            return 2 * sp.exp(c) * sigmoid(2 * sign * u)
+    return None
+
+
+# -- logarithms
+
+
+def _logarithm(argument: sp.Expr) -> sp.Expr | None:
+    coefficient, rest = argument.as_coeff_Mul()
+    base, n = rest.as_base_exp()
+    u = base.args[0] if isinstance(base, sp.Function) else sp.S.Zero
+    whole = n.is_Integer and n > 0
+    if isinstance(base, sp.cosh) and whole and coefficient >= 1:
+        return sp.log(coefficient) + n * log_cosh(u)
+    if isinstance(base, sp.sech) and whole and coefficient == 1:
+        return -n * log_cosh(u)
+    if isinstance(base, sigmoid) and whole and coefficient == 1:
+        return -n * softplus(-u)
+    if isinstance(rest, sp.erfc) and coefficient == sp.S.Half:
+        return log_normal_cdf(-sp.sqrt(2) * u)
+    if isinstance(rest, normal_cdf) and coefficient == 1:
+        return log_normal_cdf(u)
+    if isinstance(rest, normal_cdf) and coefficient == 2:
+        near = log1p(sp.erf(u / sp.sqrt(2)))
+        return two_cases(near, sp.Abs(u) < sp.S.Half, sp.log(2) + log_normal_cdf(u))
+    if isinstance(rest, sp.erfc) and coefficient == 1:
+        far = sp.log(2) + log_normal_cdf(-sp.sqrt(2) * u)
+        return two_cases(log1p(-sp.erf(u)), sp.Abs(u) < sp.S.Half, far)
+    if isinstance(rest, expm1) and coefficient == -1:
+        # log(1 - exp(u)) for u < 0, with exp(u) near 1 or near 0
+        near = u / 2 + sp.log(-2 * sp.sinh(u / 2))
+        return two_cases(near, u > -sp.log(2), log1p(-sp.exp(u)))
+    if not argument.is_Add:
+        return None
+    exponents = _exponents(argument)
+    if exponents is not None:
+        return _log_sum_exp(exponents)
+    one, others = argument.as_coeff_Add()
+    return log1p(others) if one == 1 else None
+
+
+def _exponents(sum_: sp.Expr) -> list[sp.Expr] | None:
+    """The u_i of a sum of exp(u_i); positive factors and constants go into the exponents."""
+    found = []
+    for term in sum_.args:
+        coefficient, rest = term.as_coeff_Mul()
+        if not coefficient > 0 or not (rest == 1 or isinstance(rest, sp.exp)):
+            return None
+        found.append(sp.log(coefficient) + (rest.args[0] if rest != 1 else sp.S.Zero))
+    return found
+
+
+def _log_sum_exp(exponents: list[sp.Expr]) -> sp.Expr:
+    constants_first = sorted(
+        exponents, key=lambda e: (bool(e.free_symbols), sp.default_sort_key(e))
+    )
+    total = constants_first[0]
+    for e in constants_first[1:]:
+        if total == 0:
+            total = softplus(e)
+        else:
+            total = sp.Max(total, e) + softplus(-sp.Abs(total - e))
+    return total

@@ -1,0 +1,206 @@
+"""A system on its way to code: the text of every stage, the program, the files of all targets."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from ...errors import ParameterError
+from .lower import lower_to_program
+from .program import Program
+from .targets import registry as targets
+
+if TYPE_CHECKING:
+    from ..saddle_point import SaddlePointSystem
+    from .baked import BakedTables
+
+# In the order of the work; "tables" and the targets are printed on demand.
+STAGES = (
+    "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program", "functions",
+    "tables", *targets.TARGETS,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class LoweredSystem:
+    """A lowered system of equations.
+
+    Attributes
+    ----------
+    system : SaddlePointSystem
+    program : Program
+        The intermediate form, from which all targets are printed.
+    definitions : mapping from applied function to Expr
+        Tables over the nodes, each referring to earlier ones only.
+    node : Symbol
+        The variable of the outer expectations.
+    identifiers : mapping from Symbol to str
+        Code names of parameters and unknowns.
+    stages : mapping from str to callable
+        Returns the text of what a pass made.
+    """
+
+    system: SaddlePointSystem
+    program: Program
+    definitions: Mapping[sp.Expr, sp.Expr]
+    node: sp.Symbol
+    identifiers: Mapping[sp.Symbol, str]
+    stages: Mapping[str, Callable[[], str]] = field(repr=False)
+
+    @property
+    def table_parameters(self) -> tuple[sp.Symbol, ...]:
+        """The parameters (symbols of the system) on which the tables depend."""
+        used = set().union(*(d.free_symbols for d in self.definitions.values()))
+        return tuple(p for p in self.system.parameters if p in used)
+
+    def files(
+        self, target: str = "numba", *, tables: BakedTables | None = None, name: str | None = None
+    ) -> Mapping[str, str]:
+        """Return {file name: text} for a target.
+
+        Parameters
+        ----------
+        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia"}
+        tables : BakedTables, optional
+            Write these tables into the files; else the files compute tables themselves.
+        name : str, optional
+            Of the kernel: prefix of its functions in C, stem of the files.
+
+        Raises
+        ------
+        EmissionError
+            If the target is unknown, or has no rule for a function in the program.
+        """
+        name = self.system.name if name is None else name
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+            raise ParameterError(f"name must be an identifier, got {name!r}")
+        return targets.files(self, target, tables=tables, name=name)
+
+    def source(self, target: str = "numba", *, tables: BakedTables | None = None) -> str:
+        """Return the text of :meth:`files`, one file after the other."""
+        found = self.files(target, tables=tables)
+        return next(iter(found.values())) if len(found) == 1 else "\n".join(found.values())
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        target: str | None = None,
+        *,
+        tables: BakedTables | None = None,
+    ) -> list[Path]:
+        """Write the files of a target and return their paths.
+
+        Parameters
+        ----------
+        path : path-like
+            For C both ``NAME.c`` and ``NAME.h`` are written, whichever of them is named here.
+        target : str, optional
+            By default what the suffix says: .c, .h, .jl, .py (numba).
+        tables : BakedTables, optional
+        """
+        place = Path(path)
+        target = targets.target_of_suffix(place.suffix) if target is None else target
+        targets.check_suffix(target, place)
+        if place.is_dir() or not place.name:
+            raise ParameterError(f"path {path} is a folder; add the name of a file")
+        name = re.sub(r"\W", "_", place.stem, flags=re.ASCII)
+        name = name if name.isidentifier() else f"kernel_{name}"
+        found = self.files(target, tables=tables, name=name)
+        if len(found) == 1:
+            goals = dict.fromkeys(found, place)
+        else:
+            goals = {file: place.with_suffix(Path(file).suffix) for file in found}
+            if not re.fullmatch(r"[\w.+ -]+", place.stem):
+                raise ParameterError(
+                    f"path {path} names files that cannot include each other: use letters, "
+                    "digits and any of _ . + -"
+                )
+        for file, text in found.items():
+            # The files refer to each other by the names that they have, not those of the kernel.
+            for other, goal in goals.items() if len(goals) > 1 else ():
+                literal = goal.name.replace("\\", r"\\")
+                text = re.sub(rf"\b{re.escape(other)}\b", literal, text)
+            write_atomically(goals[file], text)
+        return list(goals.values())
+
+    def inspect(self, stage: str = "program") -> str:
+        """Return one stage of the way from equations to code as text.
+
+        Parameters
+        ----------
+        stage : str
+            "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program",
+            "functions", "tables" or a target.
+        """
+        if stage in self.stages:
+            return self.stages[stage]()
+        if stage == "tables":
+            return self._tables()
+        if stage == "functions":
+            from .special_functions import describe_functions
+
+            return describe_functions(self.program)
+        if stage in targets.TARGETS:
+            return self.source(stage)
+        raise ParameterError(f"stage must be one of {', '.join(STAGES)}, got {stage!r}")
+
+    def _tables(self) -> str:
+        """The source in NumPy of what tabulates the functions of the node."""
+        from .targets.table_source import table_source
+
+        if not self.program.tables:
+            return "no tables: nothing is averaged on the nodes of the line"
+        return table_source(
+            self.definitions,
+            node=self.node,
+            identifiers=self.identifiers,
+            parameters=self.table_parameters,
+        )
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+    def __repr__(self) -> str:
+        return f"LoweredSystem({self.system.name!r})"
+
+
+def lower_system(system: SaddlePointSystem) -> LoweredSystem:
+    """Run all passes on a system; see :func:`giantstep.symbolic.saddle_point.lower`."""
+    stages: dict[str, Callable[[], str]] = {}
+    program, hoisted = lower_to_program(system, stages)
+    return LoweredSystem(
+        system=system,
+        program=program,
+        definitions=hoisted.definitions,
+        node=hoisted.node,
+        identifiers=hoisted.identifiers,
+        stages=stages,
+    )
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file under a temporary name beside it and rename it: whole or not at all."""
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise ParameterError(f"path {path} cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes private files; what a user writes has the usual permissions.
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise ParameterError(f"path {path} cannot be written: {error.strerror}") from None
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)

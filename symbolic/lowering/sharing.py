@@ -1,0 +1,145 @@
+"""Pass 5: compute every common subexpression once, and divide once.
+
+Inside a pass over the nodes, powers of a reciprocal become products of one division, and products
+that Newton's Jacobian needs are built from those that its residual needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+import sympy as sp
+from sympy.logic.boolalg import Boolean
+
+from ...errors import EmissionError
+from .fuse import FreshSymbols
+from .program import Assign
+
+
+def share_scalars(run: Sequence[Assign], fresh: FreshSymbols) -> tuple[Assign, ...]:
+    """Share subexpressions inside a run of scalar assignments."""
+    replacements, reduced = _shared([a.value for a in run], fresh, "scalar_")
+    assigns = [Assign(*pair) for pair in replacements]
+    assigns += [Assign(a.target, v) for a, v in zip(run, reduced, strict=True)]
+    return in_order(assigns)
+
+
+def share_in_loop(
+    integrands: Sequence[sp.Expr], fresh: FreshSymbols
+) -> tuple[tuple[Assign, ...], tuple[sp.Expr, ...]]:
+    """Return the values at a node that integrands share, in order, and what is left of them."""
+    inverses, rest = _share_reciprocals(list(integrands), fresh)
+    products, rest = _share_products(rest, {a.target for a in inverses}, fresh)
+    shared = inverses + products
+    replacements, reduced = _shared([*(a.value for a in shared), *rest], fresh, "node_")
+    own = [Assign(a.target, v) for a, v in zip(shared, reduced[: len(shared)], strict=True)]
+    locals_ = in_order([Assign(*pair) for pair in replacements] + own)
+    return locals_, tuple(reduced[len(shared) :])
+
+
+def take_out_invariants(
+    values: Sequence[sp.Expr], varying: Collection[sp.Symbol], fresh: FreshSymbols
+) -> tuple[tuple[Assign, ...], tuple[sp.Expr, ...]]:
+    """Compute functions and powers that are the same at all nodes before the pass.
+
+    Parameters
+    ----------
+    values : sequence of Expr
+        Integrands.
+    varying : collection of Symbol
+        The node, tables and columns.
+    fresh : FreshSymbols
+
+    Returns
+    -------
+    tuple of Assign
+        Scalars to compute before the pass.
+    tuple of Expr
+        The integrands in these scalars.
+    """
+    moving = set(varying)
+    found: dict[sp.Expr, sp.Symbol] = {}
+
+    def visit(expr: sp.Basic) -> None:
+        if isinstance(expr, sp.Function | sp.Pow) and not expr.free_symbols & moving:
+            if expr not in found:
+                found[expr] = fresh("invariant_")
+            return
+        for argument in expr.args:
+            visit(argument)
+
+    for value in values:
+        visit(value)
+    assigns = tuple(Assign(symbol, expr) for expr, symbol in found.items())
+    return assigns, tuple(value.xreplace(found) for value in values)
+
+
+def in_order(assigns: Iterable[Assign]) -> tuple[Assign, ...]:
+    """Order assignments so that each uses only earlier ones; stable otherwise."""
+    waiting = list(assigns)
+    targets = {a.target for a in waiting}
+    done: set[sp.Symbol] = set()
+    ordered: list[Assign] = []
+    while waiting:
+        rest = []
+        for a in waiting:
+            if (a.value.free_symbols & targets) <= done:
+                ordered.append(a)
+                done.add(a.target)
+            else:
+                rest.append(a)
+        if len(rest) == len(waiting):
+            raise EmissionError(f"circular definitions: {', '.join(str(a.target) for a in rest)}")
+        waiting = rest
+    return tuple(ordered)
+
+
+def _shared(
+    values: list[sp.Expr], fresh: FreshSymbols, prefix: str
+) -> tuple[list[tuple[sp.Symbol, sp.Expr]], list[sp.Expr]]:
+    """Return common subexpressions with their symbols, and what is left of the values."""
+    replacements, reduced = sp.cse(
+        values, symbols=fresh.endless(prefix), optimizations=[], order="none"
+    )
+    # Comparisons stay where they are: what has a name in a program is a number.
+    comparisons: dict[sp.Symbol, sp.Basic] = {}
+    kept = []
+    for symbol, value in replacements:
+        value = value.xreplace(comparisons)
+        if isinstance(value, Boolean):
+            comparisons[symbol] = value
+        else:
+            kept.append((symbol, value))
+    return kept, [value.xreplace(comparisons) for value in reduced]
+
+
+def _share_reciprocals(
+    integrands: list[sp.Expr], fresh: FreshSymbols
+) -> tuple[list[Assign], list[sp.Expr]]:
+    """Divide once: every base**(-n) with a sum as its base becomes a power of one reciprocal."""
+    inverses: dict[sp.Expr, sp.Symbol] = {}
+    table = {}
+    for integrand in integrands:
+        for power in integrand.atoms(sp.Pow):
+            if power.base.is_Add and power.exp.is_Integer and power.exp < 0:
+                if power.base not in inverses:
+                    inverses[power.base] = fresh("inverse_")
+                table[power] = inverses[power.base] ** (-power.exp)
+    assigns = [Assign(symbol, 1 / base) for base, symbol in inverses.items()]
+    return assigns, [integrand.xreplace(table) for integrand in integrands]
+
+
+def _share_products(
+    integrands: list[sp.Expr], inverses: set[sp.Symbol], fresh: FreshSymbols
+) -> tuple[list[Assign], list[sp.Expr]]:
+    """Build integrands with a squared reciprocal from two of those with the reciprocal itself."""
+    simple = [f for f in integrands if f.is_Mul and inverses & set(f.args)]
+    pairs = {f * g: (f, g) for i, f in enumerate(simple) for g in simple[i:]}
+    used = {f: None for h in integrands for f in pairs.get(h, ())}
+    symbols = {f: fresh("product_") for f in used}
+    products = [Assign(symbol, f) for f, symbol in symbols.items()]
+    found = []
+    for h in integrands:
+        f, g = pairs.get(h, (h, sp.S.One))
+        found.append(symbols.get(f, f) * symbols.get(g, g))
+    return products, found

@@ -1,0 +1,303 @@
+"""Functions by target: what each is called in the text, and the definitions that it needs.
+
+A function is known to a target by a name that its language has, such as ``math.erf``, or by a
+helper: a definition that a self-contained file carries along. Helpers are accurate to a few units
+in the last place on their whole domain and neither overflow nor cancel where the result does not
+(:mod:`.scalar_helpers`, :mod:`.julia_helpers`, :mod:`.vector_helpers`, :mod:`.mpmath_helpers`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
+
+from ...errors import EmissionError, ParameterError
+from ..functions import OwenT, log_cosh, relu, sigmoid, softplus
+from ..normal_functions import erf_difference, erfcx, log_normal_cdf, normal_cdf
+from .program import Assign, Newton, Program
+from .targets.julia_helpers import JULIA_HELPERS
+from .targets.mpmath_helpers import MPMATH_HELPERS
+from .targets.scalar_helpers import C_HELPERS, PYTHON_HELPERS
+from .targets.vector_helpers import JAX_HELPERS, NUMPY_HELPERS
+
+PREFIX = "fn_"
+"""Names of helpers begin with it, and no other name in a generated file does."""
+
+_ELEMENTARY = (
+    sp.exp, sp.log, sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.sinh, sp.cosh, sp.tanh,
+    sp.asinh, sp.acosh, sp.atanh, sp.erf, sp.erfc, expm1, log1p,
+)  # fmt: skip
+# Helper of each function that is no elementary one; a target may have the function itself.
+_HELPED: Mapping[type, str] = {
+    relu: "fn_relu",
+    sigmoid: "fn_sigmoid",
+    softplus: "fn_softplus",
+    sp.sech: "fn_sech",
+    sp.sign: "fn_sign",
+    sp.Heaviside: "fn_step",
+    log_cosh: "fn_log_cosh",
+    erfcx: "fn_erfcx",
+    normal_cdf: "fn_normal_cdf",
+    log_normal_cdf: "fn_log_normal_cdf",
+    erf_difference: "fn_erf_difference",
+    OwenT: "fn_owen_t",
+}
+_NUMPY_SPELLING = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
+    "atanh": "arctanh",
+}  # fmt: skip
+
+
+def _table(prefix: str, own: Mapping[str, str]) -> dict[str, str]:
+    found = {f.__name__: f"{prefix}{f.__name__}" for f in _ELEMENTARY}
+    found |= {f.__name__: helper for f, helper in _HELPED.items()}
+    return {**found, "sqrt": f"{prefix}sqrt", "Abs": "abs", "Max": "max", "Min": "min", **own}
+
+
+_NAMES: dict[str, dict[str, str]] = {
+    "python": _table("math.", {}),
+    "numpy": _table(
+        "np.",
+        {
+            **{name: f"np.{spelling}" for name, spelling in _NUMPY_SPELLING.items()},
+            "erf": "scipy.special.erf",
+            "erfc": "fn_erfc",
+            "Abs": "np.abs",
+            "sign": "np.sign",
+            "Max": "np.maximum",
+            "Min": "np.minimum",
+        },
+    ),
+    "mpmath": _table("ctx.", {"sign": "ctx.sign", "sech": "ctx.sech"}),
+    "c": _table("", {"Abs": "fabs", "Max": "fmax", "Min": "fmin"}),
+    "jax": _table(
+        "jnp.",
+        {
+            **{name: f"jnp.{spelling}" for name, spelling in _NUMPY_SPELLING.items()},
+            "erf": "jax.scipy.special.erf",
+            "erfc": "fn_erfc",
+            "Abs": "jnp.abs",
+            "sign": "jnp.sign",
+            "Max": "jnp.maximum",
+            "Min": "jnp.minimum",
+        },
+    ),
+    "julia": _table("", {"erf": "fn_erf", "erfc": "fn_erfc", "sign": "sign"}),
+}
+_HELPERS: dict[str, dict[str, str]] = {
+    "python": dict(PYTHON_HELPERS),
+    "numpy": dict(NUMPY_HELPERS),
+    "mpmath": dict(MPMATH_HELPERS),
+    "c": dict(C_HELPERS),
+    "jax": dict(JAX_HELPERS),
+    "julia": dict(JULIA_HELPERS),
+}
+_CLASSES: dict[str, type] = {
+    f.__name__: f for f in (*_ELEMENTARY, *_HELPED, sp.Abs, sp.Max, sp.Min)
+}
+_CALLABLE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+
+TARGETS = tuple(_NAMES)
+"""Targets that differ in their functions; "numba" has those of "python"."""
+
+
+class _View(Mapping[str, str]):
+    """A read-only view of a table that functions registered later appear in."""
+
+    def __init__(self, table: Mapping[str, str]) -> None:
+        self._table = table
+
+    def __getitem__(self, name: str) -> str:
+        return self._table[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._table)
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+
+def _functions_of(target: str) -> str:
+    found = "python" if target == "numba" else target
+    if found not in _NAMES:
+        raise EmissionError(f"target must be one of numba, {', '.join(TARGETS)}, got {target!r}")
+    return found
+
+
+def names(target: str) -> Mapping[str, str]:
+    """Return {name of the SymPy class: what the text of the target calls}, a live view."""
+    return _View(_NAMES[_functions_of(target)])
+
+
+def helpers(target: str) -> Mapping[str, str]:
+    """Return {name of the helper: its definition in the target's language}, a live view."""
+    return _View(_HELPERS[_functions_of(target)])
+
+
+def is_known(function: type) -> bool:
+    """Whether at least one target knows the class of a SymPy function."""
+    return _CLASSES.get(function.__name__) == function
+
+
+def known_functions(target: str | None = None) -> tuple[str, ...]:
+    """Return the names of the functions that a target knows, or any target; sorted.
+
+    Examples
+    --------
+    >>> "erfcx" in known_functions("c"), "gamma" in known_functions()
+    (True, False)
+    """
+    if target is None:
+        return tuple(sorted(_CLASSES))
+    found = _NAMES[_functions_of(target)]
+    return tuple(sorted(name for name in _CLASSES if name in found))
+
+
+def register_function(
+    function: type[sp.Function],
+    *,
+    python: str | tuple[str, str] | None = None,
+    numpy: str | tuple[str, str] | None = None,
+    mpmath: str | tuple[str, str] | None = None,
+    c: str | tuple[str, str] | None = None,
+    jax: str | tuple[str, str] | None = None,
+    julia: str | tuple[str, str] | None = None,
+) -> None:
+    """Teach the lowering a function, for as many targets as there are texts given.
+
+    Each text is the name that the target calls, such as ``"math.gamma"``, or a pair of a name that
+    begins with ``fn_`` and the definition of that helper in the target's language. The helper may
+    call helpers that exist; "python" serves "numba" too and has to compile there.
+
+    Parameters
+    ----------
+    function : subclass of sympy.Function
+        Its ``fdiff`` gives the derivatives that Newton's method needs, in known functions.
+    python, numpy, mpmath, c, jax, julia : str or (str, str), optional
+        In numpy code vectorised, on ``np`` and ``scipy.special``; in mpmath code with the functions
+        of a context ``ctx``; in JAX code on ``jnp`` and ``jax``; in C ``static double`` functions
+        on ``<math.h>``.
+
+    Raises
+    ------
+    ParameterError
+        If a name is none, a definition does not define it, or the function is known already with
+        another text.
+
+    Examples
+    --------
+    >>> class log_gamma(sp.Function):
+    ...     def fdiff(self, argindex=1):
+    ...         return sp.digamma(self.args[0])
+    >>> register_function(log_gamma, python="math.lgamma", c="lgamma", mpmath="ctx.loggamma")
+    >>> "log_gamma" in known_functions("numba"), "log_gamma" in known_functions("numpy")
+    (True, False)
+    """
+    if not (isinstance(function, type) and issubclass(function, sp.Function)):
+        raise ParameterError(
+            f"register_function takes a subclass of sympy.Function, not {function!r}; "
+            "give the class itself, as sympy.loggamma, not an applied function"
+        )
+    name = function.__name__
+    if not _is_same(_CLASSES.get(name, function), function):
+        raise ParameterError(f"another function is known by the name {name!r}; rename the class")
+    texts = {"python": python, "numpy": numpy, "mpmath": mpmath, "c": c, "jax": jax, "julia": julia}
+    given = {target: text for target, text in texts.items() if text is not None}
+    if not given:
+        raise ParameterError(
+            f"register_function({name}) has no text for any target; give one of "
+            f"{', '.join(f'{target}=' for target in texts)}"
+        )
+    checked = {t: _checked(name, t, *_parts(name, t, text)) for t, text in given.items()}
+    for target, (called, definition) in checked.items():
+        _CLASSES[name] = function
+        _NAMES[target][name] = called
+        if definition:
+            _HELPERS[target][called] = definition
+
+
+def _is_same(known: type, function: type) -> bool:
+    """Whether both are one class, or the second is the first defined again, as in a notebook."""
+    return known == function or (
+        known not in (*_ELEMENTARY, *_HELPED)
+        and not known.__module__.startswith("sympy.")
+        and (known.__module__, known.__qualname__) == (function.__module__, function.__qualname__)
+    )
+
+
+def _parts(name: str, target: str, text: object) -> tuple[str, str]:
+    if isinstance(text, str):
+        return text, ""
+    if isinstance(text, tuple) and len(text) == 2 and all(isinstance(t, str) for t in text):
+        return text
+    raise ParameterError(
+        f"{target} text of {name!r} has to be a name or a pair (name, definition), got {text!r}"
+    )
+
+
+def _checked(name: str, target: str, called: str, definition: str) -> tuple[str, str]:
+    if not _CALLABLE.fullmatch(called):
+        raise ParameterError(f"{target} text of {name!r}: {called!r} is no name of a function")
+    known = _HELPERS[target].get(called)
+    if not definition and called.startswith(PREFIX) and known is None:
+        raise ParameterError(f"{target} has no helper {called!r}; give (name, definition)")
+    if definition:
+        if not called.startswith(PREFIX) or f"{called}(" not in definition:
+            raise ParameterError(
+                f"{target} definition of {name!r} has to define a function whose name begins with "
+                f"{PREFIX!r}, and {called!r} is not such a name in it"
+            )
+        if known not in (None, definition):
+            raise ParameterError(f"{target} has another helper {called!r}; choose another name")
+    if _NAMES[target].get(name, called) != called:
+        raise ParameterError(
+            f"{target} knows {name!r} as {_NAMES[target][name]!r} already; it cannot be replaced"
+        )
+    return called, definition
+
+
+def helper_texts(target: str, text: str) -> list[str]:
+    """Return the definitions of the helpers that `text` calls, each after those that it calls."""
+    table = _HELPERS[_functions_of(target)]
+    ordered: dict[str, str] = {}
+
+    def visit(code: str, within: frozenset[str]) -> None:
+        called = set(re.findall(r"\b(\w+)\(", code))
+        for name in table:
+            if name in called and name not in ordered and name not in within:
+                visit(table[name], within | {name})
+                ordered[name] = table[name]
+
+    visit(text, frozenset())
+    return list(ordered.values())
+
+
+def describe_functions(program: Program) -> str:
+    """Return a table of the functions in a program and of what each target calls for them."""
+    found: set[str] = set()
+    for expr in _expressions(program):
+        found |= {type(f).__name__ for f in expr.atoms(sp.Function) if is_known(type(f))}
+        if any(abs(p.exp) == sp.S.Half for p in expr.atoms(sp.Pow)):
+            found.add("sqrt")
+    lines = []
+    for name in sorted(found):
+        lines.append(f"{name}:")
+        lines += [f"    {t:8}{_NAMES[t].get(name, 'not known')}" for t in TARGETS]
+    return "\n".join(lines) or "no functions, only arithmetic"
+
+
+def _expressions(program: Program) -> Iterator[sp.Expr]:
+    for root in program.roots:
+        yield from (root.residual, root.slope, root.start)
+    steps = list(program.steps)
+    for step in steps:
+        if isinstance(step, Newton):
+            yield from step.start
+            steps += step.body
+        elif isinstance(step, Assign):
+            yield step.value
+    for loop in program.loops():
+        yield from (a.value for a in (*loop.locals, *loop.sums))

@@ -1,0 +1,428 @@
+"""A kernel as C99: ``NAME.h`` and ``NAME.c``, which need nothing but libm.
+
+The solver comes from :mod:`.scalar_source`, tables from :mod:`.table_functions` or as constants,
+and :mod:`.c_driver` holds memory, refinement and checks.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence, Set
+from string import Template
+from typing import TYPE_CHECKING
+
+from ....errors import EmissionError
+from ..baked import LEVELS, BakedTables
+from . import c_driver
+from .about import about
+from .c_language import CLanguage, c_identifier, harmless, wrapped
+from .kernel_parts import FINEST_LEVEL, MOST_REFINEMENTS, KernelParts, kernel_parts
+from .language import Kind
+from .rule_functions import PANEL_ORDER, gauss_rule
+
+if TYPE_CHECKING:
+    from ..lowered import LoweredSystem
+
+# What the driver calls its public names, arguments and locals where data sets are in scope.
+_DRIVER_NAMES = frozenset(
+    "solve solve_many message parameter_names output_names info parameters rtol values errors n i "
+    "k p set row row_values row_errors row_info status first_failure common made_for total level "
+    "place no_starts best best_error best_state table_error found found_error state nodes now made "
+    "before after unresolved good smaller larger forget make_level solve_row worst_error "
+    "check_parameters rule_level rule_set".split()
+)
+
+
+def files(
+    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+) -> dict[str, str]:
+    """Return the header and the source of a kernel in C99.
+
+    Parameters
+    ----------
+    lowered : LoweredSystem
+    tables : BakedTables, optional
+        Tables to write into the source; else the kernel computes them from its parameters.
+    name : str, optional
+        Prefix of the public functions, stem of the files; default: that of the system.
+
+    Raises
+    ------
+    EmissionError
+        If C has no function for a node of the program.
+    """
+    language = CLanguage(root.name for root in lowered.program.roots)
+    parts = kernel_parts(lowered, language, tables)
+    name = c_identifier(lowered.system.name if name is None else name)
+    writer = _Writer(lowered, parts, language, name)
+    return {f"{name}.h": writer.header(), f"{name}.c": writer.source()}
+
+
+class _Writer:
+    def __init__(
+        self, lowered: LoweredSystem, parts: KernelParts, language: CLanguage, name: str
+    ) -> None:
+        self.lowered = lowered
+        self.parts = parts
+        self.language = language
+        self.name = name
+        self.upper = name.upper()
+        # Struct members and arguments of data sets.
+        functions = {f.name for f in parts.functions}
+        self.data = [
+            (_data_name(d, functions), [member(c) for c in columns]) for d, columns in parts.data
+        ]
+        self.check_names()
+
+    def fill(self, template: str | Template, **values: object) -> str:
+        text = template if isinstance(template, Template) else Template(template)
+        return text.substitute(name=self.name, NAME=self.upper, **values)
+
+    def check_names(self) -> None:
+        """Refuse names that differ in letters which C does not have only."""
+        parts = self.parts
+        groups = [("parameters", parts.inputs), ("outputs", [o for o, _ in parts.results])]
+        groups += [("data sets", [d for d, _ in parts.data])]
+        groups += [(f"columns of {d}", columns) for d, columns in parts.data]
+        # Inside of functions all of them meet.
+        groups += [("parameters and outputs", sorted({*parts.all_inputs, *parts.all_outputs}))]
+        for what, names in groups:
+            codes = [c_identifier(n) for n in names]
+            for code in codes:
+                same = [n for n, other in zip(names, codes, strict=True) if other == code]
+                if len(same) > 1:
+                    raise EmissionError(
+                        f"the {what} {' and '.join(same)} would both be called {code} in C: give "
+                        "one of them another name"
+                    )
+
+    # -- the header
+
+    def header(self) -> str:
+        parts = self.parts
+        return self.fill(
+            c_driver.HEADER,
+            about=self.about(),
+            n_parameters=len(parts.inputs),
+            n_outputs=len(parts.results),
+            parameter_enum=self.enum("PARAMETER", parts.inputs),
+            output_enum=self.enum("OUTPUT", [o for o, _ in parts.results]),
+            data_types="".join(self.data_type(d, columns) for d, columns in self.data),
+            data_comment=self.data_comment(),
+            solve=self.declaration("solve", False),
+            solve_many=self.declaration("solve_many", True),
+        )
+
+    def about(self) -> str:
+        parts = self.parts
+        example = [
+            f"Example: cc -std=c99 -O3 example.c {self.name}.c -lm",
+            "",
+            "    #include <stdio.h>",
+            f'    #include "{self.name}.h"',
+            "",
+            "    int main(void)",
+            "    {",
+            f"        double values[{self.upper}_N_OUTPUTS], errors[{self.upper}_N_OUTPUTS];",
+        ]
+        for d, columns in self.data:
+            example += [f"        const double {d}_{c}[] = {{0.5, 1.5}};" for c in columns]
+            members = ", ".join(["2", "NULL", *(f"{d}_{c}" for c in columns)])
+            example.append(f"        const {self.name}_{d} {d} = {{{members}}};")
+        values = parts.example_values()
+        if values:
+            example.append(f"        const double parameters[{self.upper}_N_PARAMETERS] = {{")
+            example += [
+                f"            [{self.upper}_PARAMETER_{c_identifier(p)}] = {value!r},"
+                for p, value in values.items()
+            ]
+            example.append("        };")
+        else:
+            example.append("        const double parameters[1] = {0.0};")
+        arguments = ", ".join(["parameters", *(f"&{d}" for d, _ in self.data), "1e-10"])
+        example += [
+            f"        int k, status = {self.name}_solve({arguments}, values, errors, NULL);",
+            f"        if (status != {self.upper}_OK)",
+            f'            return printf("%s\\n", {self.name}_message(status)), 1;',
+            f"        for (k = 0; k < {self.upper}_N_OUTPUTS; k++)",
+            f'            printf("%s = %.12g, error %.1e\\n", {self.name}_output_names[k],',
+            "                   values[k], errors[k]);",
+            "        return 0;",
+            "    }",
+        ]
+        threads = (
+            "The functions keep no state: any number of threads may call them at the same time, "
+            f"for instance {self.name}_solve_many on parts of an array."
+        )
+        lines = about(self.lowered, "C99, libm only", parts.fixed)
+        lines += ["", *textwrap.wrap(threads, 92), "", *example]
+        return "\n".join(["/*", *(f" * {harmless(x)}".rstrip() for x in lines), " */"])
+
+    def enum(self, kind: str, names: Sequence[str]) -> str:
+        if not names:
+            return ""
+        entries = ", ".join(f"{self.upper}_{kind}_{c_identifier(n)}" for n in names)
+        return "\n".join(wrapped(f"enum {{ {entries} }};", "       ")) + "\n"
+
+    def declaration(self, function: str, many: bool) -> str:
+        line = f"int {self.name}_{function}({'size_t n, ' if many else ''}{self.signature()})"
+        return "\n".join(wrapped(line, "    "))
+
+    def data_type(self, d: str, columns: Sequence[str]) -> str:
+        members = "".join(f"    const double *{c};\n" for c in columns)
+        return (
+            f"/* Rows of the data set {d}; their weights have any sum, NULL if all are equal. */\n"
+            "typedef struct {\n"
+            "    size_t rows;\n"
+            "    const double *weight;\n"
+            f"{members}"
+            f"}} {self.name}_{d};\n\n"
+        )
+
+    def data_comment(self) -> str:
+        return "".join(f" * {d:<13} the same for all rows\n" for d, _ in self.data)
+
+    def signature(self) -> str:
+        return ", ".join(
+            [
+                "const double *parameters",
+                *(f"const {self.name}_{d} *{d}" for d, _ in self.data),
+                "double rtol",
+                "double *values",
+                "double *errors",
+                f"{self.name}_info *info",
+            ]
+        )
+
+    # -- the source
+
+    def source(self) -> str:
+        parts, language = self.parts, self.language
+        functions = "\n".join(language.source(f) for f in parts.functions)
+        templates = [*self.rule_templates()]
+        arguments = [f"p[{parts.all_inputs.index(p)}]" for p in parts.table_inputs]
+        values = {
+            "table_arguments": ", ".join(arguments),
+            "table_arguments_": "".join(f"{a}, " for a in arguments),
+            "baked_counts": ", ".join(str(n) for n in self.baked_counts()),
+            "panel_order": PANEL_ORDER,
+        }
+        tables = bool(parts.plan and parts.plan.tables)
+        reach = c_driver.REACH if tables else c_driver.REACH_OF_NODES
+        values["reach"] = self.fill(reach, **values)
+        values["tabulate"] = self.fill(c_driver.TABULATE, **values) if tables else ""
+        count = "".join(self.fill(c, **values) for c, _ in templates)
+        make = "".join(self.fill(m, **values) for _, m in templates)
+        solve_rows = self.solve_rows()
+        return self.fill(
+            c_driver.SOURCE,
+            about=self.short_about(),
+            extremes=_extremes(functions + count + make + solve_rows),
+            helpers="".join(f"{h.strip()}\n\n" for h in parts.helpers),
+            constants=self.constants(),
+            functions=functions,
+            n_all_parameters=len(parts.all_inputs),
+            n_all_outputs=len(parts.all_outputs),
+            n_columns=len(self.lowered.program.tables) + 1,
+            n_levels=FINEST_LEVEL + 1 if parts.refines else 1,
+            most_refinements=MOST_REFINEMENTS if parts.refines else 0,
+            wanted=self.wanted(),
+            count=count,
+            reach_local="    double reach;\n" if parts.plan is not None else "",
+            make=make or "        made->line[k] = made->panel[k] = place;\n",
+            data_signature="".join(
+                f"const {self.name}_{d} *{d}, const double *{d}_weight, " for d, _ in self.data
+            ),
+            places=", ".join(str(k) for _, k in parts.results),
+            solve_rows=solve_rows,
+            domains=self.domains(),
+            names=self.name_arrays(),
+            bad_data=", or a data set is empty or holds such a number" if self.data else "",
+            solve=self.declaration("solve", False),
+            solve_many=self.declaration("solve_many", True),
+            arguments=", ".join(
+                ["parameters", *(d for d, _ in self.data), "rtol", "values", "errors", "info"]
+            ),
+            no_starts=self.no_starts(),
+            made_for="    const double *made_for = NULL;\n" if parts.plan is not None else "",
+            data_locals="".join(f"    double *{d}_weight = NULL;\n" for d, _ in self.data),
+            data_checks="".join(
+                self.data_checks(*names, parts.data_tests(data))
+                for names, data in zip(self.data, parts.data_sets, strict=True)
+            ),
+            data_free="".join(f"    free({d}_weight);\n" for d, _ in self.data),
+            data_arguments="".join(f"{d}, {d}_weight, " for d, _ in self.data),
+            load=self.load(),
+        )
+
+    def short_about(self) -> str:
+        lines = about(self.lowered, "C99, libm only", self.parts.fixed, brief=True)
+        return "\n".join(["/*", *(f" * {harmless(x)}".rstrip() for x in lines), " */"])
+
+    def rule_templates(self) -> Iterable[tuple[str, str]]:
+        parts = self.parts
+        if parts.plan is not None and parts.plan.breaks:
+            yield c_driver.COUNT_SPLIT, c_driver.MAKE_SPLIT
+        elif parts.plan is not None:
+            yield c_driver.COUNT_TRAPEZOIDAL, c_driver.MAKE_TRAPEZOIDAL
+        elif parts.baked is not None:
+            yield "", c_driver.MAKE_BAKED
+        if self.lowered.program.has_panels:
+            yield c_driver.COUNT_PANELS, c_driver.MAKE_PANELS
+
+    def wanted(self) -> str:
+        parts = self.parts
+        if not parts.width_inputs:
+            return ""
+        arguments = [f"{'best' if output else 'p'}[{k}]" for output, k in parts.width_places]
+        return self.fill(
+            c_driver.WANTED,
+            width_arguments=", ".join(arguments),
+            step="set->step" if parts.stepped else repr(parts.step),
+        )
+
+    def baked_counts(self) -> list[int]:
+        baked = self.parts.baked
+        return [] if baked is None else [len(level["weight"]) for level in baked.levels]
+
+    def constants(self) -> str:
+        text = ""
+        if self.parts.uses_gauss:
+            nodes, weights = gauss_rule()
+            text += "/* Gauss-Legendre rule on [0, 1]. */\n"
+            text += _array("gauss_node", nodes) + _array("gauss_weight", weights)
+        baked = self.parts.baked
+        if baked is not None:
+            names = ["weight", *map(str, self.lowered.program.tables)]
+            text += f"\n/* Rules with tables: {', '.join(names)}. */\n"
+            for level, columns in zip(LEVELS, baked.levels, strict=True):
+                text += _array(f"{level}_rule", [x for n in names for x in columns[n]])
+        return text + "\n" if text else ""
+
+    def solve_rows(self) -> str:
+        solve = self.parts.solve_rows
+        given = {
+            "first": "0",
+            "stop": "1",
+            "parameters": "p",
+            "results": "found",
+            "errors": "found_error",
+            "info": "state",
+            "starts": "no_starts",
+        }
+        reaches = ["REACH", "REACH / 1.15", "REACH / 1.3"]
+        arguments: list[str] = []
+        pointer, offset, count, data = "", 0, "", iter(self.data_pointers())
+        for p in solve.parameters:
+            rule = next((k for k, level in enumerate(LEVELS) if p.name.startswith(f"{level}_")), -1)
+            if p.name in given:
+                arguments.append(given[p.name])
+            elif p.name.endswith("_reach") and p.kind is Kind.REAL:
+                reach = "smaller(10.5 * pow(1.15, level), 37.0)"
+                arguments.append(reaches[rule].replace("REACH", reach))
+            elif rule >= 0:
+                if p.counted:
+                    kind = "panel" if p.name.endswith("panel_weight") else "line"
+                    pointer, offset = f"now->{kind}[{rule}]", 0
+                    count = f"now->{kind}_count[{rule}]"
+                place = {0: "", 1: f" + {count}"}.get(offset, f" + {offset} * {count}")
+                arguments.append(pointer + place)
+                offset += 1
+                if p.counted:
+                    arguments.append(count)
+            else:
+                arguments.append(next(data))
+                if p.counted:
+                    arguments.append(next(data))
+        call = f"solve_rows({', '.join(arguments)})"
+        return "\n".join(wrapped(call, " " * 19))
+
+    def no_starts(self) -> str:
+        n = len(self.lowered.program.newton_unknowns)
+        if not n:
+            return ""
+        # Not a number: the program's own start.
+        return f"    static const double no_starts[] = {{{', '.join(['NAN'] * n)}}};\n"
+
+    def data_pointers(self) -> list[str]:
+        found = []
+        for d, columns in self.data:
+            found += [f"{d}_weight", f"(ptrdiff_t){d}->rows", *(f"{d}->{c}" for c in columns)]
+        return found
+
+    def domains(self) -> str:
+        lines = []
+        for k, test in self.parts.domain_tests():
+            lines.append(f"    if (!({test.replace('row', f'p[{k}]')}))")
+            lines.append(f"        return {self.upper}_BAD_ARGUMENT;")
+        return "".join(f"{line}\n" for line in lines)
+
+    def name_arrays(self) -> str:
+        parts = self.parts
+        found = []
+        for kind, names in (("parameter", parts.inputs), ("output", [o for o, _ in parts.results])):
+            entries = ", ".join(f'"{n}"' for n in names) or "NULL"
+            line = f"const char *const {self.name}_{kind}_names[] = {{{entries}}};"
+            found += wrapped(line, "    ")
+        return "\n".join(found) + "\n"
+
+    def load(self) -> str:
+        lines = []
+        for k, p in enumerate(self.parts.all_inputs):
+            if p in self.parts.fixed:
+                lines.append(f"p[{k}] = {self.parts.fixed[p]!r};")
+            else:
+                lines.append(f"p[{k}] = row[{self.parts.inputs.index(p)}];")
+        if self.parts.plan is not None:
+            # The tables of the row before stay where their parameters are the same.
+            inputs = [self.parts.all_inputs.index(p) for p in self.parts.table_inputs]
+            changed = " || ".join(f"row[{k}] != made_for[{k}]" for k in inputs)
+            test = f"made_for == NULL || {changed}" if changed else "made_for == NULL"
+            lines += [*wrapped(f"if ({test})", "        "), "    forget(&set);", "made_for = row;"]
+        return "".join(f"            {line}\n" for line in lines)
+
+    def data_checks(
+        self, d: str, columns: Sequence[str], domains: Iterable[tuple[int, str]]
+    ) -> str:
+        empty = " || ".join([f"{d}->rows == 0", *(f"{d}->{c} == NULL" for c in columns)])
+        tests = [f"isfinite({d}->{c}[i])" for c in columns]
+        tests += [test.replace("row", f"{d}->{columns[k]}[i]") for k, test in domains]
+        admissible = "\n                  && ".join(tests)
+        return self.fill(c_driver.DATA_CHECK, d=d, empty=empty, admissible=admissible)
+
+
+def _data_name(name: str, functions: Set[str]) -> str:
+    """Return the name of a data set as an argument and as the end of the name of a type."""
+    name = c_identifier(name)
+    return f"{name}_" if name.rstrip("_") in _DRIVER_NAMES | functions else name
+
+
+def member(column: str) -> str:
+    """Return the name of a column in a structure that has members of its own."""
+    name = c_identifier(column)
+    return f"{name}_" if name.rstrip("_") in ("rows", "weight") else name
+
+
+def _extremes(text: str) -> str:
+    """Return minimum and maximum as far as the text needs them; fmin and fmax are slow."""
+    found = [
+        f"static double {name}(double a, double b) {{ return b {sign} a ? b : a; }}\n"
+        for name, sign in (("smaller", "<"), ("larger", ">"))
+        if f"{name}(" in text
+    ]
+    return "".join([*found, "\n" if found else ""])
+
+
+def _array(name: str, values: Sequence[float]) -> str:
+    entries = ", ".join(map(repr, values))
+    head = f"static const double {name}[] = {{"
+    return (
+        "\n".join(
+            [
+                head,
+                *textwrap.wrap(entries, 92, initial_indent="    ", subsequent_indent="    "),
+                "};",
+            ]
+        )
+        + "\n"
+    )

@@ -1,0 +1,210 @@
+"""Parts of generated Python files that targets share: constants, tables, quadrature rules."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..documentation import domain_of
+from ..program import Newton, Panels, Program
+from .printers import NumpyPrinter
+from .table_source import table_source
+from .vector_source import VectorSource
+
+if TYPE_CHECKING:
+    from ..baked import BakedTables
+    from ..lowered import LoweredSystem
+
+# Names of functions and constants of the file, which the program must not hide.
+TAKEN = (
+    "shift first_state advance inverse_norm refine worst breaks tables inside "
+    "inner_rules outer_scale rules"
+).split()
+
+LINE_TABLES = '''
+def line_tables(values, level):
+    """Return weights, nodes and tables of three rules, each half as fine as the one before.
+
+    The coarser two end earlier, so that their differences show what lies beyond.
+    """
+    reach = outer_reach(values) * 1.15**level
+    kinks = breaks(np.zeros(1), *values)
+    if kinks:
+        edges = np.array([sorted({*map(float, kinks), 0.0})])
+        found = []
+        for back in (0, 1, 2):
+            x, w = split_rule(edges, level - back, reach / (1.15 if back else 1.0))
+            found.append({"weight": w[0], NODE: x[0], **converged_tables(values, x[0])[0]})
+        return found
+    step = 0.13 * float(outer_scale(np.zeros(1), *values)) / 2**level
+    if not reach / step < 100_000:
+        raise TableError
+    rules = outer_rules(step, EVEN, reach)
+    x = rules[0][0]
+    columns = {NODE: x, **converged_tables(values, x)[0]}
+    found = []
+    for x, w, stride in rules:
+        inner = abs(x) <= (reach if stride == 1 else reach / 1.15)
+        inner |= stride == 1
+        found.append(
+            {"weight": w[inner], **{name: c[::stride][inner] for name, c in columns.items()}}
+        )
+    return found
+
+
+def tables_at(values, x, level):
+    """Return tables at the nodes, and whether their inner rules can be refined."""
+    shared, parts, kinds = {}, [], {}
+    # Some nodes at a time: inner rules with kinks have nodes of their own for each outer one.
+    for part in np.array_split(x, -(-len(x) // 256)):
+        kinds = inner_rules(part, *values)
+        for slot, (kind, argument) in kinds.items():
+            if kind == "trapezoidal" and not trapezoidal_step(*argument) / 2**level > 3e-4:
+                raise TableError
+            if kind == "split":
+                shared[slot] = inner_rule(kind, argument, level)
+            elif slot not in shared:
+                shared[slot] = inner_rule(kind, argument, level)
+        parts.append(tables(part, *values, shared))
+    return {name: np.concatenate([p[name] for p in parts]) for name in TABLES}, bool(kinds)
+'''
+
+
+def computes_tables(program: Program, tables: BakedTables | None) -> bool:
+    """Tell whether the file makes arrays on the nodes of the line itself."""
+    return bool(program.tables) and tables is None
+
+
+def docstring(text: str) -> str:
+    """Return a text as the docstring of a module."""
+    text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"""{text}\n"""\n'
+
+
+def constants(
+    lowered: LoweredSystem,
+    source: VectorSource,
+    tables: BakedTables | None,
+    *,
+    estimates: bool = True,
+) -> str:
+    """Return the constants of a file: names of parameters and outputs, and their positions.
+
+    Without `estimates` those are left out that only ``estimate`` of the array targets reads.
+    """
+    program = lowered.program
+    outputs = [str(x) for x in program.outputs]
+    scales = {str(x): str(size) for x, size in program.magnitudes.items()}
+    kept = [x for x in outputs if x not in scales.values()]
+    # A parameter that nothing depends on, as the alignment of no spike, may be anything.
+    used = {str(x) for x in source.reads()} | {
+        lowered.identifiers[p] for p in lowered.table_parameters
+    }
+    domains = {str(p): domain_of(p) if str(p) in used else "real" for p in program.parameters}
+    unknowns = [str(u) for u in program.newton_unknowns]
+    logarithmic = {
+        str(u): log
+        for step in program.steps
+        if isinstance(step, Newton)
+        for u, log in zip(step.unknowns, step.logarithmic, strict=True)
+    }
+    # Where nothing has a size of its own, the first output has to do.
+    measured = {**{u: u for u, log in logarithmic.items() if log}, **scales}
+    measured = measured or {outputs[0]: outputs[0]}
+    pairs = [(outputs.index(x), outputs.index(size)) for x, size in measured.items()]
+    table_parameters = [lowered.identifiers[p] for p in lowered.table_parameters]
+    if not computes_tables(program, tables):
+        table_parameters = []
+    widest = max(
+        (len(x.measure.breaks) + 1 for x in program.loops() if isinstance(x.measure, Panels)),
+        default=0,
+    )
+    # In code the columns carry the name of their data set.
+    data = {
+        d.name: {str(c).removeprefix(f"{d.name}_"): domain_of(c) for c in d.columns}
+        for d in program.data
+    }
+    lines = [
+        f"PARAMETERS = {tuple(source.parameters)!r}",
+        f"OUTPUTS = {tuple(kept)!r}",
+        "# The numbers that each parameter may be.",
+        f"DOMAINS = {tuple(domains[p] for p in source.parameters)!r}",
+        "# Parameters on which tables depend, and data sets with the domains of their columns.",
+        f"TABLE_PARAMETERS = {tuple(table_parameters)!r}",
+        f"DATA = {data!r}",
+        "# Outputs of `solve`: how many, and those for users.",
+        f"N_OUTPUTS = {len(outputs)}",
+        f"KEPT = {[outputs.index(x) for x in kept]!r}",
+        "# Whether rules can be refined, and into how many pieces break points cut the line.",
+        f"REFINABLE = {computes_tables(program, tables) or program.has_panels}",
+        f"PANELS = {widest}",
+    ]
+    estimated = [
+        "# Unknowns with absolute residuals; all unknowns of Newton's method; pairs of an output",
+        "# and its scale; each output's scale; whether rules approximate integrals.",
+        f"ABSOLUTE = {[outputs.index(u) for u, log in logarithmic.items() if not log]!r}",
+        f"UNKNOWNS = {tuple(outputs.index(u) for u in unknowns)!r}",
+        f"MEASURED = {tuple(pairs)!r}",
+        f"SCALES = {tuple(outputs.index(scales[x]) if x in scales else -1 for x in outputs)!r}",
+        f"QUADRATURE = {bool(program.tables) or program.has_panels}",
+    ]
+    lines += estimated if estimates else []
+    if computes_tables(program, tables):
+        lines += [
+            "# Functions of the node; whether half of the line suffices.",
+            f"NODE = {str(program.tables[0])!r}",
+            f"TABLES = {tuple(map(str, program.tables[1:]))!r}",
+            f"EVEN = {program.even}",
+        ]
+    return "\n".join(lines)
+
+
+def quadrature_text() -> str:
+    """Return the quadrature rules of :mod:`giantstep.numeric.quadrature` without their docstring.
+
+    The text is read, not imported: this package holds no numbers.
+    """
+    path = Path(__file__).parents[3] / "numeric" / "quadrature.py"
+    text = path.read_text(encoding="utf-8").split('"""', 2)[2]
+    return re.sub(r"^import .*\n", "", text, flags=re.MULTILINE).strip("\n")
+
+
+def table_text(lowered: LoweredSystem, source: VectorSource, printer: type[NumpyPrinter]) -> str:
+    """Return the functions that tabulate, without imports and helpers."""
+    text = table_source(
+        lowered.definitions,
+        node=lowered.node,
+        identifiers={x: source.free_name(name) for x, name in lowered.identifiers.items()},
+        parameters=lowered.table_parameters,
+        printer=printer,
+    )
+    return text[text.index("def inner_rules(") :].strip("\n")
+
+
+def baked_text(tables: BakedTables) -> str:
+    """Return ``line_tables`` for tables that are given."""
+    levels = [
+        "    {\n"
+        + "".join(f"        {key!r}: np.array({_numbers(v)}),\n" for key, v in level.items())
+        + "    },\n"
+        for level in tables.levels
+    ]
+    values = ", ".join(f"{key} = {float(v)!r}" for key, v in tables.parameters.items())
+    return (
+        (f"# Tables at {values}.\n" if values else "")
+        + f"BAKED = [\n{''.join(levels)}]\n\n\n"
+        + (
+            "def line_tables(values, level):\n"
+            '    """Return the arrays of three rules, which this file holds."""\n'
+            "    return BAKED"
+        )
+    )
+
+
+def _numbers(values: Sequence[float]) -> str:
+    lines = []
+    for k in range(0, len(values), 4):
+        lines.append("            " + ", ".join(repr(float(v)) for v in values[k : k + 4]) + ",\n")
+    return "[\n" + "".join(lines) + "        ]"

@@ -1,0 +1,325 @@
+"""What a compiled-language kernel is made of, before it is text: functions, inputs, outputs."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from ....errors import EmissionError
+from ..documentation import domain_of
+from ..program import Data
+from ..special_functions import helper_texts, helpers
+from ..widths import integrand_widths
+from .language import Function, Kind, Language, Parameter
+from .rule_functions import PANEL_RULE
+from .scalar_source import scalar_functions
+from .table_functions import table_functions
+from .table_plan import TablePlan, table_plan
+
+if TYPE_CHECKING:
+    from ..baked import BakedTables
+    from ..lowered import LoweredSystem
+
+_TESTS = {
+    "positive": "row > 0.0",
+    "negative": "row < 0.0",
+    "nonnegative": "row >= 0.0",
+    "nonpositive": "row <= 0.0",
+}
+MOST_REFINEMENTS = 7
+"""How often the rules of a kernel are refined at most, as long as that brings something."""
+FINEST_LEVEL = 10
+"""How often they are where integrands vary on a small scale."""
+# What the text around the functions calls.
+_ENTRIES = (
+    "solve_rows", "tabulate", "outer_reach", "outer_width", "outer_count", "outer_nodes",
+    "integrand_width",
+    PANEL_RULE.name,
+)  # fmt: skip
+FIRST_STEP = 0.13
+"""The step of the first rule, relative to the width of its tables."""
+# Most of the mass of the normal law is closer to zero.
+_CENTRE = 6.0
+_EXAMPLES = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive": -1.0}
+# Names of the functions that kernels in C and Julia hold besides those of the solver.
+_OWN_NAMES = (
+    "rule_density rule_step rule_clipped rule_panels rule_reference table_row tabulate outer_reach "
+    "outer_width outer_count outer_nodes smaller larger gauss_node gauss_weight fine_rule "
+    "medium_rule coarse_rule FINE_RULE MEDIUM_RULE COARSE_RULE Rules make_level forget solve_row "
+    "worst_error check_parameters rule_level rule_set checked_data admissible integrand_width"
+).split()
+
+
+@dataclass(frozen=True)
+class KernelParts:
+    """Parts of a kernel.
+
+    Attributes
+    ----------
+    symbols : mapping from str to Symbol
+        Parameters of the program by name.
+    node : str
+        The array of nodes among the tables; empty if there are none.
+    functions : tuple of Function
+        In order.
+    solve_rows : Function
+    helpers : tuple of str
+        Definitions of special functions in the target.
+    plan : TablePlan or None
+        Where the kernel computes tables itself.
+    baked : BakedTables or None
+        Where they are written into it.
+    fixed : mapping from str to float
+        Parameters that have a value in the file.
+    table_inputs : tuple of str
+        Parameters of the table functions, in their order.
+    results : tuple of (str, int)
+        Public outputs with their places among all outputs.
+    all_outputs : tuple of str
+    data_sets : tuple of Data
+    used : frozenset of str
+        Parameters that are read.
+    uses_gauss : bool
+        The Gauss-Legendre rule is needed.
+    refines : bool
+        There are rules that can be refined.
+    width_inputs : tuple of (str, bool)
+        Arguments of ``integrand_width``, and which of them are outputs; empty if nothing tells.
+    """
+
+    symbols: Mapping[str, sp.Symbol]
+    node: str
+    functions: tuple[Function, ...]
+    solve_rows: Function
+    helpers: tuple[str, ...]
+    plan: TablePlan | None
+    baked: BakedTables | None
+    fixed: Mapping[str, float]
+    table_inputs: tuple[str, ...]
+    results: tuple[tuple[str, int], ...]
+    all_outputs: tuple[str, ...]
+    data_sets: tuple[Data, ...]
+    used: frozenset[str]
+    uses_gauss: bool
+    refines: bool
+    width_inputs: tuple[tuple[str, bool], ...]
+
+    @property
+    def data(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Data sets with their columns, under the names that users give."""
+        return tuple(
+            (d.name, tuple(str(c).removeprefix(f"{d.name}_") for c in d.columns))
+            for d in self.data_sets
+        )
+
+    @property
+    def width_places(self) -> tuple[tuple[bool, int], ...]:
+        """Whether each argument of ``integrand_width`` is an output, and its place there."""
+        lists = {True: self.all_outputs, False: self.all_inputs}
+        return tuple((output, lists[output].index(name)) for name, output in self.width_inputs)
+
+    @property
+    def stepped(self) -> bool:
+        """The kernel makes a trapezoidal rule and knows its step."""
+        return self.plan is not None and not self.plan.breaks
+
+    @property
+    def step(self) -> float:
+        """Distance of the nodes of the first rule, where it is no trapezoidal one to be made."""
+        return FIRST_STEP if self.baked is None else baked_step(self.baked, self.node)
+
+    @property
+    def all_inputs(self) -> tuple[str, ...]:
+        """Parameters of the program."""
+        return tuple(self.symbols)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Parameters that a caller gives."""
+        return tuple(p for p in self.symbols if p not in self.fixed)
+
+    def domain_tests(self) -> Iterator[tuple[int, str]]:
+        """Iterate over places of inputs and conditions on ``row``; unused ones may be anything."""
+        for k, p in enumerate(self.inputs):
+            test = _TESTS.get(domain_of(self.symbols[p]))
+            if test is not None and p in self.used:
+                yield k, test
+
+    @staticmethod
+    def data_tests(data: Data) -> Iterator[tuple[int, str]]:
+        """Iterate over places of columns and conditions on ``row``, a number in them."""
+        for k, column in enumerate(data.columns):
+            test = _TESTS.get(domain_of(column))
+            if test is not None:
+                yield k, test
+
+    def example_values(self) -> dict[str, float]:
+        """Return some admissible value of every input."""
+        return {p: _EXAMPLES.get(domain_of(self.symbols[p]), 0.5) for p in self.inputs}
+
+
+def kernel_parts(
+    lowered: LoweredSystem, language: Language, tables: BakedTables | None
+) -> KernelParts:
+    """Return the parts of a kernel in a language.
+
+    Raises
+    ------
+    EmissionError
+        If the language lacks a function, or the tables do not belong to the system.
+    """
+    program = lowered.program
+    fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
+    symbols = {str(p): p for p in program.parameters}
+    baked = _checked(lowered, tables, symbols) if tables is not None and program.tables else None
+    # Bodies of functions are text in Python until a language walks them.
+    reserved = {*language.reserved, *_OWN_NAMES, *helpers(language.name), *keyword.kwlist}
+    solvers = scalar_functions(program, reserved)
+    plan = None
+    functions: list[Function] = []
+    if program.tables and baked is None:
+        plan = _plan(lowered, language)
+        functions += table_functions(plan, program.even)
+    if program.has_panels:
+        functions += [PANEL_RULE]
+    functions += solvers
+    width, width_inputs = _integrand_width(lowered, language)
+    if width is not None and (program.tables or program.has_panels):
+        functions.append(width)
+    # A split rule has no step, and so no use for the width.
+    no_width = {"outer_width"} if plan is not None and plan.breaks else set()
+    functions = _called(functions, [f for f in _ENTRIES if f not in no_width])
+    texts = "\n".join(language.source(f) for f in functions)
+    table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters) if plan else ()
+    sizes = set(program.magnitudes.values())
+    return KernelParts(
+        symbols=symbols,
+        node=str(program.tables[0]) if program.tables else "",
+        functions=tuple(functions),
+        solve_rows=solvers[-1],
+        helpers=tuple(helper_texts(language.name, texts)),
+        plan=plan,
+        baked=baked,
+        fixed=fixed,
+        table_inputs=table_inputs,
+        results=tuple((str(x), k) for k, x in enumerate(program.outputs) if x not in sizes),
+        all_outputs=tuple(map(str, program.outputs)),
+        data_sets=program.data,
+        used=_used(tuple(symbols), solvers) | set(table_inputs),
+        uses_gauss="gauss_node[" in texts,
+        refines=plan is not None or program.has_panels,
+        width_inputs=width_inputs if "integrand_width" in {f.name for f in functions} else (),
+    )
+
+
+def _integrand_width(
+    lowered: LoweredSystem, language: Language
+) -> tuple[Function | None, tuple[tuple[str, bool], ...]]:
+    """Return the smallest scale of the integrands as a function, and what it takes."""
+    places = {str(x): sp.Symbol(f"p_{x}") for x in lowered.program.parameters}
+    outputs = {str(x): sp.Symbol(f"u_{x}") for x in lowered.program.outputs}
+    lines = ["width = inf"]
+    expressions: dict[str, sp.Expr] = {}
+    inputs: dict[str, bool] = {}
+    for found in integrand_widths(lowered):
+        read = sorted(map(str, found.free_symbols))
+        named = {x: places.get(str(x), outputs.get(str(x))) for x in found.free_symbols}
+        if None in named.values() or not _printable(found, language):
+            continue
+        inputs |= {x: x not in places for x in read}
+        name = f"expression_{len(expressions)}"
+        expressions[name] = found.xreplace(named)
+        # A width that is no number tells nothing.
+        lines += [f"value = abs({name})", "if value < width:", "    width = value"]
+    if not expressions:
+        return None, ()
+    parameters = tuple(Parameter(str((outputs if o else places)[x])) for x, o in inputs.items())
+    function = Function(
+        name="integrand_width",
+        parameters=parameters,
+        body="\n".join([*lines, "return width"]) + "\n",
+        expressions=expressions,
+        returns=Kind.REAL,
+        documentation="Smallest scale in the node on which integrands vary at a solution.",
+    )
+    return function, tuple(inputs.items())
+
+
+def _called(functions: Sequence[Function], entries: Sequence[str]) -> list[Function]:
+    """Keep the functions that the entries call, in order: unused ones are warned about."""
+    found: list[Function] = []
+    names = set(entries)
+    for function in reversed(functions):
+        if function.name in names and function.name not in {f.name for f in found}:
+            found.append(function)
+            body = ast.parse(function.body)
+            names |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name)}
+            for expr in function.expressions.values():
+                names |= {type(f).__name__ for f in expr.atoms(AppliedUndef)}
+    return found[::-1]
+
+
+def baked_step(tables: BakedTables, node: str) -> float:
+    """Return the largest distance of nodes in the finest rule, far out excepted."""
+    nodes = sorted(x for x in tables.levels[0][node] if abs(x) < _CENTRE)
+    return max((b - a for a, b in pairwise(nodes)), default=FIRST_STEP)
+
+
+def _plan(lowered: LoweredSystem, language: Language) -> TablePlan:
+    """Plan the tables in symbols whose names clash with nothing."""
+    names: dict[sp.Expr, sp.Symbol] = {
+        p: sp.Symbol(f"p_{lowered.identifiers[p]}", **p.assumptions0)
+        for p in lowered.table_parameters
+    }
+    parameters = tuple(names.values())
+    node = sp.Symbol("x_node", **lowered.node.assumptions0)
+    names[lowered.node] = node
+    definitions = {f.xreplace(names): d.xreplace(names) for f, d in lowered.definitions.items()}
+    return table_plan(
+        definitions,
+        node=node,
+        parameters=parameters,
+        printable=lambda expr: _printable(expr, language),
+    )
+
+
+def _printable(expr: sp.Expr, language: Language) -> bool:
+    found = {type(f).__name__ for f in expr.atoms(sp.Function) - expr.atoms(AppliedUndef)}
+    return found <= set(language.printer.functions)
+
+
+def _used(parameters: tuple[str, ...], solvers: tuple[Function, ...]) -> frozenset[str]:
+    """Parameters that the solver reads; others may be outside their domain, as a limit may."""
+    solve, rows = solvers[-2:]
+    symbols = set().union(*(e.free_symbols for f in (solve, rows) for e in f.expressions.values()))
+    read = {str(s) for s in symbols}
+    # The solver may have other names for them, in the same order.
+    places = zip(parameters, solve.parameters, strict=False)
+    return frozenset(p for p, own in places if own.name in read)
+
+
+def _checked(
+    lowered: LoweredSystem, tables: BakedTables, symbols: Mapping[str, sp.Symbol]
+) -> BakedTables:
+    unknown = ", ".join(sorted(set(tables.parameters) - set(symbols)))
+    if unknown:
+        raise EmissionError(f"tables hold values of {unknown}, which the system has not")
+    needed = {lowered.identifiers[p] for p in lowered.table_parameters}
+    missing = ", ".join(sorted(needed - set(tables.parameters)))
+    if missing:
+        raise EmissionError(f"the tables depend on {missing}: give the values they were made for")
+    for level in tables.levels:
+        for name in ("weight", *map(str, lowered.program.tables)):
+            if name not in level:
+                raise EmissionError(f"the tables lack the array {name!r}")
+            if not all(map(math.isfinite, level[name])):
+                raise EmissionError(f"the array {name!r} of the tables holds a number not finite")
+    return tables

@@ -1,0 +1,318 @@
+"""The mpmath target: one self-contained file that solves to any number of digits.
+
+The refinement around the solver is the text of :mod:`giantstep.numeric.precision`; it is read, not
+imported, because this package holds no numbers.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sympy as sp
+
+from ....errors import EmissionError
+from ...gaussian import GaussianExpectation
+from ...regularity import ImaginaryGrowth, analyse
+from ..documentation import domain_of
+from ..program import Newton, Program
+from .about import about
+from .language import Function, Kind, Parameter
+from .mpmath_driver import DRIVER, IMPORTS, LINE, NO_LINE
+from .printers import MpmathPrinter
+from .python_language import MpmathLanguage
+from .renaming import safe_program
+from .scalar_source import RESERVED, integrands_move
+from .solver_source import solver_functions
+from .table_source import mpmath_table_source, outer_breaks, outer_widths
+
+if TYPE_CHECKING:
+    from ..baked import BakedTables
+    from ..lowered import LoweredSystem
+
+_USAGE = """\
+solve_point({{{example}}}{data}, digits=50) returns {{output: (value, estimated error)}}
+as numbers of an mpmath context of their own; see its docstring."""
+
+
+def files(
+    lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
+) -> dict[str, str]:
+    """Return {file name: text} of the mpmath target.
+
+    Parameters
+    ----------
+    lowered : LoweredSystem
+    tables : BakedTables, optional
+        Refused: they are floats.
+    name : str, optional
+        Stem of the file; by default that of the program.
+
+    Raises
+    ------
+    EmissionError
+        If an expression holds a function that mpmath code lacks, or tables are given.
+    """
+    if tables is not None:
+        raise EmissionError(
+            "target 'mpmath' computes its tables to the digits asked for; baked tables are floats: "
+            "leave out tables="
+        )
+    return {f"{name or lowered.program.name}.py": _text(lowered)}
+
+
+def _text(lowered: LoweredSystem) -> str:
+    program = lowered.program
+    data = f", {{{', '.join(f'{d.name!r}: …' for d in program.data)}}}" if program.data else ""
+    example = ", ".join(f"{str(p)!r}: …" for p in program.parameters)
+    lines = about(lowered, "For mpmath, to any number of digits", {})
+    lines += ["", *_USAGE.format(example=example, data=data).splitlines()]
+    documentation = "\n".join(lines).replace("\\", "\\\\").replace('"', '\\"')
+    parts = [
+        f'"""{documentation}\n"""\n\n{IMPORTS}',
+        _constants(lowered),
+        _closure("solver", "the solver", f"{solver_functions(program, 'mpmath')}\n\nreturn solve"),
+        _closure("starts", "first values", _start_source(program)),
+    ]
+    if program.tables:
+        parts += _table_parts(lowered)
+    numeric = _numeric_text("quadrature", ["_EXPONENT", "trapezoidal_step"])
+    # A dataclass wants its module to be registered, which a file that is run may not be.
+    precision = _numeric_text("precision", without=["PreciseKernel"])
+    parts += [_changed(f"{numeric}\n\n\n{precision}"), _kernel(lowered)]
+    parts += [LINE if program.tables else NO_LINE, DRIVER]
+    return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
+
+
+def _closure(name: str, what: str, body: str) -> str:
+    head = f'def {name}(ctx):\n    """Return {what} on an mpmath context."""\n\n'
+    return head + textwrap.indent(body.strip("\n"), "    ")
+
+
+def _start_source(program: Program) -> str:
+    """Return ``first``, which writes the first values of all Newton unknowns."""
+    language = MpmathLanguage()
+    safe = safe_program(program, {*RESERVED, *language.reserved})
+    values = [v for step in safe.steps if isinstance(step, Newton) for v in step.start]
+    expressions = {f"expression_{k}_": value for k, value in enumerate(values)}
+    body = "".join(f"out[{k}] = {name}\n" for k, name in enumerate(expressions))
+    function = Function(
+        "first",
+        (*(Parameter(str(p)) for p in safe.parameters), Parameter("out", Kind.OUTPUT)),
+        body,
+        expressions,
+        documentation="Write first values to `out`.",
+    )
+    return f"{language.source(function)}\n\nreturn first"
+
+
+def _constants(lowered: LoweredSystem) -> str:
+    program = lowered.program
+    scales = {str(size) for size in program.magnitudes.values()}
+    outputs = tuple(str(x) for x in program.outputs if str(x) not in scales)
+    columns = {
+        d.name: {str(c).removeprefix(f"{d.name}_"): domain_of(c) for c in d.columns}
+        for d in program.data
+    }
+    lines = [
+        f"PARAMETERS = {tuple(map(str, program.parameters))!r}",
+        f"OUTPUTS = {outputs!r}",
+        "# The numbers that each parameter may be.",
+        f"DOMAINS = {_domains(lowered)!r}",
+        "# Parameters on which tables depend, and data sets with the domains of their columns.",
+        f"TABLE_PARAMETERS = {_table_parameters(lowered)!r}",
+        f"DATA = {columns!r}",
+    ]
+    return "\n".join(lines)
+
+
+def _domains(lowered: LoweredSystem) -> tuple[str, ...]:
+    """Domains of the parameters; one that nothing depends on may be anything."""
+    used: set[sp.Symbol] = set()
+    for step in lowered.program.steps:
+        used |= _read(step)
+    used |= {p for p in lowered.program.parameters if str(p) in _table_parameters(lowered)}
+    return tuple(domain_of(p) if p in used else "real" for p in lowered.program.parameters)
+
+
+def _read(step: object) -> set[sp.Symbol]:
+    """Return the symbols in a step."""
+    if isinstance(step, sp.Basic):
+        return set(step.free_symbols)
+    if isinstance(step, tuple):
+        return set().union(*map(_read, step))
+    return set().union(*(_read(value) for value in getattr(step, "__dict__", {}).values()))
+
+
+def _table_parameters(lowered: LoweredSystem) -> tuple[str, ...]:
+    if not lowered.program.tables:
+        return ()
+    return tuple(lowered.identifiers[p] for p in lowered.table_parameters)
+
+
+def _table_parts(lowered: LoweredSystem) -> list[str]:
+    """Return ``table_function(ctx)`` and ``geometry(ctx)``."""
+    taken = {*MpmathLanguage.reserved, "rule", "tables", "ctx", "width", "inner", "breaks"}
+    names = {
+        p: _unused(lowered.identifiers[p], taken, lowered.definitions)
+        for p in lowered.table_parameters
+    }
+    tables = mpmath_table_source(
+        lowered.definitions,
+        node=lowered.node,
+        identifiers=names,
+        parameters=lowered.table_parameters,
+    )
+    code = {p: sp.Symbol(name, **p.assumptions0) for p, name in names.items()}
+    return [
+        _closure("table_function", "the tables at one node", f"{tables}\n\nreturn tables"),
+        _closure("geometry", "widths and kinks of the tables", _geometry(lowered, code)),
+    ]
+
+
+def _unused(name: str, taken: set[str], definitions: Mapping[sp.Expr, sp.Expr]) -> str:
+    inner = {n.variable.name for d in definitions.values() for n in d.atoms(GaussianExpectation)}
+    tables = {str(f.func).replace("^2", "_squared") for f in definitions}
+    made = re.compile(r"(mean|integrands)_.*|shared_\d+|fn_.*|\d+")
+    while name in taken | inner | tables or made.fullmatch(name):
+        name = f"p_{name}"
+    return name
+
+
+def _geometry(lowered: LoweredSystem, code: Mapping[sp.Symbol, sp.Symbol]) -> str:
+    printer = MpmathPrinter()
+
+    def texts(values: Sequence[sp.Expr]) -> list[str]:
+        return [printer.print(v.xreplace(dict(code))) for v in dict.fromkeys(values)]
+
+    inner = []
+    for variable, integrands in _inner(lowered.definitions).items():
+        found = [analyse(f, variable) for f in integrands]
+        strips, growths = [], []
+        for a in found:
+            if a.kinks or (a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL):
+                continue
+            # Where no distance is known, one, from which the rule is refined until it agrees.
+            strips.append(sp.S.One if a.strip is None or a.strip == 0 else a.strip)
+            growths.append(a.gaussian_coefficient or sp.S.Zero)
+        strip = ", ".join(["math.inf", *(f"float({t})" for t in texts(_finite(strips)))])
+        growth = ", ".join(["0.0", *(f"float({t})" for t in texts(growths))])
+        inner.append(f"{variable.name!r}: (min([{strip}]), max([{growth}]))")
+    widths = texts(outer_widths(lowered.definitions, lowered.node))
+    breaks = texts(outer_breaks(lowered.definitions, lowered.node))
+    lines = [
+        f"def geometry({', '.join(str(x) for x in code.values())}):",
+        '    """Return the width over which the tables vary, strips and growths of inner',
+        '    integrands, and nodes at which a table has a kink."""',
+        "    width = ctx.one",
+        # A slope of zero in the node sets no scale: its width is infinite.
+        *(
+            line
+            for text in widths
+            for line in (
+                "    try:",
+                f"        width = min(width, abs({text}))",
+                "    except ZeroDivisionError:",
+                "        pass",
+            )
+        ),
+        f"    inner = {{{', '.join(inner)}}}",
+        f"    breaks = [{', '.join(breaks)}]",
+        "    return width, inner, breaks",
+        "",
+        "",
+        "return geometry",
+    ]
+    return "\n".join(lines)
+
+
+def _finite(values: Sequence[sp.Expr]) -> list[sp.Expr]:
+    return [v for v in values if v != sp.oo]
+
+
+def _inner(definitions: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
+    """Inner variables with the integrands over them, other tables held constant."""
+    found: dict[sp.Symbol, list[sp.Expr]] = {}
+    for definition in definitions.values():
+        for n in sorted(definition.atoms(GaussianExpectation), key=str):
+            constants = {f: sp.Dummy(real=True) for f in definitions if n.integrand.has(f)}
+            found.setdefault(n.variable, []).append(n.integrand.xreplace(constants))
+    return found
+
+
+def _kernel(lowered: LoweredSystem) -> str:
+    """Return the constant that tells the refinement what the solver needs."""
+    program = lowered.program
+    newtons = [step for step in program.steps if isinstance(step, Newton)]
+    return "\n".join(
+        [
+            "KERNEL = SimpleNamespace(",
+            f"    table_source={'tables' if program.tables else ''!r},",
+            '    solver_source="solve",',
+            "    parameters=PARAMETERS,",
+            "    table_parameters=TABLE_PARAMETERS,",
+            f"    outputs={tuple(map(str, program.outputs))!r},",
+            "    results=OUTPUTS,",
+            f"    unknowns={tuple(map(str, program.newton_unknowns))!r},",
+            f"    even={program.even},",
+            f"    panels={program.has_panels},",
+            f"    data={tuple(d.name for d in program.data)!r},",
+            f"    moving={integrands_move(program)},",
+            f"    absolute={not all(log for n in newtons for log in n.logarithmic)},",
+            ")",
+        ]
+    )
+
+
+def _numeric_text(module: str, names: Sequence[str] = (), without: Sequence[str] = ()) -> str:
+    """Return definitions of a module of :mod:`giantstep.numeric`, all by default.
+
+    Module docstring and imports are left out, comments stay.
+    """
+    path = Path(__file__).parents[3] / "numeric" / f"{module}.py"
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    parts = []
+    begin = 0
+    for node in ast.parse(text).body:
+        first, last = min([node.lineno, *_decorators(node)]) - 1, node.end_lineno or node.lineno
+        while first > begin and lines[first - 1].startswith("#"):
+            first -= 1
+        begin = last
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
+            continue
+        name = _defined(node)
+        if name not in without and (name in names or not names):
+            parts.append((isinstance(node, ast.Assign), "\n".join(lines[first:last])))
+    found = parts[0][1]
+    for (before, _), (constant, part) in pairwise(parts):
+        found += ("\n" if before and constant else "\n\n\n") + part
+    return found
+
+
+def _decorators(node: ast.stmt) -> list[int]:
+    return [d.lineno for d in getattr(node, "decorator_list", [])]
+
+
+def _defined(node: ast.stmt) -> str:
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    return getattr(node, "name", "")
+
+
+def _changed(text: str) -> str:
+    """Take solver and tables from this file instead of executing their sources."""
+    changes = {
+        "exec(kernel.solver_source, namespace)": 'namespace["solve"] = solver(ctx)',
+        "exec(kernel.table_source, namespace)": 'namespace["tables"] = table_function(ctx)',
+    }
+    for old, new in changes.items():
+        if text.count(old) != 1:
+            raise AssertionError(f"the refinement does not hold {old!r} once")
+        text = text.replace(old, new)
+    return text

@@ -1,0 +1,94 @@
+"""Quadrature rules for the normal law as functions that every scalar language can say.
+
+Rules and constants are those of :mod:`giantstep.numeric.quadrature`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from sympy.integrals.quadrature import gauss_legendre
+
+from .language import Function, Kind, Parameter
+
+PANEL_ORDER = 16
+
+DENSITY = Function(
+    name="rule_density",
+    parameters=(Parameter("x"),),
+    body="return exp(-0.5 * x * x) * 0.3989422804014327\n",
+    returns=Kind.REAL,
+    documentation="Density of the standard normal law.",
+)
+
+TRAPEZOIDAL_STEP = Function(
+    name="rule_step",
+    parameters=(Parameter("strip"), Parameter("growth")),
+    body="""
+rate = 0.5 + growth
+y = sqrt(44.0 / rate)
+if strip < y:
+    y = strip
+return 6.283185307179586 * y / (44.0 + rate * y * y)
+""",
+    returns=Kind.REAL,
+    documentation="""Largest step of the trapezoidal rule with an error below exp(-44).
+
+The error is exp(-2 pi y/h + y**2 (1/2 + growth)) for every y inside the strip of analyticity.""",
+)
+
+CLIPPED = Function(
+    name="rule_clipped",
+    parameters=(Parameter("x"), Parameter("reach")),
+    body="""
+if not (x > -reach):
+    return -reach
+if x > reach:
+    return reach
+return x
+""",
+    returns=Kind.REAL,
+    documentation="A break point moved into [-reach, reach].",
+)
+
+SPLIT_PANELS = Function(
+    name="rule_panels",
+    parameters=(Parameter("width"), Parameter("refinement", Kind.WHOLE)),
+    body="""
+panels = 0
+# A panel of 1.5 is what smooth pieces ask for at refinement 0.
+size = 1.5
+for i in range(refinement):
+    size *= 0.5
+for i in range(-refinement):
+    size *= 2.0
+while panels * size < width:
+    panels += 1
+return panels
+""",
+    returns=Kind.WHOLE,
+    documentation="Number of panels in a piece of the line.",
+)
+
+PANEL_RULE = Function(
+    name="rule_reference",
+    parameters=(
+        Parameter("panels", Kind.WHOLE),
+        Parameter("panel_weight", Kind.OUTPUT),
+        Parameter("panel_node", Kind.OUTPUT),
+    ),
+    body=f"""
+for i in range(panels):
+    for k in range({PANEL_ORDER}):
+        panel_weight[{PANEL_ORDER} * i + k] = gauss_weight[k] / panels
+        panel_node[{PANEL_ORDER} * i + k] = (i + gauss_node[k]) / panels
+""",
+    documentation="Composite Gauss-Legendre rule on [0, 1].",
+)
+
+
+@cache
+def gauss_rule() -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return nodes and weights of the Gauss–Legendre rule on [0, 1]."""
+    nodes, weights = gauss_legendre(PANEL_ORDER, 25)
+    return tuple(float((1 + x) / 2) for x in nodes), tuple(float(w / 2) for w in weights)

@@ -1,0 +1,312 @@
+"""The solver of a program as functions that every scalar language can say.
+
+Newton's method, plain and safeguarded, linear solves, passes over nodes, data and panels, roots,
+and the error estimate from three rules are here and nowhere else; :mod:`.language` turns them into
+the text of a target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sympy as sp
+
+from ..program import Assign, Data, LinearSolve, Newton, NodeLoop, Panels, Program, Step
+from .language import Function, Kind, Parameter
+from .newton_source import newton_lines, solve_lines
+from .renaming import safe_program
+from .root_source import root_function
+from .row_source import LEVELS, rows_function
+
+# Names that the bodies below use.
+RESERVED = frozenset(
+    """
+    weight out info rough residual amplification iterations converged done previous close size turn
+    determinant i j k x y z state unused parameters results errors last first gain scale
+    step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
+    real_only
+    reach piece left width mass density_scale starts stop
+    solve solve_rows solve_batch solve_dense solve_point solve_many array attempt real
+    inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
+    """.split()
+)
+# And those that are made from the names of a program.
+_PREFIXES = ("start_", "step_", "saved_", "row_of_", *(f"{level}_" for level in LEVELS))
+REACH = 10.5
+
+
+def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Function, ...]:
+    """Return the functions that solve a program, each after those that it calls.
+
+    Parameters
+    ----------
+    program : Program
+    reserved : iterable of str
+        Further names that mean something in the target: ``Language.reserved``.
+
+    Returns
+    -------
+    tuple of Function
+        ``solve_dense`` where a system of more than two equations is solved, the roots of the
+        program, ``solve`` at one set of parameters on one set of arrays, and ``solve_rows`` for
+        rows of parameters with an estimate of the errors.
+
+    Raises
+    ------
+    EmissionError
+        If a name of the program cannot be a name in code.
+    """
+    taken = {*RESERVED, *reserved, *(root.name for root in program.roots)}
+    clashing: set[str] = set()
+    while True:
+        program = safe_program(program, taken | clashing)
+        # A name that is made from another one must not be a third: start_x of x.
+        names = {str(s) for s in (*program.parameters, *program.tables, *program.outputs)}
+        made = {p + n for p in _PREFIXES for n in names} | {f"{n}_j" for n in names}
+        if not names & made:
+            break
+        clashing |= names & made
+    helpers: list[Function] = []
+    if any(isinstance(s, LinearSolve | Newton) and len(s.unknowns) > 2 for s in program.steps):
+        helpers.append(solve_dense_function())
+    for root in program.roots:
+        helpers.append(root_function(root, tuple(helpers), taken))
+    solve = _Solve(program, tuple(helpers)).function()
+    return (*helpers, solve, rows_function(program, solve, array_parameters))
+
+
+def array_parameters(program: Program, prefix: str = "") -> list[Parameter]:
+    """Return the arrays that ``solve`` takes; data sets carry no prefix.
+
+    The prefix is that of a rule ("fine_"), of which there are three.
+    """
+    found = []
+    if program.tables:
+        found.append(Parameter(f"{prefix}weight", Kind.ARRAY, counted=True))
+        found += [Parameter(f"{prefix}{t}", Kind.ARRAY) for t in program.tables]
+    if program.has_panels:
+        found.append(Parameter(f"{prefix}panel_weight", Kind.ARRAY, counted=True))
+        found.append(Parameter(f"{prefix}panel_node", Kind.ARRAY))
+    return found + data_parameters(program)
+
+
+def data_parameters(program: Program) -> list[Parameter]:
+    """Return the arrays of all data sets."""
+    found = []
+    for data in program.data:
+        found.append(Parameter(f"weight_{data.name}", Kind.ARRAY, counted=True))
+        found += [Parameter(str(c), Kind.ARRAY) for c in data.columns]
+    return found
+
+
+def integrands_move(program: Program) -> bool:
+    """Return whether integrands over fixed nodes may grow in a way that no table shows.
+
+    Rational expressions in tables do not: their growth is that of the tables.
+    """
+    for loop in program.loops():
+        if isinstance(loop.measure, Data | Panels):
+            continue
+        values = [a.value for a in (*loop.locals, *loop.sums)]
+        if program.tables[0] in loop.tables or any(v.has(sp.Function, sp.exp) for v in values):
+            return True
+    return False
+
+
+def solve_dense_function() -> Function:
+    """Return Gaussian elimination with partial pivoting."""
+    body = """
+for k in range(n):
+    pivot = k
+    for i in range(k + 1, n):
+        if abs(a[i * n + k]) > abs(a[pivot * n + k]):
+            pivot = i
+    if pivot != k:
+        for j in range(n):
+            other = a[k * n + j]
+            a[k * n + j] = a[pivot * n + j]
+            a[pivot * n + j] = other
+        other = b[k]
+        b[k] = b[pivot]
+        b[pivot] = other
+    for i in range(k + 1, n):
+        factor = a[i * n + k] / a[k * n + k]
+        for j in range(k, n):
+            a[i * n + j] -= factor * a[k * n + j]
+        b[i] -= factor * b[k]
+for i in range(n):
+    k = n - 1 - i
+    for j in range(k + 1, n):
+        b[k] -= a[k * n + j] * b[j]
+    b[k] /= a[k * n + k]
+"""
+    return Function(
+        "solve_dense",
+        (
+            Parameter("n", Kind.WHOLE),
+            Parameter("a", Kind.OUTPUT),
+            Parameter("b", Kind.OUTPUT),
+        ),
+        body,
+        documentation="Solve a @ x = b by Gaussian elimination; a is used up, x replaces b.\n\n"
+        "a holds n rows of n numbers, one after the other.",
+        fast=True,
+    )
+
+
+class _Solve:
+    """Writes the body of ``solve``."""
+
+    def __init__(self, program: Program, helpers: tuple[Function, ...]) -> None:
+        self.program = program
+        self.helpers = helpers
+        self.expressions: dict[str, sp.Expr] = {}
+        self.arrays: dict[str, int] = {}
+
+    def function(self) -> Function:
+        program = self.program
+        lines: list[str] = []
+        for step in program.steps:
+            lines += self.step(step)
+        head = [
+            "residual = 0.0",
+            "amplification = 0.0",
+            "iterations = 0",
+            "converged = True",
+        ]
+        if program.has_panels:
+            density = self.placeholder(1 / sp.sqrt(2 * sp.pi))
+            head.append(f"density_scale = {density}")
+        head += [f"{name} = array({length})" for name, length in self.arrays.items()]
+        tail = [f"out[{k}] = {x}" for k, x in enumerate(program.outputs)]
+        tail += [
+            "info[0] = iterations if converged else -iterations",
+            "info[1] = residual",
+            "# A relative error eps of the equations moves the solution by about this much; eps is",
+            "# four units in the last place, because tables of polynomials of degree 8 cancel.",
+            "info[2] = 4 * unit * (8 + 16 * amplification)",
+        ]
+        reach = [Parameter("reach", default=REACH)] if program.has_panels else []
+        parameters = (
+            *(Parameter(str(p)) for p in program.parameters),
+            *array_parameters(program),
+            *(Parameter(f"start_{x}") for x in program.newton_unknowns),
+            Parameter("out", Kind.OUTPUT),
+            Parameter("info", Kind.OUTPUT),
+            Parameter("rough", default=0.0),
+            *reach,
+        )
+        documentation = (
+            "Solve once: results go to `out`, (iterations, residual, rounding) to `info`.\n\n"
+            "Newton's method stops early where the residual has fallen to `rough` times its first\n"
+            "value: enough for the difference of two rules, started at the solution of one."
+        )
+        return Function(
+            "solve",
+            parameters,
+            "\n".join([*head, *lines, *tail]) + "\n",
+            self.expressions,
+            documentation=documentation,
+            fast=True,
+            calls=self.helpers,
+        )
+
+    def placeholder(self, value: sp.Expr) -> str:
+        """Return the name in the body that stands for an expression."""
+        if isinstance(value, sp.Symbol):
+            return str(value)
+        name = f"expression_{len(self.expressions)}_"
+        self.expressions[name] = value
+        return name
+
+    def step(self, step: Step) -> list[str]:
+        if isinstance(step, Assign):
+            return [f"{step.target} = {self.placeholder(step.value)}"]
+        if isinstance(step, NodeLoop):
+            return self.loop(step)
+        if isinstance(step, LinearSolve):
+            return self.linear(step)
+        inside = [line for body in step.body for line in self.step(body)]
+        return newton_lines(step, inside, self.arrays)
+
+    def loop(self, loop: NodeLoop) -> list[str]:
+        lines = [f"{a.target} = 0.0" for a in loop.sums]
+        if isinstance(loop.measure, Panels):
+            return lines + self.panels(loop, loop.measure)
+        data = isinstance(loop.measure, Data)
+        weight = f"weight_{loop.measure.name}" if isinstance(loop.measure, Data) else "weight"
+        arrays = loop.measure.columns if isinstance(loop.measure, Data) else loop.tables
+        used = _used(loop) if data else set(arrays)
+        arrays = tuple(t for t in arrays if t in used)
+        # The value at this node shadows nothing: arrays keep their names.
+        at_node = {t: sp.Symbol(f"{t}_j", real=True) for t in arrays}
+        lines.append(f"for j in range(len({weight})):")
+        lines += [f"    {t}_j = {t}[j]" for t in arrays]
+        return lines + ["    " + line for line in self.terms(loop, at_node, f"{weight}[j]")]
+
+    def terms(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], weight: str) -> list[str]:
+        lines = []
+        for a in loop.locals:
+            lines.append(f"{a.target} = {self.placeholder(a.value.xreplace(at_node))}")
+        for a in loop.sums:
+            value = self.placeholder(a.value.xreplace(at_node))
+            lines.append(f"{a.target} += {weight} * {value}")
+        return lines
+
+    def panels(self, loop: NodeLoop, measure: Panels) -> list[str]:
+        n = len(measure.breaks)
+        edges = f"edges_{n + 2}"
+        self.arrays[edges] = n + 2
+        lines = [f"{edges}[0] = -reach", f"{edges}[{n + 1}] = reach"]
+        for k, b in enumerate(measure.breaks, start=1):
+            # NaN stays, so that it shows in the sums.
+            lines += [
+                f"{edges}[{k}] = {b}",
+                f"if {edges}[{k}] < -reach:",
+                f"    {edges}[{k}] = -reach",
+                f"elif {edges}[{k}] > reach:",
+                f"    {edges}[{k}] = reach",
+            ]
+        if n > 1:
+            lines += [
+                f"for i in range(2, {n + 1}):",
+                f"    left = {edges}[i]",
+                "    k = i - 1",
+                f"    while k > 0 and {edges}[k] > left:",
+                f"        {edges}[k + 1] = {edges}[k]",
+                "        k = k - 1",
+                f"    {edges}[k + 1] = left",
+            ]
+        # The same variable may name an array of the line.
+        node = measure.node
+        if node in self.program.tables:
+            node = sp.Symbol(f"{node}_j", real=True)
+        lines += [
+            f"for piece in range({n + 1}):",
+            f"    left = {edges}[piece]",
+            f"    width = {edges}[piece + 1] - left",
+            "    if not width <= 0.0:",
+            "        for j in range(len(panel_weight)):",
+            f"            {node} = left + width * panel_node[j]",
+            "            mass = width * panel_weight[j] * density_scale"
+            f" * exp(-0.5 * {node} * {node})",
+        ]
+        terms = self.terms(loop, {measure.node: node}, "mass")
+        return lines + ["            " + line for line in terms]
+
+    def linear(self, step: LinearSolve) -> list[str]:
+        x, a, b = step.unknowns, step.matrix, step.right_hand_side
+        lines = solve_lines([str(u) for u in x], a, b, self.arrays)
+        for row, right in zip(a, b, strict=True):
+            terms = [f"{entry} * {unknown}" for entry, unknown in zip(row, x, strict=True)]
+            size = " + ".join(f"abs({t})" for t in [*terms, str(right)])
+            lines += [
+                f"size = {size}",
+                "if size > 0.0:",
+                f"    residual = max(residual, abs({' + '.join(terms)} - {right}) / size)",
+            ]
+        return lines
+
+
+def _used(loop: NodeLoop) -> set[sp.Symbol]:
+    return set().union(*(a.value.free_symbols for a in (*loop.locals, *loop.sums)))

@@ -1,0 +1,395 @@
+"""Quadrature rules and tables as functions that every scalar language can say.
+
+A kernel in C or Julia that computes its tables itself holds these: rules for inner expectations,
+refined and extended until two levels agree; the outer rule, whose step follows from the widths over
+which the tables vary and whose reach from how they grow. The rules and constants are those of
+:mod:`giantstep.numeric.quadrature`, with two differences: entire integrands take the trapezoidal
+rule too, and every refinement also goes farther out, so that truncation shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sympy as sp
+
+from ..program import Assign
+from .language import Function, Kind, Parameter
+from .rule_functions import CLIPPED, DENSITY, PANEL_ORDER, SPLIT_PANELS, TRAPEZOIDAL_STEP
+from .table_plan import InnerPass, TablePlan, size_of
+
+# Levels of refinement: of the outer rule, as of inner rules.
+LEVELS = 7
+# More nodes than this say that the integrand varies on no scale that a rule can resolve.
+_MOST_NODES = 100_000
+
+
+def table_functions(plan: TablePlan, even: bool) -> tuple[Function, ...]:
+    """Return the functions that make the tables, each after those that it calls.
+
+    ``table_row`` computes all tables at one node, ``tabulate`` at many, with convergence checked;
+    ``outer_reach``, ``outer_width`` and ``outer_nodes`` make the outer rule.
+
+    Parameters
+    ----------
+    plan : TablePlan
+        Its symbols have names that clash with nothing.
+    even : bool
+        Nodes x >= 0 suffice.
+    """
+    if not plan.tables:
+        # Averages over the node alone: entire functions of it and smooth ones of width one.
+        return (DENSITY, CLIPPED, SPLIT_PANELS, _width(plan), *_outer(plan, even))
+    row = _row(plan)
+    tabulate = _tabulate(plan, row)
+    return (
+        DENSITY, TRAPEZOIDAL_STEP, CLIPPED, SPLIT_PANELS, row, tabulate,
+        _reach(plan, tabulate), _width(plan), *_outer(plan, even),
+    )  # fmt: skip
+
+
+def _values(symbols: Sequence[sp.Symbol]) -> tuple[Parameter, ...]:
+    return tuple(Parameter(str(s)) for s in symbols)
+
+
+class _Body:
+    """Lines of a body with the expressions in them."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.expressions: dict[str, sp.Expr] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, depth: int, line: str) -> None:
+        self.lines.append("    " * depth + line)
+
+    def expression(self, expr: sp.Expr) -> str:
+        name = f"expression_{len(self.expressions)}"
+        self.expressions[name] = expr
+        return name
+
+    def count(self, what: str) -> int:
+        self._counts[what] = self._counts.get(what, 0) + 1
+        return self._counts[what]
+
+    def text(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+def _row(plan: TablePlan) -> Function:
+    body = _Body()
+    body.add(0, "reach = 12.0")
+    body.add(0, "for i in range(level):")
+    body.add(1, "reach = min(1.25 * reach, 37.0)")
+    for step in plan.steps:
+        if isinstance(step, Assign):
+            body.add(0, f"{step.target} = {body.expression(step.value)}")
+        else:
+            _pass(step, body)
+    for k, table in enumerate(plan.tables):
+        body.add(0, f"row[{k}] = {table}")
+        size = body.expression(plan.sizes[k])
+        body.add(0, f"row[{len(plan.tables) + k}] = abs({size})")
+    body.add(0, "return True")
+    return Function(
+        name="table_row",
+        parameters=(
+            Parameter(str(plan.node)),
+            *_values(plan.parameters),
+            Parameter("level", Kind.WHOLE),
+            Parameter("row", Kind.OUTPUT),
+        ),
+        body=body.text(),
+        expressions=body.expressions,
+        returns=Kind.FLAG,
+        documentation="""All tables at one node, then the sizes of what is added up in them.
+
+False if a rule would need too many nodes.
+Each level halves the steps of the inner rules and takes them farther out.""",
+        fast=True,
+        calls=(DENSITY, TRAPEZOIDAL_STEP, CLIPPED, SPLIT_PANELS),
+    )
+
+
+def _pass(step: InnerPass, body: _Body) -> None:
+    rule = step.rule
+    for a in step.sums:
+        body.add(0, f"{a.target} = 0.0")
+        body.add(0, f"{size_of(a.target)} = 0.0")
+    if rule.kinks:
+        depth = _split_loops(step, body)
+    else:
+        depth = _trapezoidal_loop(step, body)
+    for a in step.locals:
+        body.add(depth, f"{a.target} = {body.expression(a.value)}")
+    for a in step.sums:
+        body.add(depth, f"value = {body.expression(a.value)}")
+        body.add(depth, f"{a.target} += weight * value")
+        body.add(depth, f"{size_of(a.target)} += weight * abs(value)")
+
+
+def _trapezoidal_loop(step: InnerPass, body: _Body) -> int:
+    rule = step.rule
+    body.add(0, "strip = inf")
+    for s in rule.strips:
+        body.add(0, f"strip = min(strip, abs({body.expression(s)}))")
+    body.add(0, "growth = 0.0")
+    for g in rule.growths:
+        body.add(0, f"growth = max(growth, {body.expression(g)})")
+    body.add(0, "step = rule_step(strip, growth)")
+    body.add(0, "for i in range(level):")
+    body.add(1, "step *= 0.5")
+    body.add(0, f"if not (step * {_MOST_NODES} > reach):")
+    body.add(1, "return False")
+    body.add(0, "last = 0")
+    body.add(0, "while last * step < reach:")
+    body.add(1, "last += 1")
+    # A node and its mirror image follow each other: what is odd adds up to exactly zero.
+    body.add(0, "for k in range(last + 1):")
+    body.add(1, "for i in range(2):")
+    body.add(2, f"{rule.variable} = step * k * (1.0 - 2.0 * i)")
+    body.add(2, f"weight = step * rule_density({rule.variable})")
+    body.add(2, "if k == 0:")
+    body.add(3, "weight *= 0.5")
+    return 2
+
+
+def _split_loops(step: InnerPass, body: _Body) -> int:
+    rule = step.rule
+    n = len(rule.kinks)
+    edges = f"edges_{body.count('edges')}"
+    body.add(0, f"{edges} = array({n + 2})")
+    body.add(0, f"{edges}[0] = -reach")
+    for k, kink in enumerate(rule.kinks):
+        body.add(0, f"{edges}[{k + 1}] = rule_clipped({body.expression(kink)}, reach)")
+    body.add(0, f"{edges}[{n + 1}] = reach")
+    if n > 1:
+        _sort(edges, n + 2, body)
+    body.add(0, f"for piece in range({n + 1}):")
+    body.add(1, f"width = {edges}[piece + 1] - {edges}[piece]")
+    body.add(1, "panels = rule_panels(width, level)")
+    body.add(1, "for i in range(panels):")
+    body.add(2, f"for k in range({PANEL_ORDER}):")
+    body.add(3, f"{rule.variable} = {edges}[piece] + width * ((i + gauss_node[k]) / panels)")
+    body.add(3, f"weight = width / panels * gauss_weight[k] * rule_density({rule.variable})")
+    return 3
+
+
+def _sort(array: str, n: int, body: _Body) -> None:
+    body.add(0, f"for i in range({n}):")
+    body.add(1, f"for k in range({n - 1}):")
+    body.add(2, f"if {array}[k] > {array}[k + 1]:")
+    body.add(3, f"swap = {array}[k]")
+    body.add(3, f"{array}[k] = {array}[k + 1]")
+    body.add(3, f"{array}[k + 1] = swap")
+
+
+def _tabulate(plan: TablePlan, row: Function) -> Function:
+    names = ", ".join(str(p) for p in plan.parameters)
+    arguments = f"node[j], {names}, level, row" if names else "node[j], level, row"
+    n_tables = len(plan.tables)
+    return Function(
+        name="tabulate",
+        parameters=(
+            Parameter("node", Kind.ARRAY, counted=True),
+            *_values(plan.parameters),
+            Parameter("tables", Kind.OUTPUT),
+        ),
+        body=f"""
+row = array({2 * n_tables})
+distances = array({n_tables})
+sizes = array({n_tables})
+distance = inf
+for level in range({LEVELS}):
+    for t in range({n_tables}):
+        distances[t] = 0.0
+        sizes[t] = 0.0
+    for j in range(len(node)):
+        if not table_row({arguments}):
+            return -1.0
+        for t in range({n_tables}):
+            if not isfinite(row[t]):
+                return -1.0
+            place = t * len(node) + j
+            if level > 0:
+                distances[t] = max(distances[t], abs(row[t] - tables[place]))
+            sizes[t] = max(sizes[t], max(abs(row[t]), row[{n_tables} + t]))
+            tables[place] = row[t]
+    if level > 0:
+        previous = distance
+        distance = 0.0
+        for t in range({n_tables}):
+            distance = max(distance, distances[t] / (sizes[t] + 1e-300))
+        if distance <= 4e-15:
+            return 0.0
+        # Where rounding is larger than the tolerance, refining stops to bring levels closer.
+        if distance < 1e-6 and distance > 0.5 * previous:
+            return distance
+return -1.0
+"""
+        if any(isinstance(s, InnerPass) for s in plan.steps)
+        else f"""
+row = array({2 * n_tables})
+level = 0
+for j in range(len(node)):
+    if not table_row({arguments}):
+        return -1.0
+    for t in range({n_tables}):
+        if not isfinite(row[t]):
+            return -1.0
+        tables[t * len(node) + j] = row[t]
+return 0.0
+""",
+        returns=Kind.REAL,
+        documentation="""Tables at all nodes, one table after the other.
+
+Inner rules are refined until two levels agree. Returns how far they are apart, relative to the
+largest value of a table, if that is more than the last place, and -1 if they never do.""",
+        calls=(row,),
+    )
+
+
+def _reach(plan: TablePlan, tabulate: Function) -> Function:
+    n, names = 43, "".join(f"{p}, " for p in plan.parameters)
+    return Function(
+        name="outer_reach",
+        parameters=_values(plan.parameters),
+        body=f"""
+node = array({n})
+tables = array({n * max(len(plan.tables), 1)})
+reach = 10.5
+while True:
+    for j in range({n}):
+        node[j] = reach * ((j - {n // 2}) / {n // 2}.0)
+    if tabulate(node, {names}tables) < 0.0:
+        return -1.0
+    sufficient = True
+    for t in range({len(plan.tables)}):
+        largest = -inf
+        at_ends = -inf
+        for j in range({n}):
+            size = abs(tables[t * {n} + j])
+            if size > 0.0:
+                size = 2.0 * log(size) - 0.5 * node[j] * node[j]
+                largest = max(largest, size)
+                if j == 0 or j == {n - 1}:
+                    at_ends = max(at_ends, size)
+        # log(1e-18): what lies beyond does not show in a double.
+        if at_ends - largest > -41.4:
+            sufficient = False
+    if sufficient or reach >= 37.0:
+        return reach
+    reach = min(1.2 * reach, 37.0)
+""",
+        returns=Kind.REAL,
+        documentation="""How far out the outer rule has to go: tables that grow need more.
+
+Negative if the tables do not converge.""",
+        calls=(tabulate,),
+    )
+
+
+def _width(plan: TablePlan) -> Function:
+    body = _Body()
+    body.add(0, "width = 1.0")
+    for w in plan.widths:
+        body.add(0, f"width = min(width, abs({body.expression(w)}))")
+    body.add(0, "return width")
+    return Function(
+        name="outer_width",
+        parameters=_values(plan.parameters),
+        body=body.text(),
+        expressions=body.expressions,
+        returns=Kind.REAL,
+        documentation="Width in the node over which the tables vary, at most 1.",
+    )
+
+
+def _outer(plan: TablePlan, even: bool) -> tuple[Function, Function]:
+    """Return ``outer_count`` and ``outer_nodes`` of one rule."""
+    shape = (Parameter("step"), Parameter("reach"), Parameter("refinement", Kind.WHOLE))
+    written = (Parameter("weight", Kind.OUTPUT), Parameter("node", Kind.OUTPUT))
+    if plan.breaks:
+        return _outer_split(plan, shape, written)
+    count = Function(
+        name="outer_count",
+        parameters=(*_values(plan.parameters), *shape),
+        body=f"""
+n = 0
+if not (step * 1e6 > reach):
+    return -1
+while 4 * n * step < reach:
+    n += 1
+return {"4 * n + 1" if even else "8 * n + 1"}
+""",
+        returns=Kind.WHOLE,
+        documentation="Number of nodes of the finest outer rule.",
+    )
+    body = f"""
+n = outer_count(PARAMETERSstep, reach, refinement)
+for j in range(n):
+    x = step * {"j" if even else "(j - (n - 1) / 2)"}
+    node[j] = x
+    weight[j] = step * rule_density(x){" * 2.0" if even else ""}
+{"weight[0] *= 0.5" if even else ""}
+"""
+    names = "".join(f"{p}, " for p in plan.parameters)
+    nodes = Function(
+        name="outer_nodes",
+        parameters=(*_values(plan.parameters), *shape, *written),
+        body=body.replace("PARAMETERS", names),
+        documentation="Trapezoidal rule: weights, which hold the normal density, and nodes.",
+        calls=(DENSITY, count),
+    )
+    return count, nodes
+
+
+def _outer_split(
+    plan: TablePlan, shape: tuple[Parameter, ...], written: tuple[Parameter, ...]
+) -> tuple[Function, Function]:
+    n = len(plan.breaks) + 3
+    body = _Body()
+    body.add(0, f"edges = array({n})")
+    body.add(0, "edges[0] = -reach")
+    body.add(0, "edges[1] = 0.0")
+    body.add(0, "edges[2] = reach")
+    for k, x in enumerate(plan.breaks):
+        body.add(0, f"edges[{k + 3}] = rule_clipped({body.expression(x)}, reach)")
+    _sort("edges", n, body)
+    edges = body.text()
+    count = Function(
+        name="outer_count",
+        parameters=(*_values(plan.parameters), *shape),
+        body=edges
+        + f"""
+n = 0
+for piece in range({n - 1}):
+    n += {PANEL_ORDER} * rule_panels(edges[piece + 1] - edges[piece], refinement)
+return n
+""",
+        expressions=body.expressions,
+        returns=Kind.WHOLE,
+        documentation="Number of nodes of the outer rule.",
+        calls=(CLIPPED, SPLIT_PANELS),
+    )
+    nodes = Function(
+        name="outer_nodes",
+        parameters=(*_values(plan.parameters), *shape, *written),
+        body=edges
+        + f"""
+j = 0
+for piece in range({n - 1}):
+    width = edges[piece + 1] - edges[piece]
+    panels = rule_panels(width, refinement)
+    for i in range(panels):
+        for k in range({PANEL_ORDER}):
+            x = edges[piece] + width * ((i + gauss_node[k]) / panels)
+            node[j] = x
+            weight[j] = width / panels * gauss_weight[k] * rule_density(x)
+            j += 1
+""",
+        expressions=body.expressions,
+        documentation="Composite Gauss-Legendre rule between kinks of the tables.",
+        calls=(DENSITY, CLIPPED, SPLIT_PANELS),
+    )
+    return count, nodes

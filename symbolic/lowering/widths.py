@@ -1,0 +1,96 @@
+"""On which scale integrands over fixed nodes vary: a rule that is coarser sees nothing of them.
+
+Three rules that all step over a narrow feature agree, and agree on a wrong number. So the distance
+of the nearest pole, or the period of a sine, is an expression in parameters and unknowns, and
+solvers refine until their nodes are closer than that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+
+from ...errors import UnsupportedExpressionError
+from ..gaussian import GaussianExpectation
+from ..proximal import MoreauEnvelope, Proximal
+from ..regularity import analyse
+
+if TYPE_CHECKING:
+    from .lowered import LoweredSystem
+
+# Of sin(w*z): with half of it, divided by w, for a step there are six nodes to a period of its
+# square even on the coarsest rule, whose step is four times as long.
+_WIDTH_OF_SINE = sp.Rational(1, 2)
+_COMMON_WIDTH = sp.Rational(1, 2)
+# Where arguments are not linear in the node, their slopes are taken there.
+_SAMPLES = tuple(sp.Rational(k, 2) for k in range(-10, 11))
+
+
+def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
+    """Return scales on which integrands vary, in the code symbols of parameters and unknowns."""
+    system = lowered.system
+    names = {x: sp.Symbol(c, **x.assumptions0) for x, c in lowered.identifiers.items()}
+    arguments = {*system.parameters, *system.unknowns}
+    places = [e.residual if e.value is None else e.value for e in system.equations]
+    found: dict[sp.Expr, None] = {}
+    for place in (*places, *system.outputs.values()):
+        for node in sorted(place.atoms(GaussianExpectation), key=str):
+            for width in _widths(node.integrand, node.variable):
+                # Numbers near one are no news: every rule resolves them.
+                if width.is_number and not width < _COMMON_WIDTH:
+                    continue
+                if width.free_symbols <= arguments:
+                    found[width.xreplace(names)] = None
+    return tuple(found)
+
+
+def _widths(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    # Tables of the node are constants here: their own scale is known to the rule already.
+    tables = integrand.atoms(AppliedUndef, GaussianExpectation)
+    constants = {f: sp.Dummy(positive=True) for f in tables}
+    integrand = integrand.xreplace(constants)
+    losses = sorted(integrand.atoms(Proximal, MoreauEnvelope), key=str)
+    strip, growth = _strip_and_growth(integrand, z)
+    found: list[sp.Expr] = []
+    if losses or strip is None:
+        bells = [f for f in integrand.atoms(sp.exp) if _curvature(f, z) is not None]
+        # Far out, where the exponent of a bell is steep, it is next to nothing.
+        found += [1 / sp.sqrt(sp.Abs(_curvature(f, z))) for f in sorted(bells, key=str)]
+        inner = [f.args for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
+        arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
+        for argument in [*arguments, *(loss.center for loss in losses)]:
+            slope = argument.diff(z)
+            # What stands around a loss follows its argument: both proximal operator and envelope
+            # have slopes of at most one in it.
+            if slope == 0 or slope.has(sp.Derivative, sp.Subs, Proximal, MoreauEnvelope):
+                continue
+            slopes = [slope.subs(z, x) for x in _SAMPLES] if slope.has(z) else [slope]
+            found += [1 / sp.Abs(s) for s in dict.fromkeys(slopes) if s not in (0, sp.nan, sp.zoo)]
+    elif strip not in (0, sp.oo):
+        found.append(strip)
+    if growth not in (None, 0):
+        found.append(1 / sp.sqrt(1 + 2 * sp.Abs(growth)))
+    for f in sorted(integrand.atoms(sp.sin, sp.cos), key=str):
+        slope = f.args[0].diff(z)
+        if slope != 0 and not slope.has(z):
+            found.append(_WIDTH_OF_SINE / sp.Abs(slope))
+    return found
+
+
+def _curvature(function: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    """Return the second derivative of an exponent that is quadratic; None if it is not."""
+    exponent = sp.expand(function.args[0])
+    if not exponent.is_polynomial(z) or sp.degree(exponent, z) != 2:
+        return None
+    return 2 * exponent.coeff(z, 2)
+
+
+def _strip_and_growth(integrand: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
+    try:
+        regular = analyse(integrand, z)
+    except UnsupportedExpressionError:
+        # Case distinctions whose places move with the unknowns, where panels are cut.
+        return None, None
+    return regular.strip, regular.gaussian_coefficient

@@ -1,0 +1,80 @@
+"""The files of all targets agree pairwise, on the same test vectors."""
+
+import importlib.util
+from itertools import combinations
+
+import pytest
+
+from giantstep.symbolic.saddle_point import lower
+
+from .compiled_c import CompiledKernel, require_compiler
+from .vectors import SPIKED_VECTORS, VECTORS
+
+DIGITS = 18
+# What mpmath solves in about a second; of C, one of each kind of program, compiled without
+# optimisation.
+MPMATH = {
+    "ridge, nearly interpolating", "ridge, at the threshold", "covariates", "covariates, matched",
+    "SK, paramagnet",
+}  # fmt: skip
+C = {
+    "ridge, nearly interpolating", "covariates, matched", "logistic", "hinge", "SK, glass",
+    "spiked A1", "spiked A6",
+}  # fmt: skip
+# One spiked model is as good as six where time is short.
+SLOW = {v.name for v in SPIKED_VECTORS} - {"spiked A1"}
+
+
+def of_file(lowered, vector, target, folder):
+    """Write the file of a Python target, import it as a user would and solve."""
+    (path,) = lowered.write(folder / f"{target}_kernel.py", target)
+    # As plain as it gets: the module is not in sys.modules, as where files are loaded by path.
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if target == "mpmath":
+        return module.solve_point(vector.parameters, vector.data, digits=DIGITS)
+    return module.solve_point(vector.floats, vector.float_data)
+
+
+def of_library(lowered, vector, target, folder):
+    """Compile the C files and solve."""
+    require_compiler()
+    kernel = CompiledKernel(lowered.files("c"), folder, flags=("-O0",))
+    found = kernel.solve(vector.floats, vector.float_data)
+    assert found.status == 0, found.message
+    return {name: (value, found.errors[name]) for name, value in found.values.items()}
+
+
+SOLVERS = {"python": of_file, "numpy": of_file, "mpmath": of_file, "c": of_library}
+
+
+def targets_of(vector):
+    chosen = {"mpmath": MPMATH, "c": C}
+    return [t for t in SOLVERS if t not in chosen or vector.name in chosen[t]]
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [pytest.param(v, id=v.name, marks=[pytest.mark.slow] * (v.name in SLOW)) for v in VECTORS],
+)
+def test_targets_agree_pairwise(vector, tmp_path):
+    lowered = lower(vector.system())
+    found = {}
+    for target in targets_of(vector):
+        try:
+            found[target] = SOLVERS[target](lowered, vector, target, tmp_path)
+        except pytest.skip.Exception:
+            # Without a compiler the others are compared all the same.
+            continue
+    assert len(found) >= 2
+    for (one, left), (other, right) in combinations(found.items(), 2):
+        assert set(left) == set(right), (one, other)
+        for name in left:
+            (a, first), (b, second) = left[name], right[name]
+            # mpmath takes parameters as the decimals that floats round.
+            rounding = 4e-15 * abs(float(a)) if "mpmath" in (one, other) else 0.0
+            allowed = float(first) + float(second) + rounding
+            assert abs(float(a) - float(b)) <= allowed, (name, one, other)
+            # An estimate that is far too large must not hide anything.
+            assert abs(float(a) - float(b)) <= 1e-11 * max(abs(float(a)), 1e-3), (name, one, other)

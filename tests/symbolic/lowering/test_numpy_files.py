@@ -1,0 +1,408 @@
+"""The NumPy file: every step of a program, many rows at once, failures row by row."""
+
+import importlib.util
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from numpy.testing import assert_allclose
+
+from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covariates
+from giantstep.derivations.spiked_random_features.derive import symbolic_model
+from giantstep.errors import EmissionError
+from giantstep.symbolic.functions import OwenT
+from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.targets.numpy_files import files
+from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+
+
+def sibling(name):
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"lowering_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+hand = sibling("hand_programs")
+VECTORS = sibling("vectors").VECTORS
+
+POINT = {
+    "alpha": 1.5, "beta": 0.8, "ridge": 0.1, "noise_variance": 0.1, "spike_strength": 1.3,
+    "bulk_variance": 0.7, "alignment": 0.6, "orthogonal_alignment": 0.8,
+}  # fmt: skip
+
+
+def load(lowered, **options):
+    (text,) = files(lowered, **options).values()
+    module = types.ModuleType("generated")
+    exec(compile(text, "generated.py", "exec"), module.__dict__)
+    return module
+
+
+def load_program(program):
+    return load(hand.lowered(program))
+
+
+@pytest.fixture(scope="module")
+def tanh_sin():
+    return symbolic_model("tanh", "sin").lowered
+
+
+@pytest.fixture(scope="module")
+def kernel(tanh_sin):
+    return load(tanh_sin)
+
+
+# -- reference values
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=str)
+def test_reference_values_are_within_the_estimated_errors(vector):
+    found = load(lower(vector.system())).solve_point(vector.floats, vector.float_data)
+    relative = vector.deviations({name: value for name, (value, _) in found.items()})
+    assert relative
+    for name, deviation in relative.items():
+        value, error = found[name]
+        exact = abs(float(vector.expected[name]))
+        # Parameters are rounded to floats: 1e-15 of an output that is not ill-conditioned.
+        assert deviation * (exact or 1) <= error + 4e-15 * exact, name
+        assert error <= 1e-9 * max(abs(value), 1e-3), name
+
+
+@pytest.mark.parametrize(
+    ("student", "teacher", "options"),
+    [("relu", "sin", {}), ("erf", "erf", {"unspiked": True}), ("He2", "sign", {})],
+)
+def test_same_numbers_as_the_other_rows_alone(student, teacher, options):
+    # A row does not feel which rows are solved beside it, up to nothing at all.
+    kernel = load(symbolic_model(student, teacher, **options).lowered)
+    rows = np.array([[POINT[name] for name in kernel.PARAMETERS]] * 5)
+    rows[:, 0] = [0.2, 0.9, 1.0, 3.0, 40.0]
+    rows[:, 2] = [1e-4, 1e-2, 0.3, 1.0, 10.0]
+    together = kernel.solve_many(rows)
+    alone = [kernel.solve_many(row[None]) for row in rows]
+    for k, column in enumerate(together):
+        assert_allclose(column, np.concatenate([one[k] for one in alone]), rtol=0, atol=0)
+    assert np.all(together[2][:, 0] > 0)
+
+
+# -- hand-written programs, one for each kind of step
+
+
+@pytest.mark.parametrize("safeguarded", [False, True])
+def test_newton_with_a_singular_jacobian_in_one_row(safeguarded):
+    kernel = load_program(hand.triangular(safeguarded))
+    rows = [[2.0, 3.0, 1.0], [2.0, 3.0, 0.0], [0.5, -1.0, 4.0]]
+    values, errors, info = kernel.solve_many(rows)
+    for k in (0, 2):
+        first, second, _ = rows[k]
+        exact = [first, first * second, first * second + first**2]
+        assert_allclose(values[k], exact, rtol=1e-14)
+        assert np.all(np.abs(values[k] - exact) <= errors[k])
+    assert np.all(np.isnan(values[1]))
+    assert np.all(np.isinf(errors[1]))
+    assert list(info[:, 0] < 0) == [False, True, False]
+    with pytest.raises(RuntimeError, match=r"no solution at a = 2\.0, b = 3\.0, c = 0\.0"):
+        kernel.solve_point({"a": 2, "b": 3, "c": 0})
+
+
+def test_steps_are_halved_where_full_ones_diverge():
+    rows = [[1.0, 0.5], [-2.0, 3.0], [7.0, 30.0]]
+    plain = load_program(hand.arctangent(False)).solve_many(rows)
+    assert list(plain[2][:, 0] > 0) == [True, False, False]
+    values, _, info = load_program(hand.arctangent(True)).solve_many(rows)
+    assert_allclose(values[:, 0], [1.0, -2.0, 7.0], rtol=1e-15)
+    assert np.all(info[:, 0] > 0)
+
+
+def test_fixed_point_moves_help_where_newton_does_not():
+    values, _, info = load_program(hand.cosine()).solve_many([[0.1], [50.0], [-3.0]])
+    # The Dottie number, https://oeis.org/A003957
+    assert_allclose(values, 0.73908513321516064, rtol=4e-15)
+    assert np.all(info[:, 0] > 12)
+
+
+@pytest.mark.parametrize("target", ["numpy", "python"])
+def test_fixed_point_moves_that_leave_the_domain_end_inside(target):
+    # x = a sqrt(1 - x), where the second move from 1/10 leads beyond 1.
+    x, a = sp.symbols("x a", positive=True)
+    system = SaddlePointSystem.from_fixed_point(
+        {x: a * sp.sqrt(1 - x)}, name="inside", parameters=(a,), start={x: sp.Rational(1, 10)}
+    )
+    module = types.ModuleType("generated")
+    exec(lower(system).source(target), module.__dict__)
+    values, errors, info = module.solve_many([[4.0], [1.0], [30.0]])
+    for a, value, error in zip([4.0, 1.0, 30.0], values[:, 0], errors[:, 0], strict=True):
+        exact = 2.0 / (1.0 + np.sqrt(1.0 + 4.0 / a**2))  # the root of x^2 = a^2 (1 - x)
+        assert abs(value - exact) <= error <= 1e-13
+    assert np.all(info[:, 0] > 0)
+
+
+@pytest.mark.parametrize("target", ["numpy", "python"])
+def test_newton_makes_no_leaps(target):
+    # e^x = a from -40: the first step of Newton's method would be 2e17.
+    x, a = sp.Symbol("x", real=True), sp.Symbol("a", positive=True)
+    system = SaddlePointSystem.from_fixed_point(
+        {x: sp.Eq(sp.exp(x), a)}, name="leap", parameters=(a,), start={x: sp.Integer(-40)}
+    )
+    module = types.ModuleType("generated")
+    exec(lower(system).source(target), module.__dict__)
+    value, error = module.solve_point({"a": 30.0})["x"]
+    assert abs(value - np.log(30.0)) <= error <= 1e-12
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_linear_systems_of_any_size(n):
+    kernel = load_program(hand.linear(n))
+    values, errors, info = kernel.solve_many([[0.5], [-1.0], [7.0]])
+    for k, at in ((0, 0.5), (2, 7.0)):
+        assert_allclose(values[k], hand.linear_solution(n, at), rtol=1e-14)
+    if n > 1:
+        assert np.all(np.isinf(errors[1]))
+        assert info[1, 0] < 0
+    assert np.all(info[[0, 2], 0] >= 0)
+
+
+@pytest.mark.parametrize(("a", "b"), [(0, 1), (5, -3), (-30, 40), (1, 1), (1e-9, -1e-9)])
+def test_panels_move_with_their_breaks(a, b):
+    found = load_program(hand.cut()).solve_point({"a": a, "b": b})
+    # E|t - b| e^t by completing the square, with d = 1 - b
+    with mpmath.workdps(30):
+        d = 1 - mpmath.mpf(b)
+        folded = 2 * mpmath.npdf(d) + d * (1 - 2 * mpmath.ncdf(-d))
+        exact = {"y": mpmath.ncdf(-a), "total": mpmath.exp(0.5) * folded}
+    for name, (value, error) in found.items():
+        assert abs(value - float(exact[name])) <= error + 1e-16
+        assert error <= 1e-12 * max(float(exact[name]), 1e-6)
+
+
+@pytest.mark.parametrize("a", [0.5, 6, 12, 20])
+def test_an_integrand_that_grows_is_followed_as_far_as_it_matters(a):
+    value, error = load_program(hand.growing()).solve_point({"a": a})["y"]
+    exact = float(sp.exp(sp.Rational(a) ** 2 / 2))
+    assert abs(value - exact) <= error
+    assert error <= 1e-4 * exact
+
+
+def logistic_root(center, step):
+    """Bisect x - center = step/(1 + e**x) between its two flat ends."""
+    return mpmath.findroot(
+        lambda x: x - center - step / (1 + mpmath.exp(x)),
+        (center, center + step),
+        solver="anderson",
+    )
+
+
+def test_roots_and_weighted_data():
+    kernel = load_program(hand.proximal())
+    centers, weights = [-40.0, -0.3, 0.0, 2.0, 1e5], [1.0, 2.0, 3.0, 4.0, 0.0]
+    data = {"sample": {"center": centers, "weight": weights}}
+    for step in (1e-3, 1.0, 50.0):
+        value, error = kernel.solve_point({"x": step}, data)["y"]
+        with mpmath.workdps(30):
+            roots = [logistic_root(center, step) for center in centers[:-1]]
+            exact = float(mpmath.fdot(roots, weights[:-1]) / 10)
+        assert abs(value - exact) <= error + 4e-15 * 40
+    alone = kernel.solve_point({"x": 1.0}, data["sample"])
+    assert alone == kernel.solve_point({"x": 1.0}, data)
+
+
+def test_names_that_mean_something_in_the_file():
+    kernel = load_program(hand.unlucky_names())
+    values = {name: 1.0 + k for k, name in enumerate(kernel.PARAMETERS)}
+    found = kernel.solve_point(values)
+    assert found["report"][0] == sum(values.values())
+    assert_allclose(found["residual"][0], 2, rtol=1e-15)
+
+
+@pytest.mark.parametrize("name", ["u", "weight_u", "tables", "one", "value_0", "u_column", "np"])
+def test_names_that_mean_something_where_tables_are_made(name):
+    x = sp.Symbol("x", positive=True)
+    z, u = sp.symbols("z u", real=True)
+
+    def value(called):
+        a = sp.Symbol(called, positive=True)
+        inner = GaussianExpectation(sp.tanh(u + z + a) ** 2, u)
+        average = GaussianExpectation(sp.tanh(a * z) ** 2 / (1 + x * inner), z)
+        system = SaddlePointSystem.from_fixed_point({x: average}, name="toy", parameters=(a,))
+        return load(lower(system)).solve_point({called: 0.7})["x"]
+
+    assert value(name) == value("a")
+
+
+# -- many rows
+
+
+def test_groups_of_table_parameters_and_a_failure_among_them(kernel):
+    rows = np.array([[POINT[name] for name in kernel.PARAMETERS]] * 6)
+    strength = kernel.PARAMETERS.index("spike_strength")
+    rows[:, strength] = [0.5, 1.3, 0.5, 1e9, 1.3, 0.0]  # nothing resolves a width of 1e-9
+    values, errors, info = kernel.solve_many(rows)
+    assert list(info[:, 0] > 0) == [True, True, True, False, True, True]
+    assert np.all(np.isinf(errors[3])) and np.all(np.isnan(values[3]))
+    assert_allclose(values[0], values[2], rtol=0)
+    for k in (0, 1, 5):
+        point = dict(zip(kernel.PARAMETERS, rows[k], strict=True))
+        assert values[k, 0] == kernel.solve_point(point)["test_error"][0]
+    with pytest.raises(RuntimeError, match=r"spike_strength = 1000000000\.0"):
+        kernel.solve_point({**POINT, "spike_strength": 1e9})
+
+
+def test_no_rows_and_rows_beyond_one_block(kernel):
+    empty = kernel.solve_many(np.empty((0, len(kernel.PARAMETERS))))
+    assert [a.shape for a in empty] == [(0, len(kernel.OUTPUTS)), (0, len(kernel.OUTPUTS)), (0, 3)]
+    # One solve of 85 nodes: a block is 23 529 rows.
+    rows = np.tile([POINT[name] for name in kernel.PARAMETERS], (24_000, 1))
+    values, _, _ = kernel.solve_many(rows, rtol=1e-3)
+    assert np.all(values == values[0])
+
+
+def test_memory_is_bounded_by_blocks():
+    kernel = load(lower(gaussian_covariates()))
+    n = 200_000
+    spectrum = {"omega": np.linspace(0.1, 2, n), "t": np.ones(n)}
+    seen = []
+    original = kernel.solve
+
+    def solve(block, arrays, *rest):
+        seen.append(block.shape[1] * n)
+        return original(block, arrays, *rest)
+
+    kernel.solve = solve
+    rows = np.tile([1.5, 0.1, 1.0, 0.1], (12, 1))
+    kernel.solve_many(rows, spectrum)
+    assert max(seen) <= 2_000_000
+
+
+# -- refusals
+
+
+def test_refusals_name_the_argument(kernel):
+    with pytest.raises(ValueError, match="no value for 'ridge'"):
+        kernel.solve_point({k: v for k, v in POINT.items() if k != "ridge"})
+    with pytest.raises(ValueError, match="'lambda' is none of them"):
+        kernel.solve_point({**POINT, "lambda": 1})
+    for wrong in (-0.1, 0.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="ridge must be a finite positive number"):
+            kernel.solve_point({**POINT, "ridge": wrong})
+    with pytest.raises(ValueError, match="real numbers"):
+        kernel.solve_point({**POINT, "ridge": "large"})
+    with pytest.raises(ValueError, match=r"array \(n, 8\) with the columns alpha, beta"):
+        kernel.solve_many([1.0, 2.0])
+    with pytest.raises(ValueError, match="rtol must be"):
+        kernel.solve_point(POINT, rtol=-1)
+    with pytest.raises(ValueError, match="data must hold nothing"):
+        kernel.solve_point(POINT, {"spectrum": {"omega": [1.0]}})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "data must hold spectrum; got"),
+        ({"spectrum": {"omega": [1.0]}}, "must have the columns omega, t"),
+        ({"omega": [1.0, 2.0], "t": [1.0]}, "lists of the same length"),
+        ({"omega": [], "t": []}, "lists of the same length"),
+        ({"omega": [-1.0], "t": [1.0]}, "omega of the data spectrum must hold finite"),
+        ({"omega": [1.0], "t": [1.0], "weight": [0.0]}, "weight of the data spectrum"),
+    ],
+)
+def test_refusals_of_data(data, message):
+    kernel = load(lower(gaussian_covariates()))
+    with pytest.raises(ValueError, match=message):
+        kernel.solve_many([[1.5, 0.1, 1.0, 0.1]], data)
+
+
+def test_unknown_functions_are_refused_by_name():
+    f = sp.Function("f", real=True)
+    program = hand.program("toy", (hand.a,), (hand.Assign(hand.y, f(hand.a)),), (hand.y,))
+    with pytest.raises(EmissionError, match="'numpy' has no rule for f"):
+        files(hand.lowered(program))
+
+
+def test_baked_parameters_have_to_exist(tanh_sin):
+    level = {"weight": [1.0], "kappa": [0.0]}
+    with pytest.raises(EmissionError, match="tables hold values of gamma"):
+        files(tanh_sin, BakedTables({"gamma": 1.0}, (level,) * 3))
+
+
+# -- baked tables, special functions, the file on its own
+
+
+def test_baked_tables_give_the_numbers_of_computed_ones(tanh_sin, kernel):
+    names = kernel.TABLE_PARAMETERS
+    levels = kernel.line_tables([np.float64(POINT[name]) for name in names], 0)
+    baked = load(tanh_sin, tables=BakedTables({name: POINT[name] for name in names}, tuple(levels)))
+    assert set(baked.PARAMETERS) == set(kernel.PARAMETERS) - set(names)
+    assert baked.TABLE_PARAMETERS == ()
+    found = baked.solve_point({name: POINT[name] for name in baked.PARAMETERS})
+    expected = kernel.solve_point(POINT)
+    assert {k: v[0] for k, v in found.items()} == {k: v[0] for k, v in expected.items()}
+
+
+def test_special_functions_in_the_equations():
+    # One equation without averages: x = 1 + OwenT(x, a), contracting.
+    x, a = sp.Symbol("x", positive=True), sp.Symbol("a", positive=True)
+    system = SaddlePointSystem.from_fixed_point({x: 1 + OwenT(x, a)}, name="owen", parameters=(a,))
+    value, error = load(lower(system)).solve_point({"a": 2.0})["x"]
+    with mpmath.workdps(30):
+        exact = mpmath.findroot(lambda u: u - 1 - mpmath.mpf(str(OwenT(u, 2).evalf(25))), 1.06)
+    assert abs(value - float(exact)) <= error
+
+
+def test_a_fixed_point_with_an_average_and_no_table():
+    # Sherrington and Kirkpatrick, Phys. Rev. Lett. 35 (1975) 1792, at h = 0: q = 0 only for T >= 1;
+    # with a field, an mpmath solution of q = E tanh(beta (sqrt(q) z + h))**2.
+    q, beta, h = sp.symbols("q beta h", positive=True)
+    z = sp.Symbol("z", real=True)
+    average = GaussianExpectation(sp.tanh(beta * (sp.sqrt(q) * z + h)) ** 2, z)
+    system = SaddlePointSystem.from_fixed_point({q: average}, name="sk", parameters=(beta, h))
+    value, error = load(lower(system)).solve_point({"beta": 1.5, "h": 0.4})["q"]
+
+    def gap(q):
+        integrand = lambda u: mpmath.tanh(1.5 * (mpmath.sqrt(q) * u + 0.4)) ** 2 * mpmath.npdf(u)  # noqa: E731
+        return q - mpmath.quad(integrand, [-12, -6, -2, 0, 2, 6, 12])
+
+    exact = float(mpmath.findroot(gap, value))
+    assert abs(value - exact) <= error <= 1e-12
+
+
+_RUN_ALONE = """
+import builtins, sys
+real = builtins.__import__
+def blocked(name, *rest, **options):
+    if name.split(".")[0] in ("giantstep", "sympy", "numba", "mpmath"):
+        raise ImportError(name)
+    return real(name, *rest, **options)
+builtins.__import__ = blocked
+sys.path.insert(0, sys.argv[1])
+import kernel
+for name, (value, error) in kernel.solve_point(eval(sys.argv[2])).items():
+    print(name, value.hex(), error.hex())
+"""
+
+
+def test_the_written_file_runs_on_its_own(tanh_sin, kernel, tmp_path):
+    tanh_sin.write(tmp_path / "kernel.py", "numpy")
+    done = subprocess.run(
+        [sys.executable, "-I", "-W", "error", "-c", _RUN_ALONE, str(tmp_path), repr(POINT)],
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    expected = kernel.solve_point(POINT)
+    printed = [line.split() for line in done.stdout.splitlines()]
+    assert {name: (float.fromhex(v), float.fromhex(e)) for name, v, e in printed} == expected
+
+
+def test_the_head_of_the_file(tanh_sin):
+    (text,) = files(tanh_sin).values()
+    for part in ("2402.04980", "Generated by giantstep", "without conditions", "noise_variance"):
+        assert part in text.split('"""')[1]
+    names = list(files(tanh_sin, name="my_kernel"))
+    assert names == ["my_kernel.py"]
