@@ -3,8 +3,8 @@
 The same program as the float kernel, printed for mpmath. Outer nodes come from the trapezoidal
 rule, whose step is halved until two solutions agree; inner expectations without closed form are
 integrated with the step that the pole distance asks for, halved until it agrees with half of it
-at a few values of the outer variable.
-The digits are estimated in this way, not proven.
+at a few values of the outer variable. Lines that are cut at moving points carry composite
+Gauss–Legendre rules whose order is doubled. The digits are estimated in this way, not proven.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ _MOST_HALVINGS = 6
 _PROBES = (0.0, 0.3, -0.7, 1.1, -1.9, 2.6, -4.3)
 # Tables that grow like exp(kappa**2/4) would need more than this many times the usual reach.
 _FARTHEST = 4
+# Integrands that move with the unknowns may grow: each finer rule goes farther, so that two that
+# agree tell of the ends, too.
+_LONGER_REACH = 1.25
+# A panel of a line that is cut at moving points is at most this long.
+_PANEL_LENGTH = 2
 
 
 @dataclass(frozen=True)
@@ -36,17 +41,23 @@ class PreciseKernel:
     Attributes
     ----------
     table_source : str
-        Defines ``tables(node, …, rule)`` at one node.
+        Defines ``tables(node, …, rule)`` at one node; empty if the program has no fixed nodes.
     solver_source : str
         Defines ``solve(…, out, info)``.
     parameters, table_parameters, outputs : tuple of str
-        As in :class:`~giantstep.numeric.saddle_point_solver.Kernel`.
+        As in :class:`~giantstep.numeric.kernel_code.KernelCode`.
     results : tuple of str
         Those of the outputs that are wanted to all digits; the rest are scales of errors.
     unknowns : tuple of str
         Outputs that Newton's method starts from.
     even : bool
         Half of the line suffices.
+    panels : bool
+        The solver cuts the line at points that move with its unknowns.
+    data : tuple of str
+        Data sets that the solver averages over.
+    moving : bool
+        Integrands on fixed nodes hold functions of the unknowns.
     """
 
     table_source: str
@@ -57,6 +68,9 @@ class PreciseKernel:
     results: tuple[str, ...]
     unknowns: tuple[str, ...]
     even: bool
+    panels: bool = False
+    data: tuple[str, ...] = ()
+    moving: bool = False
 
 
 def local_context(digits: int, spare: int = 0) -> Any:
@@ -73,9 +87,10 @@ def solve_precisely(
     ctx: Any,
     digits: int,
     start: Mapping[str, float],
-    step: float,
-    inner: Mapping[str, tuple[float, float]],
+    step: float = 1.0,
+    inner: Mapping[str, tuple[float, float]] | None = None,
     breaks: Sequence[Any] = (),
+    data: Mapping[str, Sequence[Sequence[Any]]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[str, Any], int]:
     """Refine a float solution to `digits` digits.
@@ -96,6 +111,8 @@ def solve_precisely(
         (strip, growth) of each inner variable.
     breaks : sequence
         Kinks of tables in the node; then the outer rule is composite Gauss–Legendre.
+    data : mapping
+        Weights and columns of each data set, as numbers of `ctx`.
     progress : callable, optional
         Called with (nodes done, nodes in all).
 
@@ -113,45 +130,40 @@ def solve_precisely(
         fails, or the rule of an inner expectation does not converge.
     """
     namespace: dict[str, Any] = {"ctx": ctx}
-    exec(kernel.table_source, namespace)
     exec(kernel.solver_source, namespace)
-    table_values = [values[name] for name in kernel.table_parameters]
-    rule = _InnerRule(ctx, digits, inner)
-
-    def tables(x: Any) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = namespace["tables"](x, *table_values, rule)
-        return found
-
-    probes = [tables(ctx.mpf(x)) for x in _PROBES]
-    rule.checked = False
-    reach = _sufficient_reach(ctx, digits, tables, probes)
-    known: dict[Any, tuple[Any, ...]] = {}
+    lines = None
+    if kernel.table_source:
+        lines = _Lines(kernel, values, ctx, digits, step, inner or {}, breaks, progress)
+    columns = [column for name in kernel.data for column in (data or {})[name]]
     begin = [ctx.mpf(start[name]) for name in kernel.unknowns]
     tolerance = ctx.mpf(10) ** (-digits - 2)
     wanted = [kernel.outputs.index(name) for name in kernel.results]
+    arguments = [values[name] for name in kernel.parameters]
     previous: list[Any] | None = None
     for level in range(_MOST_HALVINGS):
-        nodes, weights = _outer_rule(
-            ctx, digits, reach, step / 2**level, level, kernel.even, breaks
-        )
-        for k, x in enumerate(nodes):
-            if x not in known:
-                known[x] = tables(x)
-            if progress is not None:
-                progress(k + 1, len(nodes))
-        columns = list(zip(*(known[x] for x in nodes), strict=True))
+        arrays: list[Sequence[Any]] = []
+        reach = _usual_reach(ctx, digits) * ctx.mpf(_LONGER_REACH) ** level
+        if lines is not None:
+            arrays += lines.arrays(level)
+        if kernel.panels:
+            arrays += _panel_rule(ctx, digits, reach, level)
+        nodes = max(map(len, arrays), default=1)
         out: list[Any] = [ctx.zero] * len(kernel.outputs)
         info = [0, ctx.zero, ctx.zero]
-        arguments = [values[name] for name in kernel.parameters]
-        namespace["solve"](*arguments, weights, nodes, *columns, *begin, out, info)
+        ends = {"reach": reach} if kernel.panels else {}
+        namespace["solve"](*arguments, *arrays, *columns, *begin, out, info, **ends)
         if info[0] < 0:
             raise ConvergenceError("Newton's method failed at high precision", state=out)
+        found = {kernel.outputs[k]: out[k] for k in wanted}
+        if not arrays:
+            return found, nodes
         # What cancels exactly, by a symmetry, is only as small as rounding makes it.
         zero = 10**6 * ctx.eps * max(abs(out[k]) for k in wanted)
+        composite = bool(breaks) or kernel.panels
         if previous is not None and all(
-            _settled(out[k], previous[k], tolerance, zero, bool(breaks)) for k in wanted
+            _settled(out[k], previous[k], tolerance, zero, composite) for k in wanted
         ):
-            return {kernel.outputs[k]: out[k] for k in wanted}, len(nodes)
+            return found, nodes
         previous = out
         begin = [out[kernel.outputs.index(name)] for name in kernel.unknowns]
     raise ConvergenceError(
@@ -160,6 +172,55 @@ def solve_precisely(
         "ask for fewer digits or a larger ridge penalty",
         state=previous,
     )
+
+
+class _Lines:
+    """Rules over fixed nodes with the tables on them; a table is computed once for each node."""
+
+    def __init__(
+        self, kernel: PreciseKernel, values: Mapping[str, Any], ctx: Any, digits: int,
+        step: float, inner: Mapping[str, tuple[float, float]], breaks: Sequence[Any],
+        progress: Callable[[int, int], None] | None,
+    ) -> None:  # fmt: skip
+        namespace: dict[str, Any] = {"ctx": ctx}
+        exec(kernel.table_source, namespace)
+        table_values = [values[name] for name in kernel.table_parameters]
+        rule = _InnerRule(ctx, digits, inner)
+
+        def tables(x: Any) -> tuple[Any, ...]:
+            found: tuple[Any, ...] = namespace["tables"](x, *table_values, rule)
+            return found
+
+        self._kernel, self._ctx, self._digits = kernel, ctx, digits
+        self._step, self._breaks, self._progress = step, breaks, progress
+        self._tables = tables
+        probes = [tables(ctx.mpf(x)) for x in _PROBES]
+        rule.checked = False
+        self._reach = _sufficient_reach(ctx, digits, tables, probes)
+        self._known: dict[Any, tuple[Any, ...]] = {}
+
+    def arrays(self, level: int) -> list[Sequence[Any]]:
+        """Return weights, nodes and tables."""
+        longer = self._ctx.mpf(_LONGER_REACH) ** level if self._kernel.moving else 1
+        nodes, weights = _outer_rule(
+            self._ctx, self._digits, self._reach * longer, self._step / 2**level, level,
+            self._kernel.even, self._breaks,
+        )  # fmt: skip
+        for k, x in enumerate(nodes):
+            if x not in self._known:
+                self._known[x] = self._tables(x)
+            if self._progress is not None:
+                self._progress(k + 1, len(nodes))
+        return [weights, nodes, *zip(*(self._known[x] for x in nodes), strict=True)]
+
+
+def _panel_rule(ctx: Any, digits: int, reach: Any, level: int) -> list[Sequence[Any]]:
+    """Return weights and nodes of a composite rule on [0, 1], good for a whole line."""
+    rule = _legendre_rule(ctx, digits, level)
+    panels = int(ctx.ceil(2 * reach / _PANEL_LENGTH))
+    nodes = [(k + (1 + x) / 2) / panels for k in range(panels) for x, _ in rule]
+    weights = [w / (2 * panels) for _ in range(panels) for _, w in rule]
+    return [weights, nodes]
 
 
 def _usual_reach(ctx: Any, digits: int) -> Any:
@@ -227,8 +288,7 @@ def _outer_rule(
 def _composite_rule(
     ctx: Any, digits: int, reach: Any, level: int, breaks: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    order = max(2, int(ctx.ceil(ctx.log(max(digits, 4) / 3, 2))) + level)
-    rule = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(order, ctx.prec)
+    rule = _legendre_rule(ctx, digits, level)
     edges = [-reach, *sorted(b for b in breaks if abs(b) < reach), reach]
     nodes, weights = [], []
     for left, right in pairwise(edges):
@@ -241,6 +301,15 @@ def _composite_rule(
                 nodes.append(node)
                 weights.append((b - a) / 2 * w * ctx.npdf(node))
     return nodes, weights
+
+
+def _legendre_rule(ctx: Any, digits: int, level: int) -> list[tuple[Any, Any]]:
+    """Return nodes and weights on [-1, 1], twice as many with each level."""
+    order = max(2, int(ctx.ceil(ctx.log(max(digits, 4) / 3, 2))) + level)
+    rule: list[tuple[Any, Any]] = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(
+        order, ctx.prec
+    )
+    return rule
 
 
 class _InnerRule:

@@ -15,7 +15,7 @@ from ...numeric.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
-from ...symbolic.lowering.mpmath_function import mpmath_function
+from ...symbolic.lowering.targets.mpmath_function import mpmath_function
 from ...symbolic.regularity import Parity
 from ...symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets import Target, target

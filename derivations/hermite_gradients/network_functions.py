@@ -9,7 +9,7 @@ import sympy as sp
 
 from ...numeric.cache import cache_folder as cache_folder_of
 from ...symbolic.activations import Activation
-from ...symbolic.lowering.printers import NumpyPrinter, helper_definitions
+from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
 from ...symbolic.targets import Target
 from ..spiked_random_features.simulated import GeneratedFunction
 

@@ -7,7 +7,15 @@ import os
 from typing import Any
 
 from ...errors import ParameterError
-from ...numeric.arguments import nonnegative_number, positive_number, real_number
+from ...numeric.arguments import (
+    nonnegative_number,
+    positive_number,
+    real_number,
+    whole_number,
+)
+
+# More digits than anybody has asked for in earnest; a guard against a slip of the finger.
+_MOST_DIGITS = 2000
 
 
 def checked_arguments(
@@ -48,6 +56,20 @@ def checked_arguments(
         "correlated_norms": _switch("correlated_norms", correlated_norms),
         "cache_folder": cache_folder,
     }
+
+
+def checked_digits(digits: object) -> int:
+    """Return a number of digits.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number, not positive, or larger than anybody needs.
+    """
+    number = whole_number("digits", digits)
+    if number > _MOST_DIGITS:
+        raise ParameterError(f"digits must be at most {_MOST_DIGITS}, got {number}")
+    return number
 
 
 def _activation_text(name: str, value: object) -> str:

@@ -45,6 +45,10 @@ class Derivation:
         Outputs meant for users, and those with an error estimate of their own.
     even : bool
         Half of the quadrature line suffices.
+    unknowns : tuple of str
+        Outputs that Newton's method starts from.
+    domains : tuple of (str, str)
+        Which numbers each parameter and each Newton unknown may be.
     structure : str
         The block structure in words.
     functions : tuple of (str, str)
@@ -69,6 +73,8 @@ class Derivation:
     results: tuple[str, ...]
     measured: tuple[str, ...]
     even: bool
+    unknowns: tuple[str, ...]
+    domains: tuple[tuple[str, str], ...]
     structure: str
     functions: tuple[tuple[str, str], ...]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import sympy as sp
 
@@ -10,13 +11,24 @@ from ...errors import AssumptionError
 from ...numeric.precision import PreciseKernel
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import information_exponent
-from ...symbolic.lowering.lower import lower
-from ...symbolic.lowering.printers import NumpyPrinter, ScalarPrinter, helper_definitions
+from ...symbolic.lowering.documentation import domain_of
+from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.lowering.program import Program
-from ...symbolic.lowering.solver_source import newton_unknowns, solver_source
-from ...symbolic.lowering.table_source import evaluated_forms, mpmath_table_source, table_source
-from ...symbolic.saddle_point import Equation, saddle_point_equations
-from ...symbolic.structure import BlockStructure, block_structure
+from ...symbolic.lowering.targets.printers import NumpyPrinter, ScalarPrinter, helper_definitions
+from ...symbolic.lowering.targets.solver_source import solver_source
+from ...symbolic.lowering.targets.table_source import (
+    evaluated_forms,
+    mpmath_table_source,
+    table_source,
+)
+from ...symbolic.saddle_point import (
+    Equation,
+    FreeEnergy,
+    SaddlePointSystem,
+    lower,
+    stationarity,
+)
+from ...symbolic.structure import BlockStructure
 from . import free_energy as symbols
 from .derivation import Derivation
 from .free_energy import IDENTIFIERS, SpikedFreeEnergy, spiked_free_energy
@@ -42,17 +54,34 @@ class SymbolicModel:
     ----------
     student, teacher : Activation
     free_energy : SpikedFreeEnergy
-    equations : tuple of Equation
-    structure : BlockStructure
-    program : Program
+    system : SaddlePointSystem
+        The saddle-point equations with their parameters and outputs.
     """
 
     student: Activation
     teacher: Activation
     free_energy: SpikedFreeEnergy
-    equations: tuple[Equation, ...]
-    structure: BlockStructure
-    program: Program
+    system: SaddlePointSystem
+
+    @cached_property
+    def lowered(self) -> LoweredSystem:
+        """The saddle-point equations on their way to code."""
+        return lower(self.system)
+
+    @property
+    def equations(self) -> tuple[Equation, ...]:
+        """The saddle-point equations."""
+        return self.system.equations
+
+    @property
+    def structure(self) -> BlockStructure:
+        """The blocks in which the equations are solved."""
+        return self.system.structure
+
+    @property
+    def program(self) -> Program:
+        """The solver in the intermediate form."""
+        return self.lowered.program
 
     def __repr__(self) -> str:
         blocks = self.structure.blocks
@@ -94,12 +123,10 @@ def symbolic_model(
         aligned=aligned,
         correlated_norms=correlated_norms,
     )
-    equations = saddle_point_equations(energy.free_energy)
-    structure = block_structure(equations)
-    program = lower(
-        energy.free_energy,
-        structure,
+    system = SaddlePointSystem.from_free_energy(
+        _determined(energy.free_energy),
         name="spiked_random_features",
+        title=_title(correlated_norms),
         node=symbols.kappa,
         identifiers={**IDENTIFIERS, symbols.norm_overlap: "norm_overlap"},
         # Newton in log V gets to the solution from any positive start. (c/λ, 1/λ) is the one
@@ -109,9 +136,9 @@ def symbolic_model(
             symbols.V2: 1 / (symbols.ridge + symbols.alpha / 20),
         },
         outputs={"test_error": energy.test_error, "training_error": energy.training_error},
-        documentation=_documentation(equations),
+        safeguarded=False,
     )
-    return SymbolicModel(student_, teacher_, energy, equations, structure, program)
+    return SymbolicModel(student_, teacher_, energy, system)
 
 
 def derive(
@@ -158,26 +185,29 @@ def derive(
         results=tuple(str(x) for x in model.program.outputs if x not in scales),
         measured=tuple(str(x) for x in model.program.magnitudes),
         even=model.program.even,
+        unknowns=tuple(str(x) for x in model.program.newton_unknowns),
+        domains=tuple(
+            (str(x), domain_of(x))
+            for x in (*model.program.parameters, *model.program.newton_unknowns)
+        ),
         structure=model.structure.describe(),
         functions=tuple((str(f), str(v)) for f, v in evaluated_forms(definitions).items()),
     )
 
 
-def _documentation(equations: tuple[Equation, ...]) -> str:
-    corrected = any(symbols.norm_overlap in e.residual.free_symbols for e in equations)
-    remark = ["The terms in chi are a correction: correlated norms of the rows."]
-    lines = [
-        "Saddle point of ridge regression on spiked random features.",
-        "",
-        "Cui et al., arXiv 2402.04980, Result 3.3, derived by giantstep from the free energy.",
-        *(remark if corrected else []),
-        "E_kappa is the mean over kappa ~ N(0, 1), E_{X~MP(beta)} the Marchenko-Pastur average.",
-        "",
-    ]
-    for e in equations:
-        left, right = (0, e.residual) if e.value is None else (e.unknown, e.value)
-        lines.append(f"    {left} = {right}")
-    return "\n".join(lines)
+def _determined(energy: FreeEnergy) -> FreeEnergy:
+    """Leave out variables on which the free energy of a special case does not depend."""
+    stays = set(stationarity(energy))
+    return replace(
+        energy,
+        order_parameters=tuple(x for x in energy.order_parameters if x in stays),
+        conjugates=tuple(x for x in energy.conjugates if x in stays),
+    )
+
+
+def _title(correlated_norms: bool) -> str:
+    remark = ", with correlated norms of the rows (the terms in chi)" if correlated_norms else ""
+    return f"Saddle point of ridge regression on spiked random features{remark}"
 
 
 def _mapping_function(mapping: SpikeMapping) -> str:
@@ -237,7 +267,7 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
         table_parameters=tuple(IDENTIFIERS[p] for p in TABLE_PARAMETERS),
         outputs=tuple(str(x) for x in model.program.outputs),
         results=tuple(str(x) for x in model.program.outputs if x not in scales),
-        unknowns=tuple(str(x) for x in newton_unknowns(model.program)),
+        unknowns=tuple(str(x) for x in model.program.newton_unknowns),
         even=model.program.even,
     )
 

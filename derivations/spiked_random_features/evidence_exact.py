@@ -16,9 +16,9 @@ from sympy.core.function import AppliedUndef
 
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
+from ...symbolic.equations import stationarity
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent, companion, resolvent_moment
-from ...symbolic.saddle_point import stationarity
 from ..claims import Finding
 from . import free_energy as fe
 from .derive import SymbolicModel, symbolic_model

@@ -137,7 +137,7 @@ def conditions(name: str, digits: int = 30) -> Finding:
     """
     import sympy as sp
 
-    from ...symbolic.saddle_point import stationarity
+    from ...symbolic.equations import stationarity
     from . import free_energy as fe
 
     case = _case(name)
@@ -396,13 +396,14 @@ def _bounds_of(model: SpikedRandomFeatures) -> tuple[float, float, float]:
     """U, L and E_∞ from the tables of the coefficients."""
     import sympy as sp
 
+    from ...numeric.kernel_arrays import converged_tables
     from ...numeric.quadrature import trapezoidal_rule
-    from ...numeric.saddle_point_solver import converged_tables
     from ...symbolic.random_matrix import Resolvent
 
     kernel = model._kernel
     known = model._parameter_values()
     x, w = trapezoidal_rule(1 / 16)
+    assert kernel.tables is not None
     tables = converged_tables(kernel.tables, [known[p] for p in kernel.table_parameters], x)
     mu0, mu1, T0 = (tables[name] for name in ("mu_0", "mu_1", "T_0"))
     T1 = tables.get("T_1", np.zeros_like(x))

@@ -208,10 +208,11 @@ def _conditional_moments(
 
 
 def _coefficients(model: SpikedRandomFeatures, kappa: float) -> tuple[float, float, float]:
-    from ...numeric.saddle_point_solver import converged_tables
+    from ...numeric.kernel_arrays import converged_tables
 
     kernel, values = model._kernel, model._parameter_values()
     node = np.array([kappa])
+    assert kernel.tables is not None
     tables = converged_tables(kernel.tables, [values[p] for p in kernel.table_parameters], node)
     mu0, mu1, mu2_squared = (float(tables[n][0]) for n in ("mu_0", "mu_1", "mu_2_squared"))
     return mu0, mu1, mu2_squared

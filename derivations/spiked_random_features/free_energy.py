@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...symbolic.activations import Activation
+from ...symbolic.equations import FreeEnergy
 from ...symbolic.equivalence import (
     mean_definition,
     norm_response_definition,
@@ -30,7 +31,6 @@ from ...symbolic.equivalence import (
 from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.random_matrix import MarchenkoPasturAverage
 from ...symbolic.regularity import Parity
-from ...symbolic.saddle_point import FreeEnergy
 
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
 r, gamma, norm_overlap = sp.symbols("r gamma a", real=True)

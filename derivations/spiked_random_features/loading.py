@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from ...numeric.cache import FileCache
-from ...numeric.saddle_point_solver import Kernel
+from ...numeric.kernel_code import KernelCode, LoadedKernel
 from .derivation import Derivation
 
 
-def load_kernel(found: Derivation, cache: FileCache) -> Kernel:
-    """Load tables and the solver in plain Python; the compiled solver waits until it is asked for.
-
-    Parameters
-    ----------
-    found : Derivation
-    cache : FileCache
-        Where the generated modules are kept.
-    """
-
-    def compiled() -> ModuleType:
-        # numba first: the cache makes a module verify its binaries only if numba is loaded.
-        import numba  # noqa: F401
-
-        return cache.load_module("solver", found.solver_source)
-
-    return Kernel(
-        tables=cache.load_module("tables", found.table_source),
-        plain=cache.load_module("solver_plain", found.plain_source),
-        compiled=compiled,
+def kernel_code(found: Derivation) -> KernelCode:
+    """Return what a derivation says about its kernel."""
+    return KernelCode(
+        table_source=found.table_source,
+        solver_source=found.solver_source,
+        plain_source=found.plain_source,
         parameters=found.parameters,
         table_parameters=found.table_parameters,
         names=found.tables,
@@ -36,4 +20,10 @@ def load_kernel(found: Derivation, cache: FileCache) -> Kernel:
         results=found.results,
         measured=found.measured,
         even=found.even,
+        unknowns=found.unknowns,
     )
+
+
+def load_kernel(found: Derivation, cache: FileCache) -> LoadedKernel:
+    """Load tables and the solver in plain Python; the compiled solver waits until it is needed."""
+    return kernel_code(found).load(cache)

@@ -19,9 +19,11 @@ import numpy as np
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
-from ...numeric.saddle_point_solver import BatchSolution, Kernel, solve_many
-from .arguments import checked_arguments
+from ...numeric.kernel_code import LoadedKernel
+from ...numeric.saddle_point_solver import BatchSolution, solve_many
+from .arguments import checked_arguments, checked_digits
 from .derivation import Derivation, derivation
+from .differentiation import Differentiation
 from .json_text import from_json, to_json
 from .loading import load_kernel
 from .solution import Solution, solution_from
@@ -30,15 +32,12 @@ from .spike import SpikeParameters, checked_spike, rechecked_spike, spike_after_
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ..kernels.kernel import Kernel
     from .derive import SymbolicModel
-    from .kernel_source import KernelSource
-
-# More digits than anybody has asked for in earnest; a guard against a slip of the finger.
-_MOST_DIGITS = 2000
 
 
 @dataclass(frozen=True)
-class SpikedRandomFeatures:
+class SpikedRandomFeatures(Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -249,16 +248,16 @@ class SpikedRandomFeatures:
             correlated_norms=self.correlated_norms and not unspiked,
         )
 
-    def kernel(self) -> KernelSource:
-        """Return the generated kernel: print it, inspect it, write it to a file."""
-        from .kernel_source import KernelSource
+    def kernel(self) -> Kernel:
+        """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
+        from .kernel import model_kernel
 
-        return KernelSource(self.symbolic(), self.derivation)
+        return model_kernel(self)
 
     # ------------------------------------------------------------------ solving
 
     @cached_property
-    def _kernel(self) -> Kernel:
+    def _kernel(self) -> LoadedKernel:
         return load_kernel(self.derivation, self._cache)
 
     def _parameter_values(self) -> dict[str, float]:
@@ -326,9 +325,7 @@ class SpikedRandomFeatures:
         if digits is not None:
             from .refine import refine
 
-            digits = whole_number("digits", digits)
-            if digits > _MOST_DIGITS:
-                raise ParameterError(f"digits must be at most {_MOST_DIGITS}, got {digits}")
+            digits = checked_digits(digits)
             return refine(self, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
             {name: float(v[0]) for name, v in batch.values.items()},

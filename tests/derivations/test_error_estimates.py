@@ -45,17 +45,17 @@ def test_true_error_is_below_the_reported_one(spiked, point, why):
 
 def test_estimate_bounds_the_error_of_a_rule_that_is_too_coarse(monkeypatch):
     # With a coarse step and no refinement the quadrature error dominates rounding by far.
-    from giantstep.numeric import saddle_point_solver
+    from giantstep.numeric import kernel_arrays, saddle_point_solver
 
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
     exact = model.solve(1.5, 0.1).test_error
-    monkeypatch.setattr(saddle_point_solver, "_MOST_REFINEMENTS", 0)
+    monkeypatch.setattr(saddle_point_solver, "MOST_REFINEMENTS", 0)
     errors = []
     for step in (0.8, 0.6, 0.5, 0.4, 0.3):
-        monkeypatch.setattr(saddle_point_solver, "_STEP_PER_WIDTH", step)
+        monkeypatch.setattr(kernel_arrays, "_STEP_PER_WIDTH", step)
         with monkeypatch.context() as context:
             # Inner rules still need their refinements.
-            context.setattr(saddle_point_solver, "converged_tables", _inner_tables)
+            context.setattr(kernel_arrays, "converged_tables", _inner_tables)
             solution = model.solve(1.5, 0.1)
         errors.append(abs(solution.test_error - exact))
         assert errors[-1] <= solution.quadrature_error

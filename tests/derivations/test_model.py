@@ -95,11 +95,12 @@ def test_exported_kernels_handle_steep_and_kinked_activations(tmp_path, target):
         model = gs.SpikedRandomFeatures.from_parameters(
             student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma
         )
-        path = model.kernel().write(tmp_path / f"{student}_{target}.py", target=target)
-        solve = runpy.run_path(str(path))["solve_point"]
+        (path,) = model.kernel().write(tmp_path / f"{student}_{target}.py", target=target)
+        kernel = runpy.run_path(str(path))
         names = ("spike_strength", "bulk_variance", "alignment", "orthogonal_alignment")
         spike = {name: getattr(model.spike, name) for name in names} | {"noise_variance": 0.0}
-        found = solve({**spike, "alpha": 2.0, "beta": 1.0, "ridge": 0.1}, spike)
+        point = {**spike, "alpha": 2.0, "beta": 1.0, "ridge": 0.1}
+        found = kernel["solve_point"]({name: point[name] for name in kernel["PARAMETERS"]})
         error = abs(found["test_error"][0] - model.solve(2, 0.1).test_error)
         assert error <= found["test_error"][1] <= 1e-9
 
@@ -297,7 +298,7 @@ def test_what_a_notebook_shows_is_short(model):
     assert repr(symbolic) == (
         "SymbolicModel(student='tanh', teacher='sin', 13 equations in 3 blocks)"
     )
-    assert repr(model.kernel()) == "KernelSource(student='tanh', teacher='sin')"
+    assert repr(model.kernel()).startswith("Kernel('spiked_random_features', parameters alpha, ")
     assert symbolic._repr_latex_().startswith(r"$\displaystyle \begin{aligned}")
 
 
@@ -353,10 +354,10 @@ def test_kernel_files_run_without_giantstep(model, tmp_path):
         "orthogonal_alignment": model.spike.orthogonal_alignment,
         "noise_variance": 0.0,
     }
-    path = model.kernel().write(tmp_path / "kernel.py", target="python")
+    (path,) = model.kernel().write(tmp_path / "kernel.py", target="python")
     assert "giantstep" not in path.read_text().split('"""', 2)[2]
     solve = runpy.run_path(str(path))["solve_point"]
-    found = solve({**spike, "alpha": 3.0, "beta": 1.0, "ridge": 0.1}, spike)
+    found = solve({**spike, "alpha": 3.0, "beta": 1.0, "ridge": 0.1})
     assert_allclose(found["test_error"][0], 0.03251820801462915072783, rtol=1e-13)
     with pytest.raises(gs.errors.EmissionError, match="target"):
         model.kernel().source("fortran")

@@ -1,9 +1,12 @@
 """The file cache: private, atomic, and never believing what it reads."""
 
 import hashlib
+import io
 import os
+import pickle
 import py_compile
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -245,6 +248,90 @@ def test_processes_may_race(tmp_path):
         assert process.returncode == 0
         assert output.startswith("2.0")
     assert not list(tmp_path.rglob("*.tmp*"))
+    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
+
+
+@pytest.mark.slow
+def test_processes_may_race_for_a_generated_kernel(tmp_path):
+    code = """\
+import sys
+import giantstep as gs
+model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, cache_folder=sys.argv[1])
+alpha = [0.5 + k / 1000 for k in range(400)]
+print(repr(float(model.solve_many(alpha, [0.1]).values["test_error"][200])))
+"""
+    racing = [start(code, tmp_path) for _ in range(2)]
+    found = {process.communicate(timeout=300)[0].strip() for process in racing}
+    assert [process.returncode for process in racing] == [0, 0]
+    # Once more from what they left.
+    found |= set(run(code, tmp_path))
+    assert len(found) == 1 and 0 < float(found.pop()) < 1
+
+
+KILLED_WHILE_WRITING = """\
+import os, signal, sys
+left = int(sys.argv[3])
+rename = os.replace
+def replace(*names):
+    # The temporary file is written, at least in part; the final one is not there yet.
+    global left
+    left -= 1
+    if left < 0:
+        os.truncate(names[0], os.path.getsize(names[0]) // 2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    rename(*names)
+os.replace = replace
+from giantstep.numeric.cache import FileCache
+FileCache(sys.argv[1]).load_module("kernel", sys.argv[2]).outer(0.0)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
+@pytest.mark.parametrize("files_before", [0, 1, 3])
+def test_process_killed_while_writing_does_no_harm(tmp_path, files_before):
+    # The source, then binaries and indices of two functions: five files.
+    killed = start(KILLED_WHILE_WRITING, tmp_path, KERNEL, files_before)
+    killed.communicate(timeout=300)
+    assert killed.returncode == -signal.SIGKILL
+    assert list(tmp_path.rglob("*tmp*")) or list(tmp_path.rglob(".*"))
+    assert run(RUN_KERNEL, tmp_path, KERNEL)[0] == "2.0"
+    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
+def test_half_a_source_file_is_written_again(files):
+    # As a file system without atomic renames leaves it after a crash.
+    path = files.store_source("plain", PLAIN)
+    path.write_text(PLAIN[: len(PLAIN) // 2])
+    path.with_name(f".{path.name}.0123.tmp").write_text(PLAIN[:5])
+    assert files.load_module("plain", PLAIN).answer() == 42
+    assert path.read_text() == PLAIN
+
+
+def test_index_of_another_numba_is_not_used(compiled, tmp_path):
+    for path, original in compiled.items():
+        contents = original
+        if path.suffix == ".nbi":
+            body = io.BytesIO(original.rpartition(MARK)[0])
+            assert pickle.load(body) == pytest.importorskip("numba").__version__
+            other = pickle.dumps("0.1.0") + body.read()
+            contents = other + MARK + hashlib.sha256(other).digest()
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(contents)
+    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
+    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
+
+
+def test_files_of_another_numba_are_left_alone(tmp_path, monkeypatch):
+    # Both versions keep their files side by side, as two environments that share a folder do.
+    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
+    before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    other = (
+        "import giantstep.numeric.cache as cache\n"
+        "cache._kernel_versions = lambda: 'another numba'\n"
+    )
+    assert run(other + RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
+    assert all(path.read_bytes() == contents for path, contents in before.items())
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 

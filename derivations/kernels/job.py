@@ -1,0 +1,148 @@
+"""Rows of parameters solved wherever they are sent: in threads, in processes, on a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConvergenceError
+from ...numeric.cache import FileCache
+from ...numeric.kernel_arrays import KernelArrays
+from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...numeric.saddle_point_solver import BatchSolution, solve_rows
+
+Array = NDArray[np.float64]
+
+# Tables of one set of their parameters take some 50 kB.
+_MOST_TABLES = 2048
+
+
+@dataclass(frozen=True)
+class Job:
+    """Solves rows; holds text and arrays only, so that it can be sent anywhere.
+
+    Attributes
+    ----------
+    code : KernelCode
+    folder : str
+        Cache folder.
+    data : tuple of (str, array)
+        Data sets as rows: weights, columns.
+    start : tuple of float or None
+        First values of the unknowns, NaN where the kernel has its own.
+    rtol : float
+    total : int
+        Rows of the whole run; small runs are not compiled.
+    keep : bool
+        Rows whose tables cannot be computed count as failed; else the reason is raised.
+    """
+
+    code: KernelCode
+    folder: str
+    data: tuple[tuple[str, Array], ...]
+    start: tuple[float, ...] | None
+    rtol: float
+    total: int
+    keep: bool = False
+
+    def __call__(self, rows: Array, workers: int | None = 1) -> BatchSolution:
+        """Solve for every row of parameters."""
+        place = _workplace(self.code, self.folder)
+        wanted = [self.code.parameters.index(name) for name in self.code.table_parameters]
+        key = data_digest(self.data)
+        groups = [np.arange(len(rows))]
+        # Sorting takes as long as solving, and most often there is nothing to sort.
+        if wanted and len(rows) > 1 and (rows[1:, wanted] != rows[0, wanted]).any():
+            _, which = np.unique(rows[:, wanted], axis=0, return_inverse=True)
+            order = np.argsort(which, kind="stable")
+            groups = np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
+        parts = []
+        for group in groups:
+            table_values = tuple(rows[group[0], wanted].tolist()) if len(group) else ()
+            arrays = place.arrays(table_values, key, self.data)
+            start = None
+            if self.start is not None:
+                start = np.tile(np.array(self.start), (len(group), 1))
+            try:
+                found = solve_rows(
+                    place.kernel, arrays, rows[group], start=start, rtol=self.rtol,
+                    workers=workers, total=self.total,
+                )  # fmt: skip
+            except ConvergenceError:
+                if not self.keep:
+                    raise
+                found = _nothing(self.code, len(group))
+            parts.append(found)
+        return parts[0] if len(parts) == 1 else _joined(parts, groups)
+
+
+class _Workplace:
+    """A kernel that is loaded in this process, with tables that were made for it."""
+
+    def __init__(self, code: KernelCode, folder: str) -> None:
+        self.kernel: LoadedKernel = code.load(FileCache(folder))
+        self._arrays: OrderedDict[object, KernelArrays] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def arrays(
+        self, table_values: tuple[float, ...], key: str, data: tuple[tuple[str, Array], ...]
+    ) -> KernelArrays:
+        wanted = (table_values, key)
+        with self._lock:
+            found = self._arrays.get(wanted)
+            if found is None:
+                found = KernelArrays(self.kernel, table_values, dict(data))
+                self._arrays[wanted] = found
+                if len(self._arrays) > _MOST_TABLES:
+                    self._arrays.popitem(last=False)
+            return found
+
+
+@lru_cache(maxsize=16)
+def _workplace(code: KernelCode, folder: str) -> _Workplace:
+    return _Workplace(code, folder)
+
+
+def data_digest(arrays: Sequence[tuple[str, NDArray[Any]]]) -> str:
+    """Return a hash of named arrays."""
+    digest = hashlib.sha256()
+    for name, array in arrays:
+        digest.update(f"{name} {array.shape} {array.dtype.str}\0".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def _nothing(code: KernelCode, n: int) -> BatchSolution:
+    unknown = np.full(n, np.nan)
+    return BatchSolution(
+        values=dict.fromkeys(code.solved, unknown),
+        errors=dict.fromkeys(code.measured, np.full(n, np.inf)),
+        iterations=np.zeros(n, dtype=np.int64),
+        residual=unknown,
+        nodes=np.zeros(n, dtype=np.int64),
+        converged=np.zeros(n, dtype=bool),
+    )
+
+
+def _joined(parts: list[BatchSolution], groups: list[NDArray[np.int64]]) -> BatchSolution:
+    """Put results of groups of rows back into the order of the rows."""
+    back = np.argsort(np.concatenate(groups), kind="stable")
+
+    def columns(tables: list[Mapping[str, Array]]) -> dict[str, Array]:
+        return {k: np.concatenate([t[k] for t in tables])[back] for k in tables[0]}
+
+    return BatchSolution(
+        values=columns([p.values for p in parts]),
+        errors=columns([p.errors for p in parts]),
+        iterations=np.concatenate([p.iterations for p in parts])[back],
+        residual=np.concatenate([p.residual for p in parts])[back],
+        nodes=np.concatenate([p.nodes for p in parts])[back],
+        converged=np.concatenate([p.converged for p in parts])[back],
+    )

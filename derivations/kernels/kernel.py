@@ -1,0 +1,477 @@
+"""The kernel of a system of equations: solve, sweep, refine to many digits, inspect, write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import positive_number, whole_number
+from ...numeric.cache import FileCache
+from ...numeric.kernel_code import KernelCode
+from ...numeric.saddle_point_solver import BatchSolution, refusal
+from .arguments import column, data_arrays, exact_data, known_names, start_values
+from .job import Job
+from .points import Points, Tie
+from .sinks import checked_path
+from .solution import KernelSolution
+from .sweep import Variables, run_sweep
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ...symbolic.lowering.baked import BakedTables
+    from ...symbolic.lowering.lowered import LoweredSystem
+    from ...symbolic.lowering.program import Program
+    from ...symbolic.saddle_point import SaddlePointSystem
+    from .sensitivities import Sensitivities
+
+# Words of the methods of a kernel that parameters cannot have.
+RESERVED = frozenset(
+    {
+        "data", "digits", "executor", "failures", "out", "outputs", "product", "progress", "rtol",
+        "self", "start", "store", "workers", "wrt",
+    }
+)  # fmt: skip
+# More digits than anybody has asked for in earnest; a guard against a slip of the finger.
+_MOST_DIGITS = 2000
+# Of positive unknowns: smaller ones are on their way to zero.
+_VANISHING = 1e-12
+_REMEDY = (
+    "give first values near the solution with start=, come from parameters where the equations "
+    "are easier (a larger ridge or temperature), or check that a solution exists here"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """A system of equations as numbers; made by :func:`giantstep.lower`.
+
+    Attributes
+    ----------
+    name, title : str
+    code : KernelCode
+        The generated sources.
+    domains : mapping from str to str
+        Which numbers each parameter, and each ``"data set.column"``, may be.
+    defaults : mapping from str to float
+        Parameters that need not be given.
+    exact_defaults : callable, optional
+        Takes an mpmath context and returns the defaults as its numbers.
+    ties : mapping from str to Tie
+        Parameters that follow from others, unless they are given themselves.
+    labels : mapping from str to str
+        LaTeX of parameters, outputs and unknowns.
+    make : callable
+        Returns the lowered system; called when its expressions are first needed.
+    cache_folder : path or None
+    """
+
+    name: str
+    title: str
+    code: KernelCode = field(repr=False)
+    domains: Mapping[str, str]
+    make: Callable[[], LoweredSystem] = field(repr=False)
+    defaults: Mapping[str, float] = field(default_factory=dict)
+    exact_defaults: Callable[[Any], Mapping[str, Any]] | None = field(default=None, repr=False)
+    ties: Mapping[str, Tie] = field(default_factory=dict, repr=False)
+    labels: Mapping[str, str] = field(default_factory=dict, repr=False)
+    cache_folder: str | os.PathLike[str] | None = None
+
+    # ------------------------------------------------------------------ what it is
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Inputs of a solve."""
+        return self.code.parameters
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """What a solve returns: outputs, then the unknowns of the equations."""
+        return self.code.results
+
+    @cached_property
+    def lowered(self) -> LoweredSystem:
+        """The system with all stages of its lowering."""
+        return self.make()
+
+    @property
+    def system(self) -> SaddlePointSystem:
+        """The equations."""
+        return self.lowered.system
+
+    @property
+    def program(self) -> Program:
+        """The intermediate form, from which all targets are printed."""
+        return self.lowered.program
+
+    @cached_property
+    def _cache(self) -> FileCache:
+        return FileCache(self.cache_folder)
+
+    # ------------------------------------------------------------------ numbers
+
+    def solve(
+        self,
+        /,
+        *,
+        data: Mapping[str, Any] | None = None,
+        start: Mapping[str, float] | KernelSolution | None = None,
+        digits: int | None = None,
+        rtol: float = 1e-11,
+        progress: bool = True,
+        **parameters: Any,
+    ) -> KernelSolution:
+        """Solve at one point.
+
+        Parameters
+        ----------
+        data : mapping, optional
+            For averages over data: ``{"set": {"column": values}}``, or the columns alone if there
+            is one set; a column ``weight`` weighs the rows.
+        start : mapping or KernelSolution, optional
+            First values of Newton unknowns; needed where there are several solutions.
+        digits : int, optional
+            Refine to so many digits with mpmath. Floats are then read as the decimal numbers that
+            they print as.
+        rtol : float
+            Relative quadrature error of the first output at which refinement ends.
+        progress : bool
+            Show a bar if digits take longer than a second.
+        **parameters
+            By name; numbers.
+
+        Returns
+        -------
+        KernelSolution
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is missing, unknown or outside its domain.
+        ConvergenceError
+            If Newton's method fails; names the point.
+        """
+        columns = self._columns(parameters)
+        for name, value in columns.items():
+            if value.ndim:
+                raise ParameterError(f"{name} must be one number here; sweep() takes arrays")
+        points = Points.of(self.parameters, columns, True, self.active_ties(parameters))
+        job = self.job(data, start, rtol, 1)
+        row = points.rows(0, 1)
+        batch = job(row)
+        if not batch.converged.all():
+            raise self._refusal(row, batch)
+        values: dict[str, Any] = {name: float(batch.values[name][0]) for name in self.outputs}
+        errors = {
+            name: float(batch.errors[name][0]) for name in self.outputs if name in batch.errors
+        }
+        nodes = int(batch.nodes[0])
+        if digits is not None:
+            from ...numeric.precision import local_context
+
+            values, nodes = self._refined(batch, parameters, data, digits, progress)
+            ctx = local_context(digits)
+            values = {name: ctx.mpf(v) for name, v in values.items()}
+            errors = {name: float(abs(v)) * 10.0**-digits for name, v in values.items()}
+        return KernelSolution(
+            kernel=self.name,
+            parameters=dict(zip(self.parameters, row[0].tolist(), strict=True)),
+            values=values,
+            errors=errors,
+            residual=float(batch.residual[0]) if digits is None else 0.0,
+            iterations=int(batch.iterations[0]),
+            nodes=nodes,
+            digits=digits,
+            labels=self.labels,
+        )
+
+    def sweep(
+        self,
+        /,
+        *,
+        product: bool = True,
+        outputs: Sequence[str] | None = None,
+        data: Mapping[str, Any] | None = None,
+        start: Mapping[str, float] | KernelSolution | None = None,
+        rtol: float = 1e-11,
+        failures: str = "raise",
+        workers: int | None = None,
+        executor: Executor | None = None,
+        progress: bool = True,
+        out: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | None = None,
+        **parameters: Any,
+    ) -> xr.Dataset:
+        """Solve at many points.
+
+        Parameters
+        ----------
+        product : bool
+            Arrays are axes of a grid, in the order in which they are given; False: they have one
+            length and go together, point by point.
+        outputs : sequence of str, optional
+            Results to keep, with their errors; by default all.
+        data, start, rtol
+            As for :meth:`solve`, the same for all points.
+        failures : {"raise", "keep"}
+            Whether a point without solution is an error, or NaN and not ``converged``.
+        workers : int, optional
+            Threads; by default one for each processor. The result does not depend on it.
+        executor : concurrent.futures.Executor, optional
+            Where to run instead: processes, or a cluster.
+        progress : bool
+            Show a bar if it takes longer than a second.
+        out : path, optional
+            ``.nc`` or ``.zarr``: results go there as they come, and the data set that is returned
+            reads from there; memory limits only its arrays then. Replaced when all is done.
+        store : path, optional
+            Folder for finished blocks; the same call resumes from it.
+        **parameters
+            Numbers or one-dimensional arrays.
+
+        Returns
+        -------
+        xarray.Dataset
+            Every output with ``…_error_estimate``, ``residual``, ``iterations``, ``converged``.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is of the wrong kind or outside its domain.
+        ConvergenceError
+            If a point fails; what was computed is its `state`, unless it went to a file.
+        """
+        if failures not in ("raise", "keep"):
+            raise ParameterError(f"failures must be 'raise' or 'keep', got {failures!r}")
+        if workers is not None:
+            workers = whole_number("workers", workers)
+        columns = self._columns(parameters)
+        points = Points.of(self.parameters, columns, bool(product), self.active_ties(parameters))
+        if outputs is None:
+            outputs = self.outputs
+        elif isinstance(outputs, str):
+            outputs = (outputs,)
+        known_names(outputs, self.outputs, "output")
+        variables = Variables.of(tuple(dict.fromkeys(outputs)), self.parameters)
+        job = self.job(data, start, rtol, len(points), keep=failures == "keep")
+        return run_sweep(
+            job,
+            points,
+            variables,
+            meanings=self._meanings(),
+            attributes=self._attributes(),
+            path=None if out is None else checked_path(out),
+            store=None if store is None else Path(store).expanduser(),
+            workers=workers,
+            executor=executor,
+            progress=progress,
+            refuse=self._refusal,
+        )
+
+    def sensitivities(
+        self, /, *, wrt: str | Sequence[str] | None = None, **options: Any
+    ) -> Sensitivities:
+        """Return derivatives of outputs and unknowns with respect to parameters at one point.
+
+        Exact, by the implicit function theorem. `wrt` names the parameters to differentiate by
+        (default: all); the rest is as for :meth:`solve`. An infinite derivative is a
+        ConvergenceError.
+        """
+        from .sensitivities import sensitivities
+
+        return sensitivities(self, options, wrt=wrt)
+
+    # ------------------------------------------------------------------ text and files
+
+    def source(self, target: str = "numba", *, tables: str = "computed", **values: float) -> str:
+        """Return the generated code for a target as text; see :meth:`write`."""
+        return self.lowered.source(target, tables=self._baked(tables, values))
+
+    def files(
+        self,
+        target: str = "numba",
+        *,
+        tables: str = "computed",
+        name: str | None = None,
+        **values: float,
+    ) -> Mapping[str, str]:
+        """Return {file name: text} for a target; see :meth:`write`."""
+        return self.lowered.files(target, tables=self._baked(tables, values), name=name)
+
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        target: str | None = None,
+        *,
+        tables: str = "computed",
+        **values: float,
+    ) -> list[Path]:
+        """Write files that run without giantstep and return their paths.
+
+        Parameters
+        ----------
+        path : path-like
+            For C both ``NAME.c`` and ``NAME.h`` are written.
+        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia"}, optional
+            By default what the suffix says: .c, .h, .jl, .py (numba).
+        tables : {"computed", "baked"}
+            Whether the files compute tables from the activations, or hold those of fixed
+            parameters.
+        **values
+            With "baked": the parameters on which the tables depend; they become constants.
+
+        Raises
+        ------
+        EmissionError
+            If the target is unknown, or lacks a function that the program needs.
+        ParameterError
+            If a file cannot be written, or a value is missing.
+        """
+        return self.lowered.write(path, target, tables=self._baked(tables, values))
+
+    def inspect(self, stage: str = "program") -> str:
+        """Return one stage of the way from equations to code as text.
+
+        Parameters
+        ----------
+        stage : str
+            "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program",
+            "functions", "tables" or a target.
+        """
+        return self.lowered.inspect(stage)
+
+    def latex(self) -> str:
+        """Return the equations in LaTeX."""
+        return self.system.latex()
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __str__(self) -> str:
+        return str(self.program)
+
+    def __repr__(self) -> str:
+        data = "".join(f"; data {name} ({', '.join(c)})" for name, c in self.code.data)
+        return (
+            f"Kernel({self.name!r}, parameters {', '.join(self.parameters) or 'none'}{data}; "
+            f"outputs {', '.join(self.outputs)})"
+        )
+
+    # ------------------------------------------------------------------ helpers
+
+    def _columns(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all parameters as arrays of floats, those that vary first and in their order."""
+        known_names(parameters, self.parameters, f"parameter of {self.name}")
+        ties = self.active_ties(parameters)
+        given = {**self.defaults, **parameters}
+        missing = [name for name in self.parameters if name not in given and name not in ties]
+        if missing:
+            wanted = ", ".join(f"{n} ({self.domains[n]})" for n in missing)
+            raise ParameterError(f"{self.name} needs more parameters: {wanted}")
+        order = [*parameters, *(name for name in given if name not in parameters)]
+        found = {
+            name: column(name, given[name], self.domains[name])
+            for name in order
+            if name not in ties
+        }
+        for name, tie in ties.items():
+            with np.errstate(invalid="ignore"):
+                value = tie.function(found[tie.source], np.sqrt)
+            try:
+                column(name, value, self.domains[name])
+            except ParameterError as error:
+                raise ParameterError(f"{tie.source} is outside its range: {error}") from None
+        return found
+
+    def active_ties(self, parameters: Mapping[str, Any]) -> dict[str, Tie]:
+        """Return the ties that hold when these parameters are given."""
+        return {
+            name: tie
+            for name, tie in self.ties.items()
+            if tie.source in parameters and name not in parameters
+        }
+
+    def job(
+        self, data: object, start: object, rtol: float, total: int, *, keep: bool = False
+    ) -> Job:
+        """Return what solves rows of parameters; see :class:`.job.Job`."""
+        sets = data_arrays(self.code.data, self.domains, data)
+        return Job(
+            code=self.code,
+            folder=os.fspath(self._cache.folder),
+            data=tuple((name, sets[name]) for name, _ in self.code.data),
+            start=start_values(self.code.unknowns, self.domains, start),
+            rtol=positive_number("rtol", rtol),
+            total=total,
+            keep=keep,
+        )
+
+    def _refusal(self, rows: Any, batch: BatchSolution) -> ConvergenceError:
+        kernel = self.code.load(self._cache)
+        first = int(np.argmin(batch.converged))
+        vanishing = [
+            name
+            for name in self.code.unknowns
+            if self.domains.get(name) == "positive"
+            and name in batch.values
+            and batch.values[name][first] < _VANISHING
+        ]
+        hints = [
+            f"{name} ran towards its boundary 0 ({batch.values[name][first]:.1e}): if the solution "
+            "lies there, declare the symbol real or write the equations for its square root"
+            for name in vanishing
+        ]
+        if not np.isfinite(batch.residual[first]):
+            hints.append("the equations are not finite where the iteration starts or leads")
+        return refusal(kernel, rows, batch, remedy="; ".join([*hints, _REMEDY]))
+
+    def _refined(
+        self, batch: BatchSolution, parameters: Mapping[str, Any],
+        data: object, digits: int, progress: bool,
+    ) -> tuple[dict[str, Any], int]:  # fmt: skip
+        import sympy as sp
+
+        from .precise import exact_number, precise_kernel, refine
+
+        digits = whole_number("digits", digits)
+        if digits > _MOST_DIGITS:
+            raise ParameterError(f"digits must be at most {_MOST_DIGITS}, got {digits}")
+
+        def exact(ctx: Any) -> dict[str, Any]:
+            given = {name: exact_number(value) for name, value in parameters.items()}
+            for name, tie in self.active_ties(parameters).items():
+                given[name] = tie.function(given[tie.source], sp.sqrt)
+            defaults = {} if self.exact_defaults is None else self.exact_defaults(ctx)
+            numbers = {n: ctx.mpf(str(sp.N(x, ctx.dps + 5))) for n, x in given.items()}
+            return {**defaults, **numbers}
+
+        return refine(
+            self.code.load(self._cache),
+            precise_kernel(self.lowered, self.code),
+            exact,
+            digits,
+            batch,
+            data=exact_data(self.code.data, data),
+            show_progress=progress,
+        )
+
+    def _baked(self, tables: str, values: Mapping[str, Any]) -> BakedTables | None:
+        from .baking import wanted_tables
+
+        return wanted_tables(self, tables, values)
+
+    def _meanings(self) -> dict[str, str]:
+        return {name: f"parameter, {self.domains[name]}" for name in self.parameters}
+
+    def _attributes(self) -> dict[str, Any]:
+        from ... import __version__
+
+        return {"kernel": self.name, "title": self.title, "giantstep_version": __version__}

@@ -1,0 +1,1 @@
+"""Mean-field models of the literature, stated for the lowering: equations in, kernels out."""

@@ -1,0 +1,67 @@
+"""The model as a :class:`~giantstep.derivations.kernels.kernel.Kernel`: all targets, sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..kernels.kernel import Kernel
+from ..kernels.points import Tie
+from .loading import kernel_code
+
+if TYPE_CHECKING:
+    from ...symbolic.lowering.lowered import LoweredSystem
+    from .model import SpikedRandomFeatures
+
+TITLE = "Saddle point of ridge regression on spiked random features"
+
+
+def _orthogonal(alignment: Any, sqrt: Callable[[Any], Any]) -> Any:
+    return sqrt(1 - alignment**2)
+
+
+def model_kernel(model: SpikedRandomFeatures) -> Kernel:
+    """Return the kernel of a model, its parameters as defaults.
+
+    Nothing here needs SymPy: that is imported when text of a stage or another target is asked for.
+    """
+    found = model.derivation
+    values = model._parameter_values()
+    return Kernel(
+        name="spiked_random_features",
+        title=f"{TITLE}, student {found.student}, teacher {found.teacher}",
+        # Every result with its error, unlike the learning curves of the model.
+        code=replace(kernel_code(found), measured=found.results),
+        domains={**dict(found.domains), **_special_domains(model)},
+        make=partial(_lowered, model),
+        defaults={name: values[name] for name in found.parameters if name in values},
+        exact_defaults=partial(_exact_defaults, model),
+        # A new alignment brings its orthogonal part along.
+        ties={"orthogonal_alignment": Tie("alignment", _orthogonal)}
+        if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
+        else {},
+        cache_folder=model.cache_folder,
+    )
+
+
+def _special_domains(model: SpikedRandomFeatures) -> dict[str, str]:
+    """Return the values to which a special case of the equations is restricted."""
+    spike = model.spike
+    found: dict[str, str] = {}
+    if spike.orthogonal_alignment == 0:
+        found |= {"alignment": "unit", "orthogonal_alignment": "zero"}
+    if spike.spike_strength == 0:
+        found |= {"spike_strength": "zero"}
+    return found
+
+
+def _lowered(model: SpikedRandomFeatures) -> LoweredSystem:
+    return model.symbolic().lowered
+
+
+def _exact_defaults(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
+    from .refine import exact_parameters
+
+    return exact_parameters(model, ctx)

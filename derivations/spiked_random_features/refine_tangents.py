@@ -1,0 +1,176 @@
+"""Derivatives and the optimal ridge penalty to any number of digits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+
+from ...errors import ConvergenceError
+from ...numeric.kernel_arrays import KernelArrays
+from ...numeric.precision import PreciseKernel
+from ...numeric.saddle_point_solver import solve_rows
+from ...symbolic.saddle_point import lower
+from ...symbolic.sensitivities import derivative_name
+from ..kernels import precise
+from ..kernels.code import kernel_code
+from . import mapping as map_of_step
+from .refine import exact_parameters
+from .tangents import (
+    LABEL,
+    SPIKE,
+    STEP,
+    Motion,
+    mapping_derivatives,
+    parameter_row,
+    rate,
+    tangent_kernel,
+    tangent_system,
+)
+
+if TYPE_CHECKING:
+    from .model import SpikedRandomFeatures
+    from .optimal import OptimalRidge
+
+_MOST_NEWTON_STEPS = 12
+_FIRST, _SECOND = (derivative_name("test_error", *[LABEL] * order) for order in (1, 2))
+_NEXT = "ridge_of_newton"
+
+
+class _PreciseTangent:
+    """The kernel of one motion in mpmath, started from its float solution."""
+
+    def __init__(
+        self, model: SpikedRandomFeatures, alpha: float, motion: Motion, digits: int, show: bool
+    ) -> None:
+        self.model, self.alpha, self.digits, self.show = model, alpha, digits, show
+        self.kernel = tangent_kernel(model, motion)
+        system = tangent_system(model.symbolic().system, motion)
+        if motion is Motion.RIDGE:
+            # Near the optimum the derivative has no digits of its own; where it leads to has.
+            step = system.outputs[_FIRST] / system.outputs[_SECOND]
+            names = {code: x for x, code in system.identifiers.items()}
+            system = replace(system, outputs={**system.outputs, _NEXT: names["ridge"] - step})
+        lowered = lower(system)
+        self.precise: PreciseKernel = precise.precise_kernel(lowered, kernel_code(lowered))
+        if motion is Motion.RIDGE:
+            self.precise = replace(self.precise, results=("test_error", _SECOND, _NEXT))
+        self._parameters: dict[int, dict[str, Any]] = {}
+
+    def parameters(self, ctx: Any) -> dict[str, Any]:
+        """Return the exact parameters of the model in a context."""
+        if ctx.prec not in self._parameters:
+            self._parameters[ctx.prec] = exact_parameters(self.model, ctx)
+        return self._parameters[ctx.prec]
+
+    def solve(self, ridge: Any, rates: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all outputs at a ridge penalty; `rates` are functions of an mpmath context."""
+        given = {**self.model._parameter_values(), "alpha": self.alpha, "ridge": float(ridge)}
+        row, tables = parameter_row(self.kernel, given, dict.fromkeys(rates, 1.0))
+        batch = solve_rows(self.kernel, KernelArrays(self.kernel, tables), np.array([row]))
+
+        def exact(ctx: Any) -> dict[str, Any]:
+            moving = {name: value(ctx) for name, value in rates.items()}
+            still = {n: ctx.zero for n in self.kernel.parameters if n not in given}
+            point = {"alpha": ctx.mpf(repr(self.alpha)), "ridge": _number(ridge, ctx)}
+            return {**still, **self.parameters(ctx), **point, **moving}
+
+        found, _ = precise.refine(
+            self.kernel, self.precise, exact, self.digits, batch, show_progress=self.show
+        )
+        return found
+
+
+def _number(value: Any, ctx: Any) -> Any:
+    """Read a float as the decimal that it prints as, a longer number as it is."""
+    return ctx.mpf(repr(value)) if isinstance(value, float) else ctx.mpf(value)
+
+
+def precise_sensitivities(
+    model: SpikedRandomFeatures,
+    alpha: float,
+    ridge: float,
+    digits: int,
+    names: tuple[str, ...],
+    *,
+    show_progress: bool,
+) -> tuple[dict[tuple[str, str], Any], dict[tuple[str, str], float]]:
+    """Return derivatives with respect to the named parameters, and what their digits promise."""
+    from .sensitivities import OUTPUTS, column_of
+
+    worker = _PreciseTangent(model, alpha, Motion.ALL, digits, show_progress)
+    found = {name: worker.solve(ridge, _exact_rates(worker, name)) for name in names}
+    values = {
+        (output, name): found[name].get(column_of(output), 0 * found[name]["test_error"])
+        for output in OUTPUTS
+        for name in names
+    }
+    return values, {key: 10.0**-digits * float(abs(value)) for key, value in values.items()}
+
+
+def _exact_rates(worker: _PreciseTangent, name: str) -> dict[str, Any]:
+    """Return the rates of kernel parameters as functions of an mpmath context."""
+    model = worker.model
+    rates: dict[str, Any] = {}
+    if name == "alignment":
+        rates[rate(name)] = lambda ctx: ctx.one
+
+        def across(ctx: Any) -> Any:
+            values = worker.parameters(ctx)
+            return -values["alignment"] / values["orthogonal_alignment"]
+
+        rates[rate("orthogonal_alignment")] = across
+        return rates
+    if name not in ("step_size", "alpha0"):
+        rates[rate(name)] = lambda ctx: ctx.one
+    if name in STEP and model.direct_parameters is None and model.step_size > 0:
+        infinite = model.alpha0 == math.inf
+        symbolic = model.symbolic()
+        derivatives = mapping_derivatives(
+            map_of_step.spike_mapping(symbolic.student, symbolic.teacher), infinite
+        )
+        start = 2 * len(SPIKE) * STEP.index(name)
+        given = {
+            map_of_step.step_size: sp.Rational(repr(model.step_size)),
+            map_of_step.alpha0: sp.S.One if infinite else sp.Rational(repr(model.alpha0)),
+            map_of_step.noise: sp.Rational(repr(model.noise_variance)),
+        }
+        for field, expr in zip(SPIKE, derivatives[start : start + len(SPIKE)], strict=True):
+            value = expr.xreplace(given)
+            rates[rate(field)] = lambda ctx, value=value: ctx.mpf(str(sp.N(value, ctx.dps + 5)))
+    return rates
+
+
+def precise_ridge(
+    model: SpikedRandomFeatures, alpha: float, best: OptimalRidge, digits: int
+) -> OptimalRidge:
+    """Return an interior optimum to `digits` digits, by Newton's method from the float one.
+
+    Raises
+    ------
+    ConvergenceError
+        If the digits cannot be reached.
+    """
+    worker = _PreciseTangent(model, alpha, Motion.RIDGE, digits, False)
+    ridge: Any = best.value
+    for used in range(_MOST_NEWTON_STEPS):
+        found = worker.solve(ridge, {})
+        after, second = found[_NEXT], found[_SECOND]
+        current = _number(ridge, after.context)
+        move = current - after
+        if abs(move) <= abs(current) * after.context.mpf(10) ** (-digits):
+            return replace(
+                best,
+                value=after, test_error=found["test_error"], derivative=move * second,
+                second_derivative=second, error=10.0**-digits * float(after),
+                iterations=best.iterations + used + 1, digits=digits,
+            )  # fmt: skip
+        ridge = after
+    raise ConvergenceError(
+        f"Newton's method did not find the optimal ridge penalty to {digits} digits; ask for fewer",
+        state=best,
+    )

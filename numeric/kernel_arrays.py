@@ -1,0 +1,259 @@
+"""The arrays that a generated solver runs on: nodes, weights, tables, panels and data.
+
+Three rules of different fineness for each level of refinement; what does not change from row to
+row is made once, when a row first needs it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConvergenceError
+from . import quadrature
+from .kernel_code import LoadedKernel
+
+# Trapezoidal step per unit width of the tabulated functions. 0.25 gives 1e-16 for smoothed
+# activations; the error estimate of 0.13 is good enough to show 1e-11, and a few more nodes cost
+# less than a second attempt.
+_STEP_PER_WIDTH = 0.13
+MOST_REFINEMENTS = 7
+# Tables are followed until their squares times the density are this small, relative to the
+# largest; or to where the density itself is next to nothing.
+_NEGLIGIBLE = 1e-18
+_FARTHEST_REACH = 37.0
+# Integrands that move with the unknowns may grow: each coarser rule goes less far, so that what
+# lies at the ends is part of the difference of two rules, and each refinement goes farther.
+_NESTED_REACH = 0.9
+_LONGER_REACH = 1.2
+# Inner expectations have to agree to this, relative to the largest value in the table.
+_TABLE_TOLERANCE = 4e-15
+_TABLE_RESOLVED = 1e-9
+_EPSILON = float(np.finfo(float).eps)
+# Rounding in tables, relative to the largest value of each, that estimates from sums of terms do
+# not cover.
+_TABLE_LOSS = 2e-14
+# Panels in each piece of a line that is cut at moving points, at the first level.
+_PANELS = 16
+
+Array = NDArray[np.float64]
+
+
+class KernelArrays:
+    """What the rows of a batch share.
+
+    Parameters
+    ----------
+    kernel : LoadedKernel
+    table_values : sequence of float
+        In the order of ``kernel.table_parameters``.
+    data : mapping from str to array (1 + columns, rows)
+        For each data set its weights, which add up to one, and its columns.
+    """
+
+    def __init__(
+        self,
+        kernel: LoadedKernel,
+        table_values: Sequence[float],
+        data: Mapping[str, Array] | None = None,
+    ) -> None:
+        self._kernel = kernel
+        self._values = [np.float64(v) for v in table_values]
+        self._data = [(data or {})[name] for name, _ in kernel.code.data]
+        self._breaks: list[float] = []
+        self._step = _STEP_PER_WIDTH
+        if kernel.tables is not None:
+            with np.errstate(divide="ignore", over="ignore"):
+                # A slope of zero in the node sets no scale: its width is infinite.
+                width = float(kernel.tables.outer_scale(np.zeros(1), *self._values))
+            self._breaks = [float(b) for b in kernel.tables.breaks(np.zeros(1), *self._values)]
+            self._step *= width
+        self._lock = threading.Lock()
+        self._levels: dict[int, tuple[Any, ...]] = {}
+        self._shaken: dict[int, tuple[Any, ...] | None] = {}
+        self._reach: float | None = None
+        self._compiled: ModuleType | None = None
+
+    @property
+    def refinable(self) -> bool:
+        """Whether finer rules exist: not for sums over data alone."""
+        return self._kernel.tables is not None or self._kernel.code.panels
+
+    def __getitem__(self, level: int) -> tuple[Any, ...]:
+        """Return the arguments of ``solve_batch`` after the parameters, at a refinement level."""
+        with self._lock:
+            return self._arguments(level)
+
+    def shaken(self, level: int) -> tuple[Any, ...] | None:
+        """Return the same with other rounding in the tables; None if that is small.
+
+        Tables that are differences of nearly equal terms lose digits, which no sum over nodes
+        knows of. They are evaluated again at arguments that differ by rounding.
+        """
+        if self._kernel.tables is None:
+            return None
+        with self._lock:
+            if level not in self._shaken:
+                usual = self._arguments(level)
+                lines = self._lines(level, 1.0 + 2.0 * _EPSILON)
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    changes = np.max(np.abs(lines[0] - usual[0]), axis=1)
+                    losses = changes / np.max(np.abs(usual[0]), axis=1)
+                matters = np.max(losses, initial=0.0, where=changes > 0) > _TABLE_LOSS
+                self._shaken[level] = (*lines, *usual[3:]) if matters else None
+            return self._shaken[level]
+
+    def levels_for(self, width: Array) -> NDArray[np.int64]:
+        """Return the first level whose rules all see features of these widths."""
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            wanted = np.ceil(np.log2(2 * self._step / width))
+        return np.clip(np.nan_to_num(wanted, posinf=99), 0, 99).astype(np.int64)
+
+    def nodes(self, level: int) -> int:
+        """Return the number of nodes of the finest rule; of a line in pieces, those of one."""
+        arrays = self[level]
+        # Fine rules come first in their groups of three; panels are followed by their reaches.
+        fine = [arrays[0]] if self._kernel.tables is not None else []
+        if self._kernel.code.panels:
+            fine.append(arrays[3 * len(fine)])
+        return sum(int(array.shape[1]) for array in fine or self._data) or 1
+
+    def compiled(self) -> ModuleType:
+        """Return the compiled kernel; finding it in the cache takes as long as some 100 solves."""
+        with self._lock:
+            if self._compiled is None:
+                self._compiled = self._kernel.compiled()
+            return self._compiled
+
+    def _arguments(self, level: int) -> tuple[Any, ...]:
+        if level not in self._levels:
+            arguments: list[Any] = []
+            if self._kernel.tables is not None:
+                arguments += self._lines(level)
+            if self._kernel.code.panels:
+                arguments += _panels(level)
+                arguments += self._reaches(quadrature.REACH, level, nested=True)
+            self._levels[level] = (*arguments, *self._data)
+        return self._levels[level]
+
+    def _lines(self, level: int, shift: float = 1.0) -> list[Array]:
+        """Return [fine, medium, coarse]: arrays of weight, node and tables at shift * node."""
+        if self._reach is None:
+            self._reach = self._sufficient_reach()
+        reaches = self._reaches(self._reach, level, nested=self._kernel.code.moving)
+        if self._breaks:
+            # A table with a kink of its own: composite Gauss-Legendre, coarser by fewer panels.
+            edges = np.array([sorted({*self._breaks, 0.0})])
+            rules = [
+                quadrature.split_rule(edges, refinement=level - back, reach=reach)
+                for back, reach in enumerate(reaches)
+            ]
+            return [self._stack(x[0], w[0], shift) for x, w in rules]
+        trapezoidal = quadrature.outer_rules(
+            self._step / 2**level, self._kernel.code.even, reaches[0]
+        )
+        x, w, _ = trapezoidal[0]
+        fine = self._stack(x, w, shift)
+        levels = [fine]
+        for (_, w, stride), reach in zip(trapezoidal[1:], reaches[1:], strict=True):
+            coarser = np.ascontiguousarray(fine[:, ::stride])
+            coarser[0] = w
+            if self._kernel.code.moving:
+                coarser = np.ascontiguousarray(coarser[:, np.abs(coarser[1]) <= reach])
+            levels.append(coarser)
+        return levels
+
+    def _reaches(self, reach: float, level: int, *, nested: bool) -> list[float]:
+        if not nested:
+            return [reach] * 3
+        longest = min(
+            reach * _LONGER_REACH ** min(level, MOST_REFINEMENTS), max(reach, _FARTHEST_REACH)
+        )
+        return [longest * _NESTED_REACH**back for back in range(3)]
+
+    def _sufficient_reach(self) -> float:
+        """Return how far from zero the outer rule has to go: tables that grow need more.
+
+        Without `moving` the three rules share their reach, so that their differences do not show
+        what lies beyond.
+        """
+        reach = quadrature.REACH
+        while True:
+            x = np.linspace(-reach, reach, 43)
+            tables = self._tables(x)
+            with np.errstate(divide="ignore"):
+                sizes = [2 * np.log(np.abs(table)) - x**2 / 2 for table in tables.values()]
+            ends = [max(s[0], s[-1]) - np.max(s) for s in sizes if np.max(s) > -np.inf]
+            if reach >= _FARTHEST_REACH or not ends or max(ends) <= np.log(_NEGLIGIBLE):
+                return reach
+            reach = min(1.2 * reach, _FARTHEST_REACH)
+
+    def _tables(self, x: Array) -> dict[str, Array]:
+        assert self._kernel.tables is not None
+        return converged_tables(self._kernel.tables, self._values, x)
+
+    def _stack(self, x: Array, w: Array, shift: float) -> Array:
+        tables = self._tables(shift * x)
+        return np.ascontiguousarray(np.stack([w, x, *(tables[n] for n in self._kernel.code.names)]))
+
+
+def _panels(level: int) -> list[Array]:
+    rules = [quadrature.panel_rule(_PANELS * 2**level // 2**back) for back in range(3)]
+    return [np.ascontiguousarray(np.stack([w, x])) for x, w in rules]
+
+
+def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> dict[str, Array]:
+    """Tabulate at the nodes `x`, with inner quadratures refined until two levels agree.
+
+    Raises
+    ------
+    ConvergenceError
+        If they never agree: the inner integrand varies on a scale that is too small.
+    """
+    kinds = module.inner_rules(x, *values)
+    previous: dict[str, Array] | None = None
+    before: dict[str, float] = {}
+    for level in range(MOST_REFINEMENTS):
+        rules = {
+            slot: quadrature.inner_rule(kind, argument, level)
+            for slot, (kind, argument) in kinds.items()
+        }
+        current: dict[str, Array] = module.tables(x, *values, rules)
+        if not kinds:
+            return current
+        if previous is not None:
+            changes = {k: float(np.max(np.abs(current[k] - previous[k]))) for k in current}
+            if _settled(changes, before, current):
+                return previous
+            before = changes
+        previous = current
+    raise ConvergenceError(
+        "the conditional coefficients did not converge under refinement of their quadrature; "
+        "the activation varies on a scale far below the width of its input"
+    )
+
+
+def _settled(
+    changes: Mapping[str, float], before: Mapping[str, float], tables: Mapping[str, Array]
+) -> bool:
+    """Tell whether refining has changed tables by rounding only; not if there is a NaN.
+
+    Refining brings values no closer than rounding, which may be more than the tolerance: a table
+    that vanishes by a symmetry is nothing else, and one that is the square of a small difference
+    holds the rounding of its large terms.
+    """
+    sizes = {k: float(np.max(np.abs(table))) for k, table in tables.items()}
+    largest = max(sizes.values())
+    return all(
+        change <= _TABLE_TOLERANCE * sizes[k]
+        or (
+            change <= max(_TABLE_RESOLVED * sizes[k], _EPSILON * largest)
+            and change > before.get(k, np.inf) / 2
+        )
+        for k, change in changes.items()
+    )

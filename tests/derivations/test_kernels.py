@@ -1,0 +1,561 @@
+"""Kernels of users' systems: numbers with honest errors, sweeps, digits, files, refusals."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+import xarray as xr
+from numpy.testing import assert_allclose
+
+import giantstep as gs
+from giantstep.derivations.kernels import points as points_module
+from giantstep.derivations.kernels import sweep as sweep_module
+from giantstep.derivations.kernels.points import Points
+from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covariates
+from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
+from giantstep.errors import ConvergenceError, EmissionError, ParameterError
+from giantstep.numeric.kernel_arrays import KernelArrays
+from giantstep.symbolic.functions import relu
+
+z = sp.Symbol("z", real=True)
+x, a = sp.symbols("x a", positive=True)
+y, b = sp.symbols("y b", real=True)
+
+
+def mean(f):
+    return gs.GaussianExpectation(f, z)
+
+
+def kernel_of(equations, *parameters, **options):
+    system = gs.SaddlePointSystem.from_fixed_point(
+        equations, name="system", parameters=parameters, **options
+    )
+    return gs.lower(system)
+
+
+@pytest.fixture(scope="module")
+def glass():
+    return gs.lower(sherrington_kirkpatrick())
+
+
+@pytest.fixture(scope="module")
+def model():
+    return gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+
+
+# ---------------------------------------------------------------------- numbers and their errors
+
+STEEP = {x: mean(sp.tanh(a * (z * sp.sqrt(x) + b)) ** 2)}
+HONEST = [
+    # Grows like exp(a z): the line has to be longer than the usual one.
+    ({x: a / mean(sp.exp(z * sp.sqrt(x) * sp.tanh(z)))}, {"a": 1e6}),
+    # Narrow and off the grid: coarse rules all step over it and agree.
+    (STEEP, {"a": 8.0, "b": 0.3}),
+    # A kink that moves with the unknown, and one far beyond the end of the line.
+    ({x: a * mean(relu(z - x)) + a / 10}, {"a": 3.0}),
+    ({y: b + mean(sp.Abs(z - y)) / 2}, {"b": 12.0}),
+    # Oscillation, aliased to a constant on a grid of step 0.13 if that is not refined.
+    ({x: a * mean(sp.sin(x * z) ** 2) + a / 10}, {"a": 60.0}),
+    # Poles close to the line, and no average at all.
+    ({x: a * mean(1 / ((z - sp.Rational(1, 3)) ** 2 + x**2))}, {"a": 0.01}),
+    ({y: b + sp.sin(3 * y)}, {"b": 0.2}),
+]
+
+
+@pytest.mark.parametrize(("equations", "point"), HONEST, ids=lambda v: str(v)[:40])
+def test_true_errors_are_below_the_estimates(equations, point):
+    parameters = [{"a": a, "b": b}[name] for name in point]
+    kernel = kernel_of(equations, *parameters)
+    found = kernel.solve(**point)
+    precise = kernel.solve(**point, digits=18, progress=False)
+    for name, value in found.values.items():
+        assert abs(float(value - precise[name])) <= found.errors[name]
+        assert found.errors[name] <= 1e-9 * max(abs(value), 1)
+
+
+def test_rounding_grows_in_what_follows_from_the_unknowns():
+    # r is 35 times as sensitive as q at this point (Amit, Gutfreund, Sompolinsky, Phys. Rev. Lett.
+    # 55, 1530 (1985): Hopfield's model).
+    q, r, m = sp.symbols("q r m", positive=True)
+    field = b * (m + sp.sqrt(a * r) * z)
+    equations = {
+        m: mean(sp.tanh(field)), q: mean(sp.tanh(field) ** 2), r: q / (1 - b * (1 - q)) ** 2,
+    }  # fmt: skip
+    start = {m: sp.Rational(19, 20), q: sp.Rational(19, 20), r: sp.S.One}
+    kernel = kernel_of(equations, a, b, start=start)
+    point = {"a": 0.00732421875, "b": 17.278076171875}
+    found, precise = kernel.solve(**point), kernel.solve(**point, digits=18, progress=False)
+    for name, value in found.values.items():
+        assert abs(float(value - precise[name])) <= found.errors[name] <= 1e-11
+
+
+def test_width_of_a_bell_is_not_its_slope_far_out():
+    kernel = kernel_of({x: a * mean(relu(z + x) * sp.exp(-b * z**2)) + a / 10}, a, b)
+    found = kernel.solve(a=0.5, b=300.0)
+    precise = kernel.solve(a=0.5, b=300.0, digits=18, progress=False)
+    assert abs(float(found.x - precise.x)) <= found.errors["x"] <= 1e-12
+    # With the slope of the exponent at z = 5 for a scale there were 64 times as many.
+    assert found.nodes <= 5000
+
+
+def test_output_that_vanishes_is_not_refined_for_ever():
+    # Its relative error never falls; all seven levels were run.
+    q = sp.Symbol("q", positive=True)
+    equations = {q: mean(sp.tanh(a * sp.sqrt(q) * z) ** 2)}
+    kernel = kernel_of(equations, a, outputs={"m": mean(sp.tanh(a * sp.sqrt(q) * z))})
+    found = kernel.solve(a=1.5)
+    assert abs(found.m) <= found.errors["m"] <= 1e-13
+    assert found.nodes < 500
+
+
+def test_unknown_that_runs_to_its_boundary_is_named(monkeypatch):
+    # Spin glass without field at high temperature: the solution is q = 0.
+    q = sp.Symbol("q", positive=True)
+    kernel = kernel_of({q: mean(sp.tanh(a * sp.sqrt(q) * z) ** 2)}, a)
+    levels = []
+    original = KernelArrays.__getitem__
+    monkeypatch.setattr(
+        KernelArrays, "__getitem__", lambda self, k: levels.append(k) or original(self, k)
+    )
+    with pytest.raises(ConvergenceError, match="q ran towards its boundary 0"):
+        kernel.solve(a=0.5)
+    # Finer rules do not find what two have not found.
+    assert max(levels) <= 2
+
+
+@pytest.mark.parametrize("slope", [300.0, pytest.param(3000.0, marks=pytest.mark.slow)])
+def test_features_between_the_nodes_are_seen(slope):
+    # 1 - E tanh² = E sech² has the weight 2/slope at z = -b/sqrt(x) and x is close to 1; the next
+    # order is 1/slope². Before, three rules agreed on x = 1 with an error estimate of 2e-14.
+    found = kernel_of(STEEP, a, b).solve(a=slope, b=0.3)
+    density = math.exp(-0.09 / 2) / math.sqrt(2 * math.pi)
+    assert abs(found.x - (1 - 2 * density / slope)) <= 3 / slope**2 + found.errors["x"]
+
+
+def test_integrand_that_no_rule_resolves_has_no_error_estimate():
+    found = kernel_of(STEEP, a, b).solve(a=1e7, b=0.3)
+    assert found.errors["x"] == math.inf
+    assert "WITHOUT an error estimate for x" in str(found)
+
+
+def test_growth_beyond_the_usual_reach():
+    # E exp(a z) = exp(a²/2); the peak of the integrand is at z = a = 14, the usual reach 10.5.
+    found = kernel_of({x: sp.exp(-(a**2) / 2) * mean(sp.exp(a * z + 0 * x) + x / 2)}, a).solve(
+        a=2.0
+    )
+    assert found.x == pytest.approx(1 / (1 - math.exp(-2) / 2), rel=1e-12)
+    tall = kernel_of({x: a / mean(sp.exp(sp.sqrt(x) * z))}, a)
+    # x = a exp(-x/2): x = 2 W(a/2), Lambert's function.
+    for value in (1.0, 1e20):
+        exact = float(2 * mpmath.lambertw(mpmath.mpf(value) / 2).real)
+        found = tall.solve(a=value)
+        assert abs(found.x - exact) <= found.errors["x"] + 1e-15 * exact
+
+
+def test_known_solution_of_the_spin_glass(glass):
+    # At small beta and h = 0 only q = 0 solves the equations; in a field m = E tanh(...).
+    assert glass.solve(beta=0.8, h=0).q == pytest.approx(0, abs=1e-20)
+    found = glass.solve(beta=0.7, h=0.5)
+    q, nodes = float(found.q), np.polynomial.hermite_e.hermegauss(80)
+    weights = nodes[1] / math.sqrt(2 * math.pi)
+    again = weights @ np.tanh(0.7 * (math.sqrt(q) * nodes[0] + 0.5)) ** 2
+    assert q == pytest.approx(again, rel=1e-13)
+
+
+def test_start_chooses_among_solutions():
+    # y = b + sin 3y has several solutions at b = 0.
+    kernel = kernel_of({y: b + sp.sin(3 * y)}, b)
+    for first in (0.1, 0.8, -0.8):
+        found = kernel.solve(b=0.0, start={"y": first}).y
+        assert found == pytest.approx(math.sin(3 * found), abs=1e-14)
+    positive = kernel.solve(b=0.0, start={"y": 0.8})
+    assert positive.y > 0.5
+    assert kernel.solve(b=0.01, start=positive).y == pytest.approx(positive.y, abs=0.02)
+
+
+def test_digits_agree_with_arithmetic_of_its_own():
+    kernel = kernel_of({x: a * sp.exp(-x)}, a)
+    found = kernel.solve(a=0.3, digits=40)
+    with mpmath.workdps(50):
+        exact = mpmath.lambertw(mpmath.mpf("0.3")).real
+        assert abs(found.x - exact) < mpmath.mpf(10) ** -40
+
+
+def test_digits_where_an_inner_mean_depends_on_unknowns():
+    u = sp.Symbol("u", real=True)
+    inner = gs.GaussianExpectation(sp.tanh(x * u + b) ** 2, u)
+    kernel = kernel_of({x: mean(sp.tanh(z * inner + b) ** 2)}, b, outputs={"inner": inner})
+    rough, found = kernel.solve(b=0.5), kernel.solve(b=0.5, digits=20)
+    assert set(rough.values) == set(found.values) == {"x", "inner"}
+    for name, value in found.values.items():
+        assert abs(float(value) - rough.values[name]) <= rough.errors[name] + 1e-16
+
+
+def test_data_are_read_as_decimals_for_digits():
+    kernel = gs.lower(gaussian_covariates(matched=True))
+    names = dict(kernel.code.data)["spectrum"]
+    data = {name: [0.1, 0.7, 2.0] for name in names}
+    point = dict.fromkeys(kernel.parameters, 0.3)
+    found = kernel.solve(data=data, **point)
+    precise = kernel.solve(data={"spectrum": data}, digits=20, **point)
+    twice = {name: [*values, *values] for name, values in data.items()}
+    halves = {**twice, "weight": [3, 3, 3, 3, 3, 3]}
+    for name, value in found.values.items():
+        assert abs(float(value - precise[name])) <= found.errors[name]
+        assert kernel.solve(data=halves, **point)[name] == pytest.approx(value, rel=1e-13)
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"beta": 1.0}, r"needs more parameters: h \(real\)"),
+        ({"beta": 1.0, "h": 0.1, "temperature": 1}, "'temperature'; there are: beta, h"),
+        ({"beta": -1.0, "h": 0.1}, "beta must be positive and finite, got -1"),
+        ({"beta": math.nan, "h": 0.1}, "beta must be positive"),
+        ({"beta": math.inf, "h": 0.1}, "beta must be positive"),
+        ({"beta": "1", "h": 0.1}, "beta must be a number"),
+        ({"beta": True, "h": 0.1}, "beta must be a number"),
+        ({"beta": 1j, "h": 0.1}, "beta must be a number"),
+        ({"beta": None, "h": 0.1}, "beta must be a number"),
+        ({"beta": [0.5, 1], "h": 0.1}, r"beta must be one number here; sweep\(\)"),
+        ({"beta": 1.0, "h": 0.1, "data": {}}, "data must be left out"),
+        ({"beta": 1.0, "h": 0.1, "start": {"p": 1}}, "no unknown of Newton's method is named 'p'"),
+        ({"beta": 1.0, "h": 0.1, "start": 3}, "start must map unknowns"),
+        ({"beta": 1.0, "h": 0.1, "digits": 0}, "digits must be >= 1"),
+        ({"beta": 1.0, "h": 0.1, "digits": 10**6}, "digits must be at most 2000"),
+        ({"beta": 1.0, "h": 0.1, "rtol": 0}, "rtol must be positive"),
+    ],
+)
+def test_bad_arguments_are_named(glass, arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        glass.solve(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "data must map the names of data sets to their columns"),
+        ([1, 2], "data must map"),
+        ({"spectrum": {"omega": [1.0]}}, "has no column 't'"),
+        ({"omega": [1.0, 2.0], "t": [1.0]}, "must have one length"),
+        ({"omega": [-1.0], "t": [1.0]}, "column 'omega' .* must be >= 0"),
+        ({"omega": [1.0], "t": [1.0], "w": [1.0]}, "named 'w'; there are: omega, t, weight"),
+        ({"omega": [1.0], "t": [1.0], "weight": [0.0]}, "positive, finite sum"),
+        ({"omega": [], "t": []}, "at least one number"),
+    ],
+)
+def test_bad_data_are_named(data, message):
+    kernel = gs.lower(gaussian_covariates())
+    point = dict.fromkeys(kernel.parameters, 1.0)
+    with pytest.raises(ParameterError, match=message):
+        kernel.solve(data=data, **point)
+
+
+def test_point_without_solution_is_named():
+    kernel = kernel_of({x: a * sp.exp(x)}, a)
+    with pytest.raises(ConvergenceError, match=r"a = 1, with residual .*; .*start=") as caught:
+        kernel.solve(a=1)
+    assert caught.value.residual > 0
+    assert kernel.solve(a=0.1).x == pytest.approx(float(-mpmath.lambertw(-0.1).real), rel=1e-13)
+
+
+def test_parameter_called_like_an_argument_is_refused():
+    start = sp.Symbol("start", positive=True)
+    with pytest.raises(ParameterError, match=r"'start' has the name of an argument.*identifiers"):
+        kernel_of({x: start * sp.exp(-x)}, start)
+    with pytest.raises(ParameterError, match="SaddlePointSystem"):
+        gs.lower("tanh")
+
+
+# ---------------------------------------------------------------------- sweeps
+
+
+def test_sweep_over_a_grid_and_over_points_agree_with_single_solves(glass):
+    beta, field = np.linspace(0.4, 2, 7), [0.05, 0.3]
+    grid = glass.sweep(beta=beta, h=field, progress=False)
+    assert grid.q.dims == ("beta", "h") and bool(grid.converged.all())
+    pairs = glass.sweep(beta=np.repeat(beta, 2), h=np.tile(field, 7), product=False, progress=False)
+    assert pairs.q.dims == ("point",)
+    assert np.array_equal(grid.q.values.ravel(), pairs.q.values)
+    other = glass.sweep(h=field, beta=beta, progress=False, outputs="q")
+    assert other.q.dims == ("h", "beta") and set(other.data_vars) == {
+        "q", "q_error_estimate", "residual", "iterations", "converged",
+    }  # fmt: skip
+    single = glass.solve(beta=beta[3], h=0.3)
+    assert grid.q.sel(h=0.3).values[3] == pytest.approx(single.q, rel=1e-13)
+    assert grid.q_error_estimate.values[3, 1] <= 1e-12
+    assert glass.sweep(beta=1.0, h=0.3, progress=False).q.size == 1
+
+
+def test_kernel_of_an_aligned_model():
+    model = gs.SpikedRandomFeatures.from_parameters(
+        "tanh", "relu", spike_strength=2.5, bulk_variance=0.5, alignment=1.0
+    )
+    kernel = model.kernel()
+    error = model.solve(0.5, 0.1).test_error
+    assert kernel.solve(alpha=0.5, ridge=0.1).test_error == error
+    # The labels of these equations have no part beside the spike.
+    with pytest.raises(ParameterError, match="alignment must be 1 or -1 in this kernel"):
+        kernel.solve(alpha=0.5, ridge=0.1, alignment=0.5)
+
+
+def test_digits_of_an_aligned_model():
+    model = gs.SpikedRandomFeatures.from_parameters(
+        "z", "relu", spike_strength=2.5, bulk_variance=0.5, alignment=1.0
+    )
+    found = model.kernel().solve(alpha=0.5, ridge=0.1, digits=18, progress=False)
+    precise = model.solve(0.5, 0.1, digits=18, progress=False)
+    assert abs(found.test_error - precise.test_error) <= 1e-17
+
+
+def test_spike_cannot_be_given_to_a_model_without():
+    kernel = gs.SpikedRandomFeatures("tanh", "sin", step_size=0).kernel()
+    with pytest.raises(ParameterError, match="spike_strength must be 0 in this kernel"):
+        kernel.solve(alpha=1.0, ridge=0.1, spike_strength=2.0)
+
+
+def test_spiked_sweep_equals_the_model(model):
+    kernel = gs.lower(model)
+    alpha, ridge = np.geomspace(0.2, 5, 6), np.geomspace(1e-3, 1, 20)
+    found = kernel.sweep(alpha=alpha, ridge=ridge, progress=False)
+    for k in (0, 7, 19):
+        batch = model.solve_many(alpha, [ridge[k]])
+        assert_allclose(found.test_error[:, k], batch.values["test_error"], rtol=1e-13)
+    # Parameters of the tables vary, too, and the orthogonal alignment follows.
+    moving = kernel.sweep(spike_strength=[0.5, 1.5], alignment=[-0.3, 0.6], alpha=2, ridge=0.1)
+    for i, j in np.ndindex(2, 2):
+        direct = gs.SpikedRandomFeatures.from_parameters(
+            "erf", "erf", spike_strength=[0.5, 1.5][i], alignment=[-0.3, 0.6][j],
+            bulk_variance=model.spike.bulk_variance,
+        )  # fmt: skip
+        assert moving.test_error.values[i, j] == pytest.approx(
+            direct.solve(2, 0.1).test_error, rel=1e-12
+        )
+    with pytest.raises(ParameterError, match="alignment is outside its range"):
+        kernel.sweep(alpha=1, ridge=1, alignment=[0.5, 1.0])
+
+
+@pytest.mark.slow
+def test_digits_of_a_model_and_of_its_kernel_agree(model):
+    # The step is taken exactly for both, not its floats.
+    one = model.solve(2, 0.1, digits=25, progress=False).test_error
+    two = model.kernel().solve(alpha=2, ridge=0.1, digits=25, progress=False).test_error
+    assert abs(one - two) <= mpmath.mpf(10) ** -25 * abs(one)
+
+
+@pytest.mark.parametrize("product", [True, False])
+@pytest.mark.parametrize("suffix", [".nc", ".zarr"])
+def test_files_hold_what_memory_would(glass, tmp_path, suffix, product):
+    pytest.importorskip({".nc": "netCDF4", ".zarr": "zarr"}[suffix])
+    axes = {"beta": np.linspace(0.4, 2, 40), "h": np.linspace(0.1, 0.3, 40)}
+    wanted = glass.sweep(**axes, product=product, progress=False)
+    path = tmp_path / f"sweep{suffix}"
+    for _ in range(2):  # the second run replaces the file
+        found = glass.sweep(**axes, product=product, progress=False, out=path)
+        xr.testing.assert_identical(found.load(), wanted)
+        found.close()
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_file_without_the_netcdf_package(glass, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "netCDF4", None)
+    path = tmp_path / "sweep.nc"
+    found = glass.sweep(beta=[0.5, 1.0], h=0.2, progress=False, out=path)
+    assert_allclose(xr.load_dataset(path, engine="scipy").q, found.q)
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(gs.errors.MissingDependencyError, match=r"giantstep\[sweep\]"):
+        glass.sweep(beta=1, h=1, out=tmp_path / "sweep.zarr")
+
+
+@pytest.mark.parametrize("out", ["sweep.csv", "missing/sweep.nc"])
+def test_files_that_cannot_be_written_are_refused_first(glass, tmp_path, out):
+    with pytest.raises(ParameterError, match="out"):
+        glass.sweep(beta=1, h=1, out=tmp_path / out)
+
+
+def test_sweep_does_not_depend_on_where_it_runs(glass, monkeypatch):
+    monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
+    beta = np.linspace(0.3, 2, 700)
+    one = glass.sweep(beta=beta, h=0.2, workers=1, progress=False)
+    xr.testing.assert_identical(glass.sweep(beta=beta, h=0.2, workers=3, progress=False), one)
+    with ThreadPoolExecutor(2) as executor:
+        found = glass.sweep(beta=beta, h=0.2, executor=executor, progress=False)
+    xr.testing.assert_identical(found, one)
+
+
+@pytest.mark.slow
+def test_sweep_in_processes(glass, monkeypatch):
+    monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
+    import multiprocessing
+
+    beta = np.linspace(0.3, 2, 700)
+    one = glass.sweep(beta=beta, h=0.2, progress=False)
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as executor:
+        found = glass.sweep(beta=beta, h=0.2, executor=executor, progress=False)
+    xr.testing.assert_identical(found, one)
+
+
+def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):
+    monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
+    beta = np.linspace(0.3, 2, 700)
+    wanted = glass.sweep(beta=beta, h=0.2, progress=False)
+    solved: list[int] = []
+
+    def interrupted(task):
+        if solved:
+            raise KeyboardInterrupt
+        solved.append(len(task[1]))
+        return task[0](task[1])
+
+    with monkeypatch.context() as context:
+        context.setattr(sweep_module, "_solve", interrupted)
+        with pytest.raises(KeyboardInterrupt, match="of 700 points, which are kept"):
+            glass.sweep(beta=beta, h=0.2, store=tmp_path, workers=1, progress=False)
+    kept = len(list(tmp_path.iterdir()))
+    assert 1 <= kept <= 2
+    again: list[int] = []
+
+    def counted(task):
+        again.append(len(task[1]))
+        return task[0](task[1])
+
+    monkeypatch.setattr(sweep_module, "_solve", counted)
+    found = glass.sweep(beta=beta, h=0.2, store=tmp_path, progress=False)
+    xr.testing.assert_identical(found, wanted)
+    assert sum(again) < 700
+    # Another sweep does not mistake these blocks for its own.
+    other = glass.sweep(beta=beta, h=0.21, store=tmp_path, progress=False)
+    assert not np.array_equal(other.q, wanted.q)
+
+
+def test_failed_points_are_an_error_or_marked(tmp_path):
+    kernel = kernel_of({x: a * sp.exp(x)}, a)  # no solution above 1/e
+    values = [0.1, 0.2, 1.0, 0.3, 2.0]
+    with pytest.raises(ConvergenceError, match=r"a = 1,.*2 of which failed.*failures='keep'"
+                       .replace(".*", r"[\s\S]*")) as caught:  # fmt: skip
+        kernel.sweep(a=values, progress=False)
+    assert caught.value.state.converged.values.tolist() == [True, True, False, True, False]
+    found = kernel.sweep(a=values, failures="keep", progress=False)
+    assert np.isnan(found.x.values).tolist() == [False, False, True, False, True]
+    assert np.isinf(found.x_error_estimate.values[2])
+    assert np.array_equal(found.x, caught.value.state.x, equal_nan=True)
+    with pytest.raises(ConvergenceError):
+        kernel.sweep(a=values, progress=False, out=tmp_path / "sweep.nc")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(ParameterError, match="failures"):
+        kernel.sweep(a=values, failures="ignore")
+
+
+@pytest.mark.parametrize("lengths", [(7,), (1000, 3), (3, 1000), (40, 50, 60), (2, 300_000)])
+def test_blocks_fill_the_grid_once(lengths):
+    names = tuple("pqr"[: len(lengths)])
+    axes = {name: np.arange(float(n)) for name, n in zip(names, lengths, strict=True)}
+    points = Points.of(names, axes, True, {})
+    seen = np.zeros(lengths, dtype=int)
+    end = 0
+    for block in points.blocks():
+        assert block.begin == end
+        end = block.end
+        seen[block.box] += 1
+        rows = points.rows(block.begin, min(block.end, block.begin + 3))
+        assert rows[0].tolist() == [axes[n][s.start] for n, s in zip(names, block.box, strict=True)]
+    assert end == len(points) and (seen == 1).all()
+
+
+def test_arrays_that_go_together_need_one_length(glass):
+    with pytest.raises(ParameterError, match="one length, got beta: 2, h: 3"):
+        glass.sweep(beta=[1, 2], h=[1, 2, 3], product=False)
+    with pytest.raises(ParameterError, match="one-dimensional"):
+        glass.sweep(beta=np.ones((2, 2)), h=1)
+    with pytest.raises(ParameterError, match="no output is named 'energy'"):
+        glass.sweep(beta=1, h=1, outputs=["energy"])
+
+
+# ---------------------------------------------------------------------- solutions and files
+
+
+@pytest.mark.parametrize("digits", [None, 20])
+def test_solutions_survive_text_and_pickle(glass, digits):
+    found = glass.solve(beta=1.2, h=0.1, digits=digits, progress=False)
+    for copy in (gs.KernelSolution.from_json(found.to_json()), pickle.loads(pickle.dumps(found))):
+        assert copy == found and str(copy) == str(found)
+    assert found.q == found["q"] == found.values["q"]
+    assert found.to_dict()["beta"] == 1.2
+    assert "<table>" in found._repr_html_() and "aligned" in found._repr_latex_()
+    assert repr(found).startswith("KernelSolution(sherrington_kirkpatrick, beta=1.2, h=0.1: q=")
+    with pytest.raises(AttributeError, match="values: q"):
+        _ = found.energy
+    for text in (
+        "",
+        "[]",
+        json.dumps({"kind": "other"}),
+        found.to_json().replace('"values"', '"v"'),
+    ):
+        with pytest.raises(ParameterError, match="to_json"):
+            gs.KernelSolution.from_json(text)
+
+
+def run_file(path, parameters):
+    """Run ``solve_point`` of a file in a process that finds neither giantstep nor SymPy."""
+    code = (
+        "import sys, runpy, json\n"
+        "class Block:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] in ('giantstep', 'sympy'):\n"
+        "            raise ImportError(name)\n"
+        "sys.meta_path.insert(0, Block())\n"
+        f"solve = runpy.run_path({str(path)!r})['solve_point']\n"
+        f"found = solve(json.loads({json.dumps(parameters)!r}))\n"
+        "print(json.dumps({k: [float(x) for x in v] for k, v in found.items()}))\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=path.parent,
+        env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("target", ["python", "numpy"])
+def test_files_run_alone_and_give_the_same_numbers(glass, tmp_path, target):
+    (path,) = glass.write(tmp_path / "glass.py", target)
+    found = run_file(path, {"beta": 1.3, "h": 0.2})
+    wanted = glass.solve(beta=1.3, h=0.2)
+    for name, value in wanted.values.items():
+        assert abs(found[name][0] - value) <= found[name][1] + wanted.errors[name]
+
+
+def test_baked_tables_make_constants(model, tmp_path):
+    kernel = model.kernel()
+    (path,) = kernel.write(tmp_path / "baked.py", "python", tables="baked")
+    found = run_file(path, {"alpha": 2.0, "ridge": 0.1, "beta": 1.0})
+    assert found["test_error"][0] == pytest.approx(model.solve(2, 0.1).test_error, rel=1e-13)
+    with pytest.raises(ParameterError, match="only with tables='baked'"):
+        kernel.source("python", alignment=0.5)
+    with pytest.raises(ParameterError, match="no parameter of the tables is named 'alpha'"):
+        kernel.source("python", tables="baked", alpha=0.5)
+    with pytest.raises(ParameterError, match="must be 'computed' or 'baked'"):
+        kernel.source("python", tables="raw")
+
+
+def test_stages_and_targets_are_listed_when_unknown(glass, tmp_path):
+    assert "newton" in glass.inspect("program") and "tanh" in glass.latex()
+    with pytest.raises(ParameterError, match="stage must be one of equations"):
+        glass.inspect("nothing")
+    with pytest.raises(EmissionError, match="target must be one of numba"):
+        glass.source("fortran")
+    with pytest.raises(ParameterError, match="suffix"):
+        glass.write(tmp_path / "glass.txt")

@@ -1,0 +1,252 @@
+"""Derivatives of errors and order parameters with respect to every parameter of the model."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
+from giantstep.errors import ParameterError
+
+ALPHA, RIDGE = 1.5, 0.1
+STEP = {"step_size": 2.0, "alpha0": 5.0, "noise_variance": 0.1, "beta": 0.7}
+DIRECT = {
+    "spike_strength": 0.8, "bulk_variance": 1.2, "alignment": 0.7, "beta": 1.3,
+    "noise_variance": 0.05,
+}  # fmt: skip
+
+
+def by_step(student, teacher, **changes):
+    return SpikedRandomFeatures(student, teacher, **{**STEP, **changes}, allow_non_odd=True)
+
+
+def direct(student, teacher, **changes):
+    return SpikedRandomFeatures.from_parameters(student, teacher, **{**DIRECT, **changes})
+
+
+def solution(model, parameter, shift):
+    """Solve where one parameter is moved."""
+    alpha = ALPHA + (shift if parameter == "alpha" else 0)
+    ridge = RIDGE + (shift if parameter == "ridge" else 0)
+    if parameter in ("beta", "noise_variance", "step_size", "alpha0"):
+        model = replace(model, **{parameter: getattr(model, parameter) + shift})
+    elif parameter in ("spike_strength", "bulk_variance", "alignment"):
+        spike = {k: getattr(model.spike, k) for k in ("spike_strength", "bulk_variance")}
+        spike = {**spike, "alignment": model.spike.alignment}
+        spike[parameter] += shift
+        model = SpikedRandomFeatures.from_parameters(
+            model.student, model.teacher, **spike, beta=model.beta,
+            noise_variance=model.noise_variance,
+        )  # fmt: skip
+    return model.solve(alpha, ridge)
+
+
+def differences(model, parameter, outputs, h=2e-4):
+    """Differences of fourth order: error h^4 times a fifth derivative, rounding 1e-16/h."""
+    found = [solution(model, parameter, k * h) for k in (2, 1, -1, -2)]
+    values = {o: [getattr(s, o) for s in found] for o in outputs}
+    return {
+        o: ((-v[0] + 8 * v[1] - 8 * v[2] + v[3]) / (12 * h), max(map(abs, v)))
+        for o, v in values.items()
+    }
+
+
+FAST = {
+    "jumps": lambda: direct("sign", "sign"),
+}
+SLOW = {
+    "closed forms": lambda: by_step("erf", "erf"),
+    "kink": lambda: by_step("relu", "sin"),
+    "quadrature": lambda: by_step("tanh", "sin"),
+    "linear student": lambda: by_step("z", "tanh"),
+    "even student without a spike": lambda: by_step("abs(z)", "tanh"),
+    "kinks without closed form": lambda: direct("abs(tanh(z))", "relu"),
+    "jumps without closed form": lambda: direct("sign(z)+tanh(z)", "sign(z)+tanh(z)"),
+    "plain features": lambda: direct("tanh", "sin", spike_strength=0.0),
+    "aligned": lambda: direct("erf", "sin", alignment=1.0),
+    "population gradient": lambda: by_step("erf", "sin", alpha0=math.inf),
+    "polynomials": lambda: direct("He(3, z)", "He(3, z)"),
+}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        *(pytest.param(v, id=k) for k, v in FAST.items()),
+        *(pytest.param(v, id=k, marks=pytest.mark.slow) for k, v in SLOW.items()),
+    ],
+)
+def test_every_derivative_is_a_limit_of_differences(make):
+    model = make()
+    found = model.sensitivities(ALPHA, RIDGE)
+    for parameter in found.parameters:
+        expected = differences(model, parameter, found.outputs)
+        for output, (value, size) in expected.items():
+            scale = size + abs(value) + 1e-3  # small ones drown in the rounding of V, which is 10
+            assert abs(found[output, parameter] - value) <= 1e-8 * scale, (output, parameter)
+
+
+@pytest.mark.slow
+def test_noise_acts_through_the_step_too():
+    model = by_step("erf", "erf")
+    fixed = direct(
+        "erf", "erf", spike_strength=model.spike.spike_strength, beta=0.7, noise_variance=0.1,
+        bulk_variance=model.spike.bulk_variance, alignment=model.spike.alignment,
+    )  # fmt: skip
+    total = model.sensitivities(ALPHA, RIDGE)
+    partial = fixed.sensitivities(ALPHA, RIDGE)
+    assert total["test_error", "ridge"] == pytest.approx(partial["test_error", "ridge"], rel=1e-12)
+    assert total["test_error", "noise_variance"] > partial["test_error", "noise_variance"]
+
+
+def test_the_regularised_training_loss_obeys_the_envelope_theorem():
+    # (n/2p)(train + lambda beta q2/alpha) is the free energy at the saddle point (section 4.5 of
+    # the derivation), so its derivative in lambda is the partial one: d(train)/dlambda
+    # + (beta/alpha) d(lambda q2)/dlambda = (beta/alpha) q2.
+    found = direct("sign", "sign").sensitivities(ALPHA, RIDGE)
+    beta = DIRECT["beta"]
+    left = found["training_error", "ridge"] + beta / ALPHA * RIDGE * found["q2", "ridge"]
+    assert left == pytest.approx(0, abs=1e-13)  # both terms are about 0.1
+
+
+@pytest.mark.slow
+def test_estimated_errors_hold_against_thirty_digits():
+    model = direct("erf", "erf")
+    precise = model.sensitivities(ALPHA, RIDGE, digits=30, progress=False)
+    found = model.sensitivities(ALPHA, RIDGE)
+    for key in found:
+        assert abs(float(found[key] - precise[key])) <= found.error(*key), key
+    assert pickle.loads(pickle.dumps(precise))["m", "ridge"] == precise["m", "ridge"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("parameter", ["ridge", "alpha"])
+def test_digits_agree_with_differences_of_more_digits(parameter):
+    model = direct("erf", "erf")
+    found = model.sensitivities(ALPHA, RIDGE, digits=25, progress=False)
+    h = 2.0**-40  # exact in the decimals that floats are read as, up to 1e-17 of h
+    ends = []
+    for sign in (1, -1):
+        alpha = ALPHA + sign * h * (parameter == "alpha")
+        ridge = RIDGE + sign * h * (parameter == "ridge")
+        ends.append(
+            (alpha if parameter == "alpha" else ridge, model.solve(alpha, ridge, digits=45))
+        )
+    from mpmath import mp
+
+    ctx = mp.clone()
+    ctx.dps = 50
+    width = ctx.mpf(repr(ends[0][0])) - ctx.mpf(repr(ends[1][0]))
+    difference = (ends[0][1].test_error - ends[1][1].test_error) / width
+    # The floats are rounded, which moves the centre by up to 1e-16 of it; h^2 is 1e-24.
+    assert abs(difference / found["test_error", parameter] - 1) < 1e-15
+
+
+def test_near_alignment_the_derivative_follows_the_angle():
+    # Along gamma = cos(phi) nothing is singular, whereas gamma loses digits and differences in it
+    # see the square root of 1 - gamma^2.
+    phi, h = 0.3, 1e-3
+    found = direct("sign", "sign", alignment=math.cos(phi)).sensitivities(ALPHA, RIDGE)
+    ends = [
+        direct("sign", "sign", alignment=math.cos(phi + k * h)).solve(ALPHA, RIDGE)
+        for k in (2, 1, -1, -2)
+    ]
+    for output in ("test_error", "psi", "q1", "m"):
+        v = [getattr(end, output) for end in ends]
+        slope = (-v[0] + 8 * v[1] - 8 * v[2] + v[3]) / (12 * h)
+        # Differences: rounding over h is 1e-12, and h^4 times a fifth derivative as much.
+        derivative = -math.sin(phi) * found[output, "alignment"]
+        assert derivative == pytest.approx(slope, rel=1e-9, abs=1e-10), output
+
+
+@pytest.mark.slow
+def test_norm_overlap_is_a_parameter_like_the_others():
+    import numpy as np
+
+    from giantstep.numeric.saddle_point_solver import solve_many
+
+    model = by_step("erf", "erf", correlated_norms=True)
+    found = model.sensitivities(ALPHA, RIDGE)
+    kernel = model._kernel
+
+    def moved(shift):
+        at = {**model._parameter_values(), "alpha": ALPHA, "ridge": RIDGE}
+        at["norm_overlap"] += shift
+        row = np.array([[at[n] for n in kernel.parameters]])
+        return solve_many(kernel, [at[n] for n in kernel.table_parameters], row).values
+
+    h = 2e-4
+    ends = [moved(k * h) for k in (2, 1, -1, -2)]
+    for output in found.outputs:
+        v = [float(e[output][0]) for e in ends]
+        slope = (-v[0] + 8 * v[1] - 8 * v[2] + v[3]) / (12 * h)
+        assert found[output, "norm_overlap"] == pytest.approx(slope, rel=1e-8, abs=1e-10), output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("alpha", "ridge", "noise"),
+    [
+        (1.3, 1e-8, 0.05),  # the interpolation peak at alpha = beta
+        (0.5, 1e-6, 0.0),  # interpolation without noise: terms of 1e6 cancel
+    ],
+)
+def test_estimated_errors_hold_where_digits_are_lost(alpha, ridge, noise):
+    model = direct("erf", "erf", noise_variance=noise)
+    precise = model.sensitivities(alpha, ridge, digits=15, progress=False)
+    found = model.sensitivities(alpha, ridge)
+    for key in found:
+        assert abs(float(found[key] - precise[key])) <= found.error(*key), key
+
+
+@pytest.mark.slow
+def test_what_has_no_derivative_says_why():
+    found = direct("sign", "sign", alignment=1.0).sensitivities(ALPHA, RIDGE)
+    assert "alignment" not in found.parameters
+    with pytest.raises(ParameterError, match="end of its range"):
+        _ = found["test_error", "alignment"]
+
+
+def test_results_are_a_mapping_with_text():
+    found = direct("sign", "sign").sensitivities(ALPHA, RIDGE)
+    with pytest.raises(ParameterError, match="no parameter 'lambda'"):
+        _ = found["test_error", "lambda"]
+    with pytest.raises(ParameterError, match="no output 'risk'"):
+        _ = found["risk", "ridge"]
+    with pytest.raises(ParameterError, match="give an output and a parameter"):
+        _ = found["ridge"]
+    assert ("test_error", "ridge") in found and "ridge" not in found
+    assert "test error" in str(found)
+    assert r"\frac{d \varepsilon_{\mathrm{test}}}{d \lambda}" in found.latex()
+    assert "<th>ridge</th>" in found._repr_html_()
+
+
+def test_bad_arguments_are_refused():
+    model = direct("sign", "sign")
+    with pytest.raises(ParameterError, match="alpha must be positive"):
+        model.sensitivities(-1, RIDGE)
+    with pytest.raises(ParameterError, match="ridge must be positive"):
+        model.sensitivities(1, 0)
+    with pytest.raises(ParameterError, match="digits must be at most"):
+        model.sensitivities(1, 1, digits=10**6)
+
+
+@pytest.mark.parametrize(
+    ("student", "teacher", "alpha0"),
+    [
+        pytest.param("He(2, z) + He(3, z)", "z + He(2, z)", 5.0, marks=pytest.mark.slow),
+        ("He(2, z) + 1", "z + He(2, z)", math.inf),
+        pytest.param("He(2, z) + 1", "He(2, z)", math.inf, marks=pytest.mark.slow),
+    ],
+)
+def test_digits_and_floats_mean_the_same_spike(student, teacher, alpha0):
+    # A student without a linear part has no spike, but the step has a direction all the same.
+    model = by_step(student, teacher, step_size=1.0, alpha0=alpha0)
+    found = model.solve(ALPHA, RIDGE)
+    precise = model.solve(ALPHA, RIDGE, digits=10, progress=False)
+    for name in ("test_error", "psi", "theta", "q1", "psi_hat"):
+        value = float(getattr(precise, name))
+        assert getattr(found, name) == pytest.approx(value, rel=1e-9, abs=1e-12), name
