@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -71,3 +72,15 @@ def test_import_giantstep_is_light(tmp_path):
     assert imported.returncode == 0, imported.stderr
     heavy = {"matplotlib", "mpmath", "numba", "numpy", "pandas", "scipy", "sympy", "xarray"}
     assert heavy.isdisjoint(json.loads(imported.stdout))
+
+
+def test_what_tests_skip_without_is_in_the_extra_of_the_tests():
+    # JAX is large; .ci/run installs it for its tests.
+    extras = PROJECT["project"]["optional-dependencies"]
+    wanted = " ".join([*extras["dev"], *extras["flint"], *extras["plot"], *extras["sweep"]])
+    installed = {*re.findall(r"[\w-]+", wanted.lower()), "jax", "numba", "docutils"}
+    distribution = {"flint": "python-flint", "tree_sitter_julia": "tree-sitter-julia"}
+    for file in (ROOT / "tests").rglob("*.py"):
+        for name in re.findall(r'importorskip\("(\w+)', file.read_text(encoding="utf-8")):
+            found = distribution.get(name, name.replace("_", "-").lower())
+            assert found in installed, f"{file.name} skips without {name}"

@@ -11,14 +11,16 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
 
 from . import (
     __version__,
     cli_exact,
     cli_giant_steps,
+    cli_kernel,
     cli_leap,
+    cli_optimal,
     cli_project,
     cli_staircase,
 )
@@ -43,7 +45,7 @@ _FLAGS = {
 _NEGATIVE = re.compile(r"-(?!h$|-)")
 # Flags without a value: what follows them is an argument of its own.
 _SWITCHES = {
-    "--allow-non-odd", "--certified", "--closed-form", "--correlated-norms", "--latex",
+    "--allow-non-odd", "--certified", "--closed-form", "--correlated-norms", "--latex", "--list",
     "--simulate", "--slow", "--table-only",
 }  # fmt: skip
 
@@ -52,7 +54,8 @@ examples:
   giantstep curve --student tanh --teacher sin --simulate
   giantstep curve --student erf --teacher "sin(z) + He(3, z)/6" --alpha 0.5,1,2 --table-only
   giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
-  giantstep kernel spiked-random-features --student erf --teacher erf --out kernel.py
+  giantstep optimal --student erf --teacher erf --noise 0.1 --alpha 0.5:4:8
+  giantstep kernel sherrington-kirkpatrick --target c --out sk.c
   giantstep hermite "erf(z)" --order 9 --closed-form
   giantstep expect "erf(u)*erf(v)" --joint rho
   giantstep gradient relu "x1*x2 + He(3, x1)"
@@ -125,6 +128,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         Exit code: 0 done, 1 a claim failed, 2 bad input, 130 interrupted.
     """
     _tolerant_streams()
+    arguments = argparse.Namespace()
     try:
         arguments = _parser().parse_args(_with_negative_values(argv))
         command: Callable[[argparse.Namespace], int] = arguments.run
@@ -141,7 +145,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (GiantstepError, OSError) as error:
-        _report(_message(error))
+        # A kernel's parameters keep their names: they are no flags there.
+        of_kernel = getattr(arguments, "run", None) is cli_kernel.run
+        _report(_message(error, {} if of_kernel else _FLAGS))
         return 2
     except MemoryError as error:
         reason = str(error) or "the run needs more than there is"
@@ -149,13 +155,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-def _message(error: GiantstepError | OSError) -> str:
+def _message(error: GiantstepError | OSError, flags: Mapping[str, str]) -> str:
     if isinstance(error, OSError) and not isinstance(error, GiantstepError):
         place = f" {os.fspath(error.filename)!r}" if error.filename is not None else ""
         reason = (error.strerror or str(error)).lower()
         return f"cannot use{place}: {reason}; choose another file or folder"
     text = str(error)
-    for name, flag in _FLAGS.items():
+    for name, flag in flags.items():
         text = text.replace(name, flag)
     return text
 
@@ -226,7 +232,19 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_curve(command("curve", "learning curve, theory and simulation", _CURVE_EPILOG))
     _add_solve(command("solve", "one saddle point with all order parameters"))
-    _add_kernel(command("kernel", "generated kernel as text, in all its stages"))
+    optimal = command(
+        "optimal", "ridge penalty or step size with the smallest test error", cli_optimal.EPILOG
+    )
+    _add_model(optimal)
+    cli_optimal.add_arguments(optimal)
+    optimal.set_defaults(run=cli_optimal.run)
+    kernel = command(
+        "kernel", "generated kernel of a model, for other languages and in all stages",
+        cli_kernel.EPILOG,
+    )  # fmt: skip
+    _add_activations(kernel, required=False)
+    cli_kernel.add_arguments(kernel)
+    kernel.set_defaults(run=cli_kernel.run)
     _add_claims(command("claims", "list the published results that are held as claims"))
     _add_verify(
         command(
@@ -274,12 +292,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_activations(parser: argparse.ArgumentParser) -> None:
+def _add_activations(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add the two activations; where they are not `required`, what is not given stays None."""
     group = parser.add_argument_group("activations")
     for name, default in (("student", "tanh"), ("teacher", "sin")):
         group.add_argument(
             f"--{name}",
-            default=default,
+            default=default if required else None,
             metavar="F",
             help=f"activation of the {name}: a name, or an expression in z [{default}]",
         )
@@ -391,26 +410,6 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
         "--digits", type=whole("--digits", 1, 50), metavar="N", help="refine to N digits"
     )
     parser.set_defaults(run=_later("cli_commands", "solve"))
-
-
-def _add_kernel(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", choices=["spiked-random-features"], metavar="MODEL",
-                        help="spiked-random-features")  # fmt: skip
-    _add_activations(parser)
-    parser.add_argument(
-        "--target",
-        choices=["numba", "python", "mpmath"],
-        help="language of the source; the other stages have none [numba]",
-    )
-    parser.add_argument(
-        "--stage",
-        choices=["equations", "blocks", "program", "tables", "source"],
-        default="source",
-        help="how far on the way from equations to code [source]",
-    )
-    parser.add_argument("--out", metavar="FILE", help="where to write it [standard output]")
-    parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
-    parser.set_defaults(run=_later("cli_commands", "kernel"))
 
 
 def _add_claims(parser: argparse.ArgumentParser) -> None:

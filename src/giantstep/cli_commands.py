@@ -1,4 +1,4 @@
-"""More commands: one point, a kernel as text, claims."""
+"""More commands: one point, claims."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 from .cli_curve import describe_model, model_from
-from .errors import ParameterError
 
 VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
 """Flags of ``verify`` that are options of claims."""
@@ -19,35 +18,6 @@ def solve(arguments: argparse.Namespace) -> int:
     solution = model.solve(arguments.alpha, arguments.ridge, digits=arguments.digits)
     print(describe_model(model, arguments.ridge))
     print(f"\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}")
-    return 0
-
-
-def kernel(arguments: argparse.Namespace) -> int:
-    """Print or write a generated kernel, or a stage on the way to it."""
-    from .derivations.spiked_random_features.model import SpikedRandomFeatures
-
-    stage = arguments.stage
-    if arguments.target is not None and stage != "source":
-        raise ParameterError(
-            f"--target {arguments.target} has no meaning for --stage {stage}, which is the same "
-            "for all targets; leave out one of them"
-        )
-    # Parameters enter a kernel as arguments; the general one is that of a nonzero spike.
-    model = SpikedRandomFeatures.from_parameters(
-        arguments.student,
-        arguments.teacher,
-        spike_strength=1.0,
-        bulk_variance=1.0,
-        alignment=0.5,
-        cache_folder=arguments.cache_folder,
-    )
-    found = model.kernel()
-    text = found.source(arguments.target or "numba") if stage == "source" else found.inspect(stage)
-    if arguments.out is None:
-        print(text)
-        return 0
-    write_text(Path(arguments.out).expanduser(), text.rstrip("\n") + "\n")
-    print(f"Wrote {arguments.out}")
     return 0
 
 

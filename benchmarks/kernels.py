@@ -1,0 +1,202 @@
+"""Generated kernels against a numba kernel of the same algorithm written by hand.
+
+One target: the generated numba kernel and the export to C take at most 1.15 times as long, on the
+same tables and points, for the tanh student and the sin teacher at step size 3 and alpha0 = 20.
+
+All sides run in one process on one thread, in turns; the CPU time of the thread counts, which other
+load on the machine hardly changes. C is compiled with -O3 -march=native, because numba compiles for
+this machine too; without a C compiler that line is left out.
+
+    python benchmarks/kernels.py [--quick]
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hand_written import HAND_OUTPUTS, hand_batch
+from numpy.typing import NDArray
+
+from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
+from giantstep.numeric.kernel_arrays import KernelArrays
+from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.targets import c_files
+
+HAND_TARGET = 1.15
+C_FLAGS = ("-std=c99", "-O3", "-march=native", "-fPIC", "-shared")
+
+Array = NDArray[np.float64]
+
+
+def cpu_seconds(run: Callable[[], object]) -> float:
+    """CPU time of this thread in seconds."""
+    start = time.thread_time()
+    run()
+    return time.thread_time() - start
+
+
+def random_points(n: int) -> tuple[Array, Array]:
+    """Return sample complexities in [0.1, 10] and ridge penalties in [1e-3, 10]."""
+    rng = np.random.default_rng(0)
+    return 10 ** rng.uniform(-1, 1, n), 10 ** rng.uniform(-3, 1, n)
+
+
+def verdict(good: bool) -> str:
+    """Return what the table says."""
+    return "PASS" if good else "FAIL"
+
+
+class KernelInC:
+    """The model's kernel in C with given tables, compiled and loaded.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+    tables : sequence of array
+        Fine, medium and coarse rule: rows of weights, nodes and tables.
+    folder : Path
+    compiler : str
+    """
+
+    def __init__(
+        self, model: SpikedRandomFeatures, tables: Sequence[Array], folder: Path, compiler: str
+    ) -> None:
+        import cffi
+
+        lowered = model.symbolic().lowered
+        names = ("weight", *map(str, lowered.program.tables))
+        given = model._parameter_values()
+        fixed = [lowered.identifiers[p] for p in lowered.table_parameters]
+        levels = tuple(
+            {name: tuple(row.tolist()) for name, row in zip(names, rule, strict=True)}
+            for rule in tables
+        )
+        baked = BakedTables({name: float(given[name]) for name in fixed}, levels)
+        files = c_files.files(lowered, baked, "kernel")
+        for file, text in files.items():
+            (folder / file).write_text(text, encoding="utf-8")
+        library = str(folder / "kernel.so")
+        subprocess.run(
+            [compiler, *C_FLAGS, "-o", library, str(folder / "kernel.c"), "-lm"], check=True
+        )
+        header = re.sub(r"/\*.*?\*/", "", files["kernel.h"], flags=re.DOTALL)
+        lines = [x for x in header.splitlines() if not x.startswith("#") and x != "}"]
+        self._ffi: Any = cffi.FFI()
+        self._ffi.cdef("\n".join(x for x in lines if 'extern "C"' not in x))
+        self._library: Any = self._ffi.dlopen(library)
+        self.parameters = self._names("parameter", self._library.KERNEL_N_PARAMETERS)
+        self.outputs = self._names("output", self._library.KERNEL_N_OUTPUTS)
+
+    def _names(self, kind: str, n: int) -> list[str]:
+        names = getattr(self._library, f"kernel_{kind}_names")
+        return [str(self._ffi.string(names[k]).decode()) for k in range(n)]
+
+    def solve(self, parameters: Array, results: Array, errors: Array) -> None:
+        """Solve every row of `parameters`."""
+        pointers = [
+            self._ffi.cast("double *", a.ctypes.data) for a in (parameters, results, errors)
+        ]
+        status = self._library.kernel_solve_many(
+            len(parameters), pointers[0], 1e-11, *pointers[1:], self._ffi.NULL
+        )
+        if status:
+            raise RuntimeError(f"the kernel in C returned {status}")
+
+
+def compare_with_hand(model: SpikedRandomFeatures, n: int, rounds: int) -> bool:
+    """Print and judge the claim."""
+    kernel = model._kernel
+    alphas, ridges = random_points(n)
+    columns: dict[str, object] = {**model._parameter_values(), "alpha": alphas, "ridge": ridges}
+
+    def rows(names: list[str]) -> Array:
+        found = [np.broadcast_to(np.asarray(columns[p], dtype=float), (n,)) for p in names]
+        return np.stack(found, axis=1)
+
+    order = ["alpha", "beta", "ridge", "noise_variance", "spike_strength", "bulk_variance"]
+    parameters = rows(list(kernel.parameters))
+    if list(kernel.parameters[:6]) != order:
+        raise RuntimeError(f"the hand-written kernel expects {order}, not {kernel.parameters}")
+    values = [model._parameter_values()[p] for p in kernel.table_parameters]
+    tables = KernelArrays(kernel, values)[0][:3]
+    info = np.empty((n, 3))
+    sides: dict[str, tuple[tuple[str, ...], Callable[[Array, Array], object]]] = {
+        "hand-written": (
+            HAND_OUTPUTS,
+            lambda results, errors: hand_batch(parameters, *tables, results, errors, info),
+        ),
+        "generated numba": (
+            kernel.outputs,
+            lambda results, errors: kernel.compiled().solve_batch(
+                parameters, *tables, results, errors, info
+            ),
+        ),
+    }
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    with tempfile.TemporaryDirectory() as folder:
+        if compiler is None:
+            print("    no C compiler: the export to C is left out")
+        else:
+            in_c = KernelInC(model, tables, Path(folder), compiler)
+            points = rows(in_c.parameters)
+            sides["generated C"] = (
+                tuple(in_c.outputs),
+                lambda results, errors: in_c.solve(points, results, errors),
+            )
+        return _judge(sides, n, rounds)
+
+
+def _judge(
+    sides: dict[str, tuple[tuple[str, ...], Callable[[Array, Array], object]]], n: int, rounds: int
+) -> bool:
+    found = {name: np.empty((2, n, len(outputs))) for name, (outputs, _) in sides.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in sides}
+    for round_ in range(rounds + 1):
+        for name, (_, solve) in sides.items():
+            elapsed = cpu_seconds(functools.partial(solve, *found[name]))
+            if round_:
+                # The first round compiles.
+                seconds[name].append(elapsed)
+    by_hand = min(seconds["hand-written"])
+    print(f"(c) hand-written numba {1e6 * by_hand / n:.3f} us a row")
+    passed = True
+    for name, (outputs, _) in list(sides.items())[1:]:
+        shared = [x for x in HAND_OUTPUTS if x in outputs]
+        ours = found[name][0][:, [outputs.index(x) for x in shared]]
+        theirs = found["hand-written"][0][:, [HAND_OUTPUTS.index(x) for x in shared]]
+        # What may vanish is compared with the size of its neighbours in the same row.
+        difference = float(np.max(np.abs(ours - theirs) / np.maximum(np.abs(theirs), 1e-3)))
+        ratio = min(seconds[name]) / by_hand
+        good = ratio <= HAND_TARGET and difference <= 1e-12
+        passed = passed and good
+        print(
+            f"    {name} {1e6 * min(seconds[name]) / n:.3f} us: "
+            f"ratio {ratio:.2f} <= {HAND_TARGET}  {verdict(good)}\n"
+            f"        {len(shared)} outputs, largest difference {difference:.0e} <= 1e-12"
+        )
+    return passed
+
+
+def main() -> int:
+    """Measure, print, return 1 if the target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer points and repetitions")
+    quick = parser.parse_args().quick
+    model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
+    print("tanh / sin, step size 3, alpha0 = 20, beta = 1")
+    return 0 if compare_with_hand(model, 5_000 if quick else 20_000, 9 if quick else 25) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

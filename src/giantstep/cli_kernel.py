@@ -1,0 +1,205 @@
+"""The command ``giantstep kernel``: generated code of a model, in any language, at any stage."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .cli_numbers import real
+from .errors import ParameterError
+
+if TYPE_CHECKING:
+    from .derivations.kernels.kernel import Kernel
+
+SPIKED = "spiked-random-features"
+# Module and function of the systems, and what they describe.
+_SYSTEMS = {
+    "ridge-regression": (
+        "ridge_regression",
+        "ridge regression on isotropic Gaussians",
+    ),
+    "gaussian-covariates": (
+        "gaussian_covariates",
+        "ridge regression on Gaussians with any covariance, read as data",
+    ),
+    "logistic-regression": (
+        "logistic_regression",
+        "logistic regression with a teacher, by its proximal operator",
+    ),
+    "sherrington-kirkpatrick": (
+        "sherrington_kirkpatrick",
+        "replica-symmetric spin glass",
+    ),
+}
+MODELS = (SPIKED, *_SYSTEMS)
+TARGETS = ("numba", "python", "numpy", "mpmath", "c", "jax", "julia")
+STAGES = (
+    "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program", "functions",
+    "tables", "source",
+)  # fmt: skip
+
+EPILOG = """\
+MODEL is one of those that --list shows. What is written runs without giantstep and may be used,
+changed and distributed without conditions:
+
+  numba    solve_point, and solve_many on all cores      (needs NumPy, numba)
+  python   the same text without compilation             (needs NumPy)
+  numpy    vectorised over parameters                    (needs NumPy)
+  mpmath   to any number of digits                       (needs mpmath)
+  c        C99: FILE.c and FILE.h                        (needs libm)
+  jax      solve_point, solve_many, derivatives          (needs JAX)
+  julia    a module                                      (needs nothing; only its syntax is checked)
+
+The target follows from the suffix of --out where that says enough: .py (numba), .c, .jl.
+
+tables:
+  Expectations that depend on nothing but fixed parameters are tabulated over the nodes once.
+  "computed": the file does that itself, from the activations; its tables' parameters are arguments.
+  "baked": the file holds the tables at the values given by --at, which become constants.
+
+stages, from equations to code:
+  equations   as derived              blocks      the order in which they are solved
+  hoisted     inner expectations      quadrature  which rule each average takes
+  fused       residual and Jacobian   accurate    rewritten where digits would be lost
+  program     the intermediate form   functions   special functions for each target
+  tables      code of the tables      source      the file of --target
+
+examples:
+  giantstep kernel --list
+  giantstep kernel sherrington-kirkpatrick --target c --out sk.c
+  giantstep kernel spiked-random-features --student erf --teacher erf --out kernel.py
+  giantstep kernel spiked-random-features --stage program
+  giantstep kernel spiked-random-features --tables baked --at spike_strength=0.9
+      --at bulk_variance=1.2 --at alignment=0.6 --out kernel.c
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments, those of activations excepted."""
+    parser.add_argument("model", nargs="?", choices=MODELS, metavar="MODEL", help="see --list")
+    parser.add_argument("--list", action="store_true", help="list the models and stop")
+    parser.add_argument(
+        "--target",
+        choices=TARGETS,
+        metavar="T",
+        help=f"language: {', '.join(TARGETS)}; the other stages have none [numba]",
+    )
+    parser.add_argument(
+        "--stage",
+        choices=STAGES,
+        default="source",
+        metavar="S",
+        help="how far on the way from equations to code, see below [source]",
+    )
+    parser.add_argument(
+        "--tables",
+        choices=("computed", "baked"),
+        default="computed",
+        help="whether the file computes its tables or holds them [computed]",
+    )
+    parser.add_argument(
+        "--at",
+        action="append",
+        default=[],
+        metavar="NAME=X",
+        help="with --tables baked: a parameter that the tables depend on; may be repeated",
+    )
+    parser.add_argument("--out", metavar="FILE", help="where to write it [standard output]")
+    parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print or write a generated kernel, or a stage on the way to it."""
+    if arguments.list:
+        width = max(map(len, MODELS)) + 2
+        print(f"{SPIKED:<{width}}a network after one giant gradient step, with a ridge readout")
+        for name, (_, summary) in _SYSTEMS.items():
+            print(f"{name:<{width}}{summary}")
+        return 0
+    if arguments.model is None:
+        raise ParameterError(f"MODEL is missing; use one of {', '.join(MODELS)}")
+    _check(arguments)
+    if arguments.stage != "source":
+        return _show(_kernel(arguments).inspect(arguments.stage), arguments.out)
+    values = _values(arguments.at)
+    kernel = _kernel(arguments)
+    if arguments.out is None:
+        return _show(
+            kernel.source(arguments.target or "numba", tables=arguments.tables, **values), None
+        )
+    # Names that say nothing get the target that they always had.
+    target = arguments.target
+    if target is None and Path(arguments.out).suffix not in (".c", ".h", ".jl"):
+        target = "numba"
+    path = Path(arguments.out).expanduser()
+    written = kernel.write(path, target, tables=arguments.tables, **values)
+    print(f"Wrote {' and '.join(str(p) for p in written)}")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse flags that contradict each other, before anything is derived."""
+    if arguments.stage != "source":
+        for flag, given in (
+            (f"--target {arguments.target}", arguments.target is not None),
+            ("--tables baked", arguments.tables == "baked"),
+        ):
+            if given:
+                raise ParameterError(
+                    f"{flag} has no meaning for --stage {arguments.stage}, which is the same "
+                    "for all files; leave out one of them"
+                )
+    if arguments.at and arguments.tables != "baked":
+        raise ParameterError("--at gives values for --tables baked; add that or leave out --at")
+
+
+def _values(texts: list[str]) -> dict[str, float]:
+    found = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise ParameterError(f"--at must be NAME=NUMBER such as alignment=0.5, got {text!r}")
+        try:
+            found[name] = real("--at", value, f"{name}=0.5")
+        except argparse.ArgumentTypeError as error:
+            raise ParameterError(f"--at {name}: {error}") from None
+    return found
+
+
+def _kernel(arguments: argparse.Namespace) -> Kernel:
+    from .derivations.kernels.lower import lower
+
+    if arguments.model == SPIKED:
+        from .derivations.spiked_random_features.model import SpikedRandomFeatures
+
+        # Parameters enter a kernel as arguments; the general one is that of a nonzero spike. So
+        # its numbers are no defaults, which baked tables would take.
+        model = SpikedRandomFeatures.from_parameters(
+            arguments.student or "tanh",
+            arguments.teacher or "sin",
+            spike_strength=1.0,
+            bulk_variance=1.0,
+            alignment=0.5,
+            cache_folder=arguments.cache_folder,
+        )
+        return replace(model.kernel(), defaults={})
+    for flag in ("student", "teacher"):
+        if getattr(arguments, flag) is not None:
+            raise ParameterError(f"--{flag} belongs to {SPIKED}; {arguments.model} has none")
+    name, _ = _SYSTEMS[arguments.model]
+    module = import_module(f".derivations.mean_field.{name}", __package__)
+    return lower(getattr(module, name)(), cache_folder=arguments.cache_folder)
+
+
+def _show(text: str, out: str | None) -> int:
+    if out is None:
+        print(text)
+        return 0
+    from .cli_commands import write_text
+
+    write_text(Path(out).expanduser(), text.rstrip("\n") + "\n")
+    print(f"Wrote {out}")
+    return 0

@@ -1,0 +1,163 @@
+"""``giantstep optimal``: the ridge penalty or the step size with the smallest test error."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from .cli_numbers import positive, real, sample_complexities, whole
+from .errors import ParameterError
+
+if TYPE_CHECKING:
+    from .derivations.spiked_random_features.optimal import Optimum
+
+RIDGE, STEP = "ridge", "step-size"
+_STEP_SIZE, _RIDGE = 3.0, 0.1
+_SYMBOLS = {RIDGE: "λ", STEP: "s"}
+
+EPILOG = """\
+The optimum is a zero of the exact derivative of the test error, by the implicit function theorem
+from the saddle-point equations; nothing is differenced. A scan of the bounds finds every change of
+its sign from minus to plus, Newton's method with the exact second derivative the zero inside, and
+of several minima the lowest is returned; the others are named. Two minima closer than one point of
+the scan (4 for each factor of ten of a ridge penalty, 8 of a step size) are not told apart.
+
+  interior minimum   the derivative vanishes; the estimated error of the optimum is that of the
+                     derivative, divided by the second derivative.
+  at the boundary    the test error falls towards an end of --bounds: wider bounds may do better.
+                     Without noise the best ridge penalty may well be 0, and with much noise inf.
+
+--what ridge      takes no --ridge; --digits asks for more digits of the optimum and its error.
+--what step-size  takes no --step-size, and needs a finite --alpha0 or a teacher with a linear part:
+                  else no step leaves a spike. alpha0, noise and ridge stay what they are.
+
+conventions: as for giantstep curve --help.
+
+examples:
+  giantstep optimal --student tanh --teacher sin --noise 0.25 --alpha 2
+  giantstep optimal --student erf --teacher erf --noise 0.1 --alpha 0.5:4:8
+  giantstep optimal --student erf --teacher erf --noise 0.1 --alpha 2 --digits 30
+  giantstep optimal --what step-size --student erf --teacher erf --ridge 0.05 --bounds 0.5:10
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments, those of the model excepted."""
+    # What is optimised has no value: one that is given is refused, not ignored.
+    parser.set_defaults(ridge=None, step_size=None)
+    parser.add_argument(
+        "--what", choices=(RIDGE, STEP), default=RIDGE, help="what is optimised [ridge]"
+    )
+    parser.add_argument(
+        "--alpha",
+        type=sample_complexities("--alpha"),
+        default=[2.0],
+        metavar="LIST",
+        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [2]; several give a table",
+    )
+    parser.add_argument(
+        "--bounds",
+        type=_bounds,
+        metavar="LOW:HIGH",
+        help="where to look [1e-6:1e6 for ridge, 0.05:20 for step-size]",
+    )
+    parser.add_argument(
+        "--digits", type=whole("--digits", 1, 30), metavar="N", help="refine a ridge to N digits"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the optimum at each sample complexity."""
+    from .cli_curve import model_from
+
+    _check(arguments)
+    ridge = _RIDGE if arguments.ridge is None else arguments.ridge
+    if arguments.step_size is None:
+        arguments.step_size = _STEP_SIZE
+    model = model_from(arguments)
+    bounds = {} if arguments.bounds is None else {"bounds": arguments.bounds}
+    found: list[Optimum] = []
+    for alpha in arguments.alpha:
+        if arguments.what == RIDGE:
+            found.append(model.optimal_ridge(alpha, digits=arguments.digits, **bounds))
+        else:
+            found.append(model.optimal_step_size(alpha, ridge, **bounds))
+    # All is computed before anything is printed: an error leaves the output empty.
+    print(_heading(arguments, ridge))
+    if len(found) == 1:
+        print(f"\nα = {arguments.alpha[0]:g}\n{found[0]}")
+    else:
+        print(f"\n{_table(arguments, found)}")
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Refuse flags that contradict each other, before anything is derived."""
+    if arguments.what == RIDGE and arguments.ridge is not None:
+        raise ParameterError(
+            "--ridge is what is optimised; leave it out, give --bounds, or use --what step-size"
+        )
+    if arguments.what == STEP:
+        if arguments.step_size is not None:
+            raise ParameterError(
+                "--step-size is what is optimised; leave it out, give --bounds, or use --what ridge"
+            )
+        if arguments.digits is not None:
+            raise ParameterError("--digits refines a ridge penalty; leave it out for a step size")
+
+
+def _bounds(text: str) -> tuple[float, float]:
+    parts = [part.strip() for part in text.split(":")]
+    if len(parts) != 2:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not LOW:HIGH; use --bounds 1e-3:10")
+    for part in parts:
+        # In words of its own: "inf" is a number, but no end of a scan.
+        if not 0 < real("--bounds", part, "1e-3:10") < math.inf:
+            raise argparse.ArgumentTypeError(
+                f"both ends must be positive and finite, got {part!r}; use --bounds 1e-3:10"
+            )
+    low, high = (positive("--bounds", "1e-3:10")(part) for part in parts)
+    if not low < high:
+        raise argparse.ArgumentTypeError(
+            f"LOW has to be below HIGH, got {text!r}; use --bounds 1e-3:10"
+        )
+    return low, high
+
+
+def _heading(arguments: argparse.Namespace, ridge: float) -> str:
+    alpha0 = "∞" if arguments.alpha0 == math.inf else f"{arguments.alpha0:g}"
+    fixed = f"s = {arguments.step_size:g}" if arguments.what == RIDGE else f"λ = {ridge:g}"
+    norms = ", correlated norms" if arguments.correlated_norms else ""
+    return (
+        f"student {arguments.student}, teacher {arguments.teacher}; {fixed}, α₀ = {alpha0}, "
+        f"β = {arguments.beta:g}, Δ = {arguments.noise:g}{norms}"
+    )
+
+
+def _table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
+    from .derivations.tables import aligned
+
+    symbol = _SYMBOLS[arguments.what]
+    rows, notes = [], []
+    for alpha, best in zip(arguments.alpha, found, strict=True):
+        error = f"{best.error:.0e}" if best.is_interior else "at the boundary"
+        rows.append([f"{alpha:.6g}", best.text(best.value), error, best.text(best.test_error)])
+        if not best.is_interior:
+            notes.append(f"α = {alpha:.6g}: {best.kind}")
+        if best.other_minima:
+            others = ", ".join(f"{x:.6g}" for x in best.other_minima)
+            notes.append(f"α = {alpha:.6g}: other local minima at {symbol} = {others}")
+    table = aligned(["α", f"optimal {symbol}", "estimated error", "test error"], rows)
+    return "\n".join([table, "", *notes, _rests_on(found)])
+
+
+def _rests_on(found: list[Optimum]) -> str:
+    precise = [best for best in found if best.digits is not None]
+    return (
+        precise[0].rests_on
+        if precise
+        else (
+            "float, zeros of the exact derivative; errors are estimated (quadrature and rounding)"
+        )
+    )

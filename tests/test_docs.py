@@ -1,0 +1,114 @@
+"""The documentation is complete, and its formulas are converted; the pages run when it is built."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import giantstep as gs
+
+DOCS = Path(__file__).parent.parent / "docs"
+RESULTS = sorted(page for page in (DOCS / "results").glob("*.md") if page.stem != "index")
+
+
+def _extension(name: str) -> ModuleType:
+    pytest.importorskip("sphinx")
+    spec = importlib.util.spec_from_file_location(name, DOCS / "_extensions" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_reference_lists_every_public_name() -> None:
+    listed = set(re.findall(r"^   (\w+)$", (DOCS / "api" / "index.md").read_text(), re.MULTILINE))
+    assert listed == set(gs.__all__) - {"errors"}
+
+
+def test_every_claim_is_on_a_page_of_results() -> None:
+    pages = "".join(page.read_text() for page in RESULTS)
+    shown = re.findall(r"```\{claim\} (\S+)", pages)
+    assert sorted(shown) == sorted(claim.identifier for claim in gs.claims())
+
+
+@pytest.mark.parametrize("page", RESULTS, ids=lambda page: page.stem)
+def test_a_page_of_a_result_has_all_its_parts(page: Path) -> None:
+    headings = re.findall(r"^## (\w+)$", page.read_text(), re.MULTILINE)
+    wanted = ["Assumptions", "Derivation", "Code"]
+    assert [heading for heading in headings if heading in wanted] == wanted
+    assert headings[-1] in ("Reference", "References")
+
+
+def test_formulas_of_all_claims_become_mathml() -> None:
+    mathml = _extension("latex_to_mathml").mathml
+    for claim in gs.claims():
+        for block, inline in re.findall(r"\$\$(.+?)\$\$|\$(.+?)\$", claim.statement, re.DOTALL):
+            assert mathml(block or inline, block=bool(block)).startswith("<math")
+
+
+def test_indices_stand_beside_letters_with_accents_and_labels_below_braces() -> None:
+    mathml = _extension("latex_to_mathml").mathml
+    tags = r"<(\w+)"
+    assert re.findall(tags, mathml(r"\hat{V}_{2}", block=False)) == [
+        "math", "msub", "mover", "mi", "mo", "mn",
+    ]  # fmt: skip
+    assert re.findall(tags, mathml(r"\underbrace{x}_{1}", block=False)) == [
+        "math", "munder", "munder", "mi", "mo", "mn",
+    ]  # fmt: skip
+
+
+def test_bars_stand_close_and_do_not_grow_with_an_exponent() -> None:
+    mathml = _extension("latex_to_mathml").mathml
+    bars = re.findall(r"<mo([^>]*)>\|</mo>", mathml(r"\lvert w\rvert^2", block=False))
+    assert bars == [' stretchy="false" lspace="0" rspace="0"'] * 2
+    norm = mathml(r"\|f\|^2", block=False)
+    assert re.findall(r"<msup>\s*<mo([^>]*)>‖", norm) == [' stretchy="false"']
+
+
+def test_an_unknown_command_is_refused() -> None:
+    docutils_math = pytest.importorskip("docutils.utils.math")
+    mathml = _extension("latex_to_mathml").mathml
+    with pytest.raises(docutils_math.MathError, match="nosuchcommand"):
+        mathml(r"\nosuchcommand{x}", block=False)
+
+
+def test_absolute_values_in_docstrings_are_no_substitutions() -> None:
+    escape = _extension("docstring_text").escape
+    lines = ["with |w| = 1 and ``|x|``, :math:`|y|`, z_ and", "", ".. math:: |a|"]
+    escape("function", "f", lines)
+    assert lines[0] == r"with \|w\| = 1 and ``|x|``, :math:`|y|`, z\_ and"
+    assert lines[2] == ".. math:: |a|"
+
+
+def test_pages_that_load_from_a_network_are_found() -> None:
+    loaded = _extension("finished_pages")._LOADED
+    assert loaded.search('<script src="https://cdn.example/x.js"></script>')
+    assert loaded.search('<link rel="stylesheet" href="//fonts.example/x.css">')
+    assert not loaded.search('<script src="_static/x.js"></script><a href="https://arxiv.org">')
+
+
+def test_figures_that_are_drawn_and_not_shown_are_counted() -> None:
+    missing = _extension("finished_pages").missing_figures
+    source = (
+        "```{code-cell} ipython3\nfigure, ax = plt.subplots(2)\n```\n`plt.subplots()` in a text"
+    )
+    assert missing(source, "no figure") == 1
+    assert missing(source, '<img src="figure.png">') == 0
+
+
+def test_attributes_that_share_a_line_are_listed_one_by_one() -> None:
+    separate = _extension("docstring_text").separate
+    lines = ["A thing.", "", "Attributes", "----------", "a, b : float", "    Sizes.", "c : str"]
+    separate(lines)
+    assert lines[4:] == ["a : float", "    Sizes.", "b : float", "    Sizes.", "c : str"]
+
+
+def test_the_walkthrough_prints_every_stage() -> None:
+    from giantstep.symbolic.lowering.lowered import STAGES
+
+    page = (DOCS / "kernel_walkthrough.md").read_text()
+    assert set(re.findall(r'inspect\("(\w+)"\)', page)) == set(STAGES)
