@@ -38,6 +38,8 @@ _EPSILON = float(np.finfo(float).eps)
 # Rounding in tables, relative to the largest value of each, that estimates from sums of terms do
 # not cover.
 _TABLE_LOSS = 2e-14
+# Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
+_MOST_NODES = 2**28
 # Panels in each piece of a line that is cut at moving points, at the first level.
 _PANELS = 16
 
@@ -154,6 +156,7 @@ class KernelArrays:
                 for back, reach in enumerate(reaches)
             ]
             return [self._stack(x[0], w[0], shift) for x, w in rules]
+        _require_room(2 * reaches[0] * 2**level / self._step)
         trapezoidal = quadrature.outer_rules(
             self._step / 2**level, self._kernel.code.even, reaches[0]
         )
@@ -202,6 +205,21 @@ class KernelArrays:
         return np.ascontiguousarray(np.stack([w, x, *(tables[n] for n in self._kernel.code.names)]))
 
 
+def _require_room(nodes: float) -> None:
+    """Refuse tables that would not fit into memory.
+
+    Raises
+    ------
+    ConvergenceError
+    """
+    if not nodes <= _MOST_NODES:
+        raise ConvergenceError(
+            f"the tables would need {nodes:.1e} quadrature nodes, more than {_MOST_NODES:.1e}: an "
+            "activation varies on a scale far below the width of its input; take parameters that "
+            "are less extreme"
+        )
+
+
 def _panels(level: int) -> list[Array]:
     rules = [quadrature.panel_rule(_PANELS * 2**level // 2**back) for back in range(3)]
     return [np.ascontiguousarray(np.stack([w, x])) for x, w in rules]
@@ -223,6 +241,7 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
             slot: quadrature.inner_rule(kind, argument, level)
             for slot, (kind, argument) in kinds.items()
         }
+        _require_room(len(x) * max((rule[0].shape[1] for rule in rules.values()), default=1))
         current: dict[str, Array] = module.tables(x, *values, rules)
         if not kinds:
             return current

@@ -40,6 +40,8 @@ _PLAIN_SIZE = 256 * 85
 _OVERHEAD = 16
 
 _REMEDY = "a larger ridge penalty makes the equations easier"
+# Of unknowns that are larger, a value without any digit is no solution.
+RUN_OFF = 1e4
 
 Array = NDArray[np.float64]
 # Results, errors, info and levels of rows.
@@ -140,6 +142,7 @@ def solve_rows(
     errors = {name: np.empty(n) for name in code.measured}
     iterations, residual = np.empty(n, dtype=np.int64), np.empty(n)
     nodes, converged = np.empty(n, dtype=np.int64), np.empty(n, dtype=bool)
+    unknowns = [code.outputs.index(name) for name in code.unknowns]
     columns = [
         (column, k, kind)
         for kind, table in enumerate((values, errors))
@@ -160,9 +163,22 @@ def solve_rows(
                 np.maximum(column[part], least, out=column[part])
         iterations[part], residual[part] = np.abs(info[:, 0]), info[:, 1]
         converged[part] = np.isfinite(tables[0]).all(axis=1) & (info[:, 0] >= 0)
+        converged[part] &= ~_run_off(tables[0][:, unknowns], tables[1][:, unknowns])
 
     _in_chunks(work, n, workers)
     return BatchSolution(values, errors, iterations, residual, nodes, converged)
+
+
+def _run_off(values: Array, errors: Array) -> NDArray[np.bool_]:
+    """Tell which rows are no solutions, because an unknown is on its way to infinity.
+
+    Where two sides of an equation differ by a constant and both grow, their relative difference
+    falls to rounding far out; but then the value has no digit.
+    """
+    sizes = np.abs(values)
+    off: NDArray[np.bool_] = (sizes > RUN_OFF) & (errors > sizes) & (errors < np.inf)
+    found: NDArray[np.bool_] = np.any(off, axis=1)
+    return found
 
 
 def refusal(

@@ -16,7 +16,7 @@ from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
-from ...numeric.saddle_point_solver import BatchSolution, refusal
+from ...numeric.saddle_point_solver import RUN_OFF, BatchSolution, refusal
 from .arguments import column, data_arrays, exact_data, known_names, start_values
 from .job import Job
 from .points import Points, Tie
@@ -428,6 +428,12 @@ class Kernel:
             f"{name} ran towards its boundary 0 ({batch.values[name][first]:.1e}): if the solution "
             "lies there, declare the symbol real or write the equations for its square root"
             for name in vanishing
+        ]
+        hints += [
+            f"{name} ran off to {batch.values[name][first]:.1e}: the equations have no finite "
+            "solution in this direction"
+            for name in self.code.unknowns
+            if name in batch.values and abs(batch.values[name][first]) > RUN_OFF
         ]
         if not np.isfinite(batch.residual[first]):
             hints.append("the equations are not finite where the iteration starts or leads")

@@ -52,7 +52,7 @@ def exact_number(value: object) -> sp.Expr:
     """Return a number exactly: a float as the decimal number that it prints as."""
     if isinstance(value, float | np.floating):
         return sp.Rational(repr(float(value)))
-    return sp.sympify(value, rational=True)
+    return sp.sympify(value, rational=True, strict=True)
 
 
 def refine(

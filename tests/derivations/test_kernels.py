@@ -559,3 +559,13 @@ def test_stages_and_targets_are_listed_when_unknown(glass, tmp_path):
         glass.source("fortran")
     with pytest.raises(ParameterError, match="suffix"):
         glass.write(tmp_path / "glass.txt")
+
+
+def test_an_unknown_that_runs_off_to_infinity_is_no_solution():
+    # x = x + a/(1 + x) holds ever better, relative to x, the larger x is.
+    x, a = sp.symbols("x a", positive=True)
+    found = gs.lower(
+        gs.SaddlePointSystem.from_fixed_point({x: x + a / (1 + x)}, name="run_off", parameters=(a,))
+    )
+    with pytest.raises(ConvergenceError, match=r"x ran off to .*no finite solution"):
+        found.solve(a=1.0)

@@ -133,3 +133,12 @@ def test_failure_names_the_point_and_keeps_the_rest(monkeypatch):
     with pytest.raises(ConvergenceError, match=r"1 of 2 parameter sets.*alpha = 3") as caught:
         model.solve_many([1.0, 3.0], [0.1])
     assert caught.value.state.values["test_error"][0] == 1.0
+
+
+@pytest.mark.parametrize("spike_strength", [1e7, 1e12])
+def test_tables_that_no_memory_holds_are_refused(spike_strength):
+    kernel = gs.SpikedRandomFeatures.from_parameters(
+        "tanh", "sin", spike_strength=1.0, bulk_variance=1.0, alignment=0.5
+    ).kernel()
+    with pytest.raises(ConvergenceError, match=r"quadrature nodes.*less extreme"):
+        kernel.solve(alpha=1.0, ridge=0.1, spike_strength=spike_strength)
