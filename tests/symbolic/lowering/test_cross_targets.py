@@ -5,6 +5,8 @@ from itertools import combinations
 
 import pytest
 
+from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
+from giantstep.symbolic.lowering.targets.registry import TARGETS
 from giantstep.symbolic.saddle_point import lower
 
 from .compiled_c import CompiledKernel, require_compiler
@@ -78,3 +80,17 @@ def test_targets_agree_pairwise(vector, tmp_path):
             assert abs(float(a) - float(b)) <= allowed, (name, one, other)
             # An estimate that is far too large must not hide anything.
             assert abs(float(a) - float(b)) <= 1e-11 * max(abs(float(a)), 1e-3), (name, one, other)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_says_what_it_holds_and_that_it_is_free(target):
+    text = lower(sherrington_kirkpatrick()).source(target)
+    for words in (
+        "Sherrington-Kirkpatrick model, replica-symmetric",  # title
+        "Phys. Rev. Lett. 35, 1792 (1975)",  # source
+        "r = sqrt(E_z[tanh(beta*(h + r*z))**2])",  # equations
+        "beta: positive",  # parameters with their domains
+        "pure numbers, in the scaling of the source",  # units
+        "used, changed and distributed by anyone without conditions (0BSD)",  # terms
+    ):
+        assert words in text
