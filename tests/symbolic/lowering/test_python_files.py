@@ -50,7 +50,7 @@ def written(folder, text, name="kernel"):
 
 
 def check(vector, found):
-    """The true error is at most the estimated one, and that is small."""
+    """No true error is above its estimate; that of the first output, which is refined, is small."""
     deviations = vector.deviations({name: value for name, (value, _) in found.items()})
     assert set(vector.expected) <= set(found)
     for name, deviation in deviations.items():
@@ -58,7 +58,8 @@ def check(vector, found):
         size = abs(float(vector.expected[name])) or 1.0
         # the reference is rounded to a float: half a unit in the last place
         assert deviation * size <= error + 1.2e-16 * size, name
-        assert error <= 1e-9 * max(size, 1.0), name
+        if name == next(iter(found)):
+            assert error <= 1e-9 * max(size, 1.0), name
 
 
 @pytest.mark.parametrize("vector", VECTORS)
