@@ -175,13 +175,13 @@ def _chosen(kernel: Kernel, wrt: object) -> tuple[str, ...]:
         if not names:
             raise ParameterError(f"{kernel.name} has no parameters to differentiate by")
         return names
-    names = (wrt,) if isinstance(wrt, str) else wrt  # type: ignore[assignment]
-    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names) or not names:
+    given = (wrt,) if isinstance(wrt, str) else wrt
+    if not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given) or not given:
         raise ParameterError(
             f"wrt must be names of parameters ({', '.join(kernel.parameters)}), got {wrt!r}"
         )
-    known_names(names, kernel.parameters, f"parameter of {kernel.name}")
-    return tuple(dict.fromkeys(names))
+    known_names(given, kernel.parameters, f"parameter of {kernel.name}")
+    return tuple(dict.fromkeys(given))
 
 
 def _slope(function: Any, given: Any) -> sp.Expr | None:

@@ -162,7 +162,10 @@ class _Derivatives:
 
     def at(self, k: int) -> tuple[float, float, float, float]:
         """Return the four numbers at one point."""
-        return tuple(float(x[k]) for x in (self.value, self.first, self.second, self.error))  # type: ignore[return-value]
+        value, first, second, error = (
+            float(x[k]) for x in (self.value, self.first, self.second, self.error)
+        )
+        return value, first, second, error
 
 
 class _Evaluation(Protocol):
