@@ -181,3 +181,12 @@ def test_refusals(ridge_kernel, options, message):
         ridge_kernel.sensitivities(**{**POINT, **options})
     with pytest.raises(ParameterError, match="no output 'risk'"):
         _ = ridge_kernel.sensitivities(**POINT)["risk", "ridge"]
+
+
+def test_the_parameters_asked_for_are_those_that_are_given(ridge_kernel):
+    # Twice the same name is once.
+    found = ridge_kernel.sensitivities(**POINT, wrt=("ridge", "alpha", "ridge"))
+    assert {name for _, name in found} == {"ridge", "alpha"}
+    wanted = exact(POINT)
+    for key in (("test_error", "ridge"), ("test_error", "alpha")):
+        assert found[key] == pytest.approx(float(wanted[key]), rel=1e-12)
