@@ -6,6 +6,7 @@ row is made once, when a row first needs it.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from ..errors import ConvergenceError
 from . import quadrature
 from .kernel_code import LoadedKernel
+from .product_arrays import ProductGrid
+from .steep_places import Steep
 
 # Trapezoidal step per unit width of the tabulated functions. 0.25 gives 1e-16 for smoothed
 # activations; the error estimate of 0.13 is good enough to show 1e-11, and a few more nodes cost
@@ -40,6 +43,8 @@ _EPSILON = float(np.finfo(float).eps)
 _TABLE_LOSS = 2e-14
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
 _MOST_NODES = 2**28
+# Lines are refined as far as the solver asks for.
+_FINEST_LEVEL = 99
 # Panels in each piece of a line that is cut at moving points, at the first level.
 _PANELS = 16
 
@@ -56,6 +61,8 @@ class KernelArrays:
         In the order of ``kernel.table_parameters``.
     data : mapping from str to array (1 + columns, rows)
         For each data set its weights, which add up to one, and its columns.
+    steep : Steep, optional
+        For a kernel with inner nodes: where the node needs more of the grid.
     """
 
     def __init__(
@@ -63,13 +70,20 @@ class KernelArrays:
         kernel: LoadedKernel,
         table_values: Sequence[float],
         data: Mapping[str, Array] | None = None,
+        steep: Steep | None = None,
     ) -> None:
         self._kernel = kernel
         self._values = [np.float64(v) for v in table_values]
         self._data = [(data or {})[name] for name, _ in kernel.code.data]
         self._breaks: list[float] = []
         self._step = _STEP_PER_WIDTH
-        if kernel.tables is not None:
+        self._grid: ProductGrid | None = None
+        if kernel.tables is not None and kernel.code.inner_nodes:
+            self._grid = ProductGrid(
+                kernel.tables, self._values, kernel.code.inner_nodes, kernel.code.names,
+                kernel.code.even, self._tables, steep,
+            )  # fmt: skip
+        elif kernel.tables is not None:
             with np.errstate(divide="ignore", over="ignore"):
                 # A slope of zero in the node sets no scale: its width is infinite.
                 width = float(kernel.tables.outer_scale(np.zeros(1), *self._values))
@@ -80,11 +94,43 @@ class KernelArrays:
         self._shaken: dict[int, tuple[Any, ...] | None] = {}
         self._reach: float | None = None
         self._compiled: ModuleType | None = None
+        self._single = False
+
+    def single(self, rule: int, level: int = 0) -> KernelArrays:
+        """Return the same with one rule of a level in place of all three.
+
+        For rough solutions, on which no error is estimated and nothing is refined.
+
+        Parameters
+        ----------
+        rule : int
+            0, 1 or 2: fine, medium or coarse.
+        level : int
+        """
+        found = copy.copy(self)
+        triples = 3 * ((self._kernel.tables is not None) + 2 * self._kernel.code.panels)
+        usual = self[min(level, self.finest)]
+        chosen = [usual[k - k % 3 + rule] for k in range(triples)]
+        found._levels = {0: (*chosen, *usual[triples:])}
+        found._single = True
+        return found
 
     @property
     def refinable(self) -> bool:
         """Whether finer rules exist: not for sums over data alone."""
+        if self._single:
+            return False
         return self._kernel.tables is not None or self._kernel.code.panels
+
+    @property
+    def finest(self) -> int:
+        """The last level of refinement that there is room for."""
+        return _FINEST_LEVEL if self._grid is None else self._grid.finest
+
+    @property
+    def has_grid(self) -> bool:
+        """Whether the rules are grids of several variables."""
+        return self._grid is not None
 
     def __getitem__(self, level: int) -> tuple[Any, ...]:
         """Return the arguments of ``solve_batch`` after the parameters, at a refinement level."""
@@ -113,7 +159,10 @@ class KernelArrays:
     def levels_for(self, width: Array) -> NDArray[np.int64]:
         """Return the first level whose rules all see features of these widths."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            wanted = np.ceil(np.log2(2 * self._step / width))
+            if self._grid is None:
+                wanted = np.ceil(np.log2(2 * self._step / width))
+            else:
+                wanted = np.ceil(self._grid.levels_for(width))
         return np.clip(np.nan_to_num(wanted, posinf=99), 0, 99).astype(np.int64)
 
     def nodes(self, level: int) -> int:
@@ -145,6 +194,8 @@ class KernelArrays:
 
     def _lines(self, level: int, shift: float = 1.0) -> list[Array]:
         """Return [fine, medium, coarse]: arrays of weight, node and tables at shift * node."""
+        if self._grid is not None:
+            return self._grid.lines(level, shift)
         if self._reach is None:
             self._reach = self._sufficient_reach()
         reaches = self._reaches(self._reach, level, nested=self._kernel.code.moving)

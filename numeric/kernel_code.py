@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 
 from .cache import FileCache
@@ -47,6 +47,10 @@ class KernelCode:
         empty.
     unknown_results : tuple of str
         The results that ``widths`` takes after the parameters.
+    inner_nodes : tuple of str
+        Further Gaussian variables, whose arrays stand between node and tables: all arrays run over
+        a grid. Then `table_source` defines ``product_scales``, ``product_tables`` and
+        ``product_breaks_NAME`` too.
     """
 
     table_source: str
@@ -65,6 +69,7 @@ class KernelCode:
     moving: bool = False
     width_source: str = ""
     unknown_results: tuple[str, ...] = ()
+    inner_nodes: tuple[str, ...] = ()
 
     @property
     def solved(self) -> tuple[str, ...]:
@@ -86,6 +91,13 @@ class KernelCode:
         return LoadedKernel(self, tables, plain, compiled, widths)
 
 
+@dataclass
+class Work:
+    """Nodes of the grids, times rows, on which a kernel was solved without being compiled."""
+
+    nodes: int = 0
+
+
 @dataclass(frozen=True)
 class LoadedKernel:
     """A generated kernel, ready to run.
@@ -101,6 +113,8 @@ class LoadedKernel:
         Returns the generated module with ``solve_batch`` in numba; called when it pays.
     widths : module or None
         Generated: ``widths``.
+    work : Work
+        What the plain module has done so far.
     """
 
     code: KernelCode
@@ -108,6 +122,7 @@ class LoadedKernel:
     plain: ModuleType
     compiled: Callable[[], ModuleType]
     widths: ModuleType | None = None
+    work: Work = field(default_factory=Work, compare=False, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from typing import Any
 import mpmath
 
 from ..errors import ConvergenceError
+from . import precise_grids
 from .quadrature import trapezoidal_step
 
 # Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
@@ -58,6 +59,9 @@ class PreciseKernel:
         Data sets that the solver averages over.
     moving : bool
         Integrands on fixed nodes hold functions of the unknowns.
+    inner_nodes : tuple of str
+        Further Gaussian variables, on a grid with the node; then `table_source` defines
+        ``product_tables`` and ``product_breaks_NAME`` too.
     """
 
     table_source: str
@@ -71,6 +75,7 @@ class PreciseKernel:
     panels: bool = False
     data: tuple[str, ...] = ()
     moving: bool = False
+    inner_nodes: tuple[str, ...] = ()
 
 
 def local_context(digits: int, spare: int = 0) -> Any:
@@ -90,6 +95,7 @@ def solve_precisely(
     step: float = 1.0,
     inner: Mapping[str, tuple[float, float]] | None = None,
     breaks: Sequence[Any] = (),
+    widths: Sequence[float] = (),
     data: Mapping[str, Sequence[Sequence[Any]]] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[str, Any], int]:
@@ -111,6 +117,8 @@ def solve_precisely(
         (strip, growth) of each inner variable.
     breaks : sequence
         Kinks of tables in the node; then the outer rule is composite Gauss–Legendre.
+    widths : sequence of float
+        Of node and inner nodes, over which integrands vary.
     data : mapping
         Weights and columns of each data set, as numbers of `ctx`.
     progress : callable, optional
@@ -133,7 +141,7 @@ def solve_precisely(
     exec(kernel.solver_source, namespace)
     lines = None
     if kernel.table_source:
-        lines = _Lines(kernel, values, ctx, digits, step, inner or {}, breaks, progress)
+        lines = _Lines(kernel, values, ctx, digits, step, inner or {}, breaks, widths, progress)
     columns = [column for name in kernel.data for column in (data or {})[name]]
     begin = [ctx.mpf(start[name]) for name in kernel.unknowns]
     tolerance = ctx.mpf(10) ** (-digits - 2)
@@ -161,7 +169,10 @@ def solve_precisely(
         zero = 10**6 * ctx.eps * max(abs(out[k]) for k in wanted)
         composite = bool(breaks) or kernel.panels
         if previous is not None and all(
-            _settled(out[k], previous[k], tolerance, zero, composite) for k in wanted
+            precise_grids.settled(out[k], previous[k], tolerance, zero)
+            if kernel.inner_nodes
+            else _settled(out[k], previous[k], tolerance, zero, composite)
+            for k in wanted
         ):
             return found, nodes
         previous = out
@@ -180,12 +191,12 @@ class _Lines:
     def __init__(
         self, kernel: PreciseKernel, values: Mapping[str, Any], ctx: Any, digits: int,
         step: float, inner: Mapping[str, tuple[float, float]], breaks: Sequence[Any],
-        progress: Callable[[int, int], None] | None,
+        widths: Sequence[float], progress: Callable[[int, int], None] | None,
     ) -> None:  # fmt: skip
         namespace: dict[str, Any] = {"ctx": ctx}
         exec(kernel.table_source, namespace)
         table_values = [values[name] for name in kernel.table_parameters]
-        rule = _InnerRule(ctx, digits, inner)
+        rule = InnerRule(ctx, digits, inner)
 
         def tables(x: Any) -> tuple[Any, ...]:
             found: tuple[Any, ...] = namespace["tables"](x, *table_values, rule)
@@ -196,11 +207,20 @@ class _Lines:
         self._tables = tables
         probes = [tables(ctx.mpf(x)) for x in _PROBES]
         rule.checked = False
+        self._grid: precise_grids.PreciseGrid | None = None
+        if kernel.inner_nodes:
+            self._grid = precise_grids.PreciseGrid(
+                namespace, kernel.inner_nodes, table_values, ctx, digits, widths, breaks,
+                kernel.even, tables,
+            )  # fmt: skip
+            return
         self._reach = _sufficient_reach(ctx, digits, tables, probes)
         self._known: dict[Any, tuple[Any, ...]] = {}
 
     def arrays(self, level: int) -> list[Sequence[Any]]:
         """Return weights, nodes and tables."""
+        if self._grid is not None:
+            return self._grid.arrays(level)
         longer = self._ctx.mpf(_LONGER_REACH) ** level if self._kernel.moving else 1
         nodes, weights = _outer_rule(
             self._ctx, self._digits, self._reach * longer, self._step / 2**level, level,
@@ -312,7 +332,7 @@ def _legendre_rule(ctx: Any, digits: int, level: int) -> list[tuple[Any, Any]]:
     return rule
 
 
-class _InnerRule:
+class InnerRule:
     """Integrates over an inner Gaussian variable.
 
     Attributes

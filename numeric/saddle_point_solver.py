@@ -224,12 +224,14 @@ def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.
         unseen = _resolve(rows, state)
         left = _unfinished(np.flatnonzero(~unseen), results, errors, info, rtol)
         for _ in range(MOST_REFINEMENTS):
+            left = left[levels[left] < rows.arrays.finest]
             if not len(left):
                 break
             parts = []
             for level in np.unique(levels[left]):
                 part = left[levels[left] == level]
-                found = (*_run(rows[part], int(level) + 1), np.full(len(part), level + 1))
+                again = _near(rows[part], results[part], info[part])
+                found = (*_run(again, int(level) + 1), np.full(len(part), level + 1))
                 before = _worst(results[part], errors[part], info[part])
                 after = _worst(*found[:3])
                 # Where a refinement brings nothing, rounding is all that is left; unless the
@@ -251,6 +253,14 @@ def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.
     for level in np.unique(levels):
         nodes[levels == level] = rows.arrays.nodes(int(level))
     return results, errors, info, nodes
+
+
+def _near(rows: _Rows, results: Array, info: Array) -> _Rows:
+    """Begin on a finer grid at the solutions on a coarser one, where there are any."""
+    columns = [rows.kernel.outputs.index(x) for x in rows.kernel.code.unknowns]
+    if not (rows.arrays.has_grid and columns):
+        return rows
+    return replace(rows, start=np.where(info[:, :1] >= 0, results[:, columns], np.nan))
 
 
 def _add_table_rounding(rows: _Rows, state: _State) -> None:
@@ -279,6 +289,7 @@ def _resolve(rows: _Rows, state: _State) -> Any:
     if widths is None:
         return np.zeros(n, dtype=bool)
     wanted = np.zeros(n, dtype=np.int64)
+    finest = min(_FINEST, rows.arrays.finest)
     # A finer rule moves the solution, and with it the width.
     for _ in range(_MOST_WIDTHS):
         unknowns = [
@@ -288,12 +299,13 @@ def _resolve(rows: _Rows, state: _State) -> Any:
             found = widths.widths(*rows.parameters.T, *unknowns)
             width = np.fmin.reduce([np.broadcast_to(np.abs(w), n) for w in found])
         wanted = np.where(info[:, 0] >= 0, rows.arrays.levels_for(width), 0)
-        todo = np.flatnonzero((wanted > levels) & (levels < _FINEST))
+        todo = np.flatnonzero((wanted > levels) & (levels < finest))
         if not len(todo):
             break
-        for level in np.unique(np.minimum(wanted[todo], _FINEST)):
-            part = todo[np.minimum(wanted[todo], _FINEST) == level]
-            again = (*_run(rows[part], int(level)), np.full(len(part), level))
+        for level in np.unique(np.minimum(wanted[todo], finest)):
+            part = todo[np.minimum(wanted[todo], finest) == level]
+            near = _near(rows[part], results[part], info[part])
+            again = (*_run(near, int(level)), np.full(len(part), level))
             for column, new in zip(state, again, strict=True):
                 column[part] = new
     return wanted > levels
@@ -323,13 +335,19 @@ def _worst(results: Array, errors: Array, info: Array) -> Array:
 
 
 def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array, Array]:
+    """Return results, errors and info at a level of refinement."""
     n = len(rows.parameters)
     parameters = np.ascontiguousarray(rows.parameters, dtype=float)
     width = len(rows.kernel.outputs)
     found = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
     arrays = (rows.arrays.shaken(level) if shaken else None) or rows.arrays[level]
     starts = () if rows.start is None else (np.ascontiguousarray(rows.start, dtype=float),)
-    if rows.total * (rows.arrays.nodes(level) + _OVERHEAD) > _PLAIN_SIZE:
+    size = rows.total * (rows.arrays.nodes(level) + _OVERHEAD)
+    if rows.arrays.has_grid:
+        # A few solves on a grid take as long as compiling.
+        rows.kernel.work.nodes += n * arrays[0].shape[1]
+        size = max(size, rows.kernel.work.nodes)
+    if size > _PLAIN_SIZE:
         rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
         return found
     todo = np.ones(n, dtype=bool)

@@ -25,6 +25,7 @@ from typing import Any
 
 import mpmath
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from ..errors import ConvergenceError, ParameterError, UnsupportedExpressionError
 from .arguments import as_expression
@@ -58,7 +59,9 @@ class _LossNode(Binding):
         if center.is_extended_real is False or center.is_finite is False:
             raise ParameterError(f"center must be a real number, got {center}")
         loss = with_softplus(without_cases(loss, variable))
-        require_convex(loss, variable)
+        # Functions that only have a name, such as tables, are parameters.
+        named = {f: sp.Symbol(str(f), real=True) for f in loss.atoms(AppliedUndef)}
+        require_convex(loss.xreplace(named), variable)
         return sp.Expr.__new__(cls, loss, variable, center, step)
 
     @property

@@ -33,6 +33,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
             node=lowered.node,
             identifiers=identifiers,
             parameters=lowered.table_parameters,
+            product=lowered.product,
         )
     return KernelCode(
         table_source=tables,
@@ -40,7 +41,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
         plain_source=solver_source(program, "python"),
         parameters=tuple(map(str, program.parameters)),
         table_parameters=tuple(identifiers[p] for p in lowered.table_parameters),
-        names=tuple(map(str, program.tables[1:])),
+        names=tuple(map(str, program.tables[1 + len(program.inner_nodes) :])),
         outputs=tuple(map(str, program.outputs)),
         results=results,
         measured=results,
@@ -51,6 +52,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
         moving=integrands_move(program),
         width_source=width_source(lowered) if program.tables or program.has_panels else "",
         unknown_results=tuple(identifiers[x] for x in lowered.system.unknowns),
+        inner_nodes=tuple(map(str, program.inner_nodes)),
     )
 
 

@@ -72,6 +72,8 @@ class Kernel:
     make : callable
         Returns the lowered system; called when its expressions are first needed.
     cache_folder : path or None
+    most_digits : int
+        Of ``digits=``: fewer where an expression holds rules of a fixed accuracy.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Kernel:
     ties: Mapping[str, Tie] = field(default_factory=dict, repr=False)
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache_folder: str | os.PathLike[str] | None = None
+    most_digits: int = _MOST_DIGITS
 
     # ------------------------------------------------------------------ what it is
 
@@ -448,8 +451,8 @@ class Kernel:
         from .precise import exact_number, precise_kernel, refine
 
         digits = whole_number("digits", digits)
-        if digits > _MOST_DIGITS:
-            raise ParameterError(f"digits must be at most {_MOST_DIGITS}, got {digits}")
+        if digits > self.most_digits:
+            raise ParameterError(f"digits must be at most {self.most_digits}, got {digits}")
 
         def exact(ctx: Any) -> dict[str, Any]:
             given = {name: exact_number(value) for name, value in parameters.items()}

@@ -31,6 +31,7 @@ def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
             node=lowered.node,
             identifiers=lowered.identifiers,
             parameters=lowered.table_parameters,
+            product=lowered.product,
         )
     return PreciseKernel(
         table_source=tables,
@@ -45,6 +46,7 @@ def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
         panels=code.panels,
         data=tuple(name for name, _ in code.data),
         moving=code.moving,
+        inner_nodes=code.inner_nodes,
     )
 
 
@@ -141,4 +143,8 @@ def _line(
     step = REACH / (nodes - 1) if kernel.code.even else 2 * REACH / (nodes - 1)
     first = min(step, width) * min(1.0, _FLOAT_DIGITS / (2 / 3 * digits)) ** 0.75
     breaks = [ctx.mpf(float(b)) for b in tables.breaks(node, *table_values)]
-    return {"step": first, "inner": inner, "breaks": breaks}
+    widths = [width]
+    if kernel.code.inner_nodes:
+        with np.errstate(divide="ignore", over="ignore"):
+            widths += [float(x) for x in tables.product_scales(node, *table_values)]
+    return {"step": first, "inner": inner, "breaks": breaks, "widths": widths}

@@ -16,6 +16,7 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from ..functions import log_cosh, sigmoid, softplus
 from ..normal_functions import erfcx, log_normal_cdf, normal_cdf
+from ..ramp_moments import ramp_moment
 from .accuracy_sums import Cases, rewrite_sum, two_cases
 
 # Far more than any expression needs: rules that undo each other would be a fault of this module.
@@ -107,7 +108,7 @@ class _Rewriter:
             return _power(expr)
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
-        return None
+        return expr.closed_form() if isinstance(expr, ramp_moment) else None
 
     def _cases(
         self, better: sp.Expr, where: sp.Basic, otherwise: sp.Expr, *kept: sp.Expr
@@ -220,6 +221,8 @@ def _reflected_sigmoid(v: sp.Expr, s: sp.Expr, n: int) -> sp.Expr | None:
     (c_v, v_part), (c_s, s_part) = (
         sp.expand(e).as_independent(*symbols, as_Add=True) for e in (v, s)
     )
+    if v_part.free_symbols != s_part.free_symbols:
+        return None  # no multiple of each other, which takes long to find out by division
     k = -sp.cancel(v_part / s_part)
     c = c_v + k * c_s
     if not (k.is_Rational and k >= 1):

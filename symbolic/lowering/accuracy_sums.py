@@ -190,7 +190,10 @@ def _difference(f: sp.Expr, g: sp.Expr, cases: Cases) -> sp.Expr | None:
     if isinstance(f, sp.exp):
         if a == -b:
             return 2 * sp.sinh(a)
-        return two_cases(f * -expm1(b - a), a > b, g * expm1(a - b))
+        # One exponent for both cases: shared, it is computed before the case is known, and must
+        # not overflow in the other one.
+        loss = expm1(-sp.Abs(a - b))
+        return two_cases(-f * loss, a > b, g * loss)
     if isinstance(f, sp.log):
         # Within a factor of 2 the subtraction a - b is exact.
         return cases(log1p((a - b) / b), sp.Abs(a - b) < b / 2, f - g)
@@ -233,6 +236,8 @@ def _root_minus_term(terms: _Terms, parts: list[_Part], cases: Cases) -> sp.Expr
             if other == part.term:
                 continue
             b = -number * other / part.scale
+            if not _ingredients(b) <= _ingredients(root.base):
+                continue  # nothing of b² is a term of a; expanding it may take minutes
             difference = root.base - sp.expand(b**2)
             if b.is_negative or len(sp.Add.make_args(difference)) >= len(root.base.args):
                 continue
@@ -247,6 +252,10 @@ def _root_minus_term(terms: _Terms, parts: list[_Part], cases: Cases) -> sp.Expr
                 better = found
             return _without(terms, part.term, other) + better
     return None
+
+
+def _ingredients(expr: sp.Expr) -> set[sp.Basic]:
+    return expr.free_symbols | expr.atoms(sp.Function)
 
 
 # -- polynomials

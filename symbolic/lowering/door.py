@@ -18,6 +18,7 @@ from ..cases import single_comparisons
 from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
 from ..proximal import MoreauEnvelope, Proximal
+from ..ramp_moments import ramp_moment
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
 from .special_functions import is_known, known_functions
 
@@ -28,6 +29,8 @@ _ARITHMETIC = (
 )  # fmt: skip
 _AVERAGES = (GaussianExpectation, MarchenkoPasturAverage, Resolvent, DataAverage)
 _PROXIMAL = (Proximal, MoreauEnvelope, Str)
+# Written in known functions later, when nothing is differentiated any more.
+_CLOSED_LATER = (ramp_moment,)
 
 
 def admit(expr: sp.Expr, place: str) -> sp.Expr:
@@ -55,7 +58,7 @@ def admit(expr: sp.Expr, place: str) -> sp.Expr:
 
 
 def _check(node: sp.Basic, place: str) -> None:
-    if isinstance(node, _AVERAGES + _PROXIMAL) or isinstance(node, _ARITHMETIC):
+    if isinstance(node, _AVERAGES + _PROXIMAL + _CLOSED_LATER) or isinstance(node, _ARITHMETIC):
         return
     if isinstance(node, AppliedUndef):
         return  # a table; whether it has a meaning was checked with the system

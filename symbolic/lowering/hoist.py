@@ -2,8 +2,8 @@
 
 The outer expectations of a system run over one Gaussian variable, the node. An inner expectation
 that holds no unknown becomes a function of the node with a name, a table. One that holds unknowns
-but not the node is a number: it becomes an unknown with an equation of its own. What depends on
-both cannot be taken out.
+but not the node is a number: it becomes an unknown with an equation of its own. One that depends
+on both stays, and its variable becomes an inner node (:mod:`.product_measures`).
 """
 
 from __future__ import annotations
@@ -21,6 +21,13 @@ from ..jumps import jumps_as_steps
 from ..proximal import Proximal
 from ..saddle_point import SaddlePointSystem
 from .door import admit
+from .product_measures import (
+    ProductBuilder,
+    ProductMeasure,
+    require_linear,
+    short,
+    without_deltas,
+)
 
 
 @dataclass(frozen=True)
@@ -35,6 +42,8 @@ class HoistedSystem:
         The tables.
     node : Symbol
     identifiers : mapping from Symbol to str
+    product : ProductMeasure or None
+        Inner nodes, which the integrands hold besides the node, and tables on their grid.
     """
 
     equations: tuple[Equation, ...]
@@ -42,6 +51,7 @@ class HoistedSystem:
     definitions: Mapping[sp.Expr, sp.Expr]
     node: sp.Symbol
     identifiers: Mapping[sp.Symbol, str]
+    product: ProductMeasure | None = None
 
     def __str__(self) -> str:
         lines = [
@@ -50,6 +60,7 @@ class HoistedSystem:
         ]
         lines += [f"output {name} = {value}" for name, value in self.outputs.items()]
         lines += [f"table {f} = {value}" for f, value in self.definitions.items()]
+        lines += [] if self.product is None else [str(self.product)]
         return "\n".join(lines)
 
 
@@ -60,7 +71,7 @@ def hoist(system: SaddlePointSystem) -> HoistedSystem:
     ------
     EmissionError
         If an expression holds an unknown node, or an inner expectation depends on unknowns and on
-        the variable of the outer one.
+        the variable of the outer one and does not enter linearly.
     """
     worker = _Hoister(system)
     definitions = {
@@ -83,6 +94,7 @@ def hoist(system: SaddlePointSystem) -> HoistedSystem:
         definitions={**definitions, **worker.tables},
         node=system.node,
         identifiers={**system.identifiers, **worker.identifiers},
+        product=worker.product.measure(),
     )
 
 
@@ -95,6 +107,9 @@ class _Hoister:
         self.identifiers: dict[sp.Symbol, str] = {}
         self._table_of: dict[sp.Expr, sp.Expr] = {}
         self._mean_of: dict[sp.Expr, sp.Symbol] = {}
+        taken = [*map(str, system.identifiers), *system.identifiers.values(), *system.outputs]
+        taken += [str(f.func) for f in system.definitions]
+        self.product = ProductBuilder(system.node, self.unknowns, taken)
 
     def hoist(self, expr: sp.Expr, place: str) -> sp.Expr:
         expr = jumps_as_steps(_closed_proximals(admit(expr, place)))
@@ -108,44 +123,64 @@ class _Hoister:
             mixed = [n for n in inner if n.free_symbols & set(node.columns)]
             if mixed:
                 raise EmissionError(
-                    f"{place} averages the expectation {_short(mixed[0])} over the data "
+                    f"{place} averages the expectation {short(mixed[0])} over the data "
                     f"{node.data_name!r}; an expectation may not depend on the columns of data: "
                     "bring it to closed form first"
                 )
             return node.xreplace({n: self._mean(n, place) for n in inner})
         variable = node.variable
-        found = {}
-        for n in inner:
-            if isinstance(n, DataAverage) and variable in n.free_symbols:
-                raise EmissionError(
-                    f"{place} averages {_short(n)} over {variable} and over data at once; "
-                    "bring one of the two to closed form first"
-                )
-            if variable not in n.free_symbols:
-                found[n] = self._mean(n, place)
-            elif n.free_symbols & self.unknowns:
-                held = ", ".join(sorted(map(str, n.free_symbols & self.unknowns)))
-                raise EmissionError(
-                    f"{place} holds the inner expectation {_short(n)}, which depends on the "
-                    f"unknown {held} and on {variable}, so it can be neither tabulated nor taken "
-                    "out; bring it to closed form (doit()), or write the double average over one "
-                    "variable"
-                )
-            else:
-                found[n] = self._table(n.xreplace({variable: self.system.node}))
+        flat = [n for n in inner if self._is_flattened(n, (variable,))]
+        found = {n: self._inner(n, (variable,), place) for n in inner if n not in flat}
         # Table functions of the system are functions of its node already.
         integrand = integrand.xreplace(found)
         if variable != self.system.node:
             integrand = integrand.xreplace({variable: self.system.node})
+        if flat:
+            integrand = self._flattened(integrand, (self.system.node,), place)
+            integrand = self.product.tabulated(integrand, place)
         outer = GaussianExpectation(integrand, self.system.node)
         return _polynomials_done(outer)
+
+    def _is_flattened(self, n: sp.Expr, bound: tuple[sp.Symbol, ...]) -> bool:
+        """Whether an inner average under variables that are `bound` stays where it is."""
+        held = n.free_symbols & set(bound)
+        if isinstance(n, DataAverage) or not held:
+            return False
+        return bool(held - {bound[0]} or n.free_symbols & self.unknowns)
+
+    def _inner(self, n: sp.Expr, bound: tuple[sp.Symbol, ...], place: str) -> sp.Expr:
+        """Return the table or the mean that an inner average becomes."""
+        held = [x for x in bound if x in n.free_symbols]
+        if not held:
+            return self._mean(n, place)
+        if isinstance(n, DataAverage):
+            raise EmissionError(
+                f"{place} averages {short(n)} over {held[0]} and over data at once; "
+                "bring one of the two to closed form first"
+            )
+        return self._table(n.xreplace({held[0]: self.system.node}))
+
+    def _flattened(self, integrand: sp.Expr, bound: tuple[sp.Symbol, ...], place: str) -> sp.Expr:
+        """Return an integrand without expectations, their variables being inner nodes."""
+        deltas = {n: without_deltas(n) for n in outermost(integrand)}
+        integrand = integrand.xreplace(deltas)
+        inner = outermost(integrand)
+        flat = [n for n in inner if self._is_flattened(n, bound)]
+        require_linear(integrand, flat, self.unknowns, place)
+        found = {n: self._inner(n, bound, place) for n in inner if n not in flat}
+        for n in flat:
+            variable = self.product.inner_node(len(bound) - 1, n.variable, place)
+            # As a substitution in the node itself, so that nothing is captured.
+            renamed = n.integrand.xreplace({n.variable: variable})
+            found[n] = self._flattened(renamed, (*bound, variable), place)
+        return integrand.xreplace(found)
 
     def _table(self, node: sp.Expr) -> sp.Expr:
         if node not in self._table_of:
             nested = [n for n in outermost(node.args[0]) if n.has(self.system.node)]
             if nested:
                 raise EmissionError(
-                    f"the inner expectation {_short(node)} holds another one; give the inner one "
+                    f"the inner expectation {short(node)} holds another one; give the inner one "
                     "a name in definitions"
                 )
             taken = {str(f.func) for f in self.system.definitions}
@@ -177,6 +212,7 @@ class _Hoister:
             mean = sp.Symbol(name, real=True, nonnegative=positive)
             self._mean_of[node] = mean
             self.identifiers[mean] = name
+            self.unknowns.add(mean)
             value = self._outer(node, place)
             self.means.append(Equation(mean, value, mean - value))
         return self._mean_of[node]
@@ -206,8 +242,3 @@ def _polynomials_done(node: sp.Expr) -> sp.Expr:
 
 def _gaussian(expr: sp.Expr) -> Iterable[GaussianExpectation]:
     return expr.atoms(GaussianExpectation)
-
-
-def _short(node: sp.Expr) -> str:
-    text = str(node)
-    return text if len(text) <= 80 else text[:77] + "…"

@@ -14,6 +14,7 @@ import sympy as sp
 
 from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
+from ..proximal import MoreauEnvelope, Proximal
 from ..random_matrix import MarchenkoPasturAverage
 from ..saddle_point import SaddlePointSystem
 from ..structure import block_structure
@@ -25,9 +26,11 @@ from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost
 from .measures import describe_measures
 from .names import check_code_names
-from .parity import sums_are_even
+from .parity import averages_are_even, sums_are_even
+from .product_measures import BROKEN
 from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename
 from .schedule import Scheduler
+from .traversal import nodes_of
 
 
 def lower_to_program(
@@ -55,10 +58,15 @@ def lower_to_program(
     stages["hoisted"] = hoisted.__str__
     structure = block_structure(hoisted.equations)
     stages["blocks"] = structure.describe
-    stages["quadrature"] = lambda: describe_measures(_places(hoisted), hoisted.node)
+    inner_nodes = {} if hoisted.product is None else hoisted.product.nodes
+    stages["quadrature"] = lambda: describe_measures(_places(hoisted), hoisted.node, inner_nodes)
 
     symbols = {x: sp.Symbol(c, **x.assumptions0) for x, c in hoisted.identifiers.items()}
-    functions = {f: sp.Symbol(table_name(f), real=True) for f in hoisted.definitions}
+    product = hoisted.product
+    functions = {} if product is None else dict(product.nodes)
+    functions |= {f: sp.Symbol(table_name(f), real=True) for f in hoisted.definitions}
+    if product is not None:
+        functions |= {f: sp.Symbol(table_name(f), real=True) for f in product.definitions}
     unknowns = tuple(symbols[x] for block in structure.blocks for x in block.unknowns)
     output_symbols = tuple(sp.Symbol(code, real=True) for code in system.outputs)
     named = [
@@ -80,7 +88,9 @@ def lower_to_program(
     stages["accurate"] = partial(_text, tasks)
 
     parameters = tuple(symbols[p] for p in system.parameters)
-    scheduler = Scheduler(hoisted.node, functions, fresh)
+    on_grid = () if product is None else (*product.nodes, *product.definitions)
+    inner = [functions[f] for f in on_grid]
+    scheduler = Scheduler(hoisted.node, functions, fresh, inner=inner)
     steps = _schedule(tasks, scheduler, parameters, system.safeguarded)
     program = Program(
         name=system.name,
@@ -95,7 +105,13 @@ def lower_to_program(
     )
     if any(isinstance(loop.measure, Line) for loop in program.loops()):
         program = replace(program, tables=(hoisted.node, *functions.values()))
-        even = sums_are_even(program, hoisted.node, hoisted.definitions, functions)
+        if product is None:
+            even = sums_are_even(program, hoisted.node, hoisted.definitions, functions)
+        else:
+            places = [*(e.residual for e in hoisted.equations), *hoisted.outputs.values()]
+            even = averages_are_even(places, hoisted.node, hoisted.definitions, product)
+            cut = product.cut or any(d.has(*BROKEN) for d in hoisted.definitions.values())
+            program = replace(program, inner_nodes=product.symbols, cut=cut)
         program = replace(program, even=even)
     validate(program)
     stages["program"] = program.__str__
@@ -173,18 +189,23 @@ def _mapped(task: Task, change: Callable[[sp.Expr], sp.Expr]) -> Task:
 
 def _accurate(value: sp.Expr) -> sp.Expr:
     """Rewrite integrands and the scalar around them, each by itself."""
-    marks = {n: sp.Dummy(real=True) for n in _averages(value)}
+    averages = nodes_of(value, GaussianExpectation, DataAverage, MarchenkoPasturAverage)
+    marks = {n: sp.Dummy(real=True) for n in averages}
     found = {
         mark: n
         if isinstance(n, MarchenkoPasturAverage)
-        else n.func(rewrite_for_accuracy(n.args[0]), *n.args[1:])
+        else n.func(_accurate_integrand(n.args[0]), *n.args[1:])
         for n, mark in marks.items()
     }
     return rewrite_for_accuracy(value.xreplace(marks)).xreplace(found)
 
 
-def _averages(value: sp.Expr) -> list[sp.Expr]:
-    return sorted(value.atoms(GaussianExpectation, DataAverage, MarchenkoPasturAverage), key=str)
+def _accurate_integrand(integrand: sp.Expr) -> sp.Expr:
+    # A proximal operator is one number to the expression around it, and written out a long one.
+    losses = nodes_of(integrand, Proximal, MoreauEnvelope)
+    marks = {n: sp.Dummy(real=True) for n in losses}
+    found = {mark: rewrite_for_accuracy(n) for n, mark in marks.items()}
+    return rewrite_for_accuracy(integrand.xreplace(marks)).xreplace(found)
 
 
 def _places(hoisted: HoistedSystem) -> dict[sp.Expr, str]:

@@ -14,6 +14,7 @@ import sympy as sp
 
 from ...errors import ParameterError
 from .lower import lower_to_program
+from .product_measures import ProductMeasure
 from .program import Program
 from .targets import registry as targets
 
@@ -45,6 +46,8 @@ class LoweredSystem:
         Code names of parameters and unknowns.
     stages : mapping from str to callable
         Returns the text of what a pass made.
+    product : ProductMeasure or None
+        Inner nodes and tables on their grid.
     """
 
     system: SaddlePointSystem
@@ -53,11 +56,13 @@ class LoweredSystem:
     node: sp.Symbol
     identifiers: Mapping[sp.Symbol, str]
     stages: Mapping[str, Callable[[], str]] = field(repr=False)
+    product: ProductMeasure | None = None
 
     @property
     def table_parameters(self) -> tuple[sp.Symbol, ...]:
         """The parameters (symbols of the system) on which the tables depend."""
         used = set().union(*(d.free_symbols for d in self.definitions.values()))
+        used |= set() if self.product is None else self.product.free_symbols
         return tuple(p for p in self.system.parameters if p in used)
 
     def files(
@@ -162,6 +167,7 @@ class LoweredSystem:
             node=self.node,
             identifiers=self.identifiers,
             parameters=self.table_parameters,
+            product=self.product,
         )
 
     def __str__(self) -> str:
@@ -182,6 +188,7 @@ def lower_system(system: SaddlePointSystem) -> LoweredSystem:
         node=hoisted.node,
         identifiers=hoisted.identifiers,
         stages=stages,
+        product=hoisted.product,
     )
 
 

@@ -46,7 +46,7 @@ def break_points(integrand: sp.Expr, node: sp.Symbol) -> tuple[sp.Expr, ...]:
     if integrand.atoms(AppliedUndef):
         return ()
     found: dict[sp.Expr, None] = {}
-    for argument in chain.from_iterable(map(_pieces, _switches(integrand))):
+    for argument in chain.from_iterable(map(pieces, switches(integrand))):
         if argument.has(Proximal, MoreauEnvelope):
             continue
         slope = argument.diff(node)
@@ -55,7 +55,7 @@ def break_points(integrand: sp.Expr, node: sp.Symbol) -> tuple[sp.Expr, ...]:
     return tuple(found)
 
 
-def _switches(integrand: sp.Expr) -> Iterator[sp.Expr]:
+def switches(integrand: sp.Expr) -> Iterator[sp.Expr]:
     """Iterate over the expressions at whose zeros the integrand is not smooth."""
     for f in sorted(integrand.atoms(*_KINKED), key=sp.default_sort_key):
         yield f.args[0]
@@ -68,7 +68,7 @@ def _switches(integrand: sp.Expr) -> Iterator[sp.Expr]:
                 yield relation.lhs - relation.rhs
 
 
-def _pieces(argument: sp.Expr) -> Iterator[sp.Expr]:
+def pieces(argument: sp.Expr) -> Iterator[sp.Expr]:
     """Iterate over what an argument is in turn, where it is not smooth itself.
 
     A zero of the wrong piece costs one more cut.
@@ -85,7 +85,7 @@ def _pieces(argument: sp.Expr) -> Iterator[sp.Expr]:
     else:
         values = [inner.args[0], -inner.args[0] if isinstance(inner, sp.Abs) else sp.S.Zero]
     for value in values:
-        yield from _pieces(argument.xreplace({inner: value}))
+        yield from pieces(argument.xreplace({inner: value}))
 
 
 def _ratio(numerator: sp.Expr, slope: sp.Expr) -> sp.Expr:
@@ -98,8 +98,13 @@ def _ratio(numerator: sp.Expr, slope: sp.Expr) -> sp.Expr:
     return numerator / (slope + sp.Piecewise((sp.S.Zero, slope > 0), (below, True)))
 
 
-def describe_measures(integrands: Mapping[sp.Expr, str], node: sp.Symbol) -> str:
+def describe_measures(
+    integrands: Mapping[sp.Expr, str],
+    node: sp.Symbol,
+    inner_nodes: Mapping[sp.Expr, sp.Symbol] | None = None,
+) -> str:
     """Return one line for each average: its rule and its integrand."""
+    inner_nodes = inner_nodes or {}
     lines = []
     for average, place in integrands.items():
         if isinstance(average, DataAverage):
@@ -108,5 +113,8 @@ def describe_measures(integrands: Mapping[sp.Expr, str], node: sp.Symbol) -> str
             breaks = break_points(average.args[0], node)
             cuts = ", ".join(map(str, breaks))
             rule = f"panels between {node} = {cuts}" if breaks else "nodes of the line"
+            if inner_nodes:
+                names = ", ".join(map(str, (node, *inner_nodes.values())))
+                rule = f"nodes of the grid ({names})"
         lines.append(f"{place}: {rule}: {average.args[0]}")
     return "\n".join(lines) if lines else "no averages"

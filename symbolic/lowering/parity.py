@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import sympy as sp
 
 from ..gaussian import GaussianExpectation
+from .product_measures import ProductMeasure
 from .program import Line, Program
+from .reflections import parity_under
 
 
 def sums_are_even(
@@ -43,6 +45,45 @@ def sums_are_even(
             if not _equal(value.xreplace(reflection), value):
                 return False
     return True
+
+
+def averages_are_even(
+    places: Iterable[sp.Expr],
+    node: sp.Symbol,
+    definitions: Mapping[sp.Expr, sp.Expr],
+    product: ProductMeasure,
+) -> bool:
+    """Tell whether every average on a grid is provably even in all its nodes at once.
+
+    The integrands of the equations tell of those of the Jacobian: what is even for all values of
+    the unknowns has even derivatives with respect to them.
+
+    Parameters
+    ----------
+    places : iterable of Expr
+        Equations and outputs.
+    node : Symbol
+    definitions : mapping from applied function to Expr
+        Tables of the node.
+    product : ProductMeasure
+    """
+    applied: dict[sp.Expr, sp.Expr] = {node: -node}
+    for function, definition in definitions.items():
+        sign = _parity(definition, node, applied)
+        if sign is None:
+            return False
+        applied[function] = sign * function
+    applied |= {x: -x for x in product.symbols}
+    # What a table on the grid stands for shows more than the table: P(y) of one label has no
+    # parity, but P(y) f(y) + P(-y) f(-y) may have one.
+    meaning = {**product.nodes, **product.definitions}
+    # The node of a table is that of the line, whose reflection has been done by its sign.
+    marks = {f: sp.Dummy(real=True, nonnegative=f.is_nonnegative) for f in definitions}
+    reflection = {marks.get(f, f): value.xreplace(marks) for f, value in applied.items()}
+    integrands = {n.integrand for p in places for n in p.atoms(GaussianExpectation)}
+    return all(
+        parity_under(f.xreplace(meaning).xreplace(marks), reflection) == 1 for f in integrands
+    )
 
 
 def _inline(value: sp.Expr, local: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:

@@ -97,12 +97,16 @@ class NodeLoop:
     sums : tuple of Assign
         ``target += weight * value``.
     measure : Line, Panels or Data
+    of_node : int
+        On a grid, the number of `locals`, from the first, that hold the node and no inner one: the
+        points of a node stand side by side, so these are computed once for each node.
     """
 
     tables: tuple[sp.Symbol, ...]
     locals: tuple[Assign, ...]
     sums: tuple[Assign, ...]
     measure: Measure = Line()
+    of_node: int = 0
 
     def __str__(self) -> str:
         read = f" ({', '.join(map(str, self.tables))})" if self.tables else ""
@@ -226,6 +230,10 @@ class Program:
         Every sum over a `Line` is over an even function of the node, so half the nodes suffice.
     roots : tuple of ScalarRoot
         Functions that the expressions call.
+    inner_nodes : tuple of Symbol
+        Those of the tables that are further Gaussian variables: the arrays run over a grid.
+    cut : bool
+        Lines of the grid may be cut at break points, where panels take the place of equal steps.
     """
 
     name: str
@@ -237,6 +245,8 @@ class Program:
     magnitudes: Mapping[sp.Symbol, sp.Symbol]
     even: bool
     roots: tuple[ScalarRoot, ...] = ()
+    inner_nodes: tuple[sp.Symbol, ...] = ()
+    cut: bool = False
 
     def loops(self) -> Iterator[NodeLoop]:
         """Iterate over all passes over nodes, those inside Newton included."""
@@ -287,6 +297,9 @@ class Program:
             head += f"\ntables {', '.join(map(str, self.tables))}" + (
                 " on half of the line (all sums are even)" if self.even else ""
             )
+        if self.inner_nodes:
+            nodes = ", ".join(map(str, (self.tables[0], *self.inner_nodes)))
+            head += f"\non a grid of nodes ({nodes})"
         tail = f"return {', '.join(map(str, self.outputs))}"
         kinds = "declarations:\n" + describe_declarations(self.declarations)
         steps = [str(step) for step in self.steps]

@@ -6,7 +6,7 @@ sums that are ready collected, one pass for each measure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import sympy as sp
 
@@ -18,7 +18,8 @@ from .fuse import FreshSymbols, Item, Size
 from .measures import break_points
 from .program import Assign, Data, Line, LinearSolve, Measure, NodeLoop, Panels
 from .roots import Roots
-from .sharing import share_in_loop, share_scalars, take_out_invariants
+from .sharing import share_in_loop, share_scalars, split_off, take_out_invariants
+from .traversal import nodes_of
 
 _Ordered = Assign | LinearSolve | NodeLoop
 
@@ -33,11 +34,20 @@ class Scheduler:
     functions : mapping from applied function to Symbol
         Functions of the node and the code symbols of their tables.
     fresh : FreshSymbols
+    inner : collection of Symbol
+        Inner nodes and tables on their grid. If there are any, passes are long, and what saves
+        time at a node pays.
     """
 
     def __init__(
-        self, node: sp.Symbol, functions: Mapping[sp.Expr, sp.Symbol], fresh: FreshSymbols
+        self,
+        node: sp.Symbol,
+        functions: Mapping[sp.Expr, sp.Symbol],
+        fresh: FreshSymbols,
+        *,
+        inner: Collection[sp.Symbol] = (),
     ) -> None:
+        self._inner = frozenset(inner)
         self.functions = dict(functions)
         self.node = node
         self.tables = (node, *functions.values())
@@ -100,11 +110,11 @@ class Scheduler:
         if isinstance(item, LinearSolve):
             return item
         value = item.value
-        averages = value.atoms(MarchenkoPasturAverage)
+        averages = nodes_of(value, MarchenkoPasturAverage)
         value = value.xreplace({node: node.doit() for node in averages})
-        nodes = sorted(value.atoms(GaussianExpectation, DataAverage), key=str)
+        nodes = nodes_of(value, GaussianExpectation, DataAverage)
         value = value.xreplace({node: self._sum(node) for node in nodes})
-        for node in sorted(value.atoms(Resolvent), key=str):
+        for node in nodes_of(value, Resolvent):
             if node not in self._resolvents:
                 self._resolvents[node] = self._fresh("resolvent_")
         value = _plain_sizes(value.xreplace(self._resolvents))
@@ -159,7 +169,11 @@ class Scheduler:
         return found
 
     def _loop(self, measure: Measure, sums: Mapping[sp.Symbol, sp.Expr]) -> NodeLoop:
-        locals_, reduced = share_in_loop(list(sums.values()), self._fresh)
+        roots = bool(self._inner)
+        locals_, reduced = share_in_loop(list(sums.values()), self._fresh, roots=roots)
+        of_node = 0
+        if self._inner and isinstance(measure, Line):
+            of_node, locals_, reduced = split_off(locals_, reduced, self._inner, self._fresh)
         totals = tuple(Assign(s, value) for s, value in zip(sums, reduced, strict=True))
         used = set().union(*(a.value.free_symbols for a in (*locals_, *totals)))
         arrays: tuple[sp.Symbol, ...] = ()
@@ -167,7 +181,7 @@ class Scheduler:
             arrays = self.tables
         elif isinstance(measure, Data):
             arrays = measure.columns
-        return NodeLoop(tuple(t for t in arrays if t in used), locals_, totals, measure)
+        return NodeLoop(tuple(t for t in arrays if t in used), locals_, totals, measure, of_node)
 
     def _share(self, steps: Iterable[_Ordered]) -> tuple[_Ordered, ...]:
         """Share subexpressions inside each run of scalar assignments."""

@@ -25,10 +25,15 @@ def share_scalars(run: Sequence[Assign], fresh: FreshSymbols) -> tuple[Assign, .
 
 
 def share_in_loop(
-    integrands: Sequence[sp.Expr], fresh: FreshSymbols
+    integrands: Sequence[sp.Expr], fresh: FreshSymbols, *, roots: bool = False
 ) -> tuple[tuple[Assign, ...], tuple[sp.Expr, ...]]:
-    """Return the values at a node that integrands share, in order, and what is left of them."""
-    inverses, rest = _share_reciprocals(list(integrands), fresh)
+    """Return the values at a node that integrands share, in order, and what is left of them.
+
+    With `roots` the half-integer powers of a base become powers of one root.
+    """
+    found, rest = _share_roots(list(integrands), fresh) if roots else ([], list(integrands))
+    inverses, rest = _share_reciprocals(rest, fresh)
+    inverses = found + inverses
     products, rest = _share_products(rest, {a.target for a in inverses}, fresh)
     shared = inverses + products
     replacements, reduced = _shared([*(a.value for a in shared), *rest], fresh, "node_")
@@ -72,6 +77,68 @@ def take_out_invariants(
         visit(value)
     assigns = tuple(Assign(symbol, expr) for expr, symbol in found.items())
     return assigns, tuple(value.xreplace(found) for value in values)
+
+
+def split_off(
+    locals_: Sequence[Assign],
+    values: Sequence[sp.Expr],
+    inner: Collection[sp.Symbol],
+    fresh: FreshSymbols,
+) -> tuple[int, tuple[Assign, ...], tuple[sp.Expr, ...]]:
+    """Put first what holds no inner node, with whatever parts of the rest hold none.
+
+    Parameters
+    ----------
+    locals_, values : sequence
+        Of a pass over a grid, after sharing.
+    inner : collection of Symbol
+        Inner nodes, and tables on the grid.
+
+    Returns
+    -------
+    int
+        Number of locals without inner nodes.
+    tuple of Assign
+        All locals, in order.
+    tuple of Expr
+        The values in these locals.
+    """
+    varying = set(inner)
+    parts: dict[sp.Expr, sp.Symbol] = {}
+
+    def part(expr: sp.Expr) -> sp.Expr:
+        if expr.is_Atom or not expr.free_symbols:
+            return expr
+        if expr.is_Mul and expr.args[0] == -1 and len(expr.args) == 2:
+            return -part(expr.args[1])
+        if expr not in parts:
+            parts[expr] = fresh("node_")
+        return parts[expr]
+
+    def visit(expr: sp.Basic) -> sp.Basic:
+        # What a case does not need may not even be a number there.
+        if isinstance(expr, Boolean | sp.Piecewise) or not expr.args:
+            return expr
+        if isinstance(expr, sp.Expr) and not expr.free_symbols & varying:
+            return part(expr)
+        arguments = list(expr.args)
+        if isinstance(expr, sp.Add | sp.Mul):
+            own = [a for a in arguments if not a.free_symbols & varying]
+            arguments = [a for a in arguments if a.free_symbols & varying]
+            if own:
+                return expr.func(part(expr.func(*own)), *map(visit, arguments))
+        return expr.func(*map(visit, arguments))
+
+    of_node, of_grid = [], []
+    for a in locals_:
+        if a.value.free_symbols & varying:
+            varying.add(a.target)
+            of_grid.append(Assign(a.target, visit(a.value)))
+        else:
+            of_node.append(a)
+    rest = tuple(map(visit, values))
+    of_node += [Assign(symbol, expr) for expr, symbol in parts.items()]
+    return len(of_node), in_order([*of_node, *of_grid]), rest
 
 
 def in_order(assigns: Iterable[Assign]) -> tuple[Assign, ...]:
@@ -127,6 +194,29 @@ def _share_reciprocals(
                 table[power] = inverses[power.base] ** (-power.exp)
     assigns = [Assign(symbol, 1 / base) for base, symbol in inverses.items()]
     return assigns, [integrand.xreplace(table) for integrand in integrands]
+
+
+def _share_roots(
+    integrands: list[sp.Expr], fresh: FreshSymbols
+) -> tuple[list[Assign], list[sp.Expr]]:
+    """Take one root: every base**(-n/2) becomes a power of 1/sqrt(base)."""
+    assigns: list[Assign] = []
+    while True:
+        powers = {
+            p
+            for f in integrands
+            for p in f.atoms(sp.Pow)
+            if p.exp.is_Rational and p.exp.q == 2 and p.exp.p < 0 and p.base.free_symbols
+        }
+        # Innermost first: a base may hold another root.
+        bases = {p.base for p in powers if not p.base.atoms(sp.Pow) & powers}
+        if not bases:
+            return assigns, integrands
+        for base in sorted(bases, key=sp.default_sort_key):
+            root = fresh("root_")
+            assigns.append(Assign(root, 1 / sp.sqrt(base)))
+            table = {p: root ** (-2 * p.exp) for p in powers if p.base == base}
+            integrands = [f.xreplace(table) for f in integrands]
 
 
 def _share_products(

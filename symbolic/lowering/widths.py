@@ -37,13 +37,26 @@ def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
     found: dict[sp.Expr, None] = {}
     for place in (*places, *system.outputs.values()):
         for node in sorted(place.atoms(GaussianExpectation), key=str):
-            for width in _widths(node.integrand, node.variable):
+            integrand = node.integrand if lowered.product is None else _flat(node)
+            for width in _widths(integrand, node.variable):
                 # Numbers near one are no news: every rule resolves them.
                 if width.is_number and not width < _COMMON_WIDTH:
                     continue
                 if width.free_symbols <= arguments:
                     found[width.xreplace(names)] = None
     return tuple(found)
+
+
+def _flat(node: GaussianExpectation) -> sp.Expr:
+    """Return an integrand without inner expectations of its variable, as a grid sums it."""
+    inner = [
+        n for n in node.integrand.atoms(GaussianExpectation) if n.free_symbols & {node.variable}
+    ]
+    found = {}
+    for n in inner:
+        variable = sp.Dummy(real=True)
+        found[n] = _flat(n).xreplace({n.variable: variable})
+    return node.integrand.xreplace(found)
 
 
 def _widths(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
@@ -55,9 +68,9 @@ def _widths(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     strip, growth = _strip_and_growth(integrand, z)
     found: list[sp.Expr] = []
     if losses or strip is None:
-        bells = [f for f in integrand.atoms(sp.exp) if _curvature(f, z) is not None]
+        bells = [f for f in integrand.atoms(sp.exp) if curvature(f, z) is not None]
         # Far out, where the exponent of a bell is steep, it is next to nothing.
-        found += [1 / sp.sqrt(sp.Abs(_curvature(f, z))) for f in sorted(bells, key=str)]
+        found += [1 / sp.sqrt(sp.Abs(curvature(f, z))) for f in sorted(bells, key=str)]
         inner = [f.args for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
         arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
         for argument in [*arguments, *(loss.center for loss in losses)]:
@@ -79,7 +92,7 @@ def _widths(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     return found
 
 
-def _curvature(function: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+def curvature(function: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return the second derivative of an exponent that is quadratic; None if it is not."""
     exponent = sp.expand(function.args[0])
     if not exponent.is_polynomial(z) or sp.degree(exponent, z) != 2:

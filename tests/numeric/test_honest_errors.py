@@ -191,7 +191,7 @@ def test_overlap_that_vanishes_by_a_symmetry(student, teacher, r, c, gamma, poin
 
 def test_inner_step_is_checked_where_the_integrand_varies():
     ctx = precision.local_context(20)
-    rule = precision._InnerRule(ctx, 20, {"z": (math.inf, 0.0)})
+    rule = precision.InnerRule(ctx, 20, {"z": (math.inf, 0.0)})
 
     def tables(x):
         # Narrow around z = x, gone at the ends of the line; the step promised is far too large.
@@ -216,6 +216,6 @@ def test_reach_follows_tables_that_grow():
 
 def test_rule_between_kinks_admits_that_it_fails():
     ctx = precision.local_context(15)
-    rule = precision._InnerRule(ctx, 15, {"z": (1.0, 0.0)})
+    rule = precision.InnerRule(ctx, 15, {"z": (1.0, 0.0)})
     with pytest.raises(ConvergenceError, match="between kinks"):
         rule("z", lambda z: (mpmath.mpf(1) / (10**-9 + (z - ctx.mpf("0.7")) ** 2),), [ctx.zero])

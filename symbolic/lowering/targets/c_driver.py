@@ -81,14 +81,14 @@ enum {
     N_ALL_PARAMETERS = ${n_all_parameters},
     N_ALL_OUTPUTS = ${n_all_outputs},
     N_COLUMNS = ${n_columns},
-    N_LEVELS = ${n_levels},
+${points_constants}    N_LEVELS = ${n_levels},
     MOST_REFINEMENTS = ${most_refinements} /* unless integrands vary on a smaller scale */
 };
 
 /* Quadrature rules of one level, from fine to coarse, each with half the nodes of the last. */
 typedef struct {
     double *memory;
-    double table_error; /* relative to the largest value of a table */
+${points_member}    double table_error; /* relative to the largest value of a table */
     ptrdiff_t line_count[3], panel_count[3];
     const double *line[3], *panel[3];
 } rule_level;
@@ -104,11 +104,11 @@ static void forget(rule_set *set)
     for (k = 0; k < N_LEVELS; k++) {
         free(set->levels[k].memory);
         set->levels[k].memory = NULL;
-        set->levels[k].line_count[0] = 0;
+${points_forget}        set->levels[k].line_count[0] = 0;
     }
 }
 
-static int make_level(rule_set *set, int level, const double *p)
+${make_points}static int make_level(rule_set *set, int level, const double *p)
 {
     rule_level *made = &set->levels[level];
     ptrdiff_t total = 0, k;
@@ -124,7 +124,7 @@ ${count}    /* One more, because malloc(0) may return NULL. */
     made->table_error = 0.0;
     for (k = 0; k < 3; k++) {
 ${make}    }
-    return ${NAME}_OK;
+${points}    return ${NAME}_OK;
 }
 
 /* Relative error of the first output; what failed counts as infinite. */
@@ -293,11 +293,10 @@ ${data_free}    return first_failure;
 # finest, and split at kinks, where each rule has its own nodes; or tables that are written down.
 COUNT_TRAPEZOIDAL = """\
     if (level == 0) {
-${reach}        /* 0.25 gives 1e-16; the estimate of 0.13 is good enough to show 1e-11. */
-        set->step = 0.13 * outer_width(${table_arguments});
+${reach}${about_step}        set->step = ${first_step} * outer_width(${table_arguments});
     }
-    reach = smaller(set->reach * pow(1.15, level), 37.0);
-    total = outer_count(${table_arguments_}ldexp(set->step, -level), reach, 0);
+    reach = smaller(set->reach * pow(${longer_reach}, level), 37.0);
+    total = outer_count(${table_arguments_}${step_of_level}, reach, 0);
     if (total < 0)
         return ${NAME}_UNRESOLVED;
     for (k = 0; k < 3; k++)
@@ -309,7 +308,7 @@ MAKE_TRAPEZOIDAL = """\
         ptrdiff_t column, j;
         made->line[k] = place;
         if (k == 0) {
-            outer_nodes(${table_arguments_}ldexp(set->step, -level), reach, 0,
+            outer_nodes(${table_arguments_}${step_of_level}, reach, 0,
                         place, place + n);
 ${tabulate}        } else {
             for (column = 0; column < N_COLUMNS; column++)
@@ -318,7 +317,7 @@ ${tabulate}        } else {
                         * made->memory[column * made->line_count[0] + stride * j];
             /* Coarser rules end sooner, so that a truncation that matters shows. */
             for (j = 0; j < n; j++)
-                if (fabs(place[n + j]) > reach * pow(1.15, -(double)k))
+                if (fabs(place[n + j]) > reach * ${nested_reach})
                     place[j] = 0.0;
         }
         place += N_COLUMNS * n;
@@ -326,11 +325,11 @@ ${tabulate}        } else {
 COUNT_SPLIT = """\
     if (level == 0) {
 ${reach}    }
-    reach = smaller(set->reach * pow(1.15, level), 37.0);
+    reach = smaller(set->reach * pow(${longer_reach}, level), 37.0);
     for (k = 0; k < 3; k++) {
         /* Coarser rules end sooner, so that a truncation that matters shows. */
-        const double end = reach * pow(1.15, -(double)k);
-        made->line_count[k] = outer_count(${table_arguments_}1.0, end, level - k);
+        const double end = reach * ${nested_reach};
+        made->line_count[k] = outer_count(${table_arguments_}1.0, end, ${refinement} - k);
         if (made->line_count[k] < 0)
             return ${NAME}_UNRESOLVED;
         total += N_COLUMNS * made->line_count[k];
@@ -339,7 +338,7 @@ ${reach}    }
 MAKE_SPLIT = """\
         const ptrdiff_t n = made->line_count[k];
         made->line[k] = place;
-        outer_nodes(${table_arguments_}1.0, reach * pow(1.15, -(double)k), level - k,
+        outer_nodes(${table_arguments_}1.0, reach * ${nested_reach}, ${refinement} - k,
                     place, place + n);
 ${tabulate}        place += N_COLUMNS * n;
 """
@@ -366,7 +365,7 @@ WANTED = """\
         if (best_state[0] >= 0.0) {
             const double width = integrand_width(${width_arguments});
             wanted = 0;
-            while (wanted < 99 && 2.0 * ldexp(${step}, -wanted) > width)
+            while (wanted < 99 && 2.0 * ${wanted_step} > width)
                 wanted++;
         }
 """
@@ -377,7 +376,7 @@ REACH = """\
             return ${NAME}_UNRESOLVED;
 """
 REACH_OF_NODES = """\
-        set->reach = 12.0;
+        set->reach = ${first_reach};
 """
 TABULATE = """\
             const double distance = tabulate(place + n, n, ${table_arguments_}place + 2 * n);

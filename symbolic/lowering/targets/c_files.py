@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 from ....errors import EmissionError
 from ..baked import LEVELS, BakedTables
-from . import c_driver
+from . import c_driver, c_grid
 from .about import about
 from .c_language import CLanguage, c_identifier, harmless, wrapped
 from .kernel_parts import FINEST_LEVEL, MOST_REFINEMENTS, KernelParts, kernel_parts
 from .language import Kind
+from .product_functions import MOST_FIRST_POINTS, MOST_POINTS
+from .product_plan import ProductPlan
 from .rule_functions import PANEL_ORDER, gauss_rule
 
 if TYPE_CHECKING:
@@ -201,12 +203,19 @@ class _Writer:
         functions = "\n".join(language.source(f) for f in parts.functions)
         templates = [*self.rule_templates()]
         arguments = [f"p[{parts.all_inputs.index(p)}]" for p in parts.table_inputs]
-        values = {
+        values: dict[str, object] = {
             "table_arguments": ", ".join(arguments),
             "table_arguments_": "".join(f"{a}, " for a in arguments),
             "baked_counts": ", ".join(str(n) for n in self.baked_counts()),
             "panel_order": PANEL_ORDER,
         }
+        product = parts.product is not None
+        values |= c_grid.GRID if product else c_grid.LINE
+        points = {"points": "", "make_points": ""}
+        if parts.product is not None:
+            values["point_arguments"] = self.point_arguments(parts.product)
+            points["points"] = self.fill(c_grid.POINTS, **values)
+            points["make_points"] = self.fill(c_grid.MAKE_POINTS, **values)
         tables = bool(parts.plan and parts.plan.tables)
         reach = c_driver.REACH if tables else c_driver.REACH_OF_NODES
         values["reach"] = self.fill(reach, **values)
@@ -223,7 +232,18 @@ class _Writer:
             functions=functions,
             n_all_parameters=len(parts.all_inputs),
             n_all_outputs=len(parts.all_outputs),
-            n_columns=len(self.lowered.program.tables) + 1,
+            n_columns=parts.n_line_columns,
+            **points,
+            points_constants=self.fill(
+                c_grid.POINTS_CONSTANTS,
+                n_point_columns=len(self.lowered.program.tables) + 1,
+                most_first_points=MOST_FIRST_POINTS,
+                most_points=MOST_POINTS,
+            )
+            if product
+            else "",
+            points_member=c_grid.POINTS_MEMBER if product else "",
+            points_forget=c_grid.POINTS_FORGET if product else "",
             n_levels=FINEST_LEVEL + 1 if parts.refines else 1,
             most_refinements=MOST_REFINEMENTS if parts.refines else 0,
             wanted=self.wanted(),
@@ -275,11 +295,25 @@ class _Writer:
         if not parts.width_inputs:
             return ""
         arguments = [f"{'best' if output else 'p'}[{k}]" for output, k in parts.width_places]
+        step = "set->step" if parts.stepped else repr(parts.step)
+        wanted_step = f"ldexp({step}, -wanted)"
+        if parts.product is not None:
+            inputs = [f"p[{parts.all_inputs.index(x)}]" for x in parts.table_inputs]
+            wanted_step = f"product_step({', '.join(inputs)}) * pow(2.0, -0.5 * wanted)"
         return self.fill(
-            c_driver.WANTED,
-            width_arguments=", ".join(arguments),
-            step="set->step" if parts.stepped else repr(parts.step),
+            c_driver.WANTED, width_arguments=", ".join(arguments), wanted_step=wanted_step
         )
+
+    def point_arguments(self, product: ProductPlan) -> str:
+        """Return what ``product_points`` takes, up to the number of points."""
+        inputs = [f"p[{self.parts.all_inputs.index(x)}]" for x in self.parts.table_inputs]
+        # The size of the steps relative to the first fine rule, and where the rule ends.
+        arguments = ["made->line_count[k]", "made->line[k]", *inputs]
+        arguments += [
+            "pow(2.0, (double)k - 0.5 * level)",
+            f"reach * {c_grid.GRID['nested_reach']}",
+        ]
+        return ", ".join(arguments)
 
     def baked_counts(self) -> list[int]:
         baked = self.parts.baked

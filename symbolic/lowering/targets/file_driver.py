@@ -129,7 +129,7 @@ def refine(rows, todo, levels, rtol, values, errors, info{argument}):
 def wanted_levels(rows, values, info, step):
     """Return the first level with two nodes to the smallest scale of an integrand."""
     with np.errstate(all="ignore"):
-        found = np.ceil(np.log2(2 * step / integrand_width(rows, values)))
+        found = np.ceil({halvings}np.log2(2 * step / integrand_width(rows, values)))
     found = np.clip(np.nan_to_num(found, nan=0, posinf=99, neginf=0), 0, 99)
     return np.where(info[:, 0] < 0, 0, found)
 
@@ -228,7 +228,7 @@ class Levels:
         self.values = [np.float64(v) for v in values]
         self.columns = columns
         self.found = {}
-        self.count = FINEST_LEVEL + 1 if REFINABLE else 1
+        self.count = {count}
         with np.errstate(all="ignore"):
             self.step = first_step(self.values)
 
@@ -270,7 +270,7 @@ def line_tables(values, level):
     return [{}, {}, {}]
 '''
 
-_OUTER = '''
+_REACH = '''
 def outer_reach(values):
     """Return how far from zero the outer rule has to go: tables that grow need more."""
     reach = REACH
@@ -284,8 +284,9 @@ def outer_reach(values):
         if reach >= 37.0 or not ends or max(ends) <= -41.0:
             return reach
         reach = min(1.2 * reach, 37.0)
+'''
 
-
+_CONVERGED = '''
 def converged_tables(values, x):
     """Return tables at the nodes, and the level of inner rules at which they do not change."""
     previous, before = None, {}
@@ -325,7 +326,13 @@ class Keyword:
     documentation: str
 
 
-def driver(*, line: bool, solver: str = "solve_rows", keyword: Keyword | None = None) -> str:
+def driver(
+    *,
+    line: bool,
+    solver: str = "solve_rows",
+    keyword: Keyword | None = None,
+    grid: bool = False,
+) -> str:
     """Return ``solve_point``, ``solve_many`` and what they call; host code, in NumPy.
 
     The file adds the function that solves rows and those of :mod:`.width_text`; with nodes on the
@@ -339,8 +346,15 @@ def driver(*, line: bool, solver: str = "solve_rows", keyword: Keyword | None = 
         Name of the function of rows and rules that returns values, errors and info.
     keyword : Keyword, optional
         An option of ``solve_many`` that goes on to the solver as its last argument.
+    grid : bool
+        Whether these nodes are part of a grid of several variables, whose steps a level divides by
+        the square root of two; the file adds ``finest_level(values)``.
     """
     texts = {"{solver}": solver, "{keyword}": "", "{about_keyword}": "", "{argument}": ""}
+    texts["{halvings}"] = "2 * " if grid else ""
+    texts["{count}"] = (
+        "finest_level(self.values) + 1" if grid else "FINEST_LEVEL + 1 if REFINABLE else 1"
+    )
     if keyword is not None:
         texts |= {
             "{keyword}": f", {keyword.name}={keyword.default}",
@@ -350,4 +364,5 @@ def driver(*, line: bool, solver: str = "solve_rows", keyword: Keyword | None = 
     text = _DRIVER
     for place, written in texts.items():
         text = text.replace(place, written)
-    return "\n".join([text, _OUTER if line else _NO_LINE]).strip("\n")
+    parts = [text, *([] if grid else [_REACH]), _CONVERGED] if line else [text, _NO_LINE]
+    return "\n\n\n".join(part.strip("\n") for part in parts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..documentation import domain_of
 from ..program import Newton, Panels, Program
 from .printers import NumpyPrinter
+from .product_parts import grid_constants, grid_text
 from .table_source import table_source
 from .vector_source import VectorSource
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
     "shift first_state advance inverse_norm refine worst breaks tables inside "
-    "inner_rules outer_scale rules"
+    "inner_rules outer_scale rules product_scales product_tables"
 ).split()
 
-LINE_TABLES = '''
+_LINE_TABLES = '''
 def line_tables(values, level):
     """Return weights, nodes and tables of three rules, each half as fine as the one before.
 
@@ -52,8 +53,9 @@ def line_tables(values, level):
             {"weight": w[inner], **{name: c[::stride][inner] for name, c in columns.items()}}
         )
     return found
+'''
 
-
+_TABLES_AT = '''
 def tables_at(values, x, level):
     """Return tables at the nodes, and whether their inner rules can be refined."""
     shared, parts, kinds = {}, [], {}
@@ -151,7 +153,9 @@ def constants(
         f"QUADRATURE = {bool(program.tables) or program.has_panels}",
     ]
     lines += estimated if estimates else []
-    if computes_tables(program, tables):
+    if computes_tables(program, tables) and program.inner_nodes:
+        lines += grid_constants(lowered)
+    elif computes_tables(program, tables):
         lines += [
             "# Functions of the node; whether half of the line suffices.",
             f"NODE = {str(program.tables[0])!r}",
@@ -179,8 +183,20 @@ def table_text(lowered: LoweredSystem, source: VectorSource, printer: type[Numpy
         identifiers={x: source.free_name(name) for x, name in lowered.identifiers.items()},
         parameters=lowered.table_parameters,
         printer=printer,
+        product=lowered.product,
     )
     return text[text.index("def inner_rules(") :].strip("\n")
+
+
+def line_parts(lowered: LoweredSystem, source: VectorSource) -> list[str]:
+    """Return rules, tables and ``line_tables`` of a file that runs on NumPy."""
+    made = grid_text(lowered) if lowered.program.inner_nodes else _LINE_TABLES
+    return [quadrature_text(), table_text(lowered, source, NumpyPrinter), made, _TABLES_AT]
+
+
+def makes_grid(program: Program, tables: BakedTables | None) -> bool:
+    """Tell whether the file makes arrays on a grid of several variables itself."""
+    return computes_tables(program, tables) and bool(program.inner_nodes)
 
 
 def baked_text(tables: BakedTables) -> str:

@@ -16,12 +16,15 @@ from .file_parts import (
     computes_tables,
     constants,
     docstring,
+    makes_grid,
     quadrature_text,
     table_text,
 )
+from .jax_grid import GRID
 from .jax_printer import JaxPrinter
-from .jax_support import GIVEN_ARRAYS, HEAD, SOLVE_ROWS, SUPPORT, TABLES
+from .jax_support import GIVEN_ARRAYS, HEAD, LINE, SOLVE_ROWS, SUPPORT, TABLES
 from .printers import helper_definitions
+from .product_parts import FUTURE, IMPORTS, grid_text
 from .vector_source import VectorSource
 from .vector_support import array_support, estimate_text
 from .width_text import width_text
@@ -60,10 +63,14 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     source = VectorSource(program, JaxPrinter(), constants=fixed, taken=taken)
     own_tables = computes_tables(program, tables)
     parts = [constants(lowered, source, tables), array_support("jnp"), SUPPORT, source.text()]
-    parts += [estimate_text(), width_text(lowered, tables, fixed), driver(line=own_tables)]
-    parts.append(SOLVE_ROWS)
+    grid = makes_grid(program, tables)
+    parts += [estimate_text(cut=program.cut), width_text(lowered, tables, fixed)]
+    parts += [driver(line=own_tables, grid=grid), SOLVE_ROWS]
     if own_tables:
-        parts += [quadrature_text(), table_text(lowered, source, JaxPrinter), TABLES]
+        parts += [quadrature_text(), table_text(lowered, source, JaxPrinter)]
+        # The rule of the grid between break points must not hide that of traced ones.
+        parts += [grid_text(lowered, cut_rule="cut_line"), GRID] if grid else [LINE]
+        parts.append(TABLES)
     else:
         parts += [baked_text(tables)] if tables is not None else []
         parts.append(GIVEN_ARRAYS)
@@ -71,4 +78,5 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     helpers = helper_definitions(JaxPrinter, body)
     body = "\n\n\n".join(part.strip("\n") for part in (helpers, body) if part)
     header = docstring("\n".join(about(lowered, "JAX, in 64 bits", fixed)))
-    return f"{header}\n{HEAD}\n\n{body}\n"
+    head = f"{FUTURE}\n{HEAD}".replace("import math\n", f"import math\n{IMPORTS}") if grid else HEAD
+    return f"{header}\n{head}\n\n{body}\n"

@@ -288,7 +288,7 @@ def solution_compiled(row, rules):
     return {name: values[k] for name, k in zip(OUTPUTS, KEPT, strict=True)}
 '''
 
-TABLES = '''
+LINE = '''
 def line_rules(values, level):
     """Return three rules, each half as fine as the one before, as arrays without parameters.
 
@@ -315,6 +315,25 @@ def line_rules(values, level):
     return [{**outer, "inner": inner} for outer in found]
 
 
+def line_arrays(values, rules):
+    """Return weights, nodes and tables; traced values of the parameters may come in."""
+    x, w = outer_nodes(values, rules)
+    outer = ("outer_node", "outer_weight", "outer_reach", "cut_node", "cut_weight", "inner")
+    others = {name: array for name, array in rules.items() if name not in outer}
+    columns = tables(x, *values, inner_nodes(values, x, rules["inner"]))
+    return {**others, "weight": w, NODE: x, **columns}
+
+
+def line_tables(values, level):
+    """Return the arrays of three rules."""
+    found = []
+    for rules in line_rules(values, level):
+        x, w = (np.asarray(a) for a in outer_nodes(values, rules))
+        found.append({"weight": w, NODE: x, **tables_on(values, x, rules["inner"])})
+    return found
+'''
+
+TABLES = '''
 def reference(refinement):
     """Return the composite rule on [0, 1] of which each piece between kinks takes an image."""
     n = max(1, math.ceil(2 * REACH / 1.5 * 2.0**refinement))
@@ -348,15 +367,6 @@ def inner_rules_at(values, x, level):
     return found
 
 
-def line_arrays(values, rules):
-    """Return weights, nodes and tables; traced values of the parameters may come in."""
-    x, w = outer_nodes(values, rules)
-    outer = ("outer_node", "outer_weight", "outer_reach", "cut_node", "cut_weight", "inner")
-    others = {name: array for name, array in rules.items() if name not in outer}
-    columns = tables(x, *values, inner_nodes(values, x, rules["inner"]))
-    return {**others, "weight": w, NODE: x, **columns}
-
-
 def inner_nodes(values, x, inner):
     """Return nodes and weights for each inner variable, at the outer nodes `x`."""
     kinds = inner_rules(x, *values)
@@ -366,15 +376,6 @@ def inner_nodes(values, x, inner):
             found[slot] = rule["node"], rule["weight"]
         else:
             found[slot] = cut_rule(kinds[slot][1], REACH, rule["cut_node"], rule["cut_weight"])
-    return found
-
-
-def line_tables(values, level):
-    """Return the arrays of three rules."""
-    found = []
-    for rules in line_rules(values, level):
-        x, w = (np.asarray(a) for a in outer_nodes(values, rules))
-        found.append({"weight": w, NODE: x, **tables_on(values, x, rules["inner"])})
     return found
 
 

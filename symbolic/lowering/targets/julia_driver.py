@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from string import Template
 
+from .product_functions import LONGER_REACH, NESTED_REACH, REACH, STEP
+
 MODULE = Template('''\
 """
 ${about}
@@ -176,14 +178,32 @@ end
 end
 ''')
 
+# Steps and reaches of the nodes of the line: by themselves, and as part of a grid, where doubling
+# the nodes divides distances by the square root of two.
+LINE_SIZES = {
+    "halvings": "level",
+    "refinement": "level",
+    "first_step": "0.13",
+    "first_reach": "12.0",
+    "longer_reach": "1.15",
+    "nested_reach": "(1.0 / 1.15)",
+}
+GRID_SIZES = {
+    "halvings": "(0.5 * level)",
+    "refinement": "level ÷ 2 - 1",
+    "first_step": repr(STEP),
+    "first_reach": repr(REACH),
+    "longer_reach": repr(LONGER_REACH),
+    "nested_reach": repr(NESTED_REACH),
+}
 LINE = Template("""\
     if level == 0
         rules.reach = ${reach}
         rules.reach < 0.0 && return false
-        rules.step = 0.13 * outer_width(${table_arguments})
+        rules.step = ${first_step} * outer_width(${table_arguments})
     end
-    reach = min(rules.reach * 1.15^level, 37.0)
-    step = rules.step / 2.0^level
+    reach = min(rules.reach * ${longer_reach}^level, 37.0)
+    step = rules.step / 2.0^${halvings}
     n = outer_count(${table_arguments_}step, reach, 0)
     n < 0 && return false
     weight, node, tables = zeros(n), zeros(n), zeros(${n_tables} * n)
@@ -194,7 +214,7 @@ ${tabulate}    columns = [weight, node]
         stride = 2^(k - 1)
         append!(found[k], [column[1:stride:n] for column in columns])
         # Coarser rules end sooner, so that a truncation that matters shows.
-        inside = abs.(found[k][2]) .<= reach / 1.15^(k - 1)
+        inside = abs.(found[k][2]) .<= reach * ${nested_reach}^(k - 1)
         found[k][1] = stride * found[k][1] .* inside
     end
 """)
@@ -204,13 +224,27 @@ SPLIT = Template("""\
         rules.reach < 0.0 && return false
     end
     for k in 1:3
-        reach = min(rules.reach * 1.15^level, 37.0) / 1.15^(k - 1)
-        n = outer_count(${table_arguments_}1.0, reach, level - k + 1)
+        reach = min(rules.reach * ${longer_reach}^level, 37.0) * ${nested_reach}^(k - 1)
+        n = outer_count(${table_arguments_}1.0, reach, ${refinement} - k + 1)
         n < 0 && return false
         weight, node, tables = zeros(n), zeros(n), zeros(${n_tables} * n)
-        outer_nodes(${table_arguments_}1.0, reach, level - k + 1, weight, node)
+        outer_nodes(${table_arguments_}1.0, reach, ${refinement} - k + 1, weight, node)
     ${tabulate}        push!(found[k], weight, node)
         append!(found[k], [tables[((t - 1) * n + 1):(t * n)] for t in 1:${n_tables}])
+    end
+""")
+# The grid of outer and inner nodes, from the nodes of the line.
+POINTS = Template("""\
+    reach = min(rules.reach * ${longer_reach}^level, 37.0)
+    for k in 1:3
+        n, line = length(found[k][1]), reduce(vcat, found[k])
+        coarseness, end_ = 2.0^(k - 1 - 0.5 * level), reach * ${nested_reach}^(k - 1)
+        total = product_points(n, line, ${table_arguments_}coarseness, end_, 0, Float64[])
+        total < 0 && return false
+        total > (level == 0 ? ${most_first_points} : ${most_points}) && return false
+        columns = zeros(${n_point_columns} * total)
+        product_points(n, line, ${table_arguments_}coarseness, end_, total, columns)
+        found[k] = [columns[((c - 1) * total + 1):(c * total)] for c in 1:${n_point_columns}]
     end
 """)
 TABULATE = Template("""\
@@ -237,7 +271,7 @@ WANTED = Template("""\
         if best_state[1] >= 0.0
             width = integrand_width(${width_arguments})
             wanted = 0
-            while wanted < 99 && 2.0 * ${step} / 2.0^wanted > width
+            while wanted < 99 && 2.0 * ${step} / 2.0^${wanted_halvings} > width
                 wanted += 1
             end
         end

@@ -16,6 +16,7 @@ from .about import about
 from .julia_language import JuliaLanguage
 from .kernel_parts import FINEST_LEVEL, MOST_REFINEMENTS, KernelParts, kernel_parts
 from .language import Kind
+from .product_functions import MOST_FIRST_POINTS, MOST_POINTS
 from .rule_functions import PANEL_ORDER, gauss_rule
 
 if TYPE_CHECKING:
@@ -56,13 +57,20 @@ def _module(lowered: LoweredSystem, parts: KernelParts, language: JuliaLanguage,
         "table_arguments_": "".join(f"{a}, " for a in arguments),
         "n_tables": len(parts.plan.tables) if parts.plan else 0,
         "panel_order": PANEL_ORDER,
+        "n_point_columns": len(lowered.program.tables) + 1,
+        "most_points": MOST_POINTS,
+        "most_first_points": MOST_FIRST_POINTS,
+        **(julia_driver.LINE_SIZES if parts.product is None else julia_driver.GRID_SIZES),
     }
-    values["reach"] = f"outer_reach({values['table_arguments']})" if has_tables else "12.0"
+    values["reach"] = (
+        f"outer_reach({values['table_arguments']})" if has_tables else values["first_reach"]
+    )
     values["tabulate"] = julia_driver.TABULATE.substitute(values) if has_tables else ""
     make = ""
     if parts.plan is not None:
         line = julia_driver.SPLIT if parts.plan.breaks else julia_driver.LINE
         make += line.substitute(values)
+        make += julia_driver.POINTS.substitute(values) if parts.product is not None else ""
     elif parts.baked is not None:
         make += julia_driver.BAKED
     if lowered.program.has_panels:
@@ -110,7 +118,14 @@ def _wanted(parts: KernelParts) -> str:
         return ""
     arguments = [f"{'best' if output else 'p'}[{k + 1}]" for output, k in parts.width_places]
     step = "rules.step" if parts.stepped else repr(parts.step)
-    return julia_driver.WANTED.substitute(width_arguments=", ".join(arguments), step=step)
+    if parts.product is not None:
+        inputs = [f"p[{parts.all_inputs.index(p) + 1}]" for p in parts.table_inputs]
+        step = f"product_step({', '.join(inputs)})"
+    return julia_driver.WANTED.substitute(
+        width_arguments=", ".join(arguments),
+        step=step,
+        wanted_halvings="(0.5 * wanted)" if parts.product is not None else "wanted",
+    )
 
 
 def _data(name: str, columns: tuple[str, ...], tests: Mapping[int, str]) -> str:

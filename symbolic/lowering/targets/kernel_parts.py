@@ -6,7 +6,7 @@ import ast
 import keyword
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,9 @@ from ..program import Data
 from ..special_functions import helper_texts, helpers
 from ..widths import integrand_widths
 from .language import Function, Kind, Language, Parameter
+from .product_functions import NEGLIGIBLE, product_functions
+from .product_functions import REACH as GRID_REACH
+from .product_plan import ProductPlan, product_plan
 from .rule_functions import PANEL_RULE
 from .scalar_source import scalar_functions
 from .table_functions import table_functions
@@ -41,7 +44,7 @@ FINEST_LEVEL = 10
 # What the text around the functions calls.
 _ENTRIES = (
     "solve_rows", "tabulate", "outer_reach", "outer_width", "outer_count", "outer_nodes",
-    "integrand_width",
+    "integrand_width", "product_points", "product_step",
     PANEL_RULE.name,
 )  # fmt: skip
 FIRST_STEP = 0.13
@@ -54,7 +57,8 @@ _OWN_NAMES = (
     "rule_density rule_step rule_clipped rule_panels rule_reference table_row tabulate outer_reach "
     "outer_width outer_count outer_nodes smaller larger gauss_node gauss_weight fine_rule "
     "medium_rule coarse_rule FINE_RULE MEDIUM_RULE COARSE_RULE Rules make_level forget solve_row "
-    "worst_error check_parameters rule_level rule_set checked_data admissible integrand_width"
+    "worst_error check_parameters rule_level rule_set checked_data admissible integrand_width "
+    "product_points product_step rule_pieces make_points"
 ).split()
 
 
@@ -75,6 +79,8 @@ class KernelParts:
         Definitions of special functions in the target.
     plan : TablePlan or None
         Where the kernel computes tables itself.
+    product : ProductPlan or None
+        Where it makes a grid of outer and inner nodes besides.
     baked : BakedTables or None
         Where they are written into it.
     fixed : mapping from str to float
@@ -101,6 +107,7 @@ class KernelParts:
     solve_rows: Function
     helpers: tuple[str, ...]
     plan: TablePlan | None
+    product: ProductPlan | None
     baked: BakedTables | None
     fixed: Mapping[str, float]
     table_inputs: tuple[str, ...]
@@ -125,6 +132,11 @@ class KernelParts:
         """Whether each argument of ``integrand_width`` is an output, and its place there."""
         lists = {True: self.all_outputs, False: self.all_inputs}
         return tuple((output, lists[output].index(name)) for name, output in self.width_inputs)
+
+    @property
+    def n_line_columns(self) -> int:
+        """Columns of the nodes of the line: weights, nodes and their tables."""
+        return 2 + len(self.plan.tables) if self.plan is not None else 1
 
     @property
     def stepped(self) -> bool:
@@ -184,10 +196,27 @@ def kernel_parts(
     reserved = {*language.reserved, *_OWN_NAMES, *helpers(language.name), *keyword.kwlist}
     solvers = scalar_functions(program, reserved)
     plan = None
+    product = None
     functions: list[Function] = []
     if program.tables and baked is None:
-        plan = _plan(lowered, language)
-        functions += table_functions(plan, program.even)
+        names = _names_in_code(lowered)
+        plan = _plan(lowered, language, names)
+        if lowered.product is None:
+            functions += table_functions(plan, program.even)
+        else:
+            functions += table_functions(
+                plan, program.even, reach=GRID_REACH, negligible=NEGLIGIBLE
+            )
+            product = product_plan(
+                lowered.product,
+                tables=tuple(lowered.definitions),
+                node=lowered.node,
+                names=names,
+                printable=lambda expr: _printable(expr, language),
+            )
+            known = {f.name for f in functions}
+            made = product_functions(product, plan.widths)
+            functions += [f for f in made if f.name not in known]
     if program.has_panels:
         functions += [PANEL_RULE]
     functions += solvers
@@ -196,6 +225,8 @@ def kernel_parts(
         functions.append(width)
     # A split rule has no step, and so no use for the width.
     no_width = {"outer_width"} if plan is not None and plan.breaks else set()
+    if "integrand_width" not in {f.name for f in functions}:
+        no_width |= {"product_step"}
     functions = _called(functions, [f for f in _ENTRIES if f not in no_width])
     texts = "\n".join(language.source(f) for f in functions)
     table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters) if plan else ()
@@ -207,6 +238,7 @@ def kernel_parts(
         solve_rows=solvers[-1],
         helpers=tuple(helper_texts(language.name, texts)),
         plan=plan,
+        product=product,
         baked=baked,
         fixed=fixed,
         table_inputs=table_inputs,
@@ -273,22 +305,31 @@ def baked_step(tables: BakedTables, node: str) -> float:
     return max((b - a for a, b in pairwise(nodes)), default=FIRST_STEP)
 
 
-def _plan(lowered: LoweredSystem, language: Language) -> TablePlan:
-    """Plan the tables in symbols whose names clash with nothing."""
-    names: dict[sp.Expr, sp.Symbol] = {
+def _names_in_code(lowered: LoweredSystem) -> dict[sp.Symbol, sp.Symbol]:
+    """Return symbols for node and parameters of tables whose names clash with nothing."""
+    names = {
         p: sp.Symbol(f"p_{lowered.identifiers[p]}", **p.assumptions0)
         for p in lowered.table_parameters
     }
-    parameters = tuple(names.values())
-    node = sp.Symbol("x_node", **lowered.node.assumptions0)
-    names[lowered.node] = node
-    definitions = {f.xreplace(names): d.xreplace(names) for f, d in lowered.definitions.items()}
-    return table_plan(
+    return {**names, lowered.node: sp.Symbol("x_node", **lowered.node.assumptions0)}
+
+
+def _plan(
+    lowered: LoweredSystem, language: Language, names: Mapping[sp.Symbol, sp.Symbol]
+) -> TablePlan:
+    changes: dict[sp.Expr, sp.Expr] = dict(names)
+    definitions = {f.xreplace(changes): d.xreplace(changes) for f, d in lowered.definitions.items()}
+    plan = table_plan(
         definitions,
-        node=node,
-        parameters=parameters,
+        node=names[lowered.node],
+        parameters=tuple(names[p] for p in lowered.table_parameters),
         printable=lambda expr: _printable(expr, language),
     )
+    if lowered.product is None:
+        return plan
+    widths = [x.xreplace(changes) for x in lowered.product.outer_scales]
+    breaks = [x.xreplace(changes) for x in lowered.product.outer_breaks]
+    return replace(plan, widths=(*plan.widths, *widths), breaks=(*plan.breaks, *breaks))
 
 
 def _printable(expr: sp.Expr, language: Language) -> bool:

@@ -3,7 +3,7 @@
 IMPORTS = """from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ def solve_point(parameters, data=None, digits=50):
     start = None
     # A rough solution first: Newton's method makes its first steps on few nodes. Large values
     # need digits to spare.
-    for wanted in (min(12, digits), digits):
+    for wanted in (min(4 if KERNEL.inner_nodes else 12, digits), digits):
         spare = 0
         if start is not None:
             largest = max((abs(x) for x in start.values()), default=0)
@@ -181,10 +181,10 @@ def line_arguments(ctx, values, digits):
 
 LINE = '''
 def line_arguments(ctx, values, digits):
-    """Return first step, inner rules and kinks of the tables."""
-    width, inner, breaks = geometry(ctx)(*(values[name] for name in TABLE_PARAMETERS))
+    """Return first step, inner rules and kinks of the tables, and widths of a grid."""
+    widths, inner, breaks = geometry(ctx)(*(values[name] for name in TABLE_PARAMETERS))
     # A quarter of the width gives floats their digits, and digits grow like the inverse step; the
     # first of two rules need only reach two thirds of them.
-    step = 0.25 * float(width) * min(1.0, 16 / (2 / 3 * digits)) ** 0.75
-    return {"step": step, "inner": inner, "breaks": breaks}
+    step = 0.25 * widths[0] * min(1.0, 16 / (2 / 3 * digits)) ** 0.75
+    return {"step": step, "inner": inner, "breaks": breaks, "widths": widths}
 '''

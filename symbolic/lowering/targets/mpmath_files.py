@@ -6,12 +6,9 @@ imported, because this package holds no numbers.
 
 from __future__ import annotations
 
-import ast
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -24,6 +21,7 @@ from ..program import Newton, Program
 from .about import about
 from .language import Function, Kind, Parameter
 from .mpmath_driver import DRIVER, IMPORTS, LINE, NO_LINE
+from .numeric_text import numeric_text
 from .printers import MpmathPrinter
 from .python_language import MpmathLanguage
 from .renaming import safe_program
@@ -81,10 +79,13 @@ def _text(lowered: LoweredSystem) -> str:
     ]
     if program.tables:
         parts += _table_parts(lowered)
-    numeric = _numeric_text("quadrature", ["_EXPONENT", "trapezoidal_step"])
-    # A dataclass wants its module to be registered, which a file that is run may not be.
-    precision = _numeric_text("precision", without=["PreciseKernel"])
-    parts += [_changed(f"{numeric}\n\n\n{precision}"), _kernel(lowered)]
+    numeric = [
+        numeric_text("quadrature", ["_EXPONENT", "trapezoidal_step"]),
+        numeric_text("precise_grids", prefix="_GRID"),
+        # A dataclass wants its module to be registered, which a file that is run may not be.
+        numeric_text("precision", without=["PreciseKernel"]).replace("precise_grids.", ""),
+    ]
+    parts += [_changed("\n\n\n".join(numeric)), _kernel(lowered)]
     parts += [LINE if program.tables else NO_LINE, DRIVER]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
@@ -156,8 +157,11 @@ def _table_parameters(lowered: LoweredSystem) -> tuple[str, ...]:
 
 
 def _table_parts(lowered: LoweredSystem) -> list[str]:
-    """Return ``table_function(ctx)`` and ``geometry(ctx)``."""
+    """Return ``table_functions(ctx)`` and ``geometry(ctx)``."""
     taken = {*MpmathLanguage.reserved, "rule", "tables", "ctx", "width", "inner", "breaks"}
+    product = lowered.product
+    if product is not None:
+        taken |= {str(s) for s in product.symbols} | {str(f.func) for f in product.definitions}
     names = {
         p: _unused(lowered.identifiers[p], taken, lowered.definitions)
         for p in lowered.table_parameters
@@ -167,10 +171,17 @@ def _table_parts(lowered: LoweredSystem) -> list[str]:
         node=lowered.node,
         identifiers=names,
         parameters=lowered.table_parameters,
+        product=product,
     )
+    made = ["tables"]
+    if product is not None:
+        made += ["product_tables", *(f"product_breaks_{s}" for s in product.symbols)]
+    returned = ", ".join(f'"{name}": {name}' for name in made)
     code = {p: sp.Symbol(name, **p.assumptions0) for p, name in names.items()}
     return [
-        _closure("table_function", "the tables at one node", f"{tables}\n\nreturn tables"),
+        _closure(
+            "table_functions", "functions that tabulate", f"{tables}\n\nreturn {{{returned}}}"
+        ),
         _closure("geometry", "widths and kinks of the tables", _geometry(lowered, code)),
     ]
 
@@ -203,32 +214,39 @@ def _geometry(lowered: LoweredSystem, code: Mapping[sp.Symbol, sp.Symbol]) -> st
         strip = ", ".join(["math.inf", *(f"float({t})" for t in texts(_finite(strips)))])
         growth = ", ".join(["0.0", *(f"float({t})" for t in texts(growths))])
         inner.append(f"{variable.name!r}: (min([{strip}]), max([{growth}]))")
-    widths = texts(outer_widths(lowered.definitions, lowered.node))
-    breaks = texts(outer_breaks(lowered.definitions, lowered.node))
+    widths = [outer_widths(lowered.definitions, lowered.node)]
+    breaks = outer_breaks(lowered.definitions, lowered.node)
+    if lowered.product is not None:
+        widths = [(*widths[0], *lowered.product.outer_scales), *lowered.product.scales]
+        breaks = (*breaks, *lowered.product.outer_breaks)
     lines = [
         f"def geometry({', '.join(str(x) for x in code.values())}):",
-        '    """Return the width over which the tables vary, strips and growths of inner',
-        '    integrands, and nodes at which a table has a kink."""',
-        "    width = ctx.one",
-        # A slope of zero in the node sets no scale: its width is infinite.
-        *(
-            line
-            for text in widths
-            for line in (
-                "    try:",
-                f"        width = min(width, abs({text}))",
-                "    except ZeroDivisionError:",
-                "        pass",
-            )
-        ),
+        '    """Return the widths in node and inner nodes over which functions vary, strips and',
+        '    growths of inner integrands, and nodes at which a table has a kink."""',
+        "    widths = []",
+        *(line for found in widths for line in _width_lines(texts(found))),
         f"    inner = {{{', '.join(inner)}}}",
-        f"    breaks = [{', '.join(breaks)}]",
-        "    return width, inner, breaks",
+        f"    breaks = [{', '.join(texts(breaks))}]",
+        "    return widths, inner, breaks",
         "",
         "",
         "return geometry",
     ]
     return "\n".join(lines)
+
+
+def _width_lines(texts: Sequence[str]) -> list[str]:
+    """Return the lines that append the smallest of some widths, at most one."""
+    lines = ["    width = ctx.one"]
+    for text in texts:
+        # A slope of zero in the node sets no scale: its width is infinite.
+        lines += [
+            "    try:",
+            f"        width = min(width, abs({text}))",
+            "    except ZeroDivisionError:",
+            "        pass",
+        ]
+    return [*lines, "    widths.append(float(width))"]
 
 
 def _finite(values: Sequence[sp.Expr]) -> list[sp.Expr]:
@@ -260,6 +278,7 @@ def _kernel(lowered: LoweredSystem) -> str:
             "    results=OUTPUTS,",
             f"    unknowns={tuple(map(str, program.newton_unknowns))!r},",
             f"    even={program.even},",
+            f"    inner_nodes={tuple(map(str, program.inner_nodes))!r},",
             f"    panels={program.has_panels},",
             f"    data={tuple(d.name for d in program.data)!r},",
             f"    moving={integrands_move(program)},",
@@ -269,47 +288,11 @@ def _kernel(lowered: LoweredSystem) -> str:
     )
 
 
-def _numeric_text(module: str, names: Sequence[str] = (), without: Sequence[str] = ()) -> str:
-    """Return definitions of a module of :mod:`giantstep.numeric`, all by default.
-
-    Module docstring and imports are left out, comments stay.
-    """
-    path = Path(__file__).parents[3] / "numeric" / f"{module}.py"
-    text = path.read_text(encoding="utf-8")
-    lines = text.splitlines()
-    parts = []
-    begin = 0
-    for node in ast.parse(text).body:
-        first, last = min([node.lineno, *_decorators(node)]) - 1, node.end_lineno or node.lineno
-        while first > begin and lines[first - 1].startswith("#"):
-            first -= 1
-        begin = last
-        if isinstance(node, ast.Import | ast.ImportFrom | ast.Expr):
-            continue
-        name = _defined(node)
-        if name not in without and (name in names or not names):
-            parts.append((isinstance(node, ast.Assign), "\n".join(lines[first:last])))
-    found = parts[0][1]
-    for (before, _), (constant, part) in pairwise(parts):
-        found += ("\n" if before and constant else "\n\n\n") + part
-    return found
-
-
-def _decorators(node: ast.stmt) -> list[int]:
-    return [d.lineno for d in getattr(node, "decorator_list", [])]
-
-
-def _defined(node: ast.stmt) -> str:
-    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-        return node.targets[0].id
-    return getattr(node, "name", "")
-
-
 def _changed(text: str) -> str:
     """Take solver and tables from this file instead of executing their sources."""
     changes = {
         "exec(kernel.solver_source, namespace)": 'namespace["solve"] = solver(ctx)',
-        "exec(kernel.table_source, namespace)": 'namespace["tables"] = table_function(ctx)',
+        "exec(kernel.table_source, namespace)": "namespace.update(table_functions(ctx))",
     }
     for old, new in changes.items():
         if text.count(old) != 1:

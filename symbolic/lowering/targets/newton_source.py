@@ -243,7 +243,7 @@ def _safeguarded(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> l
         "halvings = 0",
         "scale = 1.0",
         "size = inf",
-        "for turn in range(1000):",
+        "for turn in range(400):",
         *_indent([*evaluate, *moving, *newton]),
         "converged = converged and done",
         "residual = max(residual, size)",

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 from .about import about
 from .file_driver import driver
 from .file_parts import (
-    LINE_TABLES,
     TAKEN,
     baked_text,
     computes_tables,
     constants,
     docstring,
-    quadrature_text,
-    table_text,
+    line_parts,
+    makes_grid,
 )
 from .printers import NumpyPrinter, helper_definitions
+from .product_parts import FUTURE, IMPORTS
 from .vector_source import VectorSource
 from .vector_support import array_support, estimate_text
 from .width_text import width_text
@@ -211,17 +211,20 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
     source = VectorSource(program, NumpyPrinter(), constants=fixed, taken=TAKEN)
     parts = [constants(lowered, source, tables), array_support("np"), _SUPPORT, source.text()]
-    parts += [estimate_text(), width_text(lowered, tables, fixed)]
-    parts += [driver(line=computes_tables(program, tables)), _SOLVE_ROWS]
-    if computes_tables(program, tables):
-        parts += [quadrature_text(), table_text(lowered, source, NumpyPrinter), LINE_TABLES]
+    parts += [estimate_text(cut=program.cut), width_text(lowered, tables, fixed)]
+    line, grid = computes_tables(program, tables), makes_grid(program, tables)
+    parts += [driver(line=line, grid=grid), _SOLVE_ROWS]
+    if line:
+        parts += line_parts(lowered, source)
     elif tables is not None:
         parts.append(baked_text(tables))
     body = "\n\n\n".join(part.strip("\n") for part in parts)
     helpers = helper_definitions(NumpyPrinter, body)
     body = "\n\n\n".join(part.strip("\n") for part in (helpers, body) if part)
     header = docstring("\n".join(about(lowered, "NumPy, many rows at once", fixed)))
-    header += "\nimport contextlib\nimport math\n\nimport numpy as np\n"
+    header += f"\n{FUTURE}\n" if grid else "\n"
+    header += "import contextlib\nimport math\n"
+    header += f"{IMPORTS}\nimport numpy as np\n" if grid else "\nimport numpy as np\n"
     if "scipy.special." in body:
         header += "import scipy.special\n"
     return f"{header}\n\n{body}\n"

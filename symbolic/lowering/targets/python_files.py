@@ -13,15 +13,15 @@ from ..program import Program
 from .about import about
 from .file_driver import Keyword, driver
 from .file_parts import (
-    LINE_TABLES,
     TAKEN,
     baked_text,
     computes_tables,
     constants,
-    quadrature_text,
-    table_text,
+    line_parts,
+    makes_grid,
 )
 from .printers import NumpyPrinter, helper_definitions
+from .product_parts import FUTURE, IMPORTS
 from .python_language import NumbaLanguage, argument_names
 from .row_source import LEVELS
 from .scalar_source import scalar_functions
@@ -167,11 +167,12 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None, target: str) -> st
     keyword = _PARALLEL_KEYWORD if target == "numba" else None
     line = computes_tables(program, tables)
     parts.append(width_text(lowered, tables, fixed))
-    parts.append(driver(line=line, solver="solve_group", keyword=keyword))
+    grid = makes_grid(program, tables)
+    parts.append(driver(line=line, solver="solve_group", keyword=keyword, grid=grid))
     if line:
-        found = table_text(lowered, names, NumpyPrinter)
-        helpers = helper_definitions(NumpyPrinter, found)
-        parts += [quadrature_text(), *([helpers] if helpers else []), found, LINE_TABLES]
+        found = line_parts(lowered, names)
+        helpers = helper_definitions(NumpyPrinter, "\n".join(found))
+        parts += [*([helpers] if helpers else []), *found]
     elif tables is not None and program.tables:
         parts.append(baked_text(tables))
     body = "\n\n\n".join(part.strip("\n") for part in parts)
@@ -179,6 +180,8 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None, target: str) -> st
     if "scipy.special." in body:
         numpy = "import numpy as np\n"
         header = header.replace(numpy, f"{numpy}import scipy.special\n")
+    if grid:
+        header = f"{FUTURE}\n{header}".replace("\n\nimport num", f"\n{IMPORTS}\nimport num", 1)
     kind = "Compiled by numba" if target == "numba" else "Plain Python with NumPy"
     data = f", {{{', '.join(f'{d.name!r}: …' for d in program.data)}}}" if program.data else ""
     example = ", ".join(f"{p!r}: …" for p in names.parameters)

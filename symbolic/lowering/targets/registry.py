@@ -22,6 +22,8 @@ _MODULES = {
     "jax": "jax_files",
     "julia": "julia_files",
 }
+# Numbers of tables on a grid that a file may hold, some 20 characters each.
+_MOST_NUMBERS = 1_000_000
 _SUFFIXES = {".c": "c", ".h": "c", ".jl": "julia", ".py": "numba"}
 
 TARGETS = tuple(_MODULES)
@@ -61,6 +63,15 @@ def files(
 ) -> Mapping[str, str]:
     """Return {file name: text} of a target; every file set runs without giantstep."""
     check_target(target)
+    if tables is not None and lowered.program.inner_nodes:
+        count = sum(len(column) for level in tables.levels for column in level.values())
+        if count > _MOST_NUMBERS:
+            nodes = ", ".join(map(str, lowered.program.inner_nodes))
+            raise EmissionError(
+                f"tables on the grid of {lowered.node} and {nodes} hold {count} numbers, more than "
+                f"the {_MOST_NUMBERS} that fit into a file: leave out tables=, and the file "
+                "computes them"
+            )
     module = import_module(f".{_MODULES[target]}", __package__)
     write: Callable[..., Mapping[str, str]] = module.files
     if _MODULES[target] == "python_files":

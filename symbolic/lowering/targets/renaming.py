@@ -134,6 +134,7 @@ def renamed(
                 tuple(map(assign, s.locals)),
                 tuple(map(assign, s.sums)),
                 measure(s.measure),
+                s.of_node,
             )
         rows = s.matrix if isinstance(s, LinearSolve) else s.jacobian
         matrix = tuple(tuple(map(rename, row)) for row in rows)
@@ -157,6 +158,7 @@ def renamed(
         steps=tuple(map(step, program.steps)),
         outputs=tuple(map(rename, program.outputs)),
         magnitudes={rename(x): rename(size) for x, size in program.magnitudes.items()},
+        inner_nodes=tuple(map(rename, program.inner_nodes)),
     )
 
 

@@ -15,6 +15,9 @@ _SUM_ROUNDING = "8e-15"
 # Margin for outputs that follow from others, whose conditioning is not computed.
 _GROWTH = "9.0"
 
+# On a grid the gain of the next halving is no better than this power of the last difference.
+GRID_POWER = 0.3
+
 
 def rows_function(
     program: Program,
@@ -81,7 +84,10 @@ class _Rows:
                 f"    start_{x} = start_{k}_",
             ]
         first_starts = [f"start_{x}" for x in program.newton_unknowns]
-        lines.append(self.call("fine", first_starts, "x", "state", "0.0"))
+        if program.inner_nodes:
+            lines += self.from_coarse(first_starts)
+        else:
+            lines.append(self.call("fine", first_starts, "x", "state", "0.0"))
         if len(self.levels) == 1:
             lines += self.rounding_only()
         else:
@@ -147,12 +153,28 @@ class _Rows:
             f"real(x[{self.outputs.index(str(u))}])" if str(u) in self.outputs else f"start_{u}"
             for u in self.program.newton_unknowns
         ]
-        lines = [
-            self.call("medium", restarts, "y", "unused", "1e-3"),
-            "comparable = unused[0] >= 0.0 and state[0] >= 0.0",
-            self.call("coarse", restarts, "z", "unused", "1e-3"),
-            "# Without the coarse solution nothing is known about the gain, so none is claimed.",
-            "measurable = unused[0] >= 0.0",
+        medium = self.call("medium", restarts, "y", "unused", "1e-3")
+        coarse = self.call("coarse", restarts, "z", "unused", "1e-3")
+        if self.program.inner_nodes:
+            lines = [
+                "if not comparable:",
+                f"    {medium}",
+                "    comparable = unused[0] >= 0.0",
+                "comparable = comparable and state[0] >= 0.0",
+                "if not measurable:",
+                f"    {coarse}",
+                "    measurable = unused[0] >= 0.0",
+            ]
+        else:
+            lines = [
+                medium,
+                "comparable = unused[0] >= 0.0 and state[0] >= 0.0",
+                coarse,
+                "# Without the coarse solution nothing is known about the gain, so none is "
+                "claimed.",
+                "measurable = unused[0] >= 0.0",
+            ]
+        lines += [
             "# The last difference is the error of the rule before; the next halving gains at",
             "# least as much again, so the error is at most the difference times that gain, and 10",
             "# is a margin. Overlaps may vanish: what has a size of its own measures the gain.",
@@ -178,6 +200,7 @@ class _Rows:
             "gain = 10.0 * last / min(gain, 1.0)",
             "if not (measurable and gain < 1.0):",
             "    gain = 1.0",
+            *self.least_gain(),
             f"for k in range({n}):",
             "    size = abs(x[k])",
             "    results[i, k] = x[k]",
@@ -188,6 +211,37 @@ class _Rows:
             *self.cancellation(),
         ]
         return lines + self.absolute_rounding()
+
+    def from_coarse(self, first_starts: list[str]) -> list[str]:
+        """Begin each rule where Newton's method ends on the coarser one: fine grids are slow."""
+        lines = [f"near_{x} = start_{x}" for x in self.program.newton_unknowns]
+        near = [f"near_{x}" for x in self.program.newton_unknowns]
+        for level, out, known in (("coarse", "z", "measurable"), ("medium", "y", "comparable")):
+            lines.append(self.call(level, near, out, "unused", "0.0"))
+            lines.append(f"{known} = unused[0] >= 0.0")
+            for x, place in self.unknown_outputs():
+                lines += [
+                    f"if {known} and abs({out}[{place}]) < inf:",
+                    f"    near_{x} = real({out}[{place}])",
+                ]
+        again = self.call("fine", first_starts, "x", "state", "0.0")
+        lines.append(self.call("fine", near, "x", "state", "0.0"))
+        return [*lines, "if not state[0] >= 0.0:", f"    {again}"]
+
+    def unknown_outputs(self) -> list[tuple[str, int]]:
+        """Unknowns of Newton's method that are outputs, with their places."""
+        unknowns = map(str, self.program.newton_unknowns)
+        return [(x, self.outputs.index(x)) for x in unknowns if x in self.outputs]
+
+    def least_gain(self) -> list[str]:
+        """Panels of a grid do not halve exactly: no more is claimed than a power of the error."""
+        if not self.program.cut:
+            return []
+        return [
+            "# Panels of a grid halve in number only roughly, so that one gain may be luck.",
+            "if last > 0.0:",
+            f"    gain = max(gain, exp({GRID_POWER} * log(last)))",
+        ]
 
     def derived(self) -> list[int]:
         """Outputs that follow from the solution, of whose terms no sum of sizes is known."""

@@ -24,14 +24,14 @@ RESERVED = frozenset(
     weight out info rough residual amplification iterations converged done previous close size turn
     determinant i j k x y z state unused parameters results errors last first gain scale
     step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
-    real_only
+    real_only node_before
     reach piece left width mass density_scale starts stop
     solve solve_rows solve_batch solve_dense solve_point solve_many array attempt real
     inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
     """.split()
 )
 # And those that are made from the names of a program.
-_PREFIXES = ("start_", "step_", "saved_", "row_of_", *(f"{level}_" for level in LEVELS))
+_PREFIXES = ("start_", "near_", "step_", "saved_", "row_of_", *(f"{level}_" for level in LEVELS))
 REACH = 10.5
 
 
@@ -227,7 +227,23 @@ class _Solve:
         if isinstance(step, LinearSolve):
             return self.linear(step)
         inside = [line for body in step.body for line in self.step(body)]
-        return newton_lines(step, inside, self.arrays)
+        lines = newton_lines(step, inside, self.arrays)
+        if step.safeguarded:
+            # The first evaluation may fail before it has come to what is read afterwards.
+            lines = [*(f"{x} = nan" for x in self.left_by(step)), *lines]
+        return lines
+
+    def left_by(self, newton: Newton) -> list[sp.Symbol]:
+        """Return what an iteration computes and something after it reads."""
+        computed = [
+            a.target
+            for step in newton.body
+            for a in (step.sums if isinstance(step, NodeLoop) else (step,))
+        ]
+        read = set(self.program.outputs)
+        for step in self.program.steps[self.program.steps.index(newton) + 1 :]:
+            read |= _read_by(step)
+        return [x for x in computed if x in read]
 
     def loop(self, loop: NodeLoop) -> list[str]:
         lines = [f"{a.target} = 0.0" for a in loop.sums]
@@ -240,14 +256,35 @@ class _Solve:
         arrays = tuple(t for t in arrays if t in used)
         # The value at this node shadows nothing: arrays keep their names.
         at_node = {t: sp.Symbol(f"{t}_j", real=True) for t in arrays}
-        lines.append(f"for j in range(len({weight})):")
-        lines += [f"    {t}_j = {t}[j]" for t in arrays]
-        return lines + ["    " + line for line in self.terms(loop, at_node, f"{weight}[j]")]
+        before = [f"for j in range(len({weight})):", *(f"    {t}_j = {t}[j]" for t in arrays)]
+        if loop.of_node:
+            before = self.once_a_node(loop, at_node, before)
+        terms = self.terms(loop, at_node, f"{weight}[j]")
+        return [*lines, *before, *("    " + line for line in terms)]
+
+    def once_a_node(
+        self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], before: list[str]
+    ) -> list[str]:
+        """Return the head of a pass over a grid, where what holds the node alone is kept."""
+        node = self.program.tables[0]
+        if node not in at_node:
+            before = [*before, f"    {node}_j = {node}[j]"]
+        own = loop.locals[: loop.of_node]
+        return [
+            *(f"{a.target} = 0.0" for a in own),
+            # Of no node.
+            "node_before = inf",
+            *before,
+            f"    if {node}_j != node_before:",
+            f"        node_before = {node}_j",
+            *("        " + line for line in self.assigned(own, at_node)),
+        ]
+
+    def assigned(self, locals_: Iterable[Assign], at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
+        return [f"{a.target} = {self.placeholder(a.value.xreplace(at_node))}" for a in locals_]
 
     def terms(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], weight: str) -> list[str]:
-        lines = []
-        for a in loop.locals:
-            lines.append(f"{a.target} = {self.placeholder(a.value.xreplace(at_node))}")
+        lines = self.assigned(loop.locals[loop.of_node :], at_node)
         for a in loop.sums:
             value = self.placeholder(a.value.xreplace(at_node))
             lines.append(f"{a.target} += {weight} * {value}")
@@ -306,6 +343,17 @@ class _Solve:
                 f"    residual = max(residual, abs({' + '.join(terms)} - {right}) / size)",
             ]
         return lines
+
+
+def _read_by(step: Step) -> set[sp.Symbol]:
+    if isinstance(step, Assign):
+        return set(step.value.free_symbols)
+    if isinstance(step, NodeLoop):
+        return _used(step)
+    if isinstance(step, LinearSolve):
+        return {x for row in step.matrix for x in row} | set(step.right_hand_side)
+    within = set().union(*(_read_by(inner) for inner in step.body))
+    return within.union(*(x.free_symbols for x in step.start))
 
 
 def _used(loop: NodeLoop) -> set[sp.Symbol]:

@@ -24,7 +24,9 @@ LEVELS = 7
 _MOST_NODES = 100_000
 
 
-def table_functions(plan: TablePlan, even: bool) -> tuple[Function, ...]:
+def table_functions(
+    plan: TablePlan, even: bool, *, reach: float = 10.5, negligible: float = -41.4
+) -> tuple[Function, ...]:
     """Return the functions that make the tables, each after those that it calls.
 
     ``table_row`` computes all tables at one node, ``tabulate`` at many, with convergence checked;
@@ -36,6 +38,11 @@ def table_functions(plan: TablePlan, even: bool) -> tuple[Function, ...]:
         Its symbols have names that clash with nothing.
     even : bool
         Nodes x >= 0 suffice.
+    reach : float
+        Where the outer rule ends if the tables do not grow.
+    negligible : float
+        Logarithm of what tables, squared and times the density, may be there; the default is
+        1e-18, which does not show in a double.
     """
     if not plan.tables:
         # Averages over the node alone: entire functions of it and smooth ones of width one.
@@ -44,15 +51,16 @@ def table_functions(plan: TablePlan, even: bool) -> tuple[Function, ...]:
     tabulate = _tabulate(plan, row)
     return (
         DENSITY, TRAPEZOIDAL_STEP, CLIPPED, SPLIT_PANELS, row, tabulate,
-        _reach(plan, tabulate), _width(plan), *_outer(plan, even),
+        _reach(plan, tabulate, reach, negligible), _width(plan), *_outer(plan, even),
     )  # fmt: skip
 
 
-def _values(symbols: Sequence[sp.Symbol]) -> tuple[Parameter, ...]:
+def values(symbols: Sequence[sp.Symbol]) -> tuple[Parameter, ...]:
+    """Return numbers as parameters of a function."""
     return tuple(Parameter(str(s)) for s in symbols)
 
 
-class _Body:
+class Body:
     """Lines of a body with the expressions in them."""
 
     def __init__(self) -> None:
@@ -61,23 +69,27 @@ class _Body:
         self._counts: dict[str, int] = {}
 
     def add(self, depth: int, line: str) -> None:
+        """Add a line."""
         self.lines.append("    " * depth + line)
 
     def expression(self, expr: sp.Expr) -> str:
+        """Return the name that stands for an expression."""
         name = f"expression_{len(self.expressions)}"
         self.expressions[name] = expr
         return name
 
     def count(self, what: str) -> int:
+        """Return how often this has been asked for."""
         self._counts[what] = self._counts.get(what, 0) + 1
         return self._counts[what]
 
     def text(self) -> str:
+        """Return the body."""
         return "\n".join(self.lines) + "\n"
 
 
 def _row(plan: TablePlan) -> Function:
-    body = _Body()
+    body = Body()
     body.add(0, "reach = 12.0")
     body.add(0, "for i in range(level):")
     body.add(1, "reach = min(1.25 * reach, 37.0)")
@@ -95,7 +107,7 @@ def _row(plan: TablePlan) -> Function:
         name="table_row",
         parameters=(
             Parameter(str(plan.node)),
-            *_values(plan.parameters),
+            *values(plan.parameters),
             Parameter("level", Kind.WHOLE),
             Parameter("row", Kind.OUTPUT),
         ),
@@ -111,7 +123,7 @@ Each level halves the steps of the inner rules and takes them farther out.""",
     )
 
 
-def _pass(step: InnerPass, body: _Body) -> None:
+def _pass(step: InnerPass, body: Body) -> None:
     rule = step.rule
     for a in step.sums:
         body.add(0, f"{a.target} = 0.0")
@@ -128,7 +140,7 @@ def _pass(step: InnerPass, body: _Body) -> None:
         body.add(depth, f"{size_of(a.target)} += weight * abs(value)")
 
 
-def _trapezoidal_loop(step: InnerPass, body: _Body) -> int:
+def _trapezoidal_loop(step: InnerPass, body: Body) -> int:
     rule = step.rule
     body.add(0, "strip = inf")
     for s in rule.strips:
@@ -154,7 +166,7 @@ def _trapezoidal_loop(step: InnerPass, body: _Body) -> int:
     return 2
 
 
-def _split_loops(step: InnerPass, body: _Body) -> int:
+def _split_loops(step: InnerPass, body: Body) -> int:
     rule = step.rule
     n = len(rule.kinks)
     edges = f"edges_{body.count('edges')}"
@@ -164,7 +176,7 @@ def _split_loops(step: InnerPass, body: _Body) -> int:
         body.add(0, f"{edges}[{k + 1}] = rule_clipped({body.expression(kink)}, reach)")
     body.add(0, f"{edges}[{n + 1}] = reach")
     if n > 1:
-        _sort(edges, n + 2, body)
+        sort_edges(edges, n + 2, body)
     body.add(0, f"for piece in range({n + 1}):")
     body.add(1, f"width = {edges}[piece + 1] - {edges}[piece]")
     body.add(1, "panels = rule_panels(width, level)")
@@ -175,13 +187,14 @@ def _split_loops(step: InnerPass, body: _Body) -> int:
     return 3
 
 
-def _sort(array: str, n: int, body: _Body) -> None:
-    body.add(0, f"for i in range({n}):")
-    body.add(1, f"for k in range({n - 1}):")
-    body.add(2, f"if {array}[k] > {array}[k + 1]:")
-    body.add(3, f"swap = {array}[k]")
-    body.add(3, f"{array}[k] = {array}[k + 1]")
-    body.add(3, f"{array}[k + 1] = swap")
+def sort_edges(array: str, n: int, body: Body, depth: int = 0) -> None:
+    """Add lines that sort the `n` numbers of an array."""
+    body.add(depth, f"for i in range({n}):")
+    body.add(depth + 1, f"for k in range({n - 1}):")
+    body.add(depth + 2, f"if {array}[k] > {array}[k + 1]:")
+    body.add(depth + 3, f"swap = {array}[k]")
+    body.add(depth + 3, f"{array}[k] = {array}[k + 1]")
+    body.add(depth + 3, f"{array}[k + 1] = swap")
 
 
 def _tabulate(plan: TablePlan, row: Function) -> Function:
@@ -192,7 +205,7 @@ def _tabulate(plan: TablePlan, row: Function) -> Function:
         name="tabulate",
         parameters=(
             Parameter("node", Kind.ARRAY, counted=True),
-            *_values(plan.parameters),
+            *values(plan.parameters),
             Parameter("tables", Kind.OUTPUT),
         ),
         body=f"""
@@ -249,15 +262,15 @@ largest value of a table, if that is more than the last place, and -1 if they ne
     )
 
 
-def _reach(plan: TablePlan, tabulate: Function) -> Function:
+def _reach(plan: TablePlan, tabulate: Function, reach: float, negligible: float) -> Function:
     n, names = 43, "".join(f"{p}, " for p in plan.parameters)
     return Function(
         name="outer_reach",
-        parameters=_values(plan.parameters),
+        parameters=values(plan.parameters),
         body=f"""
 node = array({n})
 tables = array({n * max(len(plan.tables), 1)})
-reach = 10.5
+reach = {reach}
 while True:
     for j in range({n}):
         node[j] = reach * ((j - {n // 2}) / {n // 2}.0)
@@ -274,8 +287,7 @@ while True:
                 largest = max(largest, size)
                 if j == 0 or j == {n - 1}:
                     at_ends = max(at_ends, size)
-        # log(1e-18): what lies beyond does not show in a double.
-        if at_ends - largest > -41.4:
+        if at_ends - largest > {negligible}:
             sufficient = False
     if sufficient or reach >= 37.0:
         return reach
@@ -290,14 +302,14 @@ Negative if the tables do not converge.""",
 
 
 def _width(plan: TablePlan) -> Function:
-    body = _Body()
+    body = Body()
     body.add(0, "width = 1.0")
     for w in plan.widths:
         body.add(0, f"width = min(width, abs({body.expression(w)}))")
     body.add(0, "return width")
     return Function(
         name="outer_width",
-        parameters=_values(plan.parameters),
+        parameters=values(plan.parameters),
         body=body.text(),
         expressions=body.expressions,
         returns=Kind.REAL,
@@ -313,7 +325,7 @@ def _outer(plan: TablePlan, even: bool) -> tuple[Function, Function]:
         return _outer_split(plan, shape, written)
     count = Function(
         name="outer_count",
-        parameters=(*_values(plan.parameters), *shape),
+        parameters=(*values(plan.parameters), *shape),
         body=f"""
 n = 0
 if not (step * 1e6 > reach):
@@ -336,7 +348,7 @@ for j in range(n):
     names = "".join(f"{p}, " for p in plan.parameters)
     nodes = Function(
         name="outer_nodes",
-        parameters=(*_values(plan.parameters), *shape, *written),
+        parameters=(*values(plan.parameters), *shape, *written),
         body=body.replace("PARAMETERS", names),
         documentation="Trapezoidal rule: weights, which hold the normal density, and nodes.",
         calls=(DENSITY, count),
@@ -348,18 +360,18 @@ def _outer_split(
     plan: TablePlan, shape: tuple[Parameter, ...], written: tuple[Parameter, ...]
 ) -> tuple[Function, Function]:
     n = len(plan.breaks) + 3
-    body = _Body()
+    body = Body()
     body.add(0, f"edges = array({n})")
     body.add(0, "edges[0] = -reach")
     body.add(0, "edges[1] = 0.0")
     body.add(0, "edges[2] = reach")
     for k, x in enumerate(plan.breaks):
         body.add(0, f"edges[{k + 3}] = rule_clipped({body.expression(x)}, reach)")
-    _sort("edges", n, body)
+    sort_edges("edges", n, body)
     edges = body.text()
     count = Function(
         name="outer_count",
-        parameters=(*_values(plan.parameters), *shape),
+        parameters=(*values(plan.parameters), *shape),
         body=edges
         + f"""
 n = 0
@@ -374,7 +386,7 @@ return n
     )
     nodes = Function(
         name="outer_nodes",
-        parameters=(*_values(plan.parameters), *shape, *written),
+        parameters=(*values(plan.parameters), *shape, *written),
         body=edges
         + f"""
 j = 0

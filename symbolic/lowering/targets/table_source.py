@@ -19,6 +19,7 @@ from ...gaussian import GaussianExpectation
 from ...regularity import ImaginaryGrowth, Regularity, analyse
 from ..accuracy import rewrite_for_accuracy
 from ..lower import table_name
+from ..product_measures import ProductMeasure
 from .printers import MpmathPrinter, NumpyPrinter, helper_definitions
 
 # Entire functions of exponential type: 48 nodes integrate exp(i w z) to 1e-16 up to w = 5; the
@@ -65,8 +66,12 @@ def table_source(
     identifiers: Mapping[sp.Symbol, str],
     parameters: Sequence[sp.Symbol],
     printer: type[NumpyPrinter] = NumpyPrinter,
+    product: ProductMeasure | None = None,
 ) -> str:
     """Return the source of ``inner_rules``, ``outer_scale``, ``breaks`` and ``tables``.
+
+    With inner nodes also of ``product_scales``, ``product_tables`` and, for each inner node S,
+    ``product_breaks_S``.
 
     Parameters
     ----------
@@ -80,6 +85,7 @@ def table_source(
         Signature of the generated functions after the node.
     printer : type of NumpyPrinter
         Prints for arrays, of NumPy or of a module with the same functions.
+    product : ProductMeasure, optional
 
     Raises
     ------
@@ -88,13 +94,20 @@ def table_source(
     """
     code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
     forms = evaluated_forms(definitions)
-    signature = ", ".join([str(node), *(str(code[p]) for p in parameters)])
+    names = [str(code[p]) for p in parameters]
+    signature = ", ".join([str(node), *names])
+    widths, kinks = outer_widths(definitions, node), outer_breaks(definitions, node)
+    if product is not None:
+        widths = tuple(dict.fromkeys((*widths, *product.outer_scales)))
+        kinks = tuple(dict.fromkeys((*kinks, *product.outer_breaks)))
     body = [
         _rules_function(forms, node, code, signature, printer()),
-        _scale_function(definitions, node, code, signature, printer()),
-        _breaks_function(definitions, node, code, signature, printer()),
+        _scale_function(widths, code, signature, printer()),
+        _breaks_function(kinks, code, signature, printer()),
         _tables_function(forms, node, code, signature, printer()),
     ]
+    if product is not None:
+        body += _product_functions(product, node, code, names, printer())
     text = "\n\n".join(body)
     header = "import math\n\nimport numpy as np\n"
     if "scipy.special" in text:
@@ -109,8 +122,13 @@ def mpmath_table_source(
     node: sp.Symbol,
     identifiers: Mapping[sp.Symbol, str],
     parameters: Sequence[sp.Symbol],
+    product: ProductMeasure | None = None,
 ) -> str:
     """Return the source of ``tables(node, …, rule)`` at one node, in an mpmath context `ctx`.
+
+    With inner nodes also of ``product_breaks_S(node, …)`` for each of them, which returns a list,
+    and of ``product_tables(node, inner nodes, …, tables)`` at one point, which takes and returns
+    tuples.
 
     ``rule(slot, function, kinks)`` returns the expectations of all values of ``function(slot)``;
     the caller supplies it. Closed forms are taken wherever a rule gives one, and squares are
@@ -149,9 +167,37 @@ def mpmath_table_source(
         tables[function] = sp.Symbol(table_name(function), real=True)
         lines.append(f"    {tables[function]} = {printer.print(value)}")
     lines.append(f"    return ({''.join(f'{t}, ' for t in tables.values())})")
+    if product is not None:
+        names = [str(code[p]) for p in parameters]
+        lines += _mpmath_product(product, node, code, names, tables)
     body = "\n".join(lines) + "\n"
     helpers = helper_definitions(MpmathPrinter, body)
     return (helpers + "\n\n" if helpers else "") + body
+
+
+def _mpmath_product(
+    product: ProductMeasure, node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    parameters: Sequence[str], tables: Mapping[sp.Expr, sp.Symbol],
+) -> list[str]:  # fmt: skip
+    printer = MpmathPrinter()
+    lines = []
+    for depth, (inner, places) in enumerate(zip(product.symbols, product.breaks, strict=True)):
+        earlier = map(str, product.symbols[:depth])
+        texts = ", ".join(printer.print(p.xreplace(dict(code))) for p in places)
+        signature = ", ".join([str(node), *earlier, *parameters])
+        lines += [f"def product_breaks_{inner}({signature}):", f"    return [{texts}]"]
+    inner_names = map(str, product.symbols)
+    lines.append(
+        f"def product_tables({', '.join([str(node), *inner_names, *parameters])}, tables):"
+    )
+    if tables:
+        lines.append(f"    {', '.join(map(str, tables.values()))}, = tables")
+    for function, value in product.definitions.items():
+        text = printer.print(value.xreplace({**tables, **code}))
+        lines.append(f"    {table_name(function)} = {text}")
+    made = "".join(f"{table_name(f)}, " for f in product.definitions)
+    lines.append(f"    return ({made})")
+    return lines
 
 
 def _multiplied_out(node: GaussianExpectation) -> sp.Expr:
@@ -277,24 +323,28 @@ def outer_breaks(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tup
 
 
 def _scale_function(
-    definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str, printer: NumpyPrinter,
+    widths: Sequence[sp.Expr], code: Mapping[sp.Expr, sp.Symbol], signature: str,
+    printer: NumpyPrinter,
 ) -> str:  # fmt: skip
-    widths = [w.xreplace(dict(code)) for w in outer_widths(definitions, node)]
-    texts = [f"{printer.arrays}.abs({printer.print(w)})" for w in widths]
-    value = f"min({', '.join(['1.0', *texts])})" if texts else "1.0"
     return (
         f"def outer_scale({signature}):\n"
         '    """Return the width in the node over which the tables vary, at most 1."""\n'
-        f"    return {value}\n"
+        f"    return {_smallest(widths, code, printer)}\n"
     )
 
 
+def _smallest(
+    widths: Sequence[sp.Expr], code: Mapping[sp.Expr, sp.Symbol], printer: NumpyPrinter
+) -> str:
+    texts = [f"{printer.arrays}.abs({printer.print(w.xreplace(dict(code)))})" for w in widths]
+    return f"min({', '.join(['1.0', *texts])})" if texts else "1.0"
+
+
 def _breaks_function(
-    definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
-    signature: str, printer: NumpyPrinter,
+    kinks: Sequence[sp.Expr], code: Mapping[sp.Expr, sp.Symbol], signature: str,
+    printer: NumpyPrinter,
 ) -> str:  # fmt: skip
-    texts = [printer.print(k.xreplace(dict(code))) for k in outer_breaks(definitions, node)]
+    texts = [printer.print(k.xreplace(dict(code))) for k in kinks]
     return (
         f"def breaks({signature}):\n"
         '    """Return the nodes at which a table has a kink or a jump."""\n'
@@ -344,3 +394,50 @@ def _tables_function(
     entries = ", ".join(f'"{name}": {name}' for name in names.values())
     lines.append(f"    return {{{entries}}}")
     return "\n".join(lines) + "\n"
+
+
+def _product_functions(
+    product: ProductMeasure, node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    parameters: Sequence[str], printer: NumpyPrinter,
+) -> list[str]:  # fmt: skip
+    """Return the functions that make a grid of inner nodes and tabulate on it."""
+    signature = ", ".join([str(node), *parameters])
+    scales = ", ".join(_smallest(found, code, printer) for found in product.scales)
+    functions = [
+        f"def product_scales({signature}):\n"
+        '    """Return the widths in the inner nodes over which integrands vary, at most 1."""\n'
+        f"    return [{scales}]\n"
+    ]
+    for depth, (inner, places) in enumerate(zip(product.symbols, product.breaks, strict=True)):
+        earlier = map(str, product.symbols[:depth])
+        columns = ", ".join(
+            f"{printer.arrays}.broadcast_to({printer.print(p.xreplace(dict(code)))}, {node}.shape)"
+            for p in places
+        )
+        value = f"{printer.arrays}.stack([{columns}], axis=1)"
+        functions.append(
+            f"def product_breaks_{inner}({', '.join([str(node), *earlier, *parameters])}):\n"
+            f'    """Return where integrands have kinks or jumps in {inner}, a row for a node."""\n'
+            f"    return {value if places else f'{printer.arrays}.empty((len({node}), 0))'}\n"
+        )
+    inner_names = ", ".join(map(str, product.symbols))
+    lines = [
+        f"def product_tables({', '.join([str(node), inner_names, *parameters, 'tables'])}):",
+        '    """Return {table: its values on the grid}; all arrays have one shape.',
+        "",
+        "    `tables` holds the functions of the node at the same points.",
+        '    """',
+        f"    one = {printer.arrays}.ones_like({node})",
+    ]
+    names: dict[sp.Expr, sp.Symbol] = {}
+    for value in product.definitions.values():
+        for f in sorted(value.atoms(AppliedUndef), key=str):
+            if f not in names:
+                names[f] = sp.Symbol(table_name(f), real=True)
+                lines.append(f"    {names[f]} = tables[{table_name(f)!r}]")
+    for function, value in product.definitions.items():
+        text = printer.print(rewrite_for_accuracy(value.xreplace(names).xreplace(dict(code))))
+        lines.append(f"    {table_name(function)} = ({text}) * one")
+    made = ", ".join(f'"{table_name(f)}": {table_name(f)}' for f in product.definitions)
+    functions.append("\n".join([*lines, f"    return {{{made}}}"]) + "\n")
+    return functions

@@ -6,6 +6,8 @@ target. Numbers have shape (n, 1) in NumPy and () in JAX, vectors one axis more 
 
 from __future__ import annotations
 
+from .row_source import GRID_POWER
+
 _NEWTON = '''
 def inverse_norm(matrix):
     """Return the largest row sum of the inverse."""
@@ -137,7 +139,7 @@ def estimate(block, fine, medium, coarse):
     # A coarse solution that is off by more than its size is no measure of anything.
     gain = 10.0 * last / np.minimum(first, 1.0)
     gain = np.where(measurable & (gain < 1.0), gain, 1.0)
-    sizes = abs(x)
+{least_gain}    sizes = abs(x)
     # A value that crosses zero is measured against the error of its neighbours too.
     errors = gain * np.maximum(abs(x - y), 0.1 * last * sizes) + rounding * sizes
     floors = np.stack([8e-15 * abs(x[k]) if k >= 0 else 0.0 * sizes[0] for k in SCALES])
@@ -166,6 +168,10 @@ def array_support(module: str) -> str:
     return _NEWTON.strip("\n").replace("xp.", f"{module}.")
 
 
-def estimate_text() -> str:
-    """Return ``estimate``, which calls the ``solve_block(block, rule, start, rough)`` of a file."""
-    return _ESTIMATE.strip("\n")
+def estimate_text(*, cut: bool = False) -> str:
+    """Return ``estimate``, which calls the ``solve_block(block, rule, start, rough)`` of a file.
+
+    The panels of a grid that is `cut` halve only roughly, so that one gain may be luck.
+    """
+    gain = f"    gain = np.maximum(gain, last**{GRID_POWER})\n" if cut else ""
+    return _ESTIMATE.strip("\n").replace("{least_gain}", gain)

@@ -22,6 +22,10 @@ _STEPS = {
         return STEP
     return STEP * float(outer_scale(np.zeros(1), *values))
 ''',
+    "grid": '''
+    """Return the smallest step of the first grid."""
+    return product_grid(values).step
+''',
     "given": '''
     """Return the distance of the nodes of the first rule."""
     return STEP
@@ -62,11 +66,12 @@ def width_text(
         lines.insert(0, '    with np.errstate(all="ignore"):')
     step = FIRST_STEP if tables is None else baked_step(tables, str(program.tables[0]))
     kind = "computed" if tables is None and program.tables else "given"
+    kind = "grid" if kind == "computed" and program.inner_nodes else kind
     return "\n".join(
         [
-            "# The step of the first rule, relative to the width of its tables if it has any; how",
-            "# often rules are refined, and how often where integrands vary on a smaller scale.",
-            f"STEP = {step!r}",
+            # A grid has steps of its own.
+            *([] if kind == "grid" else _about_step(step)),
+            "# How often rules are refined, and how often where integrands vary on small scales.",
             f"MOST_REFINEMENTS = {MOST_REFINEMENTS}",
             f"FINEST_LEVEL = {FINEST_LEVEL}",
             "",
@@ -81,3 +86,10 @@ def width_text(
             f"def first_step(values):{_STEPS[kind].rstrip()}",
         ]
     )
+
+
+def _about_step(step: float) -> list[str]:
+    return [
+        "# The step of the first rule, relative to the width of its tables if it has any.",
+        f"STEP = {step!r}",
+    ]

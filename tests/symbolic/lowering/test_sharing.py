@@ -10,6 +10,7 @@ from giantstep.symbolic.lowering.sharing import (
     in_order,
     share_in_loop,
     share_scalars,
+    split_off,
     take_out_invariants,
 )
 
@@ -21,8 +22,8 @@ POINT = {
 }  # fmt: skip
 
 
-def run(assigns, values):
-    known = dict(POINT)
+def run(assigns, values, point=None):
+    known = dict(POINT if point is None else point)
     for a in assigns:
         assert a.value.free_symbols <= set(known), f"{a} comes before what it needs"
         known[a.target] = a.value.xreplace(known)
@@ -88,3 +89,30 @@ def test_scalars_are_ordered_by_their_needs():
     assert [x.target for x in in_order(run_)] == [c, b, a]
     shared = share_scalars([Assign(a, (q + V) ** 2), Assign(b, sp.exp(q + V))], FreshSymbols())
     assert run(shared, [a, b]) == expected([(q + V) ** 2, sp.exp(q + V)])
+
+
+def test_what_holds_the_node_alone_is_put_first_on_a_grid():
+    s = sp.Symbol("s", real=True)
+    locals_ = [Assign(p, sp.erf(z) * s), Assign(V, sp.exp(mu) + 1), Assign(q, V * s)]
+    values = [p * z * sp.sqrt(mu**2 + z**2), q + V * z + 2 * s]
+    point = {**POINT, s: sp.Rational(4, 3)}
+    given = run(locals_, values, point)
+    count, ordered, reduced = split_off(locals_, values, {s}, FreshSymbols())
+    known = {z, mu}
+    for a in ordered[:count]:
+        assert a.value.free_symbols <= known
+        known.add(a.target)
+    assert V in known
+    assert p not in known
+    found = run(ordered, reduced, point)
+    assert max(abs(x - y) for x, y in zip(found, given, strict=True)) < 1e-20
+    own = set().union(*(a.value.atoms(sp.Function) for a in ordered[count:]), *(
+        v.atoms(sp.Function, sp.Pow) for v in reduced
+    ))  # fmt: skip
+    assert not own
+
+
+def test_a_case_is_not_computed_where_it_does_not_hold():
+    s = sp.Symbol("s", real=True)
+    value = sp.Piecewise((sp.sqrt(z) * s, z > 0), (s, True))
+    assert split_off([], [value], {s}, FreshSymbols()) == (0, (), (value,))

@@ -1,0 +1,150 @@
+"""Grids of several Gaussian variables in mpmath, with the tables on them.
+
+As :mod:`.product_rules` in floats, but each level has its steps divided by sqrt(2), and rules
+between break points twice as many nodes; two levels that agree tell of the error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+
+from ..errors import ConvergenceError
+
+# Of the density at the end of the grid, beyond the digits asked for.
+_SPARE_DIGITS = 8
+# Steps for which a double average over functions of width one has some 12 digits.
+_STEP = 0.2
+_FLOAT_DIGITS = 16
+# Of the digits, the share that the first rule should reach; the next one has sqrt(2) times as many.
+_FIRST_SHARE = 0.7
+_LONGER_REACH = 1.05
+_PANEL_LENGTH = 3.0
+# A node takes about a millisecond in each iteration.
+MOST_NODES = 150_000
+MOST_VARIABLES = 3
+
+Point = tuple[Any, ...]
+
+
+class PreciseGrid:
+    """Rules on grids, one for each level.
+
+    Parameters
+    ----------
+    namespace : mapping
+        Generated: ``product_breaks_NAME`` and ``product_tables``.
+    inner_nodes : sequence of str
+    values : sequence
+        Parameters of the tables, as numbers of `ctx`.
+    ctx : mpmath context
+    digits : int
+    widths : sequence of float
+        Of the node and the inner nodes.
+    breaks : sequence
+        Of tables in the node.
+    even : bool
+        Half of the grid suffices.
+    tables : callable
+        Returns the tables of the node at a node.
+    """
+
+    def __init__(
+        self, namespace: Mapping[str, Any], inner_nodes: Sequence[str], values: Sequence[Any],
+        ctx: Any, digits: int, widths: Sequence[float], breaks: Sequence[Any], even: bool,
+        tables: Callable[[Any], tuple[Any, ...]],
+    ) -> None:  # fmt: skip
+        if len(widths) > MOST_VARIABLES:
+            raise ConvergenceError(
+                f"averages over more than {MOST_VARIABLES} variables at once are computed in "
+                "floats only; leave out digits"
+            )
+        self._ctx, self._digits, self._values = ctx, digits, values
+        self._find_breaks = [namespace[f"product_breaks_{name}"] for name in inner_nodes]
+        self._on_grid = namespace["product_tables"]
+        self._breaks, self._even, self._tables = breaks, even, tables
+        share = max(1.0, _FIRST_SHARE * digits / _FLOAT_DIGITS)
+        self._widths = [width / share for width in widths]
+
+    def arrays(self, level: int) -> list[Sequence[Any]]:
+        """Return weights, node, inner nodes and tables.
+
+        Raises
+        ------
+        ConvergenceError
+            If there are too many nodes.
+        """
+        ctx = self._ctx
+        reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _SPARE_DIGITS)) + 1
+        # Each rule goes farther, so that two that agree tell of the ends, too.
+        reach *= ctx.mpf(_LONGER_REACH) ** level
+        self._require_room(float(reach), level)
+        points: list[tuple[Point, Any]] = []
+        for x, w in self._line(self._breaks, self._widths[0], reach, level):
+            if not self._even:
+                points.append(((x,), w))
+            elif x >= 0:
+                points.append(((x,), 2 * w if x > 0 else w))
+        for find, width in zip(self._find_breaks, self._widths[1:], strict=True):
+            extended = []
+            for point, weight in points:
+                left = ctx.sqrt(max(reach**2 - sum(x * x for x in point), 0))
+                breaks = find(*point, *self._values)
+                extended += [
+                    ((*point, x), weight * w) for x, w in self._line(breaks, width, left, level)
+                ]
+            points = extended
+        known = {x: self._tables(x) for x in dict.fromkeys(p[0] for p, _ in points)}
+        rows = [
+            (w, *p, *known[p[0]], *self._on_grid(*p, *self._values, known[p[0]])) for p, w in points
+        ]
+        return list(zip(*rows, strict=True))
+
+    def _line(
+        self, breaks: Iterable[Any], width: float, reach: Any, level: int
+    ) -> list[tuple[Any, Any]]:
+        ctx = self._ctx
+        breaks = list(breaks)
+        if not breaks:
+            h = ctx.mpf(_STEP * width / math.sqrt(2.0) ** level)
+            n = int(ctx.floor(reach / h))
+            return [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
+        edges = [-reach, *sorted(b for b in breaks if abs(b) < reach), reach]
+        order = max(2, math.ceil(math.log2(max(self._digits, 4) / 5))) + level
+        rule = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(order, ctx.prec)
+        found = []
+        for left, right in pairwise(edges):
+            pieces = max(1, int(ctx.ceil((right - left) / _PANEL_LENGTH)))
+            half = (right - left) / (2 * pieces)
+            for k in range(pieces):
+                middle = left + (2 * k + 1) * half
+                for t, w in rule:
+                    x = middle + half * t
+                    found.append((x, half * w * ctx.npdf(x)))
+        return found
+
+    def _require_room(self, reach: float, level: int) -> None:
+        n = len(self._widths)
+        ball = math.pi ** (n / 2) / math.gamma(n / 2 + 1) * reach**n
+        steps = math.prod(_STEP * width / math.sqrt(2.0) ** level for width in self._widths)
+        nodes = ball / steps / (2 if self._even else 1)
+        if nodes > MOST_NODES:
+            raise ConvergenceError(
+                f"{self._digits} digits of an average over {n} variables at once would need "
+                f"{nodes:.0e} nodes, more than {MOST_NODES:.0e}; ask for fewer digits"
+            )
+
+
+def settled(value: Any, previous: Any, tolerance: Any, zero: Any) -> bool:
+    """Tell whether the finer of two levels is good to the tolerance.
+
+    Each level multiplies the digits by sqrt(2), rules between break points double them.
+    """
+    if max(abs(value), abs(previous)) <= zero:
+        return True
+    difference = abs(value - previous) / max(abs(value), zero)
+    return bool(10 * difference**1.3 <= tolerance)

@@ -1,0 +1,202 @@
+"""Rules for the normal law of several variables, as flat arrays of points with their weights.
+
+Plain NumPy like :mod:`.quadrature`, of which it uses the density; files that compute grids carry
+copies of both. A grid is made variable by variable: each point of the earlier ones carries a rule
+for the next, trapezoidal, or composite Gauss-Legendre between break points of its own. Points
+farther from the origin than the reach, where the density is next to nothing, are left out.
+"""
+
+import math
+
+import numpy as np
+
+from .quadrature import normal_density
+
+# Trapezoidal steps per unit width, of the node and of inner nodes, at the first level. Coarser than
+# for one variable alone, because nodes multiply; each level doubles the nodes of two variables.
+STEP = 0.17
+INNER_STEP = 0.4
+# Of a panel between break points, per unit width.
+PANEL_LENGTH = 3.0
+PANEL_ORDER = 16
+# Of distances from a steep place, from panel to panel.
+STEEP_GROWTH = 4.0
+REFINEMENT = math.sqrt(2.0)
+# Radius of the grid: the density of the square of the distance there is 1e-14 of its largest value.
+GRID_REACH = 8.8
+# Each coarser rule goes less far, so that what lies at the ends is part of the difference of two
+# rules, and each level goes farther, as far as the density is a number.
+NESTED_REACH = 0.9
+LONGER_REACH = math.sqrt(1.2)
+FARTHEST_REACH = 37.0
+# A rule is refined up to so many nodes; more are only taken where the first level asks for them.
+MOST_GRID_NODES = 2**18
+
+
+def cut_rule(breaks, length, reach):
+    """Return a composite Gauss-Legendre rule from -reach to reach, cut at break points.
+
+    Parameters
+    ----------
+    breaks : array (b,)
+        Those that are not finite, or beyond the reach, do not matter.
+    length : float
+        Of a panel, at the most.
+    reach : float
+
+    Returns
+    -------
+    x, w : array (n,)
+        Weights include the normal density.
+    """
+    inside = {b for b in breaks if -reach < b < reach}
+    ends = np.array([-reach, *sorted(inside), reach])
+    counts = np.maximum(np.ceil((ends[1:] - ends[:-1]) / length).astype(int), 1)
+    pieces = [np.linspace(a, b, n + 1) for a, b, n in zip(ends[:-1], ends[1:], counts, strict=True)]
+    left = np.concatenate([edges[:-1] for edges in pieces])[:, None]
+    right = np.concatenate([edges[1:] for edges in pieces])[:, None]
+    t, w = np.polynomial.legendre.leggauss(PANEL_ORDER)
+    x = (left + right) / 2 + (right - left) / 2 * t
+    weights = (right - left) / 2 * w * normal_density(x)
+    return x.ravel(), weights.ravel()
+
+
+def graded_edges(places, width, growth, reach):
+    """Return break points that crowd around steep places.
+
+    Parameters
+    ----------
+    places : sequence of float
+    width : float
+        On which integrands vary there: the distance of the first break points.
+    growth : float
+        Ratio of the distances of one break point and the next.
+    reach : float
+    """
+    distances = [0.0]
+    distance = width
+    while distance < reach:
+        distances.append(distance)
+        distance = growth * distance
+    return [place + side * d for place in places for d in distances for side in (-1.0, 1.0)]
+
+
+def even_rule(step, reach):
+    """Return nodes k*step within the reach and their weights, which include the density."""
+    n = math.floor(reach / step)
+    x = step * np.arange(-n, n + 1)
+    return x, step * normal_density(x)
+
+
+def halved(x, w):
+    """Return the nodes x >= 0 of a symmetric rule with weights for a sum that is even."""
+    kept = x >= 0
+    return x[kept], np.where(x[kept] > 0, 2.0, 1.0) * w[kept]
+
+
+def extended(points, weights, breaks, step, length, reach):
+    """Return a grid with one variable more.
+
+    Parameters
+    ----------
+    points : list of array (N,)
+        The variables so far.
+    weights : array (N,)
+    breaks : array (N, b)
+        Where integrands have kinks or jumps in the new variable.
+    step, length : float
+        Of the trapezoidal rule where there are no break points; of a panel where there are.
+    reach : float
+        Radius of the grid.
+
+    Returns
+    -------
+    points : list of array (M,)
+    weights : array (M,)
+    """
+    left = np.sqrt(np.maximum(reach**2 - sum(x * x for x in points), 0.0))
+    if breaks.shape[1]:
+        rules = [cut_rule(b, length, r) for b, r in zip(breaks, left, strict=True)]
+        index = np.repeat(np.arange(len(weights)), [len(x) for x, _ in rules])
+        new = np.concatenate([x for x, _ in rules])
+        factors = np.concatenate([w for _, w in rules])
+    else:
+        x, w = even_rule(step, reach)
+        index, column = np.nonzero(np.abs(x) <= left[:, None] * (1 + 1e-12))
+        new, factors = x[column], w[column]
+    return [*(x[index] for x in points), new], weights[index] * factors
+
+
+def grid_rule(scales, outer_breaks, inner_breaks, even, coarsening, reach, steep=None):
+    """Return the points and weights of one rule.
+
+    Parameters
+    ----------
+    scales : sequence of float
+        Widths of integrands in the node and in each inner node.
+    outer_breaks : sequence of float
+        Kinks in the node.
+    inner_breaks : sequence of callable
+        For each inner node a function of the arrays of earlier variables that returns its break
+        points, an array (N, b).
+    even : bool
+        Integrands are even: half of the grid, with doubled weights.
+    coarsening : float
+        What the steps of the first level are multiplied by.
+    reach : float
+        Radius.
+    steep : tuple of (sequence of float, float), optional
+        Places in the node around which integrands vary on a smaller width, and this width: the
+        line is cut in panels that grow with the distance.
+
+    Returns
+    -------
+    points : list of array (N,)
+        Node, inner nodes.
+    weights : array (N,)
+    """
+    if steep is not None:
+        places, width = steep
+        growth = 1.0 + (STEEP_GROWTH - 1.0) * coarsening
+        edges = graded_edges(places, width * coarsening, growth, reach)
+        length = PANEL_LENGTH * scales[0] * coarsening
+        x, w = cut_rule([*outer_breaks, *edges, 0.0], length, reach)
+    elif len(outer_breaks):
+        length = PANEL_LENGTH * scales[0] * coarsening
+        x, w = cut_rule([*outer_breaks, 0.0], length, reach)
+    else:
+        x, w = even_rule(STEP * scales[0] * coarsening, reach)
+    points, weights = [x], w
+    if even:
+        x, weights = halved(x, w)
+        points = [x]
+    for find, scale in zip(inner_breaks, scales[1:], strict=True):
+        points, weights = extended(
+            points,
+            weights,
+            find(*points),
+            INNER_STEP * scale * coarsening,
+            PANEL_LENGTH * scale * coarsening,
+            reach,
+        )
+    return points, weights
+
+
+def grid_nodes(scales, cut, even, reach, steep=None):
+    """Return about how many nodes the rule of the first level has.
+
+    `cut` says of each variable whether it has break points; `steep` is as for `grid_rule`.
+    """
+    steps = [STEP, *(INNER_STEP for _ in scales[1:])]
+    density = math.prod(
+        1 / scale / (PANEL_LENGTH / PANEL_ORDER if broken else step)
+        for scale, step, broken in zip(scales, steps, cut, strict=True)
+    )
+    n = len(scales)
+    ball = math.pi ** (n / 2) / math.gamma(n / 2 + 1) * reach**n
+    if steep is not None:
+        places, width = steep
+        panels = 2 * reach / (PANEL_LENGTH * scales[0])
+        crowded = len(graded_edges(places, width, STEEP_GROWTH, reach))
+        density *= 1.0 + crowded / panels
+    return ball * density / (2 if even else 1)

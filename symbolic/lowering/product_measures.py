@@ -1,0 +1,300 @@
+r"""Averages over several Gaussian variables at once: inner nodes beside the node.
+
+An inner expectation that holds unknowns and the node can be neither tabulated nor taken out. Where
+it enters linearly,
+
+.. math::
+    \mathbb{E}_\kappa\big[g(\kappa)\,\mathbb{E}_s F(\kappa, s)\big]
+    = \mathbb{E}_{\kappa, s}\big[g(\kappa) F(\kappa, s)\big] ,
+
+and a sum over the nodes of the line becomes a sum over a grid in (κ, s). In expressions the inner
+variable is then an *inner node*, an applied function of the node without a definition: an array
+like a table. What is costly and holds no unknown is tabulated on the grid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+from sympy.logic.boolalg import Boolean
+
+from ...errors import EmissionError
+from .._singularities import POLE_HEIGHTS
+from ..functions import relu
+from ..gaussian import GaussianExpectation
+from ..proximal import MoreauEnvelope, Proximal
+from .measures import pieces, switches
+from .widths import curvature
+
+# More variables need more nodes than anybody can wait for.
+MOST_INNER = 3
+# Of sin(w*s), divided by w.
+_WIDTH_OF_SINE = 2
+# Of tanh(w*s), divided by w, whose poles are nearer than any of an error function.
+_WIDTH_OF_TANH = sp.Rational(3, 5)
+_KINKED = (relu, sp.Abs, sp.sign, sp.Heaviside)
+# What tables hold whose line may be cut.
+BROKEN = (*_KINKED, sp.Max, sp.Min, sp.Piecewise)
+
+
+@dataclass(frozen=True)
+class ProductMeasure:
+    """What the averages of a system run over besides its node.
+
+    Attributes
+    ----------
+    nodes : mapping from applied function to Symbol
+        Inner nodes, from the outermost inward, with their names.
+    definitions : mapping from applied function to Expr
+        Tables on the grid: explicit expressions in the node, inner nodes (their symbols), the
+        parameters and tables of the node.
+    breaks : tuple of tuple of Expr
+        For each inner node the places of kinks and jumps, in the node, earlier inner nodes and
+        parameters.
+    scales : tuple of tuple of Expr
+        For each inner node widths, up to a sign, over which integrands vary.
+    outer_breaks, outer_scales : tuple of Expr
+        The same for the node, of what holds no table.
+    """
+
+    nodes: Mapping[sp.Expr, sp.Symbol]
+    definitions: Mapping[sp.Expr, sp.Expr]
+    breaks: tuple[tuple[sp.Expr, ...], ...]
+    scales: tuple[tuple[sp.Expr, ...], ...]
+    outer_breaks: tuple[sp.Expr, ...]
+    outer_scales: tuple[sp.Expr, ...]
+
+    @property
+    def symbols(self) -> tuple[sp.Symbol, ...]:
+        """The inner nodes by name."""
+        return tuple(self.nodes.values())
+
+    @property
+    def cut(self) -> bool:
+        """Whether lines are cut at break points."""
+        return any(map(bool, (*self.breaks, self.outer_breaks)))
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """Symbols of everything that is computed before the equations are solved."""
+        groups = (*self.breaks, *self.scales, self.outer_breaks, self.outer_scales)
+        values = chain(self.definitions.values(), *groups)
+        return set().union(*(value.free_symbols for value in values))
+
+    def __str__(self) -> str:
+        lines = [f"inner node {s}" for s in self.symbols]
+        return "\n".join([*lines, *(f"table {f} = {v}" for f, v in self.definitions.items())])
+
+
+def require_linear(
+    integrand: sp.Expr, inner: Sequence[sp.Expr], unknowns: set[sp.Symbol], place: str
+) -> None:
+    """Refuse inner expectations that do not enter an integrand linearly.
+
+    Raises
+    ------
+    EmissionError
+    """
+    marks = {n: sp.Dummy(real=True) for n in inner}
+    marked = integrand.xreplace(marks)
+    for n, mark in marks.items():
+        if marked.diff(mark).free_symbols & set(marks.values()):
+            held = ", ".join(sorted(map(str, n.free_symbols & unknowns)))
+            depends = f"the unknown {held} and on " if held else ""
+            raise EmissionError(
+                f"{place} holds the inner expectation {short(n)}, which depends on {depends}the "
+                "variables of the outer one and does not enter linearly: it is inside another "
+                "function, or multiplied by another such expectation; bring it to closed form "
+                "(doit()), or write the average so that it stands as a factor by itself"
+            )
+
+
+class ProductBuilder:
+    """Collects inner nodes and what is tabulated on the grid.
+
+    Parameters
+    ----------
+    node : Symbol
+    unknowns : set of Symbol
+    taken : iterable of str
+        Names in code that inner nodes and tables cannot have.
+    """
+
+    def __init__(self, node: sp.Symbol, unknowns: set[sp.Symbol], taken: Iterable[str]) -> None:
+        self._node = node
+        self._unknowns = unknowns
+        self._taken = {node.name, *taken}
+        self._nodes: dict[sp.Expr, sp.Symbol] = {}
+        self._table_of: dict[sp.Expr, sp.Expr] = {}
+        self._integrands: list[sp.Expr] = []
+
+    def inner_node(self, depth: int, variable: sp.Symbol, place: str) -> sp.Symbol:
+        """Return the symbol of the inner node at a depth, 0 for the first."""
+        if depth >= MOST_INNER:
+            raise EmissionError(
+                f"{place} averages over more than {1 + MOST_INNER} variables, one inside the "
+                "other; bring the innermost expectations to closed form first"
+            )
+        if depth == len(self._nodes):
+            name = variable.name if variable.name.isidentifier() else "inner"
+            while name in self._taken:
+                name += "_"
+            self._taken.add(name)
+            applied = sp.Function(name, real=True)(self._node)
+            self._nodes[applied] = sp.Symbol(name, real=True)
+        return list(self._nodes.values())[depth]
+
+    def tabulated(self, integrand: sp.Expr, place: str) -> sp.Expr:
+        """Return an integrand in inner nodes and tables, from one in the symbols of inner nodes.
+
+        Raises
+        ------
+        EmissionError
+            If it jumps at a place that moves with the unknowns.
+        """
+        for step in integrand.atoms(sp.Heaviside, sp.sign):
+            held = step.free_symbols & self._unknowns
+            if held and step.has(self._node, *self._nodes.values()):
+                raise EmissionError(
+                    f"{place} averages an integrand over {self._node} and "
+                    f"{', '.join(map(str, self._nodes.values()))} that jumps where "
+                    f"{step.args[0]} = 0, which moves with the unknown {min(map(str, held))}; "
+                    "bring one of the averages to closed form first"
+                )
+        self._integrands.append(integrand)
+        back = {s: f for f, s in self._nodes.items()}
+        return self._visit(integrand, self._unknowns).xreplace(back)
+
+    def measure(self) -> ProductMeasure | None:
+        """Return the measure; None if no inner expectation had to be flattened."""
+        if not self._nodes:
+            return None
+        inner = tuple(self._nodes.values())
+        breaks: dict[sp.Symbol, dict[sp.Expr, None]] = {x: {} for x in (self._node, *inner)}
+        scales: dict[sp.Symbol, dict[sp.Expr, None]] = {x: {} for x in (self._node, *inner)}
+        for integrand in self._integrands:
+            for variable, place in self._breaks(integrand, inner):
+                breaks[variable][place] = None
+            for variable, width in self._scales(integrand, inner):
+                scales[variable][width] = None
+        return ProductMeasure(
+            nodes=dict(self._nodes),
+            definitions={f: value for value, f in self._table_of.items()},
+            breaks=tuple(tuple(breaks[x]) for x in inner),
+            scales=tuple(tuple(scales[x]) for x in inner),
+            outer_breaks=tuple(breaks[self._node]),
+            outer_scales=tuple(scales[self._node]),
+        )
+
+    def _visit(self, expr: sp.Basic, moving: set[sp.Symbol]) -> sp.Basic:
+        """Replace what is costly and holds nothing that is `moving` by tables."""
+        if not expr.args or isinstance(expr, AppliedUndef | Boolean):
+            return expr
+        if not expr.free_symbols & moving:
+            return self._table(expr) if self._worth_a_table(expr) else expr
+        if isinstance(expr, Proximal | MoreauEnvelope):
+            # The bound variable moves, too.
+            loss = self._visit(expr.loss, {*moving, expr.variable})
+            center, step = (self._visit(x, moving) for x in (expr.center, expr.step))
+            return expr.func(loss, expr.variable, center, step)
+        arguments = [self._visit(a, moving) for a in expr.args]
+        unchanged = all(a is b for a, b in zip(arguments, expr.args, strict=True))
+        return expr if unchanged else expr.func(*arguments)
+
+    def _worth_a_table(self, expr: sp.Basic) -> bool:
+        if not isinstance(expr, sp.Expr) or not expr.has(self._node, *self._nodes.values()):
+            return False
+        powers = (p for p in expr.atoms(sp.Pow) if not p.exp.is_Integer)
+        functions = expr.atoms(sp.Function, sp.Piecewise) - expr.atoms(AppliedUndef)
+        costly = chain(functions, powers)
+        return any(f.has(self._node, *self._nodes.values()) for f in costly)
+
+    def _table(self, expr: sp.Expr) -> sp.Expr:
+        if -expr in self._table_of:
+            return -self._table_of[-expr]
+        if expr not in self._table_of:
+            name = f"product_{len(self._table_of) + 1}"
+            while name in self._taken:
+                name += "_"
+            positive = True if expr.is_nonnegative else None
+            function = sp.Function(name, real=True, nonnegative=positive)(self._node)
+            self._table_of[expr] = function
+        return self._table_of[expr]
+
+    def _known(self, integrand: sp.Expr) -> tuple[sp.Expr, set[sp.Symbol]]:
+        """Return the integrand with marks for tables of the node, and what places may hold."""
+        marks = {f: sp.Dummy(real=True) for f in integrand.atoms(AppliedUndef)}
+        return integrand.xreplace(marks), {*marks.values(), *self._unknowns}
+
+    def _breaks(
+        self, integrand: sp.Expr, inner: Sequence[sp.Symbol]
+    ) -> Iterator[tuple[sp.Symbol, sp.Expr]]:
+        integrand, foreign = self._known(integrand)
+        for argument in chain.from_iterable(map(pieces, switches(integrand))):
+            if argument.free_symbols & foreign:
+                continue
+            # The line of the last variable is cut; in the others the average is smooth then.
+            held = [x for x in (self._node, *inner) if argument.has(x)]
+            if not held:
+                continue
+            slope = sp.cancel(argument.diff(held[-1]))
+            if not slope.has(held[-1]):
+                place = sp.expand(-argument.xreplace({held[-1]: sp.S.Zero})) / slope
+                yield held[-1], place
+
+    def _scales(
+        self, integrand: sp.Expr, inner: Sequence[sp.Symbol]
+    ) -> Iterator[tuple[sp.Symbol, sp.Expr]]:
+        integrand, foreign = self._known(integrand)
+        variables = (self._node, *inner)
+        for f in sorted(integrand.atoms(sp.Function), key=sp.default_sort_key):
+            if f.free_symbols & foreign or isinstance(f, sp.Piecewise | sp.Max | sp.Min):
+                continue
+            slopes = {x: sp.cancel(f.args[0].diff(x)) for x in variables}
+            for x in variables:
+                bell = curvature(f, x) if isinstance(f, sp.exp) else None
+                others = [s for y, s in slopes.items() if y != x and s != 0]
+                if bell is not None:
+                    width = 1 / sp.sqrt(sp.Abs(bell))
+                elif slopes[x] == 0 or (isinstance(f, sp.exp) and not slopes[x].has(*variables)):
+                    continue
+                elif isinstance(f, sp.sin | sp.cos):
+                    width = _WIDTH_OF_SINE / slopes[x]
+                elif isinstance(f, _KINKED):
+                    # Cut in the last variable that it holds, smoothed by that in the others.
+                    if x == [y for y in variables if slopes[y] != 0][-1]:
+                        continue
+                    width = others[-1] / slopes[x]
+                elif x == self._node:
+                    width = sp.sqrt(1 + sum(s**2 for s in others)) / slopes[x]
+                else:
+                    height = POLE_HEIGHTS.get(type(f), sp.oo) / POLE_HEIGHTS[sp.tanh]
+                    width = sp.Min(1, _WIDTH_OF_TANH * height) / slopes[x]
+                if not width.has(*variables):
+                    yield x, width
+
+
+def without_deltas(node: sp.Expr) -> sp.Expr:
+    """Integrate Dirac deltas over the variable of an inner expectation.
+
+    Functions of the outer variable are constants there.
+    """
+    from .deltas import integrate_deltas
+
+    if not isinstance(node, GaussianExpectation) or not node.integrand.has(sp.DiracDelta):
+        return node
+    marks = {f: sp.Dummy(real=True) for f in node.integrand.atoms(AppliedUndef)}
+    marks |= {n: sp.Dummy(real=True) for n in node.integrand.atoms(GaussianExpectation)
+              if not n.has(node.variable)}  # fmt: skip
+    back = {mark: value for value, mark in marks.items()}
+    return integrate_deltas(node.xreplace(marks)).xreplace(back)
+
+
+def short(node: sp.Expr) -> str:
+    """Return an expression as text of one line at the most."""
+    text = str(node)
+    return text if len(text) <= 80 else text[:77] + "…"

@@ -1,0 +1,175 @@
+"""The grid of outer and inner nodes as functions that every scalar language can say.
+
+Rules and constants are those of :mod:`giantstep.numeric.product_rules` and
+:mod:`giantstep.numeric.product_arrays`: points farther out than the reach are left out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import sympy as sp
+
+from .language import Function, Kind, Parameter
+from .numeric_text import numeric_constants
+from .product_plan import InnerNode, ProductPlan
+from .rule_functions import CLIPPED, DENSITY, PANEL_ORDER
+from .table_functions import Body, sort_edges, values
+
+_RULES = numeric_constants("product_rules")
+_ARRAYS = numeric_constants("product_arrays")
+STEP, INNER_STEP, PANEL_LENGTH = (_RULES[x] for x in ("STEP", "INNER_STEP", "PANEL_LENGTH"))
+# Radius of the grid at the first level, of coarser rules and of finer levels.
+REACH, NESTED_REACH, LONGER_REACH = (
+    _RULES[x] for x in ("GRID_REACH", "NESTED_REACH", "LONGER_REACH")
+)
+# Logarithm of what tables, squared and times the density, may be where the grid ends.
+NEGLIGIBLE = math.log(_ARRAYS["_NEGLIGIBLE"])
+# Points of the finest rule, at the first level and at the others.
+MOST_FIRST_POINTS = int(_ARRAYS["_MOST_FIRST_NODES"])
+MOST_POINTS = int(_RULES["MOST_GRID_NODES"])
+
+
+def product_functions(plan: ProductPlan, outer_widths: Sequence[sp.Expr]) -> tuple[Function, ...]:
+    """Return ``product_step`` and ``product_points`` after the functions that they call."""
+    called = (DENSITY, CLIPPED, _PIECES) if plan.cut else (DENSITY,)
+    return (*called, _step(plan, outer_widths), _points(plan, called))
+
+
+_PIECES = Function(
+    name="rule_pieces",
+    parameters=(Parameter("width"), Parameter("size")),
+    body="""
+panels = 0
+while panels * size < width:
+    panels += 1
+return panels
+""",
+    returns=Kind.WHOLE,
+    documentation="Number of panels of at most a size in a piece of the line.",
+)
+
+
+def _step(plan: ProductPlan, outer_widths: Sequence[sp.Expr]) -> Function:
+    body = Body()
+    body.add(0, f"step = {STEP}")
+    for width in outer_widths:
+        body.add(0, f"step = min(step, {STEP} * abs({body.expression(width)}))")
+    for inner in plan.inner:
+        for width in inner.widths:
+            body.add(0, f"step = min(step, {INNER_STEP} * abs({body.expression(width)}))")
+    body.add(0, "return step")
+    return Function(
+        name="product_step",
+        parameters=values(plan.parameters),
+        body=body.text(),
+        expressions=body.expressions,
+        returns=Kind.REAL,
+        documentation="Smallest step of the first grid.",
+    )
+
+
+def _points(plan: ProductPlan, called: tuple[Function, ...]) -> Function:
+    columns = 2 + len(plan.inner) + len(plan.tables) + len(plan.products)
+    body = Body()
+    body.add(0, "found = 0")
+    for k, inner in enumerate(plan.inner):
+        if inner.kinks:
+            body.add(0, f"edges_of_{k} = array({len(inner.kinks) + 2})")
+        body.add(0, f"size_{k} = 1.0")
+        for w in inner.widths:
+            body.add(0, f"size_{k} = min(size_{k}, abs({body.expression(w)}))")
+        body.add(0, f"size_{k} *= {PANEL_LENGTH if inner.kinks else INNER_STEP} * coarseness")
+        body.add(0, f"if not (size_{k} * {MOST_POINTS} > reach):")
+        body.add(1, "return -1")
+    body.add(0, "for j in range(n):")
+    body.add(1, "weight_0 = line[j]")
+    body.add(1, f"{plan.node} = line[n + j]")
+    body.add(1, f"left_0 = reach * reach * (1.0 + 1e-12) - {plan.node} * {plan.node}")
+    read = set().union(
+        *(a.value.free_symbols for a in plan.locals), *(p.free_symbols for p in plan.products)
+    )
+    read |= {s for i in plan.inner for x in (*i.widths, *i.kinks) for s in x.free_symbols}
+    for k, table in enumerate(plan.tables):
+        if table in read:
+            body.add(1, f"{table} = line[{2 + k} * n + j]")
+    depth = 1
+    for k, inner in enumerate(plan.inner):
+        body.add(depth, f"if left_{k} > 0.0:")
+        body.add(depth + 1, f"end_{k} = sqrt(left_{k})")
+        depth = _cut(k, inner, depth + 1, body) if inner.kinks else _even(k, inner, depth + 1, body)
+        if k + 1 < len(plan.inner):
+            body.add(depth, f"left_{k + 1} = left_{k} - {inner.variable} * {inner.variable}")
+    last = len(plan.inner)
+    body.add(depth, "if total > 0:")
+    for a in plan.locals:
+        body.add(depth + 1, f"{a.target} = {body.expression(a.value)}")
+    sources = [f"weight_{last}", str(plan.node), *(str(i.variable) for i in plan.inner)]
+    sources += [f"line[{2 + k} * n + j]" for k in range(len(plan.tables))]
+    sources += [body.expression(p) for p in plan.products]
+    for k, source in enumerate(sources):
+        place = "found" if k == 0 else f"{k} * total + found"
+        body.add(depth + 1, f"columns[{place}] = {source}")
+    body.add(depth, "found += 1")
+    body.add(0, "return found")
+    assert len(sources) == columns
+    return Function(
+        name="product_points",
+        parameters=(
+            Parameter("n", Kind.WHOLE),
+            Parameter("line", Kind.ARRAY),
+            *values(plan.parameters),
+            Parameter("coarseness"),
+            Parameter("reach"),
+            Parameter("total", Kind.WHOLE),
+            Parameter("columns", Kind.OUTPUT),
+        ),
+        body=body.text(),
+        expressions=body.expressions,
+        returns=Kind.WHOLE,
+        documentation=f"""Points of the grid of outer and inner nodes; returns how many.
+
+`line` holds {2 + len(plan.tables)} columns of n numbers: weights, outer nodes, tables.
+If `total` is not 0, {columns} columns of so many numbers are written. -1 if an inner rule needs too
+many nodes.""",
+        calls=called,
+    )
+
+
+def _even(k: int, inner: InnerNode, depth: int, body: Body) -> int:
+    """Write the loop of a trapezoidal rule; return the depth inside."""
+    body.add(depth, f"last_{k} = 0")
+    body.add(depth, f"while (last_{k} + 1) * size_{k} <= end_{k}:")
+    body.add(depth + 1, f"last_{k} += 1")
+    body.add(depth, f"for i_{k} in range(2 * last_{k} + 1):")
+    body.add(depth + 1, f"{inner.variable} = size_{k} * (i_{k} - last_{k})")
+    body.add(depth + 1, f"weight_{k + 1} = weight_{k} * size_{k} * rule_density({inner.variable})")
+    return depth + 1
+
+
+def _cut(k: int, inner: InnerNode, depth: int, body: Body) -> int:
+    """Write the loops of a rule between break points; return the depth inside."""
+    n, edges = len(inner.kinks), f"edges_of_{k}"
+    body.add(depth, f"{edges}[0] = -end_{k}")
+    for i, kink in enumerate(inner.kinks):
+        body.add(depth, f"{edges}[{i + 1}] = rule_clipped({body.expression(kink)}, end_{k})")
+    body.add(depth, f"{edges}[{n + 1}] = end_{k}")
+    if n > 1:
+        sort_edges(edges, n + 2, body, depth)
+    body.add(depth, f"for piece_{k} in range({n + 1}):")
+    body.add(depth + 1, f"width_{k} = {edges}[piece_{k} + 1] - {edges}[piece_{k}]")
+    body.add(depth + 1, f"panels_{k} = rule_pieces(width_{k}, size_{k})")
+    body.add(depth + 1, f"for i_{k} in range(panels_{k}):")
+    body.add(depth + 2, f"for g_{k} in range({PANEL_ORDER}):")
+    body.add(
+        depth + 3,
+        f"{inner.variable} = {edges}[piece_{k}] "
+        f"+ width_{k} * ((i_{k} + gauss_node[g_{k}]) / panels_{k})",
+    )
+    body.add(
+        depth + 3,
+        f"weight_{k + 1} = weight_{k} * width_{k} / panels_{k} * gauss_weight[g_{k}] "
+        f"* rule_density({inner.variable})",
+    )
+    return depth + 3

@@ -1,0 +1,265 @@
+"""Files of systems with unknowns under averages over several Gaussian variables."""
+
+import functools
+import importlib.util
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from giantstep.derivations.kernels.baking import wanted_tables
+from giantstep.derivations.kernels.lower import lower as kernel_of
+from giantstep.errors import EmissionError
+from giantstep.numeric import product_rules
+from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.targets import product_functions
+from giantstep.symbolic.saddle_point import lower
+
+
+def sibling(name):
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"lowering_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+systems = sibling("product_systems")
+compiled_c = sibling("compiled_c")
+# Of three variables plain Python and C without optimisation take seconds.
+NAMES = ("smooth", "jumping", "tabulated")
+
+
+@functools.cache
+def lowered(name):
+    return lower(systems.POINTS[name][0]())
+
+
+@functools.cache
+def in_process(name):
+    build, point = systems.POINTS[name]
+    found = kernel_of(build()).solve(**point)
+    return {output: float(getattr(found, output)) for output in outputs_of(name)}
+
+
+def outputs_of(name):
+    program = lowered(name).program
+    return [str(x) for x in program.outputs if x not in set(program.magnitudes.values())]
+
+
+def load(text):
+    module = types.ModuleType("generated")
+    exec(compile(text, "generated.py", "exec"), module.__dict__)
+    return module
+
+
+def python_file(name, target, tables=None):
+    return load(lowered(name).source(target, tables=tables))
+
+
+def of_python(target):
+    def solve(name, point, folder, tables=None):
+        return python_file(name, target, tables).solve_point(point)
+
+    return solve
+
+
+def of_c(name, point, folder, tables=None):
+    compiled_c.require_compiler()
+    kernel = compiled_c.CompiledKernel(
+        lowered(name).files("c", tables=tables), folder, flags=("-O1", "-pedantic")
+    )
+    found = kernel.solve(point)
+    assert found.status == 0, found.message
+    return {output: (value, found.errors[output]) for output, value in found.values.items()}
+
+
+def of_jax(name, point, folder, tables=None):
+    pytest.importorskip("jax")
+    return of_python("jax")(name, point, folder, tables)
+
+
+def of_numba(name, point, folder, tables=None):
+    return of_python("numba")(name, point, folder, tables)
+
+
+SOLVERS = {
+    "python": of_python("python"),
+    "numpy": of_python("numpy"),
+    "numba": of_numba,
+    "c": of_c,
+    "jax": of_jax,
+}
+
+
+def check(found, expected, slack=0.0):
+    assert set(found) == set(expected)
+    for output, (value, error) in found.items():
+        size = max(abs(expected[output]), 1e-3)
+        assert abs(value - expected[output]) <= error + slack, output
+        assert error <= 1e-10 * size, output
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        pytest.param(t, name, marks=[pytest.mark.slow] * (t == "numba" and name != "smooth"))
+        for t in SOLVERS
+        for name in NAMES
+    ],
+)
+def test_files_agree_with_the_kernel_in_process(target, name, tmp_path):
+    point = systems.POINTS[name][1]
+    check(SOLVERS[target](name, point, tmp_path), in_process(name), slack=1e-12)
+
+
+@pytest.mark.parametrize("name", systems.EXACT)
+def test_values_are_those_of_averages_done_otherwise(name, tmp_path):
+    found = SOLVERS["numpy"](name, systems.POINTS[name][1], tmp_path)
+    value, error = found["x"]
+    assert abs(value - systems.EXACT[name]) <= error + 1e-13 * value
+    assert error <= 1e-9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["c", "numba", "jax"])
+def test_three_variables(target, tmp_path):
+    value, error = SOLVERS[target]("deep", systems.POINTS["deep"][1], tmp_path)["x"]
+    assert abs(value - systems.EXACT["deep"]) <= error + 1e-12
+    assert error <= 1e-9
+
+
+def baked(name):
+    build, point = systems.POINTS[name]
+    kernel = kernel_of(build())
+    held = [kernel.lowered.identifiers[p] for p in kernel.lowered.table_parameters]
+    tables = wanted_tables(kernel, "baked", {p: point[p] for p in held})
+    return tables, {p: value for p, value in point.items() if p not in held}
+
+
+@pytest.mark.parametrize("target", ["python", "numpy", "c", "jax"])
+def test_baked_tables_hold_the_grid(target, tmp_path):
+    tables, point = baked("tabulated")
+    assert set(point) == {"g"}
+    check(SOLVERS[target]("tabulated", point, tmp_path, tables), in_process("tabulated"), 1e-12)
+
+
+def test_baked_tables_of_any_size_are_refused():
+    program = lowered("deep").program
+    names = ("weight", *map(str, program.tables))
+    column = (0.5,) * 400_000
+    tables = BakedTables({}, tuple(dict.fromkeys(names, column) for _ in range(3)))
+    with pytest.raises(EmissionError, match=r"hold \d+ numbers, more than .* leave out tables="):
+        lowered("deep").files("c", tables=tables)
+
+
+def test_rows_are_those_of_single_solves():
+    module = python_file("jumping", "numpy")
+    rows = [[1.3, 0.8], [0.2, 0.8], [1.3, -4.0], [1.3, 0.0]]
+    values, errors, info = module.solve_many(rows)
+    assert np.all(info[:, 0] >= 0) and np.all(errors < 1e-9)
+    for row, value in zip(rows, values, strict=True):
+        single = module.solve_point(dict(zip(module.PARAMETERS, row, strict=True)))
+        assert single["x"][0] == pytest.approx(value[0], rel=1e-13)
+
+
+@pytest.mark.parametrize("g", [0.0, 1e-9, 3.0, -30.0])
+def test_jumps_anywhere(g, tmp_path):
+    value, error = SOLVERS["numpy"]("jumping", {"a": 0.9, "g": g}, tmp_path)["x"]
+    assert abs(value - systems.of_a_jump(0.9, g)) <= error + 1e-12
+
+
+def test_a_jump_that_no_grid_resolves_is_refused(tmp_path):
+    with pytest.raises(RuntimeError, match=r"no solution at a = 0\.9, g = 1000000\.0"):
+        SOLVERS["numpy"]("jumping", {"a": 0.9, "g": 1e6}, tmp_path)
+    compiled_c.require_compiler()
+    kernel = compiled_c.CompiledKernel(lowered("jumping").files("c"), tmp_path, flags=("-O1",))
+    found = kernel.solve({"a": 0.9, "g": 1e6})
+    assert found.status == kernel.constant("UNRESOLVED") and np.isnan(found.values["x"])
+    assert kernel.solve({"a": 1.3, "g": 0.8}).status == 0
+
+
+def test_no_solution_is_no_number():
+    module = python_file("jumping", "numpy")
+    with pytest.raises(ValueError, match="a must be a finite positive number"):
+        module.solve_point({"a": -1.0, "g": 0.5})
+    with pytest.raises(ValueError, match="g must be a finite real number"):
+        module.solve_point({"a": 1.0, "g": float("nan")})
+
+
+def test_runs_without_giantstep(tmp_path):
+    (path,) = lowered("tabulated").write(tmp_path / "tabulated.py", "numpy")
+    script = (
+        "import sys; sys.modules['giantstep'] = None; sys.path.insert(0, sys.argv[1])\n"
+        "import tabulated\nprint(tabulated.solve_point({'a': 0.7, 'g': 0.4})['x'][0])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path.parent)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(in_process("tabulated")["x"], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "digits"),
+    [
+        ("smooth", 5),
+        *(pytest.param(name, 13, marks=pytest.mark.slow) for name in ("jumping", "tabulated")),
+    ],
+)
+def test_mpmath_reaches_its_digits(name, digits):
+    namespace = {"__name__": "generated"}
+    exec(compile(lowered(name).source("mpmath"), "generated", "exec"), namespace)
+    found = namespace["solve_point"](systems.POINTS[name][1], digits=digits)
+    check(
+        {output: (float(value), 0.0) for output, (value, _) in found.items()},
+        in_process(name),
+        slack=10.0**-digits + 1e-12,
+    )
+
+
+@pytest.mark.slow
+def test_more_digits_than_a_grid_has_room_for_are_refused():
+    namespace = {"__name__": "generated"}
+    exec(compile(lowered("smooth").source("mpmath"), "generated", "exec"), namespace)
+    with pytest.raises(RuntimeError, match="ask for fewer digits"):
+        namespace["solve_point"](systems.POINTS["smooth"][1], digits=200)
+
+
+def test_constants_are_those_of_the_kernel_in_process():
+    ours, theirs = product_functions, product_rules
+    assert (ours.STEP, ours.INNER_STEP) == (theirs.STEP, theirs.INNER_STEP)
+    assert (ours.PANEL_LENGTH, ours.REACH) == (theirs.PANEL_LENGTH, theirs.GRID_REACH)
+    assert (ours.NESTED_REACH, ours.LONGER_REACH) == (theirs.NESTED_REACH, theirs.LONGER_REACH)
+    assert ours.MOST_POINTS == theirs.MOST_GRID_NODES
+
+
+@pytest.mark.parametrize("name", ["jumping", "tabulated"])
+def test_derivatives_in_jax(name):
+    jax = pytest.importorskip("jax")
+    module = python_file(name, "jax")
+    point = systems.POINTS[name][1]
+    rules = module.quadrature(point)
+
+    def solution(point):
+        return module.solution(point, rules)["x"]
+
+    assert float(solution(point)) == pytest.approx(in_process(name)["x"], rel=1e-12)
+    found = jax.grad(solution)(dict(point))
+    for p, slope in found.items():
+        ends = [module.solve_point({**point, p: point[p] + h})["x"][0] for h in (1e-4, -1e-4)]
+        assert float(slope) == pytest.approx((ends[0] - ends[1]) / 2e-4, rel=1e-7), p
+
+
+@pytest.mark.parametrize("name", systems.POINTS)
+def test_julia_is_julia(name):
+    tree_sitter = pytest.importorskip("tree_sitter", reason="reads the syntax of Julia")
+    grammar = pytest.importorskip("tree_sitter_julia", reason="reads the syntax of Julia")
+    text = lowered(name).source("julia")
+    parser = tree_sitter.Parser(tree_sitter.Language(grammar.language()))
+    assert not parser.parse(text.encode()).root_node.has_error
+    assert "function product_points(" in text

@@ -1,0 +1,312 @@
+"""Averages over several Gaussian variables at once: against closed forms and SciPy's quadrature."""
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import dblquad
+from scipy.optimize import brentq
+
+import giantstep
+from giantstep.errors import ConvergenceError, EmissionError
+from giantstep.symbolic.data_average import DataAverage
+from giantstep.symbolic.functions import softplus
+from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.lowering.hoist import hoist
+from giantstep.symbolic.normal_functions import normal_cdf
+from giantstep.symbolic.proximal import MoreauEnvelope
+from giantstep.symbolic.saddle_point import SaddlePointSystem
+
+q, a, h = sp.symbols("q a h", positive=True)
+k, s, u, w = sp.symbols("kappa s u w", real=True)
+POINT = {"a": 0.8, "h": 0.7}
+
+
+def mean(integrand, *variables):
+    for variable in reversed(variables):
+        integrand = GaussianExpectation(integrand, variable)
+    return integrand
+
+
+def system(value, **options):
+    return SaddlePointSystem.from_fixed_point(
+        {q: value}, name="model", parameters=(a, h), node=k, **options
+    )
+
+
+def root(closed):
+    """Solve q = closed(q, a, h) at POINT in 40 digits."""
+    with mpmath.workdps(40):
+        values = mpmath.mpf("0.8"), mpmath.mpf("0.7")
+        return mpmath.findroot(lambda x: closed(x, *values) - x, 1.2)
+
+
+# q = 1 + a E[…] with closed forms by Stein's lemma and by orthant probabilities.
+PROBIT = (
+    1 + a * mean(k * mean(sp.erf(h * k + q * s), s), k),
+    lambda x, a, h: 1 + a * 2 * h / mpmath.sqrt(mpmath.pi * (1 + 2 * h**2 + 2 * x**2)),
+)
+JUMP = (
+    1 + a / 4 * mean(sp.sign(h * k + s) * sp.erf(k / 2 + q * s), k, s),
+    lambda x, a, h: (
+        1
+        + a
+        / (2 * mpmath.pi)
+        * mpmath.asin((h / 2 + x) / mpmath.sqrt((1 + h**2) * (mpmath.mpf(3) / 4 + x**2)))
+    ),
+)
+BELL = (
+    1 + a * mean(sp.exp(-((h * k + q * s - 1) ** 2)), k, s),
+    lambda x, a, h: 1 + a * mpmath.exp(-1 / (1 + 2 * (h**2 + x**2)))
+    / mpmath.sqrt(1 + 2 * (h**2 + x**2)),
+)  # fmt: skip
+GROWING = (
+    1 + a / 100 * mean(sp.exp(h * k + q * s), k, s),
+    lambda x, a, h: 1 + a / 100 * mpmath.exp((h**2 + x**2) / 2),
+)
+STEEP_TABLE = (
+    1 + a * mean(k * sp.erf(20 * k + s) * sp.exp(-q * s**2), k, s),
+    lambda x, a, h: 1 + a * 40 / mpmath.sqrt(mpmath.pi * (801 * (1 + 2 * x) + 2)),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "closed", "even"),
+    [(*PROBIT, True), (*JUMP, True), (*BELL, False), (*GROWING, False), (*STEEP_TABLE, True)],
+    ids=["probit", "jump", "bell", "growing", "steep"],
+)
+def test_double_averages_meet_closed_forms_within_their_estimates(value, closed, even):
+    kernel = giantstep.lower(system(value))
+    assert kernel.program.even is even
+    found = kernel.solve(**POINT)
+    error = abs(found.q - float(root(closed)))
+    assert error <= max(found.errors["q"], 1e-15)
+    assert found.errors["q"] < 1e-10
+
+
+def test_half_a_grid_gives_what_the_whole_gives():
+    value, closed = PROBIT
+    even = giantstep.lower(system(value)).solve(**POINT)
+    whole = giantstep.lower(system(value + mean(k + q * s, k, s) ** 2 + 0)).solve(**POINT)
+    shifted = giantstep.lower(system(value + 0 * a, outputs={"odd": mean(k**3 * q * s, k, s)}))
+    assert whole.q == pytest.approx(even.q, rel=1e-14)
+    assert shifted.solve(**POINT).odd == pytest.approx(0, abs=1e-13)
+    assert even.q == pytest.approx(float(root(closed)), rel=1e-14)
+
+
+def test_both_labels_together_take_half_a_grid():
+    """One label has no parity; the sum over both has, tables on the grid included."""
+    x = sp.Symbol("x", real=True)
+    field, prediction = h * k + s, k + sp.sqrt(q) * s
+    terms = [
+        normal_cdf(y * field) * MoreauEnvelope(softplus(-y * x), x, prediction, a) for y in (1, -1)
+    ]
+    both = giantstep.lower(system(1 + mean(sp.Add(*terms), k, s)))
+    one = giantstep.lower(system(1 + 2 * mean(terms[0], k, s)))
+    assert (both.program.even, one.program.even) == (True, False)
+    assert both.solve(**POINT).q == pytest.approx(one.solve(**POINT).q, rel=1e-13)
+
+
+def test_what_holds_the_node_alone_is_computed_once_a_node():
+    """The points of a node stand side by side; a pass keeps what is the same for them."""
+    value = 1 + a * mean(sp.exp(-q * k**2) * sp.tanh(h * k + q * s) ** 2, k, s)
+    kernel = giantstep.lower(system(value))
+    loops = [loop for loop in kernel.program.loops() if loop.of_node]
+    assert loops
+    assert all(not a.value.has(sp.tanh) for x in loops for a in x.locals[: x.of_node])
+    assert "if kappa_j != node_before:" in kernel.source("numba")
+    assert not kernel.program.cut
+    assert giantstep.lower(system(JUMP[0])).program.cut
+
+
+def test_a_smooth_average_agrees_with_scipy():
+    kernel = giantstep.lower(system(a * mean(sp.tanh(h * k + sp.sqrt(q) * s) ** 2, k, s) + 0.1))
+    found = kernel.solve(**POINT)
+
+    def gap(x):
+        def integrand(s, k):
+            return np.tanh(0.7 * k + np.sqrt(x) * s) ** 2 * np.exp(-(s * s + k * k) / 2)
+
+        double, _ = dblquad(integrand, -8, 8, -8, 8, epsabs=1e-9, epsrel=1e-9)
+        return 0.8 * double / (2 * np.pi) + 0.1 - x
+
+    assert gap(found.q) == pytest.approx(0, abs=1e-8)
+
+
+def test_three_variables_at_once():
+    value = 1 + a * mean(k * mean(sp.erf(h * k + q * s + w), s, w), k)
+    kernel = giantstep.lower(system(value))
+    assert [str(x) for x in kernel.program.inner_nodes] == ["s", "w"]
+    exact = root(lambda x, a, h: 1 + a * 2 * h / mpmath.sqrt(mpmath.pi * (3 + 2 * h**2 + 2 * x**2)))
+    assert kernel.solve(**POINT, rtol=1e-6).q == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_a_logistic_loss_with_tables_and_a_proximal_operator():
+    """E over labels and field of an envelope: its derivative by the field is minus a sigmoid."""
+    x = sp.Symbol("x", real=True)
+    table = mean(sp.tanh(h * k + u), u)
+    field = table + sp.sqrt(q) * s
+    loss = MoreauEnvelope(softplus(-x), x, field, a)
+    kernel = giantstep.lower(system(1 + mean(loss, k, s)))
+    found = kernel.solve(**POINT)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    weights = weights / np.sqrt(2 * np.pi)
+    means = np.tanh(0.7 * nodes[:, None] + nodes) @ weights
+
+    def envelope(c):
+        p = brentq(lambda x: x - c - 0.8 / (1 + np.exp(x)), c - 1, c + 1, xtol=1e-14)
+        return (p - c) ** 2 / 1.6 + np.log1p(np.exp(-p))
+
+    double = sum(
+        v * w * envelope(m + np.sqrt(found.q) * t)
+        for v, m in zip(weights, means, strict=True)
+        for w, t in zip(weights, nodes, strict=True)
+        if v * w > 1e-14
+    )
+    assert found.q == pytest.approx(1 + double, rel=1e-9)
+
+
+def test_a_loss_that_holds_the_label():
+    """The label is a function of both variables; it is tabulated, the bound variable is not."""
+    x = sp.Symbol("x", real=True)
+    loss = sp.sqrt(1 + (x - sp.tanh(h * k + s)) ** 2)
+    value = 1 + mean(MoreauEnvelope(loss, x, q * s + k, a), k, s)
+    hoisted = hoist(system(value))
+    assert [abs(f) for f in hoisted.product.definitions.values()] == [abs(sp.tanh(h * k + s))]
+    found = giantstep.lower(system(value)).solve(**POINT)
+    nodes = 0.3 * np.arange(-23, 24)
+    weights = 0.3 * np.exp(-(nodes**2) / 2) / np.sqrt(2 * np.pi)
+
+    def envelope(label, center):
+        def slope(x):
+            return x - center + 0.8 * (x - label) / np.sqrt(1 + (x - label) ** 2)
+
+        p = brentq(slope, center - 1, center + 1, xtol=1e-13)
+        return (p - center) ** 2 / 1.6 + np.sqrt(1 + (p - label) ** 2)
+
+    double = sum(
+        v * w * envelope(np.tanh(0.7 * y + t), found.q * t + y)
+        for v, y in zip(weights, nodes, strict=True)
+        for w, t in zip(weights, nodes, strict=True)
+        if v * w > 1e-11
+    )
+    assert found.q == pytest.approx(1 + double, rel=1e-8)
+
+
+def test_stages_tell_of_the_grid():
+    kernel = giantstep.lower(system(PROBIT[0]))
+    assert "nodes of the grid (kappa, s)" in kernel.inspect("quadrature")
+    assert "on a grid of nodes (kappa, s)" in kernel.inspect("program")
+    assert "inner node s" in kernel.inspect("hoisted")
+    assert "def product_breaks_s(kappa" in kernel.inspect("tables")
+
+
+def test_what_holds_no_unknown_is_tabulated_on_the_grid():
+    hoisted = hoist(system(1 + mean(sp.tanh(h * k + s) * sp.cos(q * s) * k, k, s)))
+    (definition,) = hoisted.product.definitions.values()
+    assert definition == sp.tanh(h * k + s)
+    assert hoisted.product.symbols == (s,)
+    assert not hoisted.definitions
+
+
+def test_a_jump_is_cut_in_the_last_variable_that_it_holds():
+    product = hoist(system(JUMP[0])).product
+    assert product.breaks == ((-h * k,),)
+    outer = hoist(system(1 + mean(sp.sign(k - a) * sp.sin(q * s + k), k, s))).product
+    assert outer.breaks == ((),) and outer.outer_breaks == (a,)
+
+
+def test_inner_nodes_avoid_the_names_of_the_user():
+    t = sp.Symbol("s_of_user", real=True)
+    value = 1 + a * mean(k * sp.erf(h * k + q * s), k, s)
+    found = SaddlePointSystem.from_fixed_point(
+        {q: value}, name="model", parameters=(a, h, t), node=k, identifiers={t: "s"}
+    )
+    assert [str(x) for x in hoist(found).product.symbols] == ["s_"]
+
+
+def test_bound_variables_of_the_same_name_do_not_meet():
+    """The outer variable is called like the inner one, or like the node."""
+    usual = giantstep.lower(system(PROBIT[0])).solve(**POINT).q
+    swapped = 1 + a * mean(s * mean(sp.erf(h * s + q * k), k), s)
+    assert giantstep.lower(system(swapped)).solve(**POINT).q == pytest.approx(usual, rel=1e-14)
+    both = 1 + a / 2 * (
+        mean(k * mean(sp.erf(h * k + q * s), s), k) + mean(u * mean(sp.erf(h * u + q * w), w), u)
+    )
+    assert giantstep.lower(system(both)).solve(**POINT).q == pytest.approx(usual, rel=1e-14)
+
+
+def test_sensitivities_see_the_jump():
+    kernel = giantstep.lower(system(JUMP[0]))
+    found = kernel.sensitivities(**POINT)
+
+    def solution(a, h):
+        with mpmath.workdps(50):
+            return mpmath.findroot(lambda x: JUMP[1](x, a, h) - x, 1.2)
+
+    for name, order in (("a", (1, 0)), ("h", (0, 1))):
+        with mpmath.workdps(20):  # the steps of the differences follow the precision
+            exact = mpmath.diff(solution, (mpmath.mpf("0.8"), mpmath.mpf("0.7")), order)
+        assert found["q", name] == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_kinks_that_move_with_unknowns_are_honest():
+    value = 1 + a / 10 * mean(sp.Abs(h * k + q * s), k, s)
+    found = giantstep.lower(system(value)).solve(**POINT, rtol=1e-4)
+    exact = root(lambda x, a, h: 1 + a / 10 * mpmath.sqrt(2 / mpmath.pi * (h**2 + x**2)))
+    assert abs(found.q - float(exact)) <= found.errors["q"] < 1e-3
+
+
+def test_refinement_ends_at_a_bounded_number_of_nodes():
+    """A bell whose width moves with the unknown, of 1/60: said to be unresolved, not hidden."""
+    value = 1 + a * mean(sp.exp(-((h * k + 60 * q * s - 1) ** 2)), k, s)
+    found = giantstep.lower(system(value)).solve(**POINT)
+    assert found.nodes < 2**19
+    exact = root(
+        lambda x, a, h: 1 + a * mpmath.exp(-1 / (1 + 2 * (h**2 + 3600 * x**2)))
+        / mpmath.sqrt(1 + 2 * (h**2 + 3600 * x**2))
+    )  # fmt: skip
+    assert abs(found.q - float(exact)) <= found.errors["q"]
+
+
+def test_a_first_grid_without_room_is_refused():
+    kernel = giantstep.lower(system(1 + a * mean(k * sp.erf(k / h + s) * sp.exp(-q * s**2), k, s)))
+    with pytest.raises(ConvergenceError, match=r"averages over 2 Gaussian variables.*nodes"):
+        kernel.solve(a=0.8, h=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (mean(1 / (1 + mean(sp.tanh(q * s + k), s) ** 2), k), "does not enter linearly"),
+        (mean(sp.log(1 + mean(sp.tanh(q * s + k) ** 2, s)), k), "unknown q.*linearly"),
+        (mean(mean(sp.tanh(q * s + k), s) * mean(sp.sin(q * u + k), u), k), "linearly"),
+        (mean(sp.Heaviside(q * s - k) * s, k, s), "jumps where .* moves with the unknown q"),
+        (
+            mean(DataAverage(1 / (w + s**2 + q), w, "set"), k, s) * 0
+            + mean(k * DataAverage(1 / (w**2 + (s + k) ** 2 + q), w, "set"), k, s),
+            "over data at once",
+        ),
+    ],
+)
+def test_what_cannot_be_flattened_is_refused(value, message):
+    with pytest.raises(EmissionError, match=message):
+        hoist(system(value + 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("value", "closed"), [PROBIT, BELL], ids=["probit", "bell"])
+def test_digits_meet_closed_forms(value, closed):
+    found = giantstep.lower(system(value)).solve(**POINT, digits=20, progress=False)
+    assert abs(found.q - root(closed)) < mpmath.mpf(10) ** -20
+
+
+def test_few_digits_of_a_jump():
+    found = giantstep.lower(system(JUMP[0])).solve(**POINT, digits=4, progress=False)
+    assert abs(found.q - root(JUMP[1])) < mpmath.mpf(10) ** -4
+
+
+def test_digits_without_room_are_refused():
+    kernel = giantstep.lower(system(PROBIT[0]))
+    with pytest.raises(ConvergenceError, match="ask for fewer digits"):
+        kernel.solve(**POINT, digits=300, progress=False)
