@@ -1,0 +1,72 @@
+"""Rough solutions on coarse rules, and solutions that are followed from easier parameters."""
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import giantstep as gs
+from giantstep.derivations.kernels.code import kernel_code
+from giantstep.errors import ConvergenceError
+from giantstep.numeric.cache import FileCache
+from giantstep.numeric.continuation import solve_with_continuation
+from giantstep.numeric.kernel_arrays import KernelArrays
+from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+
+x, q, a, h = sp.symbols("x q a h", positive=True)
+z = sp.Symbol("z", real=True)
+
+
+@pytest.fixture(scope="module")
+def magnet(tmp_path_factory):
+    """The replica-symmetric overlap of a magnet in a field h, with its kernel and arrays."""
+    value = GaussianExpectation(sp.tanh(a * (sp.sqrt(q) * z + h)) ** 2, z)
+    system = SaddlePointSystem.from_fixed_point({q: value}, name="magnet", parameters=(a, h))
+    kernel = kernel_code(lower(system)).load(FileCache(tmp_path_factory.mktemp("cache")))
+    return kernel, KernelArrays(kernel, [])
+
+
+def _overlap(a, h):
+    """Return the overlap by plain iteration."""
+    nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+    found = 0.5
+    for _ in range(2000):
+        found = weights @ np.tanh(a * (np.sqrt(found) * nodes + h)) ** 2 / weights.sum()
+    return found
+
+
+def test_rows_are_solved_from_rough_solutions(magnet):
+    kernel, arrays = magnet
+    rows = np.array([[1.0, 0.5], [0.5, 0.1], [1.5, 1.0]])
+    found = solve_with_continuation(kernel, arrays, rows, np.full((3, 1), 0.3), "h", rtol=1e-9)
+    assert found.converged.all()
+    np.testing.assert_allclose(found.values["q"], [_overlap(*row) for row in rows], rtol=1e-7)
+    assert (found.errors["q"] < 1e-6).all()
+
+
+def test_a_start_from_where_nothing_is_found_does_not_matter(magnet):
+    kernel, arrays = magnet
+    rows = np.array([[1.0, 0.5]])
+    start = np.array([[1e280]])
+    found = solve_with_continuation(kernel, arrays, rows, start, "h", rtol=1e-9)
+    assert found.converged[0]
+    assert found.values["q"][0] == pytest.approx(_overlap(1.0, 0.5), rel=1e-7)
+
+
+def test_one_rule_stands_for_all_three(magnet):
+    _, arrays = magnet
+    coarse = arrays.single(2)
+    usual = arrays[0]
+    assert not coarse.refinable
+    assert all(part is usual[2] for part in coarse[0][:3])
+    assert arrays.refinable
+
+
+def test_an_iteration_that_fails_at_once_has_no_results():
+    """The first evaluation takes the logarithm of a negative number."""
+    y = sp.Symbol("y", real=True)
+    system = SaddlePointSystem.from_fixed_point(
+        {x: 1 + a * sp.exp(y), y: sp.log(x - 40)}, name="early", parameters=(a,)
+    )
+    with pytest.raises(ConvergenceError, match="no saddle point found"):
+        gs.lower(system).solve(a=0.5)

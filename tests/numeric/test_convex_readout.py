@@ -1,0 +1,184 @@
+"""Readouts of convex losses: against other algorithms, and against their own certificates."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from giantstep.errors import ConvergenceError, ParameterError
+from giantstep.numeric.convex_readout import fit_convex
+from giantstep.numeric.feature_losses import (
+    SQUARE,
+    huber,
+    loss_of,
+    proximal_loss,
+    smooth_loss,
+)
+
+LOSSES = ("square", "absolute", "logistic", "hinge", "huber")
+
+
+def named(name):
+    return huber(0.3) if name == "huber" else loss_of(name)
+
+
+def problem(n, p, seed=0, *, binary=False, scale=1.0):
+    rng = np.random.default_rng(seed)
+    features = rng.standard_normal((n, p)) / np.sqrt(p)
+    labels = scale * (features @ rng.standard_normal(p) + 0.5 * rng.standard_normal(n))
+    return features, np.where(labels >= 0, 1.0, -1.0) if binary else labels
+
+
+def objective(loss, features, labels, ridge, w):
+    return float(np.sum(loss.value(labels, features @ w)) + ridge / 2 * w @ w)
+
+
+@pytest.mark.parametrize("shape", [(40, 6), (6, 15)])
+@pytest.mark.parametrize("name", ["absolute", "hinge"])
+def test_losses_with_kinks_agree_with_a_quadratic_program(name, shape):
+    # Slack variables t_i >= loss_i: a smooth problem with linear constraints.
+    (n, p), ridge, loss = shape, 0.2, loss_of(name)
+    features, y = problem(n, p, binary=name == "hinge")
+    if name == "hinge":
+        rows = [(np.hstack([y[:, None] * features, np.eye(n)]), 1.0), (np.eye(n, p + n, p), 0.0)]
+    else:
+        rows = [
+            (np.hstack([features, np.eye(n)]), y),
+            (np.hstack([-features, np.eye(n)]), -y),
+        ]
+    found = minimize(
+        lambda v: v[p:].sum() + ridge / 2 * v[:p] @ v[:p],
+        np.concatenate([np.zeros(p), 1 + np.abs(y)]),
+        jac=lambda v: np.concatenate([ridge * v[:p], np.ones(n)]),
+        constraints=[
+            {"type": "ineq", "fun": lambda v, a=a, b=b: a @ v - b, "jac": lambda v, a=a: a}
+            for a, b in rows
+        ],
+        method="SLSQP",
+        options={"ftol": 1e-13, "maxiter": 500},
+    )
+    fit = fit_convex(features, y, loss, ridge)
+    assert fit.objective == pytest.approx(found.fun, rel=1e-8)
+    assert fit.objective <= found.fun * (1 + 1e-10)
+    np.testing.assert_allclose(fit.coefficients, found.x[:p], atol=1e-4)
+
+
+def test_square_loss_is_ridge_regression():
+    features, y = problem(50, 20)
+    expected = np.linalg.solve(features.T @ features + 0.1 * np.eye(20), features.T @ y)
+    np.testing.assert_allclose(
+        fit_convex(features, y, SQUARE, 0.1).coefficients, expected, rtol=1e-5, atol=1e-7
+    )
+    # A Huber loss that is never linear is the same one.
+    np.testing.assert_allclose(
+        fit_convex(features, y, huber(1e6), 0.1).coefficients, expected, rtol=1e-5, atol=1e-7
+    )
+
+
+def test_logistic_regression_is_stationary():
+    features, y = problem(80, 30, binary=True)
+    fit = fit_convex(features, y, loss_of("logistic"), 0.05)
+    x = features @ fit.coefficients
+    gradient = -(y / (1 + np.exp(y * x))) @ features + 0.05 * fit.coefficients
+    assert np.linalg.norm(gradient) < 1e-6
+
+
+@given(
+    name=st.sampled_from(LOSSES),
+    n=st.integers(1, 40),
+    p=st.integers(1, 40),
+    exponent=st.floats(-4, 3),
+    magnitude=st.floats(-2, 2),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=60, deadline=None)
+def test_nothing_nearby_is_better_than_a_fit(name, n, p, exponent, magnitude, seed):
+    loss, ridge = named(name), 10.0**exponent
+    features, y = problem(n, p, seed, binary=loss.binary, scale=10.0**magnitude)
+    fit = fit_convex(features, y, loss, ridge)
+    assert 0 <= fit.certificate <= 1e-8
+    assert fit.objective == pytest.approx(objective(loss, features, y, ridge, fit.coefficients))
+    rng = np.random.default_rng(seed)
+    for size in (1e-6, 1e-3, 1.0):
+        other = fit.coefficients + size * rng.standard_normal(p)
+        assert objective(loss, features, y, ridge, other) >= fit.objective * (1 - 1e-8)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda f, y: (np.zeros_like(f), y),
+        lambda f, y: (np.tile(f[:1], (len(f), 1)), y),
+        lambda f, y: (f, np.ones_like(y)),
+        lambda f, y: (f[:1], y[:1]),
+    ],
+    ids=["no features", "equal samples", "equal labels", "one sample"],
+)
+def test_degenerate_data_are_fitted(name, make):
+    loss = named(name)
+    features, y = make(*problem(12, 5, binary=loss.binary))
+    assert fit_convex(features, y, loss, 0.1).certificate <= 1e-8
+
+
+def test_a_start_changes_nothing_but_the_work():
+    features, y = problem(60, 25, binary=True)
+    for name in ("logistic", "hinge"):
+        cold = fit_convex(features, y, loss_of(name), 0.1)
+        warm = fit_convex(features, y, loss_of(name), 0.1, cold.coefficients)
+        assert warm.objective == pytest.approx(cold.objective, rel=1e-9)
+
+
+def test_a_loss_of_ones_own_with_kinks():
+    # Pinball loss, the absolute one tilted: at tilt 1/2 it is half the absolute loss.
+    def pinball(tilt):
+        def proximal(y, z, step):
+            return z - np.clip(z - y, -step * tilt, step * (1 - tilt))
+
+        def moved(y, z, step):
+            inside = (z - y > -step * tilt) & (z - y < step * (1 - tilt))
+            return 1.0 - inside
+
+        def value(y, x):
+            return np.maximum(tilt * (y - x), (tilt - 1) * (y - x))
+
+        return proximal_loss(value, proximal, moved, name=f"pinball {tilt}")
+
+    features, y = problem(40, 8)
+    even = fit_convex(features, y, pinball(0.5), 0.1)
+    absolute = fit_convex(features, y, loss_of("absolute"), 0.2)
+    np.testing.assert_allclose(even.coefficients, absolute.coefficients, atol=1e-4)
+    assert fit_convex(features, y, pinball(0.8), 0.1).certificate <= 1e-8
+
+
+def test_a_hopeless_penalty_is_an_error_that_says_so():
+    features, y = problem(20, 20, binary=True)
+    with pytest.raises(ConvergenceError, match="ridge larger than") as caught:
+        fit_convex(features, y, loss_of("hinge"), 1e-14)
+    assert caught.value.residual > 1e-8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "", "value": np.add, "slope": np.add}, "name of a loss"),
+        ({"name": "x", "value": 3, "slope": np.add}, "value of loss 'x'"),
+    ],
+)
+def test_bad_losses_are_refused(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        smooth_loss(**arguments)
+
+
+def test_a_loss_that_is_not_finite_is_refused():
+    bad = smooth_loss(lambda y, x: np.log(x), lambda y, x: 1 / x, name="log")
+    features, y = problem(10, 5)
+    with pytest.raises(ParameterError, match="'log' has a value that is not finite"):
+        fit_convex(features, y, bad, 0.1)
+
+
+@pytest.mark.parametrize("delta", [0, -1, np.inf, "1"])
+def test_bad_scales_of_the_huber_loss_are_refused(delta):
+    with pytest.raises(ParameterError, match="delta"):
+        huber(delta)
