@@ -165,7 +165,8 @@ def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
     alone = curve.sizes["alpha"] == 1
     axes.plot(
         curve["alpha"], curve["test_error"], color=BLUE, marker="s" if alone else None, zorder=3,
-        label=r"theory, $d\to\infty$"
+        label=(f"theory, $p={attributes['width']}$" if "width" in attributes
+               else r"theory, $d\to\infty$")
         + (", correlated norms" if "norm_overlap" in attributes else ""),
     )  # fmt: skip
     if "test_error_correlated_norms" in curve.variables:

@@ -22,11 +22,13 @@ from ..errors import MissingDependencyError, ParameterError
 from .figures import plot_learning_curve, svg_text
 from .formulas import math_element, mathml_row
 from .spiked_random_features.presentation import sections
+from .spiked_random_features.quality import LARGE_SPREAD, quality_text
 from .tables import (
     CORRELATED_COLUMNS,
     CORRELATED_NORMS,
     CORRELATED_NORMS_INCLUDED,
     FINITE_SIZE,
+    FINITE_WIDTH_INCLUDED,
     SIMULATION_COLUMNS,
     THEORY_COLUMNS,
     correlated_cells,
@@ -221,6 +223,7 @@ def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[st
     """Return what each kind of number rests on, one sentence or two each."""
     found = [
         theory_rests_on(float(curve["residual"].max()), float(curve["quadrature_error"].max())),
+        *([FINITE_WIDTH_INCLUDED] if "width" in curve.attrs else []),
         *([CORRELATED_NORMS_INCLUDED] if "norm_overlap" in curve.attrs else []),
         "Closed forms are exact, found by rule; an 𝔼 that stays was integrated numerically, which "
         "the estimated error covers.",
@@ -284,6 +287,8 @@ def _warnings(model: SpikedRandomFeatures, simulation: xr.Dataset | None) -> lis
     found = []
     if model.leap_index > 1:
         found.append(uninformative(model.leap_index))
+    if model.bulk_spread > LARGE_SPREAD:
+        found.append(quality_text(model))
     if simulation is not None and simulation.attrs.get("interrupted"):
         found.append(
             "The simulation was interrupted; the numbers are those of the networks that had "
@@ -310,6 +315,7 @@ def _parameters(
         row("beta", "aspect ratio p/d", model.beta),
         row("lambda", "ridge penalty", curve.attrs["ridge"]),
         row("Delta", "variance of the label noise", model.noise_variance),
+        *([] if model.width is None else [row("p", "width, in a correction", model.width)]),
     ]
     spike = model.spike
     found = [
@@ -320,6 +326,11 @@ def _parameters(
             [row("a", "norm overlap, a correction", spike.norm_overlap)]
             if "norm_overlap" in curve.attrs
             else []
+        ),
+        *(
+            []
+            if model.direct_parameters is not None or not model.step_size
+            else [row("delta_c", "relative spread of the bulk covariance", model.bulk_spread)]
         ),
         row("ell", "leap index of the teacher", model.leap_index),
         row("E_lin", "best linear predictor's error", model.best_linear_error),

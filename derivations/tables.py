@@ -118,6 +118,12 @@ CORRELATED_NORMS_INCLUDED = (
 )
 
 
+FINITE_WIDTH_INCLUDED = (
+    "The theory includes what the ridge penalty takes for the mean of the readout weights at the "
+    "given width, which vanishes like 1/p; other corrections of this order are left out."
+)
+
+
 def uninformative(leap_index: int) -> str:
     """Return, in words, what a vanishing first Hermite coefficient of the teacher means."""
     return (

@@ -28,6 +28,7 @@ def checked_arguments(
     noise_variance: object,
     allow_non_odd: object,
     correlated_norms: object,
+    width: object,
     cache_folder: object,
 ) -> dict[str, Any]:
     """Return the arguments of a model as texts, floats and booleans.
@@ -54,8 +55,24 @@ def checked_arguments(
         "noise_variance": nonnegative_number("noise_variance", noise_variance),
         "allow_non_odd": _switch("allow_non_odd", allow_non_odd),
         "correlated_norms": _switch("correlated_norms", correlated_norms),
+        "width": checked_width(width),
         "cache_folder": cache_folder,
     }
+
+
+def checked_width(width: object) -> int | None:
+    """Return a number of neurons; None, the strict limit, stays.
+
+    Raises
+    ------
+    ParameterError
+        If it is no whole number >= 1.
+    """
+    if width is None:
+        return None
+    if isinstance(width, float) and width == math.inf:
+        raise ParameterError("width must be a whole number; for the limit of width inf use None")
+    return whole_number("width", width)
 
 
 def checked_digits(digits: object) -> int:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
+from .convex.claims import CLAIMS as CONVEX_CLAIMS
+from .spectrum.claims import CLAIMS as SPECTRUM_CLAIMS
+from .vocabulary.claims import CLAIMS as VOCABULARY_CLAIMS
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
@@ -26,6 +29,13 @@ def _correlated(
     kind: EvidenceKind, function: str, description: str, *, slow: bool = False
 ) -> Check:
     compute = Deferred(__package__, "evidence_correlated_norms", function)
+    return Check(kind, description, compute, slow)
+
+
+def _at_finite_size(
+    kind: EvidenceKind, function: str, description: str, *, slow: bool = False
+) -> Check:
+    compute = Deferred(__package__, "evidence_finite_size", function)
     return Check(kind, description, compute, slow)
 
 
@@ -203,6 +213,137 @@ _CORRELATED_NORMS = Claim(
     ),
 )
 
+_FINITE_WIDTH = Claim(
+    identifier="finite-width",
+    title="What the ridge penalty takes for the mean of the readout at a finite width",
+    statement=(
+        r"At width $p$ the free energy has the further term $m^2/(2pV_2)$: "
+        r"$\mathbb{E}_\kappa[\mu_0^2/(1+V)]$ in the equation for $m$ becomes "
+        r"$\mathbb{E}_\kappa[\mu_0^2/(1+V)] + 1/(nV_2)$, and $\hat q_2$ gets $m^2/(pV_2^2)$. "
+        r"$\mathrm{train} + \lambda\beta q_2/\alpha = \frac{2\beta}{\alpha}f = \mathbb{E}_\kappa"
+        r"\,(T_2 - T_0C - \mu_1\psi T_1)/(1+V)$ holds with it."
+    ),
+    source="derived here",
+    status=Status.DERIVED_HERE,
+    checks=(
+        _at_finite_size(EvidenceKind.EXACT, "finite_width_equations", "the terms, the energy"),
+        _at_finite_size(
+            EvidenceKind.QUADRATURE, "finite_width_values", "published example at p = 1000"
+        ),
+        _at_finite_size(
+            EvidenceKind.SIMULATION, "finite_width_features", "features of small width"
+        ),
+    ),
+)
+
+_BULK_SPREAD = Claim(
+    identifier="bulk-spread",
+    title="How anisotropic the trained bulk is",
+    statement=(
+        r"Given the samples of the step, the bulk rows have a common covariance. With $c$ its mean "
+        r"eigenvalue, the relative spread of its eigenvalues is, for odd students, "
+        r"$\frac{c-1}{c}\sqrt{\mathbb{E}\,y^4/(\alpha_0Y^2)}$; spiked random features have none. "
+        r"Errors of networks deviate from those of spiked random features where it is large, also "
+        r"if $c - 1$ is small."
+    ),
+    source="derived here",
+    status=Status.DERIVED_HERE,
+    checks=(
+        _at_finite_size(EvidenceKind.EXACT, "spread_formula", "the formula for odd students"),
+        _at_finite_size(
+            EvidenceKind.SIMULATION, "measured_spread", "overlaps of trained rows, four pairs"
+        ),
+        _at_finite_size(
+            EvidenceKind.SIMULATION, "deviations", "errors at small and at large spread", slow=True
+        ),
+    ),
+)
+
+_VOCABULARY_MAPPING = Claim(
+    identifier="step-vocabulary",
+    title="One giant step with a readout vocabulary",
+    statement=(
+        r"If the readout of the step takes the letters $\tilde a_j/\sqrt p$, rows of letter "
+        r"$\tilde a$ get $r = s\tilde a h_1\nu$ and "
+        r"$c = (1 + s\tilde a h_2(h^*_0 - \langle\tilde a\rangle h_0))^2 + "
+        r"s^2\tilde a^2\,\mathbb{E}[(y - \langle\tilde a\rangle h_0)^2]\,"
+        r"\mathrm{Var}\,\sigma'/\alpha_0$, "
+        r"and all the same $\gamma$; the uniform readout has $\tilde a = 1$."
+    ),
+    source=f"{_PAPER}, Appendix D; students that are not odd are derived here",
+    status=Status.REPLICA,
+    checks=(
+        _at_finite_size(EvidenceKind.EXACT, "letters_formula", "letters scale the step"),
+        _at_finite_size(
+            EvidenceKind.SIMULATION, "realised_letters", "realised r, c, γ, also not odd students"
+        ),
+    ),
+)
+
+_PUBLIC_NOTEBOOK = Claim(
+    identifier="public-notebook",
+    title="The stored outputs of the authors' public notebook",
+    statement=(
+        r"The stored test errors (tanh, sin, $s = 3$, $\alpha_0 = 20$, $\lambda = 0.1$: .0485954, "
+        r".0431181, .0380724, .0351115, .0333400 at $\alpha$ = .2, .9, 1.6, 2.3, 3) follow from "
+        r"$c = 1 + s^2Y\,\mathrm{Var}\,\sigma'\,h_1^2/\alpha_0$, with a factor $h_1^2$ too many, "
+        r"and $\vartheta = 0$. Results 3.1 and 3.3 give .0484829, .0425039, .0373113, .0343047, "
+        r".0325182."
+    ),
+    source=f"derived here; on the public code of {_PAPER}",
+    status=Status.DERIVED_HERE,
+    checks=(
+        Check(
+            EvidenceKind.QUADRATURE,
+            "the four combinations of the two differences",
+            Deferred(__package__, "evidence_public_notebook", "stored_outputs"),
+        ),
+        _simulation("realised_spike", "the factor h1² is excluded by realised bulk variances"),
+    ),
+)
+
+
+def _bounding(kind: EvidenceKind, function: str, description: str, *, slow: bool = False) -> Check:
+    compute = Deferred(f"{__package__}.bounds", "evidence", function)
+    return Check(kind, description, compute, slow)
+
+
+_TUNED_STEP = Claim(
+    identifier="tuned-step",
+    title="What tuning the step can reach, and where learning is perfect",
+    statement=(
+        r"With the population gradient ($\alpha_0 = \infty$) a step makes $c = 1$, "
+        r"$\gamma = \pm 1$ and $r = s\,h_1|h^*_1|$, so that $\min_r L \le \min_s \mathrm{test} \le "
+        r"\min_r U$, the upper bound at the best $\lambda$. $U = 0$ for erf and erf at "
+        r"$s = 3\sqrt{3}\pi/4$, and for sin and sin at $s = e$."
+    ),
+    source=f"{_PAPER}, equation (28) and the section on realisable functions",
+    status=Status.REPLICA,
+    checks=(
+        _bounding(EvidenceKind.EXACT, "perfect_pairs", "erf by erf and sin by sin: U = 0"),
+        _bounding(EvidenceKind.QUADRATURE, "tuned_steps", "min U of four pairs"),
+    ),
+)
+
+_BOUND_LIMITS = Claim(
+    identifier="bound-limits",
+    title="The limit of many samples, and bounds for several letters",
+    statement=(
+        r"The limit $E_\infty$ of many samples is $\min_{m,\vartheta,\psi}$ of the error with the "
+        r"price $(\vartheta^2 + \psi^2)/(\beta c V_2^\circ)$ for all that is not along $\mu_0$; it "
+        r"does not depend on $\lambda$. Because $\partial_r\mu_0 = \kappa\mu_1$, wherever $U(r)$ "
+        r"is stationary at $\alpha_0 = \infty$ $L = E_\infty = U$. For letters $a$ the spans "
+        r"of the bounds are those of all $\mu_0^a$ and of all $\mu_0^a, \kappa\mu_1^a$."
+    ),
+    source="derived here",
+    status=Status.DERIVED_HERE,
+    checks=(
+        _bounding(EvidenceKind.EXACT, "limit_conditions", "the free energy for α → ∞"),
+        _bounding(EvidenceKind.QUADRATURE, "coincidence", "L = E_∞ = U where U is stationary"),
+        _bounding(EvidenceKind.QUADRATURE, "letters", "spans of two letters and of equal ones"),
+    ),
+)
+
 CLAIMS = (
     _MAPPING,
     _EQUIVALENCE,
@@ -211,5 +352,14 @@ CLAIMS = (
     _UNSPIKED,
     _INVARIANCES,
     _BOUNDS,
+    _TUNED_STEP,
+    _BOUND_LIMITS,
     _CORRELATED_NORMS,
+    _FINITE_WIDTH,
+    _BULK_SPREAD,
+    _VOCABULARY_MAPPING,
+    _PUBLIC_NOTEBOOK,
+    *SPECTRUM_CLAIMS,
+    *VOCABULARY_CLAIMS,
+    *CONVEX_CLAIMS,
 )

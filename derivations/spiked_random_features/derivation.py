@@ -86,6 +86,7 @@ def derivation(
     unspiked: bool,
     aligned: bool,
     correlated_norms: bool,
+    finite_width: bool = False,
     cache: FileCache,
 ) -> Derivation:
     """Return the derivation for a pair of activations, from the cache where it is there.
@@ -98,10 +99,17 @@ def derivation(
         Exactly r = 0, exactly \\|γ\\| = 1.
     correlated_norms : bool
         Include the correlation of norms and overlaps of the rows.
+    finite_width : bool
+        Include what the mean direction costs at a finite width.
     cache : FileCache
         Where derivations are kept between processes.
     """
-    flags = {"unspiked": unspiked, "aligned": aligned, "correlated_norms": correlated_norms}
+    flags = {
+        "unspiked": unspiked,
+        "aligned": aligned,
+        "correlated_norms": correlated_norms,
+        "finite_width": finite_width,
+    }
     return _from_cache(student, teacher, tuple(flags.items()), os.fspath(cache.folder))
 
 

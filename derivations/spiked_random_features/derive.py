@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import sympy as sp
 
-from ...errors import AssumptionError
+from ...errors import AssumptionError, ConvergenceError
 from ...numeric.precision import PreciseKernel
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import information_exponent
@@ -30,6 +31,7 @@ from ...symbolic.saddle_point import (
 )
 from ...symbolic.structure import BlockStructure
 from . import free_energy as symbols
+from .bulk_covariance import bulk_spread
 from .derivation import Derivation
 from .free_energy import IDENTIFIERS, SpikedFreeEnergy, spiked_free_energy
 from .mapping import (
@@ -37,11 +39,15 @@ from .mapping import (
     alpha0,
     best_linear_error,
     is_odd,
+    letter,
+    mean_letter,
     noise,
     spike_mapping,
     step_size,
 )
 
+# Arguments of the map of the step.
+STEP_ARGUMENTS = {step_size: "step_size", alpha0: "alpha0", noise: "noise_variance"}
 # Parameters of the tables; the rest enters the solver only.
 TABLE_PARAMETERS = (symbols.noise, symbols.r, symbols.c, symbols.gamma, symbols.rho)
 
@@ -103,6 +109,7 @@ def symbolic_model(
     unspiked: bool = False,
     aligned: bool = False,
     correlated_norms: bool = False,
+    finite_width: bool = False,
 ) -> SymbolicModel:
     """Derive the saddle-point equations of the model and lower them.
 
@@ -113,6 +120,8 @@ def symbolic_model(
         Exactly r = 0, exactly \\|γ\\| = 1.
     correlated_norms : bool
         Include the correlation of norms and overlaps of the rows.
+    finite_width : bool
+        Include what the mean direction costs at a finite width.
     """
     student_ = activation(student, argument="student")
     teacher_ = activation(teacher, argument="teacher")
@@ -122,13 +131,20 @@ def symbolic_model(
         unspiked=unspiked,
         aligned=aligned,
         correlated_norms=correlated_norms,
+        finite_width=finite_width,
     )
-    system = SaddlePointSystem.from_free_energy(
+    system = saddle_point_system(energy, _title(correlated_norms, finite_width))
+    return SymbolicModel(student_, teacher_, energy, system)
+
+
+def saddle_point_system(energy: SpikedFreeEnergy, title: str) -> SaddlePointSystem:
+    """Return the saddle-point equations of a free energy, ready to be lowered."""
+    return SaddlePointSystem.from_free_energy(
         _determined(energy.free_energy),
         name="spiked_random_features",
-        title=_title(correlated_norms),
+        title=title,
         node=symbols.kappa,
-        identifiers={**IDENTIFIERS, symbols.norm_overlap: "norm_overlap"},
+        identifiers=IDENTIFIERS,
         # Newton in log V gets to the solution from any positive start. (c/λ, 1/λ) is the one
         # without data; a rough guess of what data add to λ saves half an iteration on average.
         start={
@@ -138,7 +154,6 @@ def symbolic_model(
         outputs={"test_error": energy.test_error, "training_error": energy.training_error},
         safeguarded=False,
     )
-    return SymbolicModel(student_, teacher_, energy, system)
 
 
 def derive(
@@ -148,17 +163,29 @@ def derive(
     unspiked: bool,
     aligned: bool,
     correlated_norms: bool = False,
+    finite_width: bool = False,
 ) -> Derivation:
     """Derive everything that numbers need, as text; see :class:`Derivation`."""
     model = symbolic_model(
-        student, teacher, unspiked=unspiked, aligned=aligned, correlated_norms=correlated_norms
+        student,
+        teacher,
+        unspiked=unspiked,
+        aligned=aligned,
+        correlated_norms=correlated_norms,
+        finite_width=finite_width,
     )
     definitions = model.free_energy.free_energy.definitions
     scales = set(model.program.magnitudes.values())
     mapping_source = mapping_error = ""
     try:
-        mapping = spike_mapping(model.student, model.teacher)
-        mapping_source = _mapping_function(mapping)
+        mapping_source = "\n\n".join(
+            (
+                "import math\n",
+                _mapping_function(spike_mapping(model.student, model.teacher)),
+                _letter_function(model.student, model.teacher),
+                _bulk_function(model.student, model.teacher),
+            )
+        )
     except AssumptionError as error:
         mapping_error = str(error)
     return Derivation(
@@ -205,34 +232,66 @@ def _determined(energy: FreeEnergy) -> FreeEnergy:
     )
 
 
-def _title(correlated_norms: bool) -> str:
-    remark = ", with correlated norms of the rows (the terms in chi)" if correlated_norms else ""
-    return f"Saddle point of ridge regression on spiked random features{remark}"
+def _title(correlated_norms: bool, finite_width: bool) -> str:
+    remarks = (
+        ", with correlated norms of the rows (the terms in chi)" if correlated_norms else "",
+        ", at a finite width (the terms in p_inv)" if finite_width else "",
+    )
+    return f"Saddle point of ridge regression on spiked random features{''.join(remarks)}"
 
 
 def _mapping_function(mapping: SpikeMapping) -> str:
-    """Source of the map (s, α0, Δ) → (r, c, γ, ρ, a), its constants as numbers."""
-    names = {
-        step_size: sp.Symbol("step_size", real=True),
-        alpha0: sp.Symbol("alpha0", real=True),
-        noise: sp.Symbol("noise_variance", real=True),
-    }
-    values = [
-        _with_numbers(value).xreplace(names)
-        for value in (
-            mapping.spike_strength,
-            mapping.bulk_variance,
-            mapping.alignment,
-            mapping.orthogonal_alignment,
-            mapping.norm_overlap,
-        )
-    ]
-    printer = ScalarPrinter()
-    lines = ",\n        ".join(printer.print(v) for v in values)
+    """Source of the map (s, α0, Δ) → (r, c, γ, ρ, a)."""
+    return scalar_function(
+        "mapping",
+        STEP_ARGUMENTS,
+        _fields(mapping),
+        "r, c, gamma, sqrt(1 - gamma**2), the norm overlap a",
+    )
+
+
+def _letter_function(student: Activation, teacher: Activation) -> str:
+    """Source of the same map for one letter of a vocabulary."""
+    found = spike_mapping(student, teacher, letter=letter, mean_letter=mean_letter)
+    arguments = {**STEP_ARGUMENTS, letter: "letter", mean_letter: "mean_letter"}
+    return scalar_function(
+        "letter_mapping", arguments, _fields(found), "the spike of the neurons with one letter"
+    )
+
+
+def _bulk_function(student: Activation, teacher: Activation) -> str:
+    """Source of the map (s, α0, Δ) → relative spread of the bulk covariance."""
+    said = "the relative spread of the bulk covariance"
+    try:
+        return scalar_function("bulk", STEP_ARGUMENTS, (bulk_spread(student, teacher),), said)
+    except ConvergenceError:
+        # Labels without a fourth moment.
+        return scalar_function("bulk", STEP_ARGUMENTS, (sp.oo,), said)
+
+
+def _fields(mapping: SpikeMapping) -> tuple[sp.Expr, ...]:
     return (
-        "import math\n\n\n"
-        "def mapping(step_size, alpha0, noise_variance):\n"
-        '    """Return r, c, gamma, sqrt(1 - gamma**2) and the norm overlap a."""\n'
+        mapping.spike_strength,
+        mapping.bulk_variance,
+        mapping.alignment,
+        mapping.orthogonal_alignment,
+        mapping.norm_overlap,
+    )
+
+
+def scalar_function(
+    name: str, arguments: Mapping[sp.Symbol, str], values: Sequence[sp.Expr], returned: str
+) -> str:
+    """Source of a function of floats; exact constants become numbers."""
+    names = {x: sp.Symbol(text, real=True) for x, text in arguments.items()}
+    printer = ScalarPrinter()
+    lines = ",\n        ".join(
+        "math.inf" if value is sp.oo else printer.print(_with_numbers(value).xreplace(names))
+        for value in values
+    )
+    return (
+        f"def {name}({', '.join(arguments.values())}):\n"
+        f'    """Return {returned}."""\n'
         f"    return (\n        {lines},\n    )\n"
     )
 

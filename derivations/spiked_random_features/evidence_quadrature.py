@@ -189,8 +189,13 @@ def _symbol_values(case: ReferenceCase, solution: Any, digits: int) -> dict[Any,
         **solution.order_parameters,
         **solution.conjugates,
     }
-    # Text through an mpmath number's own repr would add nothing: str has all its digits.
-    return {symbol: sp.Float(str(numbers[name]), digits) for symbol, name in fe.IDENTIFIERS.items()}
+    # Text through an mpmath number's own repr would add nothing: str has all its digits. Symbols
+    # without a number belong to corrections that these cases leave out.
+    return {
+        symbol: sp.Float(str(numbers[name]), digits)
+        for symbol, name in fe.IDENTIFIERS.items()
+        if name in numbers
+    }
 
 
 class _Evaluation:

@@ -285,53 +285,30 @@ def spiked_features(
     """
     comparisons: list[Comparison] = []
     for case in FEATURES:
-        model = SpikedRandomFeatures.from_parameters(**case.model)
-        theory = model.solve(case.alpha, case.ridge)
-        for dimension, draws in sizes:
-            seeds = np.random.SeedSequence(seed).spawn(draws)
-            rows = np.array([_draw_features(model, case, dimension, s) for s in seeds])
-            for k, quantity in enumerate(MEASURED):
-                comparisons.append(
-                    compare(
-                        f"{quantity} of {case.name}", getattr(theory, quantity), rows[:, k],
-                        case.biases.get(quantity, 0.0) / dimension, dimension,
-                    )
-                )  # fmt: skip
+        comparisons += spiked_feature_comparisons(case, sizes, seed)
     return finding(comparisons, "errors and overlaps")
 
 
-def _draw_features(
-    model: SpikedRandomFeatures, case: FeatureCase, d: int, seed: np.random.SeedSequence
-) -> list[float]:
-    """Train one readout; return the quantities of `MEASURED`."""
-    generator = np.random.default_rng(seed)
-    student, teacher = _function(model, "student"), _function(model, "teacher")
-    spike = model.spike
-    p, n, n_test = round(model.beta * d), round(case.alpha * d), 10_000
-    bulk = generator.standard_normal((p, d))
-    bulk *= math.sqrt(spike.bulk_variance) / np.linalg.norm(bulk, axis=1)[:, None]
-    rows = bulk.copy()
-    # Axes: v is the first one, and θ has its other part along the second.
-    rows[:, 0] += spike.spike_strength
-
-    def sample(count: int) -> tuple[Array, Array]:
-        x = generator.standard_normal((count, d))
-        target = teacher(spike.alignment * x[:, 0] + spike.orthogonal_alignment * x[:, 1])
-        return np.asarray(student(x @ rows.T)) / math.sqrt(p), np.asarray(target)
-
-    with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        features, target = sample(n)
-        labels = target + math.sqrt(model.noise_variance) * generator.standard_normal(n)
-        gram = features.T @ features + case.ridge * np.eye(p)
-        w = np.linalg.solve(gram, features.T @ labels)
-        training = float(np.mean((labels - features @ w) ** 2))
-        fresh, truth = sample(n_test)
-        test = float(np.mean((truth - fresh @ w) ** 2))
-    across = bulk.T @ w
-    return [
-        test, training, float(w.sum() / math.sqrt(p)), float(across[0] / math.sqrt(p)),
-        float(across[1] / math.sqrt(p)), float(across[1:] @ across[1:] / p), float(w @ w / p),
-    ]  # fmt: skip
+def spiked_feature_comparisons(
+    case: FeatureCase, sizes: Sequence[tuple[int, int]], seed: int, width: int | None = None
+) -> list[Comparison]:
+    """Compare simulated features with the theory; `width` for its finite-width correction."""
+    comparisons: list[Comparison] = []
+    model = SpikedRandomFeatures.from_parameters(**case.model)
+    theory = model.solve(case.alpha, case.ridge, width=width)
+    for dimension, draws in sizes:
+        found = model.simulate(
+            dimension, case.alpha, case.ridge, seeds=draws, seed=seed, progress=False
+        )
+        for quantity in MEASURED:
+            comparisons.append(
+                compare(
+                    f"{quantity} of {case.name}", getattr(theory, quantity),
+                    found[quantity].to_numpy()[:, 0],
+                    case.biases.get(quantity, 0.0) / dimension, dimension,
+                )
+            )  # fmt: skip
+    return comparisons
 
 
 def quick_networks() -> Finding:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...symbolic.activations import Activation
+from ...symbolic.data_average import DataAverage
 from ...symbolic.equations import FreeEnergy
 from ...symbolic.equivalence import (
     mean_definition,
@@ -35,8 +36,16 @@ from ...symbolic.regularity import Parity
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
 r, gamma, norm_overlap = sp.symbols("r gamma a", real=True)
 noise = sp.Symbol("Delta", nonnegative=True)
+# 1/p; zero is the strict limit.
+inverse_width = sp.Symbol("p_inv", nonnegative=True)
 kappa, z, s = sp.symbols("kappa z s", real=True)
 eigenvalue = sp.Symbol("X", positive=True)
+# One bulk matrix: eigenvalues D of Ω = B (1 − vvᵀ) Bᵀ; F, H and G are d times the squares and the
+# product of the components of B v and B ζ in its eigenvectors, ζ the teacher's direction across v.
+BULK = "bulk"
+D, F, H = sp.symbols("D F H", nonnegative=True)
+G = sp.Symbol("G", real=True)
+BULK_COLUMNS = (D, F, G, H)
 
 V1, V2, q2 = sp.symbols("V_1 V_2 q_2", positive=True)
 q1 = sp.Symbol("q_1", nonnegative=True)
@@ -52,6 +61,7 @@ IDENTIFIERS = {
     V1: "V1", V2: "V2", q1: "q1", q2: "q2", m: "m", theta: "theta", psi: "psi",
     V1_hat: "V1_hat", V2_hat: "V2_hat", q1_hat: "q1_hat", q2_hat: "q2_hat",
     theta_hat: "theta_hat", psi_hat: "psi_hat",
+    norm_overlap: "norm_overlap", inverse_width: "inverse_width",
 }  # fmt: skip
 
 
@@ -91,6 +101,12 @@ def average(integrand: sp.Expr) -> sp.Expr:
     return GaussianExpectation(integrand, kappa)
 
 
+def conditional_mean(*, correlated_norms: bool = False) -> sp.Expr:
+    """Return what the network predicts on average at a given projection κ on the spike."""
+    along_spike = mu1 * kappa + (norm_overlap * chi if correlated_norms else 0)
+    return mu0 * m + along_spike * theta
+
+
 def spiked_free_energy(
     student: Activation,
     teacher: Activation,
@@ -98,6 +114,8 @@ def spiked_free_energy(
     unspiked: bool = False,
     aligned: bool = False,
     correlated_norms: bool = False,
+    finite_width: bool = False,
+    one_bulk: bool = False,
 ) -> SpikedFreeEnergy:
     r"""Return the free energy of ridge regression on spiked random features.
 
@@ -113,6 +131,15 @@ def spiked_free_energy(
     correlated_norms : bool
         Include that the squared norm of a bulk row b is c + 2 a b·v to leading order, with the
         norm overlap a of :func:`.mapping.spike_mapping`; Result 3.2 as published has a = 0.
+    finite_width : bool
+        Include what the ridge penalty takes for the mean direction at a width p,
+        :math:`m^2/(2 p V_2)`. It vanishes for p → ∞, and is the one correction of order 1/p that
+        matters at widths of a thousand.
+    one_bulk : bool
+        Averages over the eigenvalues D of :math:`\Omega = B(1 - vv^\top)B^\top` of one matrix,
+        which is given as the data :data:`BULK` with the columns D, F, G, H, instead of their limit:
+        D = c X with X of Marchenko and Pastur, F independent of D with mean c, G of mean zero, H
+        with the conditional mean D.
 
     Returns
     -------
@@ -126,39 +153,42 @@ def spiked_free_energy(
     :math:`\chi = 2\partial_c\mu_0 = \mathbb{E}\,\sigma''`: a vector of the same size as the
     published :math:`\kappa\mu_1 Bv`, whose overlap with the readout is the same ϑ.
 
+    The direction 1 has the squared norm p, so a readout whose overlap with it is m needs at least
+    the squared norm :math:`m^2/p`. Along this direction the bulk is the resolvent of trace V_2, so
+    that m costs :math:`m^2/(2pV_2)` as ϑ, along a direction of squared norm βc, costs
+    :math:`\vartheta^2/(2\beta c V_2)` (the value of the terms in ϑ and its conjugate).
+
     Stationary in the order parameters V, q (bulk variance and self-overlaps), m, ϑ, ψ (overlaps
     with the all-ones vector, with B v and with B θ_⊥) and in their conjugates; its value at the
     saddle point is n/(2p) times the regularised training loss per sample.
     """
     definitions = conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
-    along_spike = mu1 * kappa
     if correlated_norms:
         definitions |= {chi: norm_response(student, unspiked=unspiked)}
-        along_spike += norm_overlap * chi
     conditional_variance = mu1**2 * V1 + mu2_squared * V2
-    conditional_mean = mu0 * m + along_spike * theta
+    mean = conditional_mean(correlated_norms=correlated_norms)
     conditional_error = (
-        T2
-        - 2 * T0 * conditional_mean
-        - 2 * mu1 * psi * T1
-        + conditional_mean**2
-        + mu1**2 * q1
-        + mu2_squared * q2
+        T2 - 2 * T0 * mean - 2 * mu1 * psi * T1 + mean**2 + mu1**2 * q1 + mu2_squared * q2
     )
-    bulk = c * eigenvalue
-    resolvent = 1 / (ridge + V2_hat + V1_hat * bulk)
 
-    def spectral(weight: sp.Expr) -> sp.Expr:
-        return MarchenkoPasturAverage(weight * resolvent, eigenvalue, beta)
+    def over_bulk(weight: sp.Expr) -> sp.Expr:
+        term = weight / (ridge + V2_hat + V1_hat * D)
+        if one_bulk:
+            return DataAverage(term, BULK_COLUMNS, BULK)
+        in_the_limit = {D: c * eigenvalue, F: c, G: 0, H: c * eigenvalue}
+        return MarchenkoPasturAverage(term.xreplace(in_the_limit), eigenvalue, beta)
 
     expression = (
         alpha / beta * average(conditional_error / (1 + conditional_variance)) / 2
         + (V1 * q1_hat + V2 * q2_hat - q1 * V1_hat - q2 * V2_hat) / 2
         + theta * theta_hat
         + psi * psi_hat
-        - (q1_hat + beta * psi_hat**2) * spectral(bulk) / 2
-        - (q2_hat + beta * c * theta_hat**2) * spectral(sp.S.One) / 2
+        - (q1_hat * over_bulk(D) + beta * psi_hat**2 * over_bulk(H)) / 2
+        - (q2_hat * over_bulk(sp.S.One) + beta * theta_hat**2 * over_bulk(F)) / 2
+        - beta * theta_hat * psi_hat * over_bulk(G)
     )
+    if finite_width:
+        expression += inverse_width * m**2 / (2 * V2)
     test_error = average(conditional_error) - noise
     training_error = average(conditional_error / (1 + conditional_variance) ** 2)
     vanishing = {f: sp.S.Zero for f, value in definitions.items() if value == 0}
@@ -171,13 +201,16 @@ def spiked_free_energy(
         )
         if mu0 in vanishing:
             # Nothing depends on the mean direction any more.
-            test_error, training_error = (e.subs(m, 0) for e in (test_error, training_error))
+            expression, test_error, training_error = (
+                e.subs(m, 0) for e in (expression, test_error, training_error)
+            )
     free_energy = FreeEnergy(
         expression=expression,
         order_parameters=(V1, V2, m, theta, psi, q1, q2),
         conjugates=(V1_hat, V2_hat, theta_hat, psi_hat, q1_hat, q2_hat),
         parameters=(alpha, beta, ridge, noise, r, c, gamma, rho)
-        + ((norm_overlap,) if correlated_norms else ()),
+        + ((norm_overlap,) if correlated_norms else ())
+        + ((inverse_width,) if finite_width else ()),
         definitions=definitions,
         source="Cui et al., arXiv 2402.04980, Result 3.3",
     )

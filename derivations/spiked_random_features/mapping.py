@@ -6,6 +6,10 @@ Cui et al., arXiv 2402.04980, equations (9)-(11). Rows after the step are
 The per-neuron step s is the primitive:
 :math:`w_j \leftarrow w_j + \frac{s}{n_0}\sum_\mu (y_\mu - f_0)\sigma'(w_j\cdot x_\mu)x_\mu`
 with n_0 = α_0 d samples. In terms of s the map does not depend on the width.
+
+The readout of the step may be a finite vocabulary: neuron j has the letter ã_j, which multiplies
+its step. Then each letter has its own r and c; the direction of the spike is that of
+:math:`\frac{1}{n_0}\sum_\mu (y_\mu - f_0)x_\mu` for all.
 """
 
 from __future__ import annotations
@@ -24,6 +28,8 @@ from ...symbolic.regularity import Parity
 step_size = sp.Symbol("s", nonnegative=True)
 alpha0 = sp.Symbol("alpha_0", positive=True)
 noise = sp.Symbol("Delta", nonnegative=True)
+# The readout of one neuron during the step, times sqrt(p), and its mean over the neurons.
+letter, mean_letter = sp.symbols("l lbar", real=True)
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,13 @@ class SpikeMapping:
     norm_overlap: sp.Expr
 
 
-def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
+def spike_mapping(
+    student: Activation,
+    teacher: Activation,
+    *,
+    letter: sp.Expr = sp.S.One,
+    mean_letter: sp.Expr = sp.S.One,
+) -> SpikeMapping:
     r"""Derive the spiked random features that one giant step produces.
 
     Parameters
@@ -60,11 +72,19 @@ def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
         :math:`1 + s h_2 (h^*_0 - h_0)`. For odd σ both corrections vanish identically.
     teacher : Activation
         σ_*.
+    letter, mean_letter : Expr
+        Letter ã of the neuron and mean of all letters; both 1 for the uniform readout.
 
     Raises
     ------
     AssumptionError
         If σ jumps: :math:`\mathbb{E}\,\sigma'^2` is infinite, and so is the bulk variance.
+
+    Notes
+    -----
+    A letter ã makes the step s ã. The output at initialisation, the mean of ã σ over the neurons,
+    goes to the constant :math:`\langle\tilde a\rangle h_0`; the rest of it is of order
+    :math:`p^{-1/2}` and so is its overlap with the gradient.
     """
     if student.jumps:
         raise AssumptionError(
@@ -75,7 +95,9 @@ def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
     h0, h1, h2 = (hermite_coefficient(student, k) for k in range(3))
     t0, t1 = (hermite_coefficient(teacher, k) for k in range(2))
     teacher_square = expect(teacher.expr**2, variable)
-    residual_square = teacher_square - 2 * h0 * t0 + h0**2 + noise
+    output = mean_letter * h0
+    residual_square = teacher_square - 2 * output * t0 + output**2 + noise
+    step = step_size * letter
     slope_variance = expect(student.derivative**2, variable) - h1**2
     if is_exactly_zero(h1, f"Hermite coefficient 1 of {student.name}"):
         h1 = sp.S.Zero
@@ -84,12 +106,11 @@ def spike_mapping(student: Activation, teacher: Activation) -> SpikeMapping:
     scatter = residual_square / alpha0
     gradient_norm = sp.sqrt(t1**2 + scatter)
     return SpikeMapping(
-        spike_strength=step_size * h1 * gradient_norm,
-        bulk_variance=(1 + step_size * h2 * (t0 - h0)) ** 2
-        + step_size**2 * slope_variance * scatter,
+        spike_strength=step * h1 * gradient_norm,
+        bulk_variance=(1 + step * h2 * (t0 - output)) ** 2 + step**2 * slope_variance * scatter,
         alignment=t1 / gradient_norm,
         orthogonal_alignment=sp.sqrt(scatter) / gradient_norm,
-        norm_overlap=step_size * hermite_coefficient(student, 3) * gradient_norm,
+        norm_overlap=step * hermite_coefficient(student, 3) * gradient_norm,
     )
 
 

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import os
-from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +19,14 @@ from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
-from .arguments import checked_arguments, checked_digits
+from .analyses import Analyses
+from .arguments import checked_arguments, checked_digits, checked_width
 from .derivation import Derivation, derivation
+from .description import Description
 from .differentiation import Differentiation
-from .json_text import from_json, to_json
 from .loading import load_kernel
+from .networks import TrainedNetworks
+from .quality import warn_about_quality
 from .solution import Solution, solution_from
 from .spike import SpikeParameters, checked_spike, rechecked_spike, spike_after_step
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SpikedRandomFeatures(Differentiation):
+class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Description):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -61,6 +62,10 @@ class SpikedRandomFeatures(Differentiation):
         Include that the step correlates the norm of a row with its overlap with the spike, which
         Result 3.1 leaves out although it changes the errors at leading order (by -3 % for tanh
         and sin at s = 3). For odd students.
+    width : int, optional
+        Number of neurons p whose finite-width correction is included: what the ridge penalty takes
+        for the mean of the readout weights, of order 1/p. Default: the strict limit p → ∞.
+        Methods that solve take a `width` of their own.
     cache_folder : path, optional
         Where generated kernels are kept; default: the user's cache directory.
     direct_parameters : SpikeParameters, optional
@@ -101,6 +106,7 @@ class SpikedRandomFeatures(Differentiation):
     noise_variance: float = 0.0
     allow_non_odd: bool = False
     correlated_norms: bool = False
+    width: int | None = None
     cache_folder: str | os.PathLike[str] | None = None
     direct_parameters: SpikeParameters | None = None
 
@@ -145,13 +151,14 @@ class SpikedRandomFeatures(Differentiation):
         alignment: float,
         beta: float = 1.0,
         noise_variance: float = 0.0,
+        width: int | None = None,
         cache_folder: str | os.PathLike[str] | None = None,
     ) -> SpikedRandomFeatures:
         """Return the model of given spiked random features, without a gradient step.
 
         Parameters
         ----------
-        student, teacher, beta, noise_variance, cache_folder
+        student, teacher, beta, noise_variance, width, cache_folder
             As for the class; the student need not be odd.
         spike_strength : float
             r, of either sign.
@@ -167,9 +174,39 @@ class SpikedRandomFeatures(Differentiation):
             alpha0=math.inf,
             beta=beta,
             noise_variance=noise_variance,
+            width=width,
             cache_folder=cache_folder,
             direct_parameters=checked_spike(spike_strength, bulk_variance, alignment),
         )
+
+    @classmethod
+    def from_learning_rate(
+        cls,
+        student: str,
+        teacher: str,
+        *,
+        learning_rate: float,
+        convention: str = "sqrt-width",
+        beta: float = 1.0,
+        **others: Any,
+    ) -> SpikedRandomFeatures:
+        """Return the model of a step that is given by its learning rate.
+
+        Parameters
+        ----------
+        student, teacher, beta
+            As for the class.
+        learning_rate, convention
+            As for :func:`~giantstep.per_neuron_step`.
+        **others
+            Further arguments of the class.
+        """
+        from .learning_rates import per_neuron_step
+
+        if "step_size" in others:
+            raise ParameterError("give either step_size or learning_rate, not both")
+        step = per_neuron_step(learning_rate, convention, beta=beta)
+        return cls(student, teacher, step_size=step, beta=beta, **others)
 
     # ------------------------------------------------------------------ what was derived
 
@@ -184,6 +221,7 @@ class SpikedRandomFeatures(Differentiation):
             unspiked=unspiked,
             aligned=aligned,
             correlated_norms=self.correlated_norms and not unspiked,
+            finite_width=self.width is not None,
             cache=self._cache,
         )
 
@@ -220,6 +258,11 @@ class SpikedRandomFeatures(Differentiation):
             return None
         return replace(self, correlated_norms=True) if self.spike.norm_overlap else None
 
+    def at_width(self, width: int | None) -> SpikedRandomFeatures:
+        """Return this model at a width p; None for the strict limit p → ∞."""
+        width = checked_width(width)
+        return self if width == self.width else replace(self, width=width)
+
     @property
     def structure(self) -> str:
         """How the saddle-point equations are solved, found from their dependency graph."""
@@ -246,6 +289,7 @@ class SpikedRandomFeatures(Differentiation):
             unspiked=unspiked,
             aligned=self.spike.orthogonal_alignment == 0,
             correlated_norms=self.correlated_norms and not unspiked,
+            finite_width=self.width is not None,
         )
 
     def kernel(self) -> Kernel:
@@ -263,10 +307,18 @@ class SpikedRandomFeatures(Differentiation):
     def _parameter_values(self) -> dict[str, float]:
         # Fields of a spike are named like the parameters of kernels.
         given = {"beta": self.beta, "noise_variance": self.noise_variance}
+        if self.width is not None:
+            given["inverse_width"] = 1 / self.width
         return {**given, **asdict(self.spike)}
 
     def solve_many(
-        self, alpha: object, ridge: object, *, rtol: float = 1e-11, workers: int | None = None
+        self,
+        alpha: object,
+        ridge: object,
+        *,
+        rtol: float = 1e-11,
+        workers: int | None = None,
+        width: int | None = None,
     ) -> BatchSolution:
         """Solve at many points given as two arrays of equal length.
 
@@ -278,12 +330,16 @@ class SpikedRandomFeatures(Differentiation):
             Wanted relative quadrature error of the test error.
         workers : int, optional
             Threads.
+        width : int, optional
+            Number of neurons p, for the finite-width correction; default: that of the model.
 
         Raises
         ------
         ConvergenceError
             Never seen for the square loss; names the first point that failed.
         """
+        if width is not None:
+            return self.at_width(width).solve_many(alpha, ridge, rtol=rtol, workers=workers)
         alphas, ridges = np.broadcast_arrays(
             positive_array("alpha", alpha), positive_array("ridge", ridge)
         )
@@ -299,7 +355,13 @@ class SpikedRandomFeatures(Differentiation):
         return solve_many(kernel, values, parameters, rtol=rtol, workers=workers)
 
     def solve(
-        self, alpha: float, ridge: float, *, digits: int | None = None, progress: bool = True
+        self,
+        alpha: float,
+        ridge: float,
+        *,
+        digits: int | None = None,
+        progress: bool = True,
+        width: int | None = None,
     ) -> Solution:
         """Return the saddle point at one sample complexity and ridge penalty.
 
@@ -314,19 +376,29 @@ class SpikedRandomFeatures(Differentiation):
             they print as.
         progress : bool
             Show a progress bar if the digits take longer than a second.
+        width : int, optional
+            Number of neurons p, for the finite-width correction; default: that of the model.
 
         Raises
         ------
         ParameterError
             If an argument is outside its range.
+
+        Warns
+        -----
+        ApproximationWarning
+            If a network may deviate visibly from the spiked random features that stand for it;
+            see :attr:`bulk_spread`.
         """
+        warn_about_quality(self)
+        model = self if width is None else self.at_width(width)
         alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
-        batch = self.solve_many([alpha], [ridge])
+        batch = model.solve_many([alpha], [ridge])
         if digits is not None:
             from .refine import refine
 
             digits = checked_digits(digits)
-            return refine(self, alpha, ridge, digits, batch, show_progress=progress)
+            return refine(model, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
             {name: float(v[0]) for name, v in batch.values.items()},
             alpha=alpha,
@@ -337,7 +409,9 @@ class SpikedRandomFeatures(Differentiation):
             nodes=int(batch.nodes[0]),
         )
 
-    def learning_curve(self, alpha: object, ridge: float) -> xr.Dataset:
+    def learning_curve(
+        self, alpha: object, ridge: float, *, width: int | None = None
+    ) -> xr.Dataset:
         """Return errors and order parameters over sample complexities.
 
         Parameters
@@ -346,6 +420,8 @@ class SpikedRandomFeatures(Differentiation):
             Sample complexities n/d.
         ridge : float
             Ridge penalty λ > 0.
+        width : int, optional
+            Number of neurons p, for the finite-width correction; default: that of the model.
 
         Returns
         -------
@@ -353,141 +429,16 @@ class SpikedRandomFeatures(Differentiation):
             Dimension ``alpha``; ``test_error``, ``training_error``, ``quadrature_error``,
             ``residual``, ``iterations`` and all order parameters; the model in its attributes.
             Saves with ``to_netcdf`` and loads with ``xarray.load_dataset``.
+
+        Warns
+        -----
+        ApproximationWarning
+            As for :meth:`solve`.
         """
+        warn_about_quality(self)
         from .results import curve_dataset
 
         alphas = positive_array("alpha", alpha)
         ridge = positive_number("ridge", ridge)
-        return curve_dataset(self, alphas, ridge, self.solve_many(alphas, [ridge]))
-
-    # ------------------------------------------------------------------ checking
-
-    def simulate(
-        self,
-        dimension: int = 1000,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        seeds: int = 10,
-        seed: int = 0,
-        workers: int | None = None,
-        progress: bool = True,
-        store: str | os.PathLike[str] | None = None,
-        executor: Executor | None = None,
-    ) -> xr.Dataset:
-        """Train networks of finite size and measure their errors.
-
-        Parameters
-        ----------
-        dimension : int
-            Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
-        alpha : float or sequence of float
-            Sample complexities; the training sets of one network are nested.
-        ridge : float
-        seeds : int
-            Number of networks.
-        seed : int
-            Entropy; the result depends on it and not on `workers`.
-        workers : int, optional
-            Threads.
-        progress : bool
-        store : path, optional
-            Folder for finished networks; a run that was interrupted resumes from it.
-        executor : concurrent.futures.Executor, optional
-            Where to run the networks instead of in threads of this process.
-
-        Returns
-        -------
-        xarray.Dataset
-            Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
-            error, and the realised spike strength, bulk variance and alignment of each network.
-
-        Raises
-        ------
-        ParameterError
-            If the dimension is too small for whole numbers of samples, or for a model that was
-            given by its parameters, of which no gradient step is known.
-        """
-        from .results import simulation_dataset
-        from .simulated import simulate_model
-
-        alphas = positive_array("alpha", alpha)
-        result = simulate_model(
-            self, dimension, alphas, positive_number("ridge", ridge), seeds=seeds, seed=seed,
-            workers=workers, progress=progress, store=store, executor=executor,
-        )  # fmt: skip
-        return simulation_dataset(self, result, dimension, float(ridge), seed)
-
-    def plot(
-        self, curve: xr.Dataset, simulation: xr.Dataset | None = None, *, ax: Any = None
-    ) -> Any:
-        """Draw a learning curve, simulations with error bars, and the best linear predictor.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-
-        Raises
-        ------
-        MissingDependencyError
-            Without matplotlib.
-        """
-        from ..figures import plot_learning_curve
-
-        return plot_learning_curve(curve, simulation, ax=ax)
-
-    # ------------------------------------------------------------------ text and files
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the arguments of the model as plain values."""
-        found: dict[str, Any] = {
-            "student": self.student,
-            "teacher": self.teacher,
-            "step_size": self.step_size,
-            "alpha0": self.alpha0,
-            "beta": self.beta,
-            "noise_variance": self.noise_variance,
-            "allow_non_odd": self.allow_non_odd,
-            "correlated_norms": self.correlated_norms,
-        }
-        if self.direct_parameters is not None:
-            found = {k: found[k] for k in ("student", "teacher", "beta", "noise_variance")}
-            found |= {
-                "spike_strength": self.direct_parameters.spike_strength,
-                "bulk_variance": self.direct_parameters.bulk_variance,
-                "alignment": self.direct_parameters.alignment,
-            }
-        return found
-
-    def to_json(self) -> str:
-        """Return the model as JSON; :meth:`from_json` reads it."""
-        return to_json(self.parameters())
-
-    @classmethod
-    def from_json(cls, text: str) -> SpikedRandomFeatures:
-        """Return the model that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a model.
-        """
-        arguments = from_json(text)
-        build = cls.from_parameters if "spike_strength" in arguments else cls
-        try:
-            return build(**arguments)
-        except TypeError as error:
-            raise ParameterError(f"text is not a model written by to_json: {error}") from None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file as JSON."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
-
-    def __str__(self) -> str:
-        arguments = ", ".join(f"{k} = {v}" for k, v in self.parameters().items())
-        return f"spiked random features: {arguments}"
-
-    def _repr_latex_(self) -> str:
-        from .presentation import model_latex
-
-        return model_latex(self)
+        model = self if width is None else self.at_width(width)
+        return curve_dataset(model, alphas, ridge, model.solve_many(alphas, [ridge]))

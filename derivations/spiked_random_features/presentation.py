@@ -71,6 +71,7 @@ def sections(model: SpikedRandomFeatures) -> tuple[Section, ...]:
     symbolic = model.symbolic()
     found = [
         *_step(model, symbolic),
+        *([] if model.width is None else _finite_width()),
         Section(
             "Features of a fresh input (Result 3.2)",
             "Given the projection κ ∼ N(0, 1) on the spike, a feature has mean μ₀(κ), "
@@ -161,6 +162,18 @@ def _step(model: SpikedRandomFeatures, symbolic: SymbolicModel) -> list[Section]
             formulas,
         ),
         *(_correlated_norms(mapping) if symbols.chi in _definitions(symbolic) else ()),
+    ]
+
+
+def _finite_width() -> list[Section]:
+    cost = symbols.inverse_width * symbols.m**2 / (2 * symbols.V2)
+    return [
+        Section(
+            "Finite width (derived here)",
+            "At width p = 1/p_inv the ridge penalty takes this for the mean of the readout "
+            "weights; it is added to the free energy and vanishes for p → ∞.",
+            (Formula(sp.Symbol("Delta_f"), cost),),
+        )
     ]
 
 

@@ -8,10 +8,17 @@ Source: Cui et al., arXiv 2402.04980, Results 3.2 and 3.3; conjugates carry the 
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import sympy as sp
 
+from ...symbolic.activations import Activation
+from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.random_matrix import MarchenkoPasturAverage
 from . import free_energy as fe
+from .free_energy import SpikedFreeEnergy
+from .mapping import SpikeMapping
 
 
 def conditionals() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
@@ -52,3 +59,73 @@ def right_hand_sides() -> dict[sp.Symbol, sp.Expr]:
         fe.q1_hat: ratio * fe.average(fe.mu1**2 * error * shrink**2),
         fe.q2_hat: ratio * fe.average(fe.mu2_squared * error * shrink**2),
     }
+
+
+# ------------------------------------------------------------------ numbers in circulation
+
+PUBLIC_NOTEBOOK: dict[str, Any] = {
+    "student": "tanh",
+    "teacher": "sin",
+    "step_size": 3.0,
+    "alpha0": 20.0,
+    "beta": 1.0,
+    "ridge": 0.1,
+}
+"""Parameters of the authors' public notebook."""
+
+STORED_OUTPUTS = {0.2: 0.0485954, 0.9: 0.0431181, 1.6: 0.0380724, 2.3: 0.0351115, 3.0: 0.0333400}
+"""Its stored test errors by sample complexity, to the 7 decimals that circulate."""
+
+
+def variant_mapping(mapping: SpikeMapping, student: Activation) -> SpikeMapping:
+    """Return the map of Result 3.1 with a factor h_1² too many in c − 1.
+
+    The stored outputs need it; the code beside them does not have it, and simulations exclude it.
+    """
+    h1 = hermite_coefficient(student, 1)
+    return replace(mapping, bulk_variance=1 + h1**2 * (mapping.bulk_variance - 1))
+
+
+def without_overlap(energy: SpikedFreeEnergy) -> SpikedFreeEnergy:
+    """Return the free energy without the overlap ϑ of the readout with the bulk along the spike.
+
+    The stored outputs have a factor 1/d² at the spectral average that makes ϑ, so ϑ = 0.
+    """
+    gone = {fe.theta: 0, fe.theta_hat: 0}
+    found = energy.free_energy
+    return SpikedFreeEnergy(
+        replace(
+            found,
+            expression=found.expression.subs(gone),
+            order_parameters=tuple(x for x in found.order_parameters if x != fe.theta),
+            conjugates=tuple(x for x in found.conjugates if x != fe.theta_hat),
+            source=f"{found.source}, without the overlap with the bulk along the spike",
+        ),
+        energy.test_error.subs(gone),
+        energy.training_error.subs(gone),
+    )
+
+
+spectral_weight = sp.Symbol("w_H", positive=True)
+"""Average of H/S over that of D/S at a finite dimension; 1 in the limit."""
+
+
+def with_spectral_weight(energy: SpikedFreeEnergy) -> SpikedFreeEnergy:
+    """Return the free energy with a free weight of the teacher's direction in the bulk.
+
+    The public code averages over the eigenvectors of one random matrix, H = d (e·Bζ)², where the
+    limit has the conditional mean D: a weight of fluctuations :math:`O(p^{-1/2})` around 1.
+    """
+    found = energy.free_energy
+    bulk = fe.c * fe.eigenvalue
+    resolvent = bulk / (fe.ridge + fe.V2_hat + fe.V1_hat * bulk)
+    average = MarchenkoPasturAverage(resolvent, fe.eigenvalue, fe.beta)
+    extra = -fe.beta * fe.psi_hat**2 * (spectral_weight - 1) * average / 2
+    return replace(
+        energy,
+        free_energy=replace(
+            found,
+            expression=found.expression + extra,
+            parameters=(*found.parameters, spectral_weight),
+        ),
+    )

@@ -96,4 +96,6 @@ def exact_parameters(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
         "norm_overlap",
     )
     exact = {**given, **dict(zip(names, spike, strict=True))}
+    if model.width is not None:
+        exact["inverse_width"] = sp.Rational(1, model.width)
     return {name: ctx.mpf(str(sp.N(value, digits))) for name, value in exact.items()}

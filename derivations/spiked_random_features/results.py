@@ -51,6 +51,8 @@ def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any
         "bulk_variance": spike.bulk_variance,
         "alignment": spike.alignment,
         **overlap,
+        **({} if model.width is None else {"width": model.width}),
+        "bulk_spread": model.bulk_spread,
         "leap_index": model.leap_index,
         "best_linear_error": model.best_linear_error,
         "structure": model.structure,

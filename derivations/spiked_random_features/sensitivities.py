@@ -30,7 +30,7 @@ _LATEX = {
     "test_error": r"\varepsilon_{\mathrm{test}}", "training_error": r"\varepsilon_{\mathrm{train}}",
     "alpha": r"\alpha", "beta": r"\beta", "ridge": r"\lambda", "noise_variance": r"\Delta",
     "step_size": "s", "alpha0": r"\alpha_0", "spike_strength": "r", "bulk_variance": "c",
-    "alignment": r"\gamma", "norm_overlap": "a",
+    "alignment": r"\gamma", "norm_overlap": "a", "inverse_width": "p^{-1}",
 }  # fmt: skip
 
 
@@ -40,8 +40,8 @@ class Sensitivities(Derivatives):
 
     Outputs are the errors and the order parameters. Parameters are those of the model:
     `noise_variance` acts in the step and in the training set of the readout; those of the spike
-    (`spike_strength`, `bulk_variance`, `alignment`, `norm_overlap`) move with everything else
-    fixed.
+    (`spike_strength`, `bulk_variance`, `alignment`, `norm_overlap`) and, at a finite width, its
+    inverse 1/p (`inverse_width`) move with everything else fixed.
 
     Attributes
     ----------
@@ -184,6 +184,8 @@ def _directions(
         directions["alignment"] = {rate("alignment"): 1.0, rate("orthogonal_alignment"): slope}
     if model.correlated_norms and not unspiked:
         directions["norm_overlap"] = {rate("norm_overlap"): 1.0}
+    if model.width is not None:
+        directions["inverse_width"] = {rate("inverse_width"): 1.0}
     return directions, excluded
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import positive_number, real_number
+from ...numeric.arguments import nonnegative_number, positive_number, real_number
 from ...numeric.cache import FileCache
-from .derivation import Derivation
+from .derivation import Derivation, derivation
 
 # μ_0 is proportional to r and is divided by again: where it has to be integrated, a smaller spike
 # is drowned by rounding. The errors are within r² of their limit for r → 0 anyway.
@@ -93,14 +94,117 @@ def spike_after_step(
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)
     mapping = cache.load_module("mapping", found.mapping_source).mapping
+    return _after_step(mapping, found, step_size, alpha0, noise_variance)
+
+
+def _after_step(
+    mapping: Callable[..., tuple[float, ...]],
+    found: Derivation,
+    step_size: float,
+    alpha0: float,
+    noise_variance: float,
+    remark: str = "",
+) -> SpikeParameters:
     if alpha0 == math.inf and found.leap_index > 1:
         # The population gradient vanishes to leading order: no spike. The bulk keeps what does
         # not depend on alpha0, which any huge value gives.
         return SpikeParameters(0.0, mapping(step_size, 1e300, noise_variance)[1], 0.0, 1.0)
     r, c, gamma, rho, overlap = mapping(step_size, alpha0, noise_variance)
-    _check_size(r, c, f"step_size={step_size:g}, alpha0={alpha0:g}")
+    _check_size(r, c, f"{remark}step_size={step_size:g}, alpha0={alpha0:g}")
     gamma = math.copysign(1.0, gamma) if rho == 0 else gamma
     return SpikeParameters(r, c, gamma, rho, overlap)
+
+
+def spikes_of_letters(
+    student: str,
+    teacher: str,
+    *,
+    step_size: float,
+    letters: Sequence[float],
+    fractions: Sequence[float],
+    alpha0: float = math.inf,
+    noise_variance: float = 0.0,
+    cache: FileCache | None = None,
+) -> tuple[SpikeParameters, ...]:
+    """Return the spike parameters of each letter of a readout vocabulary after a step.
+
+    Parameters
+    ----------
+    student, teacher : str
+        Activations; the student need not be odd.
+    step_size : float
+        Per-neuron step s of a neuron with letter 1.
+    letters : sequence of float
+        Readouts ã of the step, times sqrt(p); of either sign.
+    fractions : sequence of float
+        Fraction of the neurons with each letter; they sum to one.
+    alpha0, noise_variance : float
+        As for the model.
+    cache : FileCache, optional
+
+    Raises
+    ------
+    AssumptionError
+        If the student jumps.
+    ParameterError
+        If letters and fractions do not fit, or a spike is too small or too large for numbers.
+    """
+    step, samples = positive_number("step_size", step_size), real_number("alpha0", alpha0)
+    if not samples > 0:
+        raise ParameterError(f"alpha0 must be positive (inf is allowed), got {samples}")
+    noise = nonnegative_number("noise_variance", noise_variance)
+    chosen, shares = checked_letters(letters, fractions)
+    mean = math.fsum(a * f for a, f in zip(chosen, shares, strict=True))
+    cache = FileCache(None) if cache is None else cache
+    flags = {"unspiked": False, "aligned": False, "correlated_norms": False}
+    found = derivation(student, teacher, cache=cache, **flags)
+    if found.mapping_error:
+        raise AssumptionError(found.mapping_error)
+    function = cache.load_module("mapping", found.mapping_source).letter_mapping
+
+    def after(a: float) -> SpikeParameters:
+        return _after_step(
+            lambda *given: function(*given, a, mean), found, step, samples, noise, f"letter {a:g}, "
+        )
+
+    return tuple(after(a) for a in chosen)
+
+
+def checked_letters(
+    letters: Sequence[float], fractions: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return letters and fractions of a vocabulary as floats.
+
+    Raises
+    ------
+    ParameterError
+        If there are none, their numbers differ, or the fractions are no distribution.
+    """
+    for name, values in (("letters", letters), ("fractions", fractions)):
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ParameterError(f"{name} must be a sequence of numbers, got {values!r}")
+    chosen = tuple(real_number("letters", a) for a in letters)
+    shares = tuple(positive_number("fractions", f) for f in fractions)
+    if not chosen or len(chosen) != len(shares):
+        raise ParameterError(
+            f"letters and fractions must be equally many and at least one, got {len(chosen)} "
+            f"letters and {len(shares)} fractions"
+        )
+    if not all(map(math.isfinite, chosen)):
+        raise ParameterError(f"letters must be finite, got {chosen}")
+    if not math.isclose(math.fsum(shares), 1.0, rel_tol=1e-9):
+        raise ParameterError(f"fractions must sum to 1, got {math.fsum(shares):.12g}")
+    return chosen, shares
+
+
+def relative_bulk_spread(
+    found: Derivation, cache: FileCache, step_size: float, alpha0: float, noise_variance: float
+) -> float:
+    """Return the relative spread of the bulk covariance after a step, from the derived formula."""
+    if alpha0 == math.inf:
+        return 0.0
+    function = cache.load_module("mapping", found.mapping_source).bulk
+    return float(function(step_size, alpha0, noise_variance)[0])
 
 
 def _check_size(r: float, c: float, step: str = "") -> None:

@@ -31,6 +31,7 @@ SPIKE = (
 """Fields of a spike, in the order in which the map returns them."""
 STEP = ("step_size", "alpha0", "noise_variance")
 """Arguments of the map."""
+_STEP_MOVES = ("spike_strength", "bulk_variance", "norm_overlap")
 LABEL = "t"
 """What derivatives are taken with respect to, in the names of the outputs."""
 
@@ -40,6 +41,7 @@ class Motion(enum.Enum):
 
     RIDGE = "the ridge penalty, two derivatives"
     STEP_SIZE = "spike strength, bulk variance and norm overlap, two derivatives"
+    JOINT = "ridge penalty, spike strength, bulk variance and norm overlap, two derivatives"
     ALL = "all parameters, one derivative"
 
     @property
@@ -70,6 +72,7 @@ def _identity(model: SpikedRandomFeatures) -> tuple[str, str, tuple[tuple[str, b
         "unspiked": unspiked,
         "aligned": model.spike.orthogonal_alignment == 0,
         "correlated_norms": model.correlated_norms and not unspiked,
+        "finite_width": model.width is not None,
     }
     return model.student, model.teacher, tuple(flags.items())
 
@@ -124,7 +127,8 @@ def tangent_system(system: SaddlePointSystem, motion: Motion) -> SaddlePointSyst
         present.discard(names["alignment"])
     moving = {
         Motion.RIDGE: ("ridge",),
-        Motion.STEP_SIZE: ("spike_strength", "bulk_variance", "norm_overlap"),
+        Motion.STEP_SIZE: _STEP_MOVES,
+        Motion.JOINT: ("ridge", *_STEP_MOVES),
         Motion.ALL: tuple(names),
     }[motion]
     direction: dict[sp.Symbol, sp.Expr] = {}
@@ -132,7 +136,7 @@ def tangent_system(system: SaddlePointSystem, motion: Motion) -> SaddlePointSyst
         if names.get(name) not in present:
             continue
         direction[names[name]] = sp.S.One if motion is Motion.RIDGE else symbol(rate(name))
-        if motion is Motion.STEP_SIZE:
+        if motion in (Motion.STEP_SIZE, Motion.JOINT) and name != "ridge":
             direction[symbol(rate(name))] = symbol(acceleration(name))
     if motion is Motion.ALL:
         system = with_values(system)

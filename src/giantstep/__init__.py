@@ -21,8 +21,19 @@ if TYPE_CHECKING:
     from .derivations.kernels.kernel import Kernel
     from .derivations.kernels.lower import lower
     from .derivations.kernels.solution import KernelSolution
+    from .derivations.spiked_random_features.bounds.letter_bounds import (
+        learned_bias_bound,
+        letter_bounds,
+    )
+    from .derivations.spiked_random_features.bounds.perfect_learning import perfect_learning
+    from .derivations.spiked_random_features.bounds.step_bounds import bounds_over_step
+    from .derivations.spiked_random_features.convex.readout import ConvexReadout
+    from .derivations.spiked_random_features.finite_size import FiniteSizeStudy, finite_size_study
+    from .derivations.spiked_random_features.learning_rates import per_neuron_step
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
     from .derivations.spiked_random_features.solution import Solution
+    from .derivations.spiked_random_features.spectrum.spectrum import Spectrum
+    from .derivations.spiked_random_features.vocabulary.model import VocabularyFeatures
     from .symbolic.activations import Activation, activation
     from .symbolic.dual_activation import dual_activation
     from .symbolic.equivalence import conditional_equivalence
@@ -54,6 +65,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "Activation": "symbolic.activations",
     "Claim": "derivations.claims",
+    "ConvexReadout": "derivations.spiked_random_features.convex.readout",
+    "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
     "GaussianVector": "symbolic.gaussian_vector",
@@ -66,17 +79,21 @@ _HOMES = {
     "Projection": "symbolic.projections",
     "SaddlePointSystem": "symbolic.saddle_point",
     "Solution": "derivations.spiked_random_features.solution",
+    "Spectrum": "derivations.spiked_random_features.spectrum.spectrum",
     "SpikedRandomFeatures": "derivations.spiked_random_features.model",
     "Staircase": "symbolic.leaps.staircase",
     "Subspace": "symbolic.subspaces",
     "Target": "symbolic.targets",
+    "VocabularyFeatures": "derivations.spiked_random_features.vocabulary.model",
     "activation": "symbolic.activations",
+    "bounds_over_step": "derivations.spiked_random_features.bounds.step_bounds",
     "claims": "derivations.claims",
     "conditional_equivalence": "symbolic.equivalence",
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
     "correlated_pair": "symbolic.gaussian_vector",
     "dual_activation": "symbolic.dual_activation",
     "expect": "symbolic.gaussian",
+    "finite_size_study": "derivations.spiked_random_features.finite_size",
     "first_step": "derivations.hermite_gradients.first_step",
     "generative_leap": "symbolic.leaps.generative_leap",
     "giant_step": "derivations.giant_steps.one_step",
@@ -86,10 +103,14 @@ _HOMES = {
     "information_exponent": "symbolic.hermite",
     "isotropic_leap": "symbolic.leaps.isotropic_leap",
     "leap_filtration": "symbolic.leaps.leap_filtration",
+    "learned_bias_bound": "derivations.spiked_random_features.bounds.letter_bounds",
     "leap_index": "symbolic.leaps.leap_index",
     "leaps": "symbolic.leaps.leap_report",
+    "letter_bounds": "derivations.spiked_random_features.bounds.letter_bounds",
     "lower": "derivations.kernels.lower",
     "parse_expression": "symbolic.parser",
+    "per_neuron_step": "derivations.spiked_random_features.learning_rates",
+    "perfect_learning": "derivations.spiked_random_features.bounds.perfect_learning",
     "predict_fit": "derivations.giant_steps.regimes",
     "project": "symbolic.projections",
     "rationalized": "symbolic.exact_numbers",
@@ -107,6 +128,8 @@ _HOMES = {
 __all__ = [
     "Activation",
     "Claim",
+    "ConvexReadout",
+    "FiniteSizeStudy",
     "FreeEnergy",
     "GaussianExpectation",
     "GaussianVector",
@@ -119,11 +142,14 @@ __all__ = [
     "Projection",
     "SaddlePointSystem",
     "Solution",
+    "Spectrum",
     "SpikedRandomFeatures",
     "Staircase",
     "Subspace",
     "Target",
+    "VocabularyFeatures",
     "activation",
+    "bounds_over_step",
     "claims",
     "conditional_equivalence",
     "coordinate_leap",
@@ -131,6 +157,7 @@ __all__ = [
     "dual_activation",
     "errors",
     "expect",
+    "finite_size_study",
     "first_step",
     "generative_leap",
     "giant_step",
@@ -142,8 +169,12 @@ __all__ = [
     "leap_filtration",
     "leap_index",
     "leaps",
+    "learned_bias_bound",
+    "letter_bounds",
     "lower",
     "parse_expression",
+    "per_neuron_step",
+    "perfect_learning",
     "predict_fit",
     "project",
     "rationalized",

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from . import (
     __version__,
@@ -22,6 +22,7 @@ from . import (
     cli_leap,
     cli_optimal,
     cli_project,
+    cli_srf,
     cli_staircase,
 )
 from .cli_numbers import (
@@ -36,6 +37,7 @@ from .errors import GiantstepError
 # Names of arguments in the library, which its messages use, and here.
 _FLAGS = {
     "step_size": "--step-size",
+    "learning_rate": "--learning-rate",
     "noise_variance": "--noise",
     "cache_folder=": "--cache-folder",
     "allow_non_odd=True (--allow-non-odd)": "--allow-non-odd",
@@ -46,7 +48,7 @@ _NEGATIVE = re.compile(r"-(?!h$|-)")
 # Flags without a value: what follows them is an argument of its own.
 _SWITCHES = {
     "--allow-non-odd", "--certified", "--closed-form", "--correlated-norms", "--latex", "--list",
-    "--simulate", "--slow", "--table-only",
+    "--simulate", "--slow", "--table-only", "--tune-step",
 }  # fmt: skip
 
 _EPILOG = """\
@@ -72,6 +74,12 @@ conventions:
   step     every row moves by STEP_SIZE times its gradient (1/n0) sum (y - f0) sigma'(w.x) x;
            in the convention W <- W + eta sqrt(p) G of the papers, STEP_SIZE = eta/sqrt(p).
            0 takes no step: plain random features.
+  rate     --learning-rate R in one of three conventions, which agree at BETA = 1:
+             sqrt-width      W <- W + eta sqrt(p) G, eta = R sqrt(p): STEP_SIZE = R
+             sqrt-dimension  W <- W + eta sqrt(p) G, eta = R sqrt(d): STEP_SIZE = R/sqrt(BETA)
+             dimension       W <- W + eta G,         eta = R d:       STEP_SIZE = R/BETA
+  width    the theory is the limit of many neurons; --width P adds what the ridge penalty takes
+           for the mean of P readout weights, the correction of order 1/P that matters.
   ridge    the readout minimises sum (y - phi.w/sqrt(p))^2 + RIDGE |w|^2.
   noise    variance of the Gaussian label noise, in both training sets.
   errors   test error against the noise-free target on fresh inputs.
@@ -220,15 +228,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     def command(name: str, summary: str, epilog: str = "") -> argparse.ArgumentParser:
-        found: argparse.ArgumentParser = commands.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=epilog,
-            formatter_class=_Formatter,
-            allow_abbrev=False,
-        )
-        return found
+        return _command(commands, name, summary, epilog)
 
     _add_curve(command("curve", "learning curve, theory and simulation", _CURVE_EPILOG))
     _add_solve(command("solve", "one saddle point with all order parameters"))
@@ -245,6 +245,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_activations(kernel, required=False)
     cli_kernel.add_arguments(kernel)
     kernel.set_defaults(run=cli_kernel.run)
+    cli_srf.add_commands(
+        command("srf", "spiked random features: curves, bounds, spectra, figures", cli_srf.EPILOG),
+        _command,
+        _add_model,
+        _later,
+    )
     _add_claims(command("claims", "list the published results that are held as claims"))
     _add_verify(
         command(
@@ -292,6 +298,23 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _command(
+    group: argparse._SubParsersAction[Any],
+    name: str,
+    summary: str,
+    epilog: str,
+) -> argparse.ArgumentParser:
+    found: argparse.ArgumentParser = group.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=epilog,
+        formatter_class=_Formatter,
+        allow_abbrev=False,
+    )
+    return found
+
+
 def _add_activations(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
     """Add the two activations; where they are not `required`, what is not given stays None."""
     group = parser.add_argument_group("activations")
@@ -304,15 +327,27 @@ def _add_activations(parser: argparse.ArgumentParser, *, required: bool = True) 
         )
 
 
-def _add_model(parser: argparse.ArgumentParser) -> None:
+def _add_model(parser: argparse.ArgumentParser, *, ridge: bool = True, width: bool = True) -> None:
+    """Add the arguments of the model; without those that a command does not depend on."""
     _add_activations(parser)
     group = parser.add_argument_group("model (defaults in brackets)")
     group.add_argument(
         "--step-size",
         type=nonnegative("--step-size", 3),
-        default=3.0,
         metavar="S",
         help="step per neuron, s = eta/sqrt(p) [3]; 0 for no step",
+    )
+    group.add_argument(
+        "--learning-rate",
+        type=nonnegative("--learning-rate", 3),
+        metavar="R",
+        help="learning rate in the convention of --convention, instead of --step-size",
+    )
+    group.add_argument(
+        "--convention",
+        metavar="NAME",
+        help="sqrt-width (S = R), sqrt-dimension (S = R/sqrt(B)) or dimension (S = R/B) "
+        "[sqrt-width]",
     )
     group.add_argument(
         "--alpha0",
@@ -324,13 +359,14 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--beta", type=positive("--beta", 1), default=1.0, metavar="B", help="neurons, p/d [1]"
     )
-    group.add_argument(
-        "--ridge",
-        type=positive("--ridge", 0.1),
-        default=0.1,
-        metavar="L",
-        help="ridge penalty of the readout, > 0 [0.1]",
-    )
+    if ridge:
+        group.add_argument(
+            "--ridge",
+            type=positive("--ridge", 0.1),
+            default=0.1,
+            metavar="L",
+            help="ridge penalty of the readout, > 0 [0.1]",
+        )
     group.add_argument(
         "--noise",
         type=nonnegative("--noise", 0.25),
@@ -348,6 +384,15 @@ def _add_model(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="include that the step correlates norms and overlaps of the rows (odd students)",
     )
+    if width:
+        group.add_argument(
+            "--width",
+            type=whole("--width", 1, 1000),
+            metavar="P",
+            help="number of neurons, for the finite-width correction of the theory [none: p = inf]",
+        )
+    else:
+        parser.set_defaults(width=None)
     group.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
 
 

@@ -6,7 +6,7 @@ import argparse
 import os
 from pathlib import Path
 
-from .cli_curve import describe_model, model_from
+from .cli_curve import describe_model, model_from, stated
 
 VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
 """Flags of ``verify`` that are options of claims."""
@@ -15,7 +15,8 @@ VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
 def solve(arguments: argparse.Namespace) -> int:
     """Print one saddle point with all order parameters."""
     model = model_from(arguments)
-    solution = model.solve(arguments.alpha, arguments.ridge, digits=arguments.digits)
+    with stated():
+        solution = model.solve(arguments.alpha, arguments.ridge, digits=arguments.digits)
     print(describe_model(model, arguments.ridge))
     print(f"\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}")
     return 0

@@ -7,6 +7,7 @@ equations: a derivation that is in the cache needs no SymPy.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import math
 import os
@@ -14,11 +15,12 @@ import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .errors import MissingDependencyError, ParameterError
+from .errors import ApproximationWarning, MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
 
 _DEFAULT_ALPHA = tuple(round(0.2 * k, 1) for k in range(1, 16))
+_DEFAULT_STEP = 3.0
 _STORE_NAME = ".giantstep-simulations"
 _CURVE_POINTS = 200
 _WIDTH = 100
@@ -36,6 +39,7 @@ _IMPORTED = time.perf_counter()
 def curve(arguments: argparse.Namespace) -> int:
     """Print theory and simulation; write figure, report and data."""
     alphas = list(arguments.alpha or _DEFAULT_ALPHA)
+    settle_step(arguments)
     out = None if arguments.table_only else _checked_out(arguments.out)
     if arguments.simulate:
         _check_samples(arguments, alphas)
@@ -61,6 +65,7 @@ def model_from(arguments: argparse.Namespace) -> SpikedRandomFeatures:
     """Return the model that the flags describe."""
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
 
+    settle_step(arguments)
     return SpikedRandomFeatures(
         arguments.student,
         arguments.teacher,
@@ -70,13 +75,34 @@ def model_from(arguments: argparse.Namespace) -> SpikedRandomFeatures:
         noise_variance=arguments.noise,
         allow_non_odd=arguments.allow_non_odd,
         correlated_norms=arguments.correlated_norms,
+        width=arguments.width,
         cache_folder=arguments.cache_folder,
     )
+
+
+def settle_step(arguments: argparse.Namespace) -> None:
+    """Set the step per neuron, from the learning rate if that is what was given."""
+    if arguments.learning_rate is None:
+        if arguments.convention is not None:
+            raise ParameterError("--convention is about --learning-rate R; give that, too")
+        if arguments.step_size is None:
+            arguments.step_size = _DEFAULT_STEP
+        return
+    if arguments.step_size is not None:
+        raise ParameterError("give either --step-size or --learning-rate, not both")
+    from .derivations.spiked_random_features.learning_rates import per_neuron_step
+
+    arguments.step_size = per_neuron_step(
+        arguments.learning_rate, arguments.convention or "sqrt-width", beta=arguments.beta
+    )
+    # Settled: a second look finds the step.
+    arguments.learning_rate = arguments.convention = None
 
 
 def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     """Return parameters, spike and what was derived, as text."""
     from .derivations.readable import readable
+    from .derivations.spiked_random_features.quality import quality_text
     from .derivations.tables import uninformative
 
     found, spike = model.derivation, model.spike
@@ -84,7 +110,8 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     lines = [
         f"student {found.student}, teacher {found.teacher}; "
         f"s = {model.step_size:g}, α₀ = {alpha0}, β = {model.beta:g}, λ = {ridge:g}, "
-        f"Δ = {model.noise_variance:g}",
+        f"Δ = {model.noise_variance:g}"
+        + ("" if model.width is None else f"; finite-width correction for p = {model.width}"),
         "",
         _step_heading(model),
         f"  spike strength r = {spike.spike_strength:.10g}, bulk variance "
@@ -97,6 +124,9 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
             f"  norm overlap a = {spike.norm_overlap:.10g}: squared norms of the rows are "
             "c + 2 a b·v (not in Result 3.1)"
         )
+    quality = quality_text(model)
+    if quality:
+        lines.append(_wrapped(quality, "  "))
     if model.leap_index > 1 and model.step_size:
         lines.append(_wrapped(uninformative(model.leap_index), "  "))
     lines += ["", "Conditional coefficients (Result 3.2): closed forms, or 𝔼 where no rule has one"]
@@ -107,6 +137,14 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     lines += ["", f"Saddle point (Result 3.3), from the free energy by differentiation: {head}"]
     lines += [f"  {k}. {block}" for k, block in enumerate(blocks.split("; "), 1)]
     return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def stated() -> Iterator[None]:
+    """Silence the warning about the approximation: a command prints it with the model."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximationWarning)
+        yield
 
 
 def _step_heading(model: SpikedRandomFeatures) -> str:
@@ -355,7 +393,8 @@ def _write(
     from .derivations.report import write_report
     from .derivations.spiked_random_features.results import with_correlated_norms
 
-    theory = model.learning_curve(_dense(alphas), arguments.ridge)
+    with stated():
+        theory = model.learning_curve(_dense(alphas), arguments.ridge)
     if simulation is not None:
         theory = with_correlated_norms(model, theory)
     figure = plot_learning_curve(theory, simulation).figure

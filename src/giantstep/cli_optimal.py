@@ -10,10 +10,11 @@ from .cli_numbers import positive, real, sample_complexities, whole
 from .errors import ParameterError
 
 if TYPE_CHECKING:
+    from .derivations.spiked_random_features.joint_optimum import OptimalHyperparameters
     from .derivations.spiked_random_features.optimal import Optimum
 
 RIDGE, STEP = "ridge", "step-size"
-_STEP_SIZE, _RIDGE = 3.0, 0.1
+_RIDGE = 0.1
 _SYMBOLS = {RIDGE: "λ", STEP: "s"}
 
 EPILOG = """\
@@ -32,6 +33,9 @@ the scan (4 for each factor of ten of a ridge penalty, 8 of a step size) are not
 --what step-size  takes no --step-size, and needs a finite --alpha0 or a teacher with a linear part:
                   else no step leaves a spike. alpha0, noise and ridge stay what they are.
 
+--joint           both at once: takes neither --step-size nor --ridge; --bounds are those of the
+                  ridge penalty, --step-bounds those of the step size.
+
 conventions: as for giantstep curve --help.
 
 examples:
@@ -39,6 +43,7 @@ examples:
   giantstep optimal --student erf --teacher erf --noise 0.1 --alpha 0.5:4:8
   giantstep optimal --student erf --teacher erf --noise 0.1 --alpha 2 --digits 30
   giantstep optimal --what step-size --student erf --teacher erf --ridge 0.05 --bounds 0.5:10
+  giantstep optimal --joint --student erf --teacher erf --noise 0.1 --alpha 0.5:4:8
 """
 
 
@@ -46,8 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments, those of the model excepted."""
     # What is optimised has no value: one that is given is refused, not ignored.
     parser.set_defaults(ridge=None, step_size=None)
+    parser.add_argument("--what", choices=(RIDGE, STEP), help="what is optimised [ridge]")
     parser.add_argument(
-        "--what", choices=(RIDGE, STEP), default=RIDGE, help="what is optimised [ridge]"
+        "--joint", action="store_true", help="optimise ridge penalty and step size together"
     )
     parser.add_argument(
         "--alpha",
@@ -63,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to look [1e-6:1e6 for ridge, 0.05:20 for step-size]",
     )
     parser.add_argument(
+        "--step-bounds",
+        type=_bounds,
+        metavar="LOW:HIGH",
+        help="where to look for a step size with --joint [0.05:20]",
+    )
+    parser.add_argument(
         "--digits", type=whole("--digits", 1, 30), metavar="N", help="refine a ridge to N digits"
     )
 
@@ -72,9 +84,9 @@ def run(arguments: argparse.Namespace) -> int:
     from .cli_curve import model_from
 
     _check(arguments)
+    if arguments.joint:
+        return _joint(arguments)
     ridge = _RIDGE if arguments.ridge is None else arguments.ridge
-    if arguments.step_size is None:
-        arguments.step_size = _STEP_SIZE
     model = model_from(arguments)
     bounds = {} if arguments.bounds is None else {"bounds": arguments.bounds}
     found: list[Optimum] = []
@@ -94,17 +106,78 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     """Refuse flags that contradict each other, before anything is derived."""
+    stepping = [
+        flag
+        for flag in ("step_size", "learning_rate", "convention")
+        if getattr(arguments, flag) is not None
+    ]
+    if arguments.joint:
+        given = [
+            f"--{name.replace('_', '-')}"
+            for name in (*stepping, "ridge", "what", "digits")
+            if name in stepping or getattr(arguments, name) is not None
+        ]
+        if given:
+            raise ParameterError(
+                f"--joint optimises ridge penalty and step size; leave out {', '.join(given)}"
+            )
+        return
+    if arguments.step_bounds is not None:
+        raise ParameterError("--step-bounds belongs to --joint; use --bounds")
+    if arguments.what is None:
+        arguments.what = RIDGE
     if arguments.what == RIDGE and arguments.ridge is not None:
         raise ParameterError(
             "--ridge is what is optimised; leave it out, give --bounds, or use --what step-size"
         )
     if arguments.what == STEP:
-        if arguments.step_size is not None:
+        if stepping:
             raise ParameterError(
-                "--step-size is what is optimised; leave it out, give --bounds, or use --what ridge"
+                f"--{stepping[0].replace('_', '-')} is what is optimised; leave it out, give "
+                "--bounds, or use --what ridge"
             )
         if arguments.digits is not None:
             raise ParameterError("--digits refines a ridge penalty; leave it out for a step size")
+
+
+def _joint(arguments: argparse.Namespace) -> int:
+    from .cli_curve import model_from
+    from .derivations.spiked_random_features.joint_optimum import joint_optima
+
+    model = model_from(arguments)
+    given = {"ridge_bounds": arguments.bounds, "step_bounds": arguments.step_bounds}
+    bounds = {name: value for name, value in given.items() if value is not None}
+    found = joint_optima(model, arguments.alpha, **bounds)
+    print(_heading(arguments, None))
+    if len(found) == 1:
+        print(f"\nα = {arguments.alpha[0]:g}\n{found[0]}")
+    else:
+        print(f"\n{_joint_table(found)}")
+    return 0
+
+
+def _joint_table(found: list[OptimalHyperparameters]) -> str:
+    from .derivations.tables import aligned
+
+    rows = [
+        [f"{x.alpha:.6g}", f"{x.ridge:.10g}", f"{x.step_size:.10g}", f"{x.test_error:.10g}"]
+        for x in found
+    ]
+    notes = [f"α = {x.alpha:.6g}: {x.best.kind}" for x in found if not x.is_interior]
+    notes += [
+        f"α = {x.alpha:.6g}: other local minimum at {other}"
+        for x in found
+        for other in x.minima[1:]
+    ]
+    largest = max(error for x in found for error in x.best.errors)
+    return "\n".join(
+        [
+            aligned(["α", "optimal λ", "optimal s", "test error"], rows),
+            "",
+            *notes,
+            f"float, from exact derivatives; estimated errors of λ and s at most {largest:.0e}",
+        ]
+    )
 
 
 def _bounds(text: str) -> tuple[float, float]:
@@ -125,13 +198,17 @@ def _bounds(text: str) -> tuple[float, float]:
     return low, high
 
 
-def _heading(arguments: argparse.Namespace, ridge: float) -> str:
+def _heading(arguments: argparse.Namespace, ridge: float | None) -> str:
     alpha0 = "∞" if arguments.alpha0 == math.inf else f"{arguments.alpha0:g}"
-    fixed = f"s = {arguments.step_size:g}" if arguments.what == RIDGE else f"λ = {ridge:g}"
+    if ridge is None:
+        fixed = ""
+    else:
+        fixed = f"s = {arguments.step_size:g}, " if arguments.what == RIDGE else f"λ = {ridge:g}, "
+    width = "" if arguments.width is None else f", p = {arguments.width}"
     norms = ", correlated norms" if arguments.correlated_norms else ""
     return (
-        f"student {arguments.student}, teacher {arguments.teacher}; {fixed}, α₀ = {alpha0}, "
-        f"β = {arguments.beta:g}, Δ = {arguments.noise:g}{norms}"
+        f"student {arguments.student}, teacher {arguments.teacher}; {fixed}α₀ = {alpha0}, "
+        f"β = {arguments.beta:g}, Δ = {arguments.noise:g}{width}{norms}"
     )
 
 

@@ -50,6 +50,10 @@ class MissingDependencyError(GiantstepError, ImportError):
     """An optional package is needed. The message says what to install."""
 
 
+class ApproximationWarning(UserWarning):
+    """A theory approximates what it stands for worse than usual. The message says how well."""
+
+
 class ConvergenceError(GiantstepError, RuntimeError):
     """An iteration ended before its tolerance was met.
 

@@ -308,8 +308,8 @@ def test_bad_simulations_are_refused(model):
     direct = gs.SpikedRandomFeatures.from_parameters(
         "erf", "sin", spike_strength=1, bulk_variance=1, alignment=0.5
     )
-    with pytest.raises(ParameterError, match="from_parameters"):
-        direct.simulate(dimension=10, alpha=[1])
+    with pytest.raises(ParameterError, match="dimension=3 is too small"):
+        direct.simulate(dimension=3, alpha=[0.2])
 
 
 def test_a_student_that_jumps_has_no_step_but_random_features():

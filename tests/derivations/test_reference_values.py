@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features.reference import (
     reference_cases,
     reference_document,
@@ -84,6 +85,13 @@ def test_all_printed_digits(name):
     deviations = case.deviations(case.solve(digits=27))
     for quantity, deviation in deviations.items():
         assert deviation <= HALF_A_UNIT, quantity
+
+
+def test_plain_random_features_near_their_lower_bound():
+    # erf/erf without a step: (alpha, beta, lambda) = (1000, 1000, 1), and the bound for all.
+    model = SpikedRandomFeatures("erf", "erf", step_size=0, beta=1000)
+    assert model.solve(1000, 1).test_error == pytest.approx(0.0402843, abs=5e-8)
+    assert model.best_linear_error == pytest.approx(0.0401459, abs=5e-8)
 
 
 def test_deviations_are_found():

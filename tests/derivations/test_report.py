@@ -16,7 +16,7 @@ from giantstep.derivations.spiked_random_features.presentation import (
     model_latex,
     sections,
 )
-from giantstep.errors import ParameterError
+from giantstep.errors import ApproximationWarning, ParameterError
 from giantstep.symbolic.gaussian import GaussianExpectation
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
@@ -179,8 +179,12 @@ def test_correlated_norms_are_derived_in_print():
 
 def test_uninformative_spike_is_said_so():
     model = gs.SpikedRandomFeatures("tanh", "He3")
-    text = html_report(model, model.learning_curve([1, 2], ridge=0.1))
+    with pytest.warns(ApproximationWarning, match="relative spread"):
+        curve = model.learning_curve([1, 2], ridge=0.1)
+    text = html_report(model, curve)
     assert "leap index 3" in text and "uninformative" in text
+    # What the warning says is in the report, too.
+    assert "networks deviate by some per cent" in text
 
 
 def test_report_is_written_whole(model, curve, tmp_path):

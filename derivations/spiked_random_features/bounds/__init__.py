@@ -1,0 +1,1 @@
+"""Bounds of the test error, its limits, and the functions that realise them."""

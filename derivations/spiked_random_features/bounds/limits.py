@@ -1,0 +1,155 @@
+"""The limits of a model as numbers: many samples, many neurons, a strong ridge penalty."""
+
+from __future__ import annotations
+
+import html
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from ....errors import ConvergenceError
+from ....numeric.cache import FileCache
+from ....numeric.kernel_code import KernelCode
+from ...kernels.kernel import Kernel
+from ..arguments import checked_digits
+from .bounds import bounds, cached_code, spike_domains, with_defaults
+
+if TYPE_CHECKING:
+    from ....symbolic.lowering.lowered import LoweredSystem
+    from ..model import SpikedRandomFeatures
+
+_OVERLAPS = ("m", "theta", "psi", "q1", "q2")
+
+
+@dataclass(frozen=True)
+class Asymptotics:
+    r"""Where the test error of a model goes.
+
+    Attributes
+    ----------
+    many_samples : float or mpmath number
+        α → ∞ at fixed β and any fixed λ > 0: E_∞.
+    many_samples_and_neurons : float or mpmath number
+        β → ∞ after α → ∞: the lower bound L.
+    strong_ridge : float or mpmath number
+        λ → ∞ at fixed α and β: the upper bound U. Only m survives, which costs nothing.
+    order_parameters : mapping from str to float
+        m, ϑ, ψ, q_1 and q_2 for α → ∞, and the rescaled responses ``V1_scaled``, ``V2_scaled``:
+        V_i → (β/α) times them. Empty where V_2 diverges, for an affine student at β ≥ 1.
+    error : float
+        Estimated error of `many_samples`.
+    digits : int or None
+    """
+
+    many_samples: Any
+    many_samples_and_neurons: Any
+    strong_ridge: Any
+    order_parameters: Mapping[str, Any]
+    error: float
+    digits: int | None = None
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on, in words."""
+        if self.digits is not None:
+            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+        return f"float with an error estimate of {self.error:.1e}"
+
+    def _rows(self) -> list[tuple[str, Any]]:
+        return [
+            ("α → ∞", self.many_samples),
+            ("α → ∞, then β → ∞", self.many_samples_and_neurons),
+            ("λ → ∞", self.strong_ridge),
+        ]
+
+    def _text(self, number: Any) -> str:
+        if self.digits is None:
+            return f"{number:.12g}"
+        import mpmath
+
+        return str(mpmath.nstr(number, self.digits, strip_zeros=False))
+
+    def __str__(self) -> str:
+        lines = [f"test error, {name:<18} {self._text(value)}" for name, value in self._rows()]
+        overlaps = ", ".join(f"{k} = {float(v):.6g}" for k, v in self.order_parameters.items())
+        lines.append(f"for α → ∞: {overlaps or 'V_2 diverges, the features are affine'}")
+        return "\n".join([*lines, self.rests_on])
+
+    def __repr__(self) -> str:
+        return f"Asymptotics(many_samples={float(self.many_samples):.10g}, …)"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{self._text(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        return f"<table>{rows}</table><p>{html.escape(self.rests_on)}</p>"
+
+
+def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> Asymptotics:
+    """Return the limits of a model; see :meth:`.analyses.Analyses.asymptotics`."""
+    digits = None if digits is None else checked_digits(digits)
+    bound = bounds(model, digits=digits)
+    names = {**{name: name for name in _OVERLAPS}, "V1_scaled": "V1", "V2_scaled": "V2"}
+    try:
+        values = limit_kernel(model).solve(digits=digits).values
+        found = {label: values.get(name, 0.0) for label, name in names.items()}
+    except ConvergenceError:
+        # An affine student has no conditional noise: for β >= 1 V_2 is infinite then.
+        found = {}
+    return Asymptotics(
+        many_samples=bound.limit,
+        many_samples_and_neurons=bound.lower,
+        strong_ridge=bound.upper,
+        order_parameters=found,
+        error=bound.errors["limit"],
+        digits=digits,
+    )
+
+
+def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
+    """Return the saddle point for α → ∞ as a kernel, the parameters of a model as defaults."""
+    spike = model.spike
+    flags = {
+        "unspiked": spike.spike_strength == 0,
+        "aligned": spike.orthogonal_alignment == 0,
+        "correlated_norms": model.correlated_norms and spike.spike_strength != 0,
+    }
+    code = _code(model.student, model.teacher, tuple(flags.items()), os.fspath(model._cache.folder))
+    kernel = Kernel(
+        name="spiked_random_features_limit",
+        title=f"Infinitely many samples, student {model.student}, teacher {model.teacher}",
+        code=code,
+        domains={**spike_domains(**flags), "noise_variance": "nonnegative"},
+        make=partial(_lowered, model.student, model.teacher, **flags),
+        cache_folder=model._cache.folder,
+    )
+    return with_defaults(kernel, model)
+
+
+@lru_cache(maxsize=256)
+def _code(
+    student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str
+) -> KernelCode:
+    def make() -> LoweredSystem:
+        return _lowered(student, teacher, **dict(flags))
+
+    names = " ".join(name for name, value in flags if value)
+    key = f"spiked_random_features/limit/{names}/{student}/{teacher}"
+    return cached_code(key, make, FileCache(folder))
+
+
+def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
+    from ....symbolic.activations import activation
+    from ....symbolic.saddle_point import lower
+    from .limit_system import limit_system
+
+    return lower(
+        limit_system(
+            activation(student, argument="student"),
+            activation(teacher, argument="teacher"),
+            **flags,
+        )
+    )

@@ -1,0 +1,350 @@
+r"""Bounds over the size of the step: what tuning it can reach, and where learning is perfect.
+
+Tuning the step walks along a curve of spikes (:mod:`.step_path`), and
+:math:`\min_s L \le \min_s \mathrm{test} \le \min_s U`. With the population gradient (α_0 = ∞) one
+has c = 1, γ = ±1 and :math:`r = s h_1|h^*_1|`, so that the curve is that of all r (Cui et al.,
+arXiv 2402.04980, equation (28)). Because :math:`\partial_r\mu_0 = \kappa\mu_1`, wherever U is
+stationary then its residual is orthogonal to :math:`\kappa\mu_1` and L = E_∞ = U (derived here).
+At a finite α_0 the bulk variance grows with the step, and there is no such coincidence.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import ParameterError
+from ....numeric.arguments import real_number, whole_number
+from ....numeric.cache import FileCache
+from ..arguments import checked_arguments
+from .bounds import activation_bounds
+from .step_path import StepPath, step_path
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ...kernels.kernel import Kernel
+
+_SMALLEST, _LARGEST = 0.02, 10.0
+# At a zero of U rounding leaves some 1e-32, the square of an epsilon.
+_PERFECT = 1e-24
+_FEWEST_POINTS = 8
+_BLOCK = 25
+_BOUNDS = ("lower", "limit", "upper")
+_CHANGES = ("upper_slope", "lower_slope", "upper_widening", "lower_widening")
+
+
+@dataclass(frozen=True)
+class StationaryPoint:
+    """A spike strength at which a bound is stationary.
+
+    Attributes
+    ----------
+    spike_strength : float
+    step_size : float or None
+        Per-neuron step s that makes this spike; None if no step does.
+    bulk_variance : float
+        c after this step.
+    lower, limit, upper : float
+        L, E_∞ and U there.
+    kind : {"minimum", "maximum", "boundary", "flat"}
+        "boundary": the end of the range towards which the bound falls; "flat": the bound does not
+        depend on r within its error.
+    error : float
+        Estimated error of the bound that is stationary.
+    """
+
+    spike_strength: float
+    step_size: float | None
+    bulk_variance: float
+    lower: float
+    limit: float
+    upper: float
+    kind: str
+    error: float
+
+    @property
+    def perfect(self) -> bool:
+        """Whether U vanishes up to rounding: the target is learnt with n = O(d) samples."""
+        return self.upper < _PERFECT
+
+
+@dataclass(frozen=True)
+class StepBounds:
+    """Bounds of the test error over the step.
+
+    Attributes
+    ----------
+    student, teacher : str
+    alpha0, noise_variance : float
+        Of the step.
+    alignment : float
+        γ of every step.
+    upper_points, lower_points : tuple of StationaryPoint
+        Stationary points of U and of L in the range, and ends towards which they fall.
+    linear : float
+        Error of the best linear predictor, for comparison.
+    curve : xarray.Dataset
+        ``lower``, ``limit``, ``upper``, their estimated errors and ``bulk_variance`` over
+        ``spike_strength``, and the coordinate ``step_size``, where steps make spikes.
+    """
+
+    student: str
+    teacher: str
+    alpha0: float
+    noise_variance: float
+    alignment: float
+    upper_points: tuple[StationaryPoint, ...]
+    lower_points: tuple[StationaryPoint, ...]
+    linear: float
+    curve: xr.Dataset
+
+    @property
+    def best_upper(self) -> StationaryPoint:
+        """Where U is smallest in the range."""
+        return min(self.upper_points, key=lambda point: point.upper)
+
+    @property
+    def best_lower(self) -> StationaryPoint:
+        """Where L is smallest in the range."""
+        return min((*self.lower_points, *self.upper_points), key=lambda point: point.lower)
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on, in words."""
+        worst = max(p.error for p in (*self.upper_points, *self.lower_points))
+        return f"float, zeros of exact derivatives; bounds with error estimates up to {worst:.1e}"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = []
+        for name, points in (("U", self.upper_points), ("L", self.lower_points)):
+            for p in points:
+                step = "" if p.step_size is None else f" (s = {p.step_size:.6g})"
+                extra = ", perfect learning" if p.perfect else ""
+                rows.append((
+                    f"{name}: {p.kind} at r = {p.spike_strength:.9g}{step}{extra}",
+                    f"L = {p.lower:.9g}, E_∞ = {p.limit:.9g}, U = {p.upper:.9g}",
+                ))  # fmt: skip
+        return rows
+
+    def __str__(self) -> str:
+        best = (
+            f"min L = {self.best_lower.lower:.9g} <= min over steps of the test error <= "
+            f"min U = {self.best_upper.upper:.9g}; best linear predictor {self.linear:.9g}"
+        )
+        lines = [f"{name}\n    {value}" for name, value in self._rows()]
+        return "\n".join([best, *lines, self.rests_on])
+
+    def __repr__(self) -> str:
+        return (
+            f"StepBounds({self.student!r}, {self.teacher!r}, "
+            f"best_upper={self.best_upper.upper:.9g}, best_lower={self.best_lower.lower:.9g})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._rows()
+        )
+        return f"<table>{rows}</table><p>{html.escape(self.rests_on)}</p>"
+
+
+def bounds_over_step(
+    student: str,
+    teacher: str,
+    *,
+    alpha0: float = math.inf,
+    noise_variance: float = 0.0,
+    beta: float = 1.0,
+    strengths: tuple[float, float] | None = None,
+    points: int = 200,
+    cache_folder: str | os.PathLike[str] | None = None,
+) -> StepBounds:
+    """Return the bounds over the size of the step.
+
+    Parameters
+    ----------
+    student, teacher : str
+        Activations; the student continuous.
+    alpha0 : float
+        Sample complexity of the step; the default is the population gradient.
+    noise_variance : float
+        Of the labels; enters by the step, at a finite α_0.
+    beta : float
+        Aspect ratio p/d, which enters E_∞ only.
+    strengths : (float, float), optional
+        Range of r, which is proportional to the step; default 0.02 to 10, and for a student that is
+        not odd also negative ones, from steps uphill.
+    points : int
+        Of the curve, at least 8; stationary points closer than two of them are not told apart.
+    cache_folder : path, optional
+
+    Returns
+    -------
+    StepBounds
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong kind or outside its range.
+    AssumptionError
+        If the student jumps, so that no step can be taken; or no step makes a spike.
+
+    Notes
+    -----
+    U bounds the test error at the best ridge penalty, L at every one.
+
+    Examples
+    --------
+    >>> found = bounds_over_step("sin", "tanh", points=60)
+    >>> print(f"{found.best_upper.upper:.10f} at r = {found.best_upper.spike_strength:.6f}")
+    0.0030045910 at r = 0.808589
+    """
+    given = checked_arguments(
+        student=student, teacher=teacher, step_size=1.0, alpha0=alpha0, beta=beta,
+        noise_variance=noise_variance, allow_non_odd=True, correlated_norms=False, width=None,
+        cache_folder=cache_folder,
+    )  # fmt: skip
+    points = whole_number("points", points, _FEWEST_POINTS)
+    student, teacher = given["student"], given["teacher"]
+    step = {name: given[name] for name in ("alpha0", "noise_variance")}
+    cache = FileCache(cache_folder)
+    path = step_path(student, teacher, **step, cache=cache)
+    search = _Search(
+        activation_bounds(
+            student, teacher, unspiked=False, aligned=path.orthogonal_alignment == 0, slopes=True,
+            cache=cache,
+        ),
+        path,
+        given["beta"],
+    )  # fmt: skip
+    grids = _grids(strengths, path.odd_student, points)
+    curves = [search.curve(grid) for grid in grids]
+    return StepBounds(
+        student=student,
+        teacher=teacher,
+        **step,
+        alignment=path.alignment,
+        upper_points=tuple(p for c in curves for p in search.stationary("upper", c)),
+        lower_points=tuple(p for c in curves for p in search.stationary("lower", c)),
+        linear=path.linear,
+        curve=_published(curves),
+    )
+
+
+def _published(curves: list[xr.Dataset]) -> xr.Dataset:
+    import xarray as xr
+
+    names = (*_BOUNDS, *(f"{name}_error_estimate" for name in _BOUNDS), "bulk_variance")
+    whole = xr.concat(curves, "spike_strength", combine_attrs="override")
+    return whole[[*names]]
+
+
+def _grids(
+    strengths: tuple[float, float] | None, odd: bool, points: int
+) -> list[np.ndarray[Any, Any]]:
+    if strengths is None:
+        positive = np.geomspace(_SMALLEST, _LARGEST, points if odd else points // 2)
+        return [positive] if odd else [-positive[::-1], positive]
+    if not isinstance(strengths, tuple | list) or len(strengths) != 2:
+        raise ParameterError(
+            f"strengths must be two spike strengths, such as (0.1, 5), got {strengths!r}"
+        )
+    low, high = (real_number("strengths", x) for x in strengths)
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParameterError(
+            f"strengths must be finite and in ascending order, such as (0.1, 5), got {strengths!r}"
+        )
+    if low <= 0 <= high:
+        raise ParameterError(
+            f"strengths must not include 0, where the bounds jump, got {strengths!r}; use "
+            "(0.02, 5), and (-5, -0.02) for the other sign"
+        )
+    if max(abs(low), abs(high)) > 100 or min(abs(low), abs(high)) < 1e-3:
+        raise ParameterError(f"strengths must be of size 0.001 to 100, got {strengths!r}")
+    return [np.linspace(low, high, points)]
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Bounds along a path, and the points where one of them is stationary."""
+
+    kernel: Kernel
+    path: StepPath
+    beta: float
+
+    def curve(self, strengths: np.ndarray[Any, Any]) -> xr.Dataset:
+        """Return the bounds and their derivatives by r along the path, with estimated errors."""
+        import xarray as xr
+
+        variances, widening = self.path.bulk_variance(strengths)
+        # Few points at a time: each needs tables of its own, and compiling takes longer than all.
+        parts = [
+            self.kernel.sweep(
+                product=False, spike_strength=strengths[part], bulk_variance=variances[part],
+                alignment=self.path.alignment, beta=self.beta,
+                orthogonal_alignment=self.path.orthogonal_alignment,
+                outputs=(*_BOUNDS, *_CHANGES), progress=False,
+            )
+            for part in (slice(k, k + _BLOCK) for k in range(0, len(strengths), _BLOCK))
+        ]  # fmt: skip
+        found = xr.concat(parts, "point", combine_attrs="override")
+        columns: dict[str, Any] = {"bulk_variance": variances}
+        for name in _BOUNDS:
+            columns |= {n: found[n].to_numpy() for n in (name, f"{name}_error_estimate")}
+        for name in ("upper", "lower"):
+            slope, wide = f"{name}_slope", f"{name}_widening"
+            columns[slope] = found[slope].to_numpy() + widening * found[wide].to_numpy()
+            columns[f"{slope}_error_estimate"] = (
+                found[f"{slope}_error_estimate"].to_numpy()
+                + np.abs(widening) * found[f"{wide}_error_estimate"].to_numpy()
+            )
+        coordinates: dict[str, Any] = {"spike_strength": strengths}
+        if self.path.unit:
+            coordinates["step_size"] = ("spike_strength", strengths / self.path.unit)
+        return xr.Dataset(
+            {name: ("spike_strength", values) for name, values in columns.items()},
+            coordinates,
+            found.attrs,
+        )
+
+    def stationary(self, name: str, curve: xr.Dataset) -> list[StationaryPoint]:
+        """Return the stationary points of a bound, and ends towards which it falls."""
+        from scipy.optimize import brentq
+
+        def slope(strength: float) -> float:
+            return float(self.curve(np.array([strength]))[f"{name}_slope"][0])
+
+        grid, slopes = curve["spike_strength"].to_numpy(), curve[f"{name}_slope"].to_numpy()
+        # A slope below its own error has no sign.
+        known = np.abs(slopes) > curve[f"{name}_slope_error_estimate"].to_numpy()
+        decided = np.flatnonzero(known)
+        if not len(decided):
+            return [self._point(float(grid[0]), "flat", name)]
+        found = []
+        if slopes[decided[0]] > 0:
+            found.append(self._point(float(grid[0]), "boundary", name))
+        for left, right in pairwise(decided):
+            if slopes[left] * slopes[right] < 0:
+                strength = brentq(slope, float(grid[left]), float(grid[right]), xtol=1e-14)
+                kind = "minimum" if slopes[left] < 0 else "maximum"
+                found.append(self._point(float(strength), kind, name))
+        if slopes[decided[-1]] < 0:
+            found.append(self._point(float(grid[-1]), "boundary", name))
+        return found
+
+    def _point(self, strength: float, kind: str, name: str) -> StationaryPoint:
+        here = self.curve(np.array([strength])).isel(spike_strength=0)
+        return StationaryPoint(
+            spike_strength=strength,
+            step_size=self.path.step_size(strength),
+            bulk_variance=float(here["bulk_variance"]),
+            **{bound: float(here[bound]) for bound in _BOUNDS},
+            kind=kind,
+            error=float(here[f"{name}_error_estimate"]),
+        )

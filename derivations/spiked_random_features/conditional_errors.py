@@ -1,0 +1,99 @@
+r"""Conditional errors given κ, predicted by the theory, as control variates of simulations.
+
+The free energy's test and training errors are averages over κ; their integrands at the saddle
+point are what a simulated sample with projection κ has on average.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy as sp
+
+from ...numeric.conditional_prediction import ConditionalPrediction
+from ...numeric.kernel_arrays import converged_tables
+from ...symbolic.gaussian import GaussianExpectation
+from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from . import free_energy as symbols
+
+if TYPE_CHECKING:
+    from .model import SpikedRandomFeatures
+
+_FUNCTIONS = {
+    symbols.mu0: "mu_0", symbols.mu1: "mu_1", symbols.mu2_squared: "mu_2_squared",
+    symbols.chi: "chi", symbols.T0: "T_0", symbols.T1: "T_1", symbols.T2: "T_2",
+}  # fmt: skip
+_LARGEST, _STEP = 9.0, 1 / 16
+"""Grid of κ: sharper features of a prediction are not worth following."""
+
+
+def conditional_prediction(
+    model: SpikedRandomFeatures, alpha: float, ridge: float
+) -> ConditionalPrediction | None:
+    r"""Return the conditional errors at the saddle point; None where they do not depend on κ.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+    alpha, ridge : float
+
+    Notes
+    -----
+    ``test`` is :math:`\mathbb{E}[(y - \hat y)^2 | \kappa] - \Delta` of a fresh sample,
+    ``training`` that of a training sample.
+    """
+    if model.spike.spike_strength == 0:
+        return None
+    energy = model.symbolic().free_energy
+    values = {
+        **model._parameter_values(),
+        **{k: float(v[0]) for k, v in model.solve_many([alpha], [ridge]).values.items()},
+        "alpha": alpha,
+        "ridge": ridge,
+    }
+    kernel = model._kernel
+    assert kernel.tables is not None
+    count = round(2 * _LARGEST / _STEP) + 1
+    kappa = np.linspace(-_LARGEST, _LARGEST, count)
+    tables = converged_tables(kernel.tables, [values[p] for p in kernel.table_parameters], kappa)
+    names = {**_FUNCTIONS, **symbols.IDENTIFIERS, symbols.kappa: "kappa"}
+    source = _source(
+        {
+            "test_error": _integrand(energy.test_error),
+            "training_error": _integrand(energy.training_error),
+        },
+        names,
+    )
+    functions = model._cache.load_module("conditional_errors", source)
+    columns = {**values, **tables, "kappa": kappa}
+    found = [
+        np.broadcast_to(function(columns), kappa.shape).astype(float)
+        for function in (functions.test_error, functions.training_error)
+    ]
+    return ConditionalPrediction(kappa, *found)
+
+
+def _integrand(average: sp.Expr) -> sp.Expr:
+    """Return what is averaged over κ; the rest of the expression does not depend on it."""
+    averages = average.atoms(GaussianExpectation)
+    return average.xreplace(
+        {node: node.args[0] for node in averages if node.args[1] == symbols.kappa}
+    )
+
+
+def _source(expressions: dict[str, sp.Expr], names: dict[sp.Expr, str]) -> str:
+    """Print functions of a mapping from names to numbers and arrays."""
+    printer = NumpyPrinter()
+    columns = {f: sp.Symbol(name, real=True) for f, name in names.items()}
+    bodies = []
+    for name, expression in expressions.items():
+        named = expression.xreplace(columns)
+        read = "".join(
+            f"    {symbol} = columns[{str(symbol)!r}]\n"
+            for symbol in sorted(named.free_symbols, key=str)
+        )
+        bodies.append(f"def {name}(columns):\n{read}    return {printer.print(named)}\n")
+    text = "\n\n".join(bodies)
+    helpers = helper_definitions(NumpyPrinter, text)
+    return "\n\n".join(part for part in ("import numpy as np\n", helpers, text) if part)

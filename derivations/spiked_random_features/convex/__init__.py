@@ -1,0 +1,1 @@
+"""General convex losses on spiked random features: classification and robust regression."""

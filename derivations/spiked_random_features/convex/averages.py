@@ -1,0 +1,353 @@
+r"""What the averages over label and prediction are: one, two or three Gaussian integrals.
+
+Given κ the prediction without a sample is :math:`\omega = C + p s + \sqrt v\,\eta`, the field of
+the teacher is :math:`\gamma\kappa + \rho s`. Three ways to integrate:
+
+- *closed*: for a loss that is quadratic between kinks the integral over η is in closed form, and
+  the one over s remains;
+- *field*: for a smooth loss and the labels "sign" or "probit" the label is integrated over first:
+  given :math:`\omega = C + \sqrt q\,g` the field is Gaussian again, with mean
+  :math:`\gamma\kappa + \rho g p/\sqrt q` and variance :math:`\rho^2 v/q`;
+- *full*: integrals over s and η.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+
+import sympy as sp
+
+from ....errors import UnsupportedExpressionError
+from ....symbolic.convex_losses import is_kinked, without_cases
+from ....symbolic.functions import OwenT
+from ....symbolic.gaussian import GaussianExpectation
+from ....symbolic.normal_functions import normal_cdf
+from ....symbolic.proximal import MoreauEnvelope, Proximal
+from ..free_energy import (
+    V1,
+    V2,
+    gamma,
+    kappa,
+    m,
+    mu0,
+    mu1,
+    mu2_squared,
+    noise,
+    psi,
+    q1,
+    q2,
+    rho,
+    theta,
+)
+from .labels import Labels, takes_signs_only
+from .losses import ConvexLoss, x, y
+from .smoothing import LabelledEnvelope, closed_moments, smoothed_envelope, smoothed_loss
+
+s, g, eta = sp.symbols("s g eta", real=True)
+_a, _V, _v = sp.Symbol("a", real=True), sp.Symbol("V", positive=True), sp.Symbol("v", positive=True)
+_omega = sp.Symbol("omega", real=True)
+# Tables: γκ and κμ_1. Where signs of a mean are taken, nothing should look for a scale in κ.
+_teacher_mean = sp.Function("teacher_mean", real=True)(kappa)
+_student_mean = sp.Function("student_mean", real=True)(kappa)
+_TINY = sp.Rational(1, 10**200)
+# Added to the variance of a prediction: where a student saturates, variances in the tails underflow
+# and the powers of them in derivatives would be divisions by zero.
+_FLOOR = sp.Rational(1, 10**40)
+
+
+@dataclass(frozen=True)
+class LabelAverages:
+    """Averages over label and prediction for one loss and channel.
+
+    Attributes
+    ----------
+    loss : ConvexLoss
+    labels : Labels
+    aligned : bool
+        The label depends on κ alone.
+    vanishing : mapping
+        Coefficients of the student that are zero.
+    """
+
+    loss: ConvexLoss
+    labels: Labels
+    aligned: bool
+    vanishing: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
+
+    # ------------------------------------------------------------------ the node and its meaning
+
+    def node(self) -> sp.Expr:
+        """Return the average of the envelope, to be differentiated."""
+        return LabelledEnvelope(self.mean, self.covariance, self.total_variance, self.step, 0, 0, 0)
+
+    def written_out(self, expr: sp.Expr) -> sp.Expr:
+        """Replace these nodes by what they are."""
+        found = {node: self._value(node) for node in expr.atoms(LabelledEnvelope)}
+        outer = {
+            e: GaussianExpectation(e.integrand.xreplace(found), e.variable)
+            for e in expr.atoms(GaussianExpectation)
+            if e.has(LabelledEnvelope)
+        }
+        return expr.xreplace(outer)
+
+    @cached_property
+    def mean(self) -> sp.Expr:
+        """C."""
+        return (mu0 * m + mu1 * kappa * theta).xreplace(dict(self.vanishing))
+
+    @cached_property
+    def covariance(self) -> sp.Expr:
+        """Covariance p of the prediction with s."""
+        return sp.S.Zero if self.aligned else (mu1 * psi).xreplace(dict(self.vanishing))
+
+    @cached_property
+    def total_variance(self) -> sp.Expr:
+        """Variance q of the prediction."""
+        return (mu1**2 * q1 + mu2_squared * q2 + _FLOOR).xreplace(dict(self.vanishing))
+
+    @cached_property
+    def free_variance(self) -> sp.Expr:
+        """Variance v of the prediction that is left when s is known."""
+        found = mu1**2 * (q1 - psi**2) + mu2_squared * q2 + _FLOOR
+        return found.xreplace(dict(self.vanishing))
+
+    @cached_property
+    def step(self) -> sp.Expr:
+        """Step V of the envelope."""
+        return (mu1**2 * V1 + mu2_squared * V2).xreplace(dict(self.vanishing))
+
+    @property
+    def by_field(self) -> bool:
+        """Whether the label is integrated over first."""
+        channel = self.labels.channel in ("sign", "probit")
+        return channel and not self.aligned and not self.closed
+
+    @cached_property
+    def closed(self) -> bool:
+        """Whether the integral over η is in closed form."""
+        return all(_closed_envelope(term.loss) is not None for term in self.terms)
+
+    @cached_property
+    def label_function(self) -> sp.Expr:
+        """The label, or the probability of +1, as a table where it depends on κ alone."""
+        return sp.Function("label", real=True)(kappa)
+
+    @cached_property
+    def definitions(self) -> dict[sp.Expr, sp.Expr]:
+        """Tables of what depends on κ alone besides the coefficients: labels, means."""
+        if not self.aligned:
+            by_owen = self.labels.channel in ("sign", "probit")
+            means = {_teacher_mean: gamma * kappa, _student_mean: kappa * mu1}
+            return means if by_owen else {}
+        label = self.labels.label(gamma * kappa)
+        if label is None:
+            label = self.labels.probability(1, gamma * kappa)
+        return {self.label_function: label}
+
+    @cached_property
+    def terms(self) -> tuple[_Term, ...]:
+        """The terms of the sum over labels, at a field that depends on κ and s."""
+        field_ = gamma * kappa + rho * s
+        certain = self.labels.label(field_)
+        if certain is None:
+            chance = self.label_function if self.aligned else self.labels.probability(1, field_)
+            other = 1 - chance if self.aligned else self.labels.probability(-1, field_)
+            return self._two_terms(chance, other)
+        label = self.label_function if self.aligned else certain
+        signs = self.labels.is_binary or takes_signs_only(self.labels.teacher)
+        if self.loss.is_residual:
+            noisy = noise if self.labels.has_noise else sp.S.Zero
+            return (_Term(sp.S.One, self._reduced(0), label, offset=label, variance=noisy),)
+        if self.labels.has_noise:
+            raise UnsupportedExpressionError(
+                f"loss {self.loss.name!r} is no function of y - x, and with label noise its "
+                "average takes four integrals; use noise_variance=0, or a loss of the residual"
+            )
+        if signs and self.loss.is_margin:
+            return (_Term(sp.S.One, self._reduced(1), label, sign=label),)
+        if signs:
+            return self._two_terms((1 + label) / 2, (1 - label) / 2)
+        return (_Term(sp.S.One, without_cases(self.loss.expr, x), label),)
+
+    def _two_terms(self, chance: sp.Expr, other: sp.Expr) -> tuple[_Term, ...]:
+        return (
+            _Term(chance, self._reduced(1), sp.S.One),
+            _Term(other, self._reduced(-1), sp.S.NegativeOne),
+        )
+
+    def _reduced(self, label: int) -> sp.Expr:
+        return without_cases(self.loss.at_label(label), x)
+
+    # ------------------------------------------------------------------ averages
+
+    def _value(self, node: sp.Expr) -> sp.Expr:
+        i, j, k = node.orders
+        if self.by_field:
+            return self._over_field(i, lambda t, w: _envelope(t.loss, j, k, w, self.step))
+        if i == 0:
+            return self._over_label(lambda t: self._smoothed(t, j, k))
+        # Stein's lemma: the derivative by s of the label alone.
+        return self._over_label(
+            lambda t: s * self._smoothed(t, j, k)
+        ) - self.covariance * self._over_label(lambda t: self._smoothed(t, j + 1, k))
+
+    def _over_label(self, value: Callable[[_Term], sp.Expr]) -> sp.Expr:
+        total = sp.Add(*(t.weight * value(t) for t in self.terms))
+        return total if self.aligned else GaussianExpectation(total, s)
+
+    def _smoothed(self, term: _Term, j: int, k: int) -> sp.Expr:
+        """Average a derivative of the envelope over η."""
+        mean = term.reduced(self.mean + self.covariance * s)
+        variance = self.free_variance + term.variance
+        power = term.sign ** (j % 2)
+        closed = _closed_envelope(term.loss)
+        if closed is not None:
+            found = closed_moments(sp.diff(sp.diff(closed, _a, j), _V, k))
+            found = found.xreplace({_a: mean, _v: variance, _V: self.step, y: term.label})
+            return power * found
+        point = mean + sp.sqrt(variance) * eta
+        inner = _envelope(term.loss, j, k, point, self.step).xreplace({y: term.label})
+        return power * GaussianExpectation(inner, eta)
+
+    def _over_field(self, i: int, value: Callable[[_Term, sp.Expr], sp.Expr]) -> sp.Expr:
+        """Average over g, with the i-th derivative of the law of the label by s."""
+        root = sp.sqrt(self.total_variance)
+        field_ = gamma * kappa + rho * g * self.covariance / root
+        variance = rho**2 * self.free_variance / self.total_variance
+        mean, total = [], sp.Dummy("t", real=True)
+        for label in (1, -1):
+            law = self.labels.probability(label, total, variance).diff(total, i) * rho**i
+            term = _Term(sp.S.One, self._reduced(label), sp.Integer(label))
+            mean.append(law.xreplace({total: field_}) * value(term, self.mean + root * g))
+        return GaussianExpectation(sp.Add(*mean), g)
+
+    # ------------------------------------------------------------------ losses and metrics
+
+    def of_loss(self) -> sp.Expr:
+        """Return the mean loss at ω, that of a fresh sample, before the average over κ."""
+        if self.by_field:
+            return self._over_field(0, lambda t, w: t.loss.xreplace({x: w}))
+
+        def value(term: _Term) -> sp.Expr:
+            mean = term.reduced(self.mean + self.covariance * s)
+            variance = self.free_variance + term.variance
+            names = {y: term.label}
+            if _closed_envelope(term.loss) is not None:
+                closed = closed_moments(smoothed_loss(term.loss, x, _a, _v))
+                return closed.xreplace({_a: mean, _v: variance, **names})
+            point = mean + sp.sqrt(variance) * eta
+            return GaussianExpectation(term.loss.xreplace({x: point, **names}), eta)
+
+        return self._over_label(value)
+
+    def of_metric(self, metric: sp.Expr, *, training: bool) -> sp.Expr:
+        """Return the mean of a function of y and x, before the average over κ.
+
+        Parameters
+        ----------
+        metric : Expr
+            In y and x.
+        training : bool
+            At the proximal point of ω; else at ω.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If labels are noisy and the metric is no function of y − x.
+        """
+
+        def at(term: _Term, point: sp.Expr) -> sp.Expr:
+            if training:
+                node = Proximal(term.loss, x, _omega, _V).doit()
+                point_ = node.xreplace({_V: self.step}).xreplace({_omega: point})
+            else:
+                point_ = point
+            if term.variance != 0:
+                reduced = sp.expand(metric.subs(x, x + y))
+                if y in sp.simplify(reduced).free_symbols:
+                    raise UnsupportedExpressionError(
+                        f"metric {metric} is no function of y - x, and with label noise its "
+                        "average takes four integrals; use noise_variance=0"
+                    )
+                return metric.xreplace({y: sp.S.Zero}).xreplace({x: point_})
+            value = term.original(point_)
+            return metric.xreplace({x: value, y: term.label}).xreplace({y: term.label})
+
+        if self.by_field:
+            return self._over_field(0, at)
+
+        def value(term: _Term) -> sp.Expr:
+            mean = term.reduced(self.mean + self.covariance * s)
+            point = mean + sp.sqrt(self.free_variance + term.variance) * eta
+            return GaussianExpectation(at(term, point).xreplace({y: term.label}), eta)
+
+        return self._over_label(value)
+
+    def of_error(self) -> sp.Expr:
+        """Return the probability that the sign of ω is not a fresh label, before that over κ."""
+        root = sp.sqrt(self.free_variance)
+        mean = self.mean + self.covariance * s
+        if self.labels.channel in ("sign", "probit") and not self.aligned:
+            return self._opposite_signs()
+        return self._over_label(lambda t: normal_cdf(-t.label * mean / root))
+
+    def _opposite_signs(self) -> sp.Expr:
+        r"""Return P(XY < 0) of two correlated Gaussians, :math:`\Phi(h)+\Phi(k)-2\Phi_2(h, k)`.
+
+        In Owen's T, :math:`2T(h, (k/h - r)/w) + 2T(k, (h/k - r)/w) + 1_{hk<0}` with
+        :math:`w^2 = 1 - r^2`. Ratios and signs are written so that h = 0, and h = k = 0, give the
+        limit, and that reflections show.
+        """
+        extra = noise if self.labels.has_noise else sp.S.Zero
+        q, v, p = self.total_variance, self.free_variance, self.covariance
+        scale = sp.sqrt(rho**2 + extra)
+        h = _teacher_mean / scale
+        mean = mu0 * m + _student_mean * theta
+        k = mean.xreplace(dict(self.vanishing)) / sp.sqrt(q)
+        r = rho * p / (scale * sp.sqrt(q))
+        # 1 - r² with v = q - p², which is no difference.
+        w = sp.sqrt((rho**2 * v + extra * q) / (q * scale**2))
+        if k == 0:
+            return sp.Rational(1, 2) + 2 * OwenT(h, -r / w)
+        one_sign = h * k / sp.sqrt((h**2 + _TINY) * (k**2 + _TINY))
+        return (
+            2 * OwenT(h, (k - r * h) * h / (w * (h**2 + _TINY)))
+            + 2 * OwenT(k, (h * k / (k**2 + _TINY) - r) / w)
+            + (1 - one_sign) / 2
+        )
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One label: M(y, ω) is the envelope of `loss` at sign·ω − offset, of a wider Gaussian."""
+
+    weight: sp.Expr
+    loss: sp.Expr
+    label: sp.Expr
+    sign: sp.Expr = sp.S.One
+    offset: sp.Expr = sp.S.Zero
+    variance: sp.Expr = sp.S.Zero
+
+    def reduced(self, prediction: sp.Expr) -> sp.Expr:
+        return self.sign * prediction - self.offset
+
+    def original(self, reduced: sp.Expr) -> sp.Expr:
+        return self.sign * (reduced + self.offset)
+
+
+@lru_cache(maxsize=64)
+def _closed_envelope(loss: sp.Expr) -> sp.Expr | None:
+    try:
+        return smoothed_envelope(loss, x, _a, _v, _V)
+    except UnsupportedExpressionError:
+        if is_kinked(loss, x):
+            raise
+        return None
+
+
+def _envelope(loss: sp.Expr, j: int, k: int, point: sp.Expr, step: sp.Expr) -> sp.Expr:
+    found = MoreauEnvelope(loss, x, _omega, _V)
+    derivative = sp.diff(sp.diff(found, _omega, j), _V, k)
+    return derivative.xreplace({_V: step}).xreplace({_omega: point})

@@ -1,0 +1,169 @@
+"""The generated code of a convex readout: derived once, kept on disk as text."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ....numeric.cache import FileCache
+from ....numeric.kernel_code import KernelCode, LoadedKernel
+
+if TYPE_CHECKING:
+    from ....symbolic.lowering.lowered import LoweredSystem
+    from ....symbolic.saddle_point import SaddlePointSystem
+    from .energy import ConvexFreeEnergy
+
+
+@dataclass(frozen=True)
+class ConvexCase:
+    """What distinguishes one set of equations from another, as text.
+
+    Attributes
+    ----------
+    loss, channel, student, teacher : str
+        The loss as in :func:`.losses.convex_loss`.
+    has_noise, unspiked, aligned, finite_width : bool
+    metrics : tuple of (str, str)
+        Name and expression.
+    """
+
+    loss: str
+    channel: str
+    student: str
+    teacher: str
+    has_noise: bool
+    unspiked: bool
+    aligned: bool
+    finite_width: bool
+    metrics: tuple[tuple[str, str], ...] = ()
+
+    def energy(self) -> ConvexFreeEnergy:
+        """Return the free energy."""
+        from ....symbolic.activations import activation
+        from .energy import convex_free_energy
+        from .labels import Labels
+        from .losses import convex_loss
+
+        return convex_free_energy(
+            convex_loss(self.loss),
+            Labels(self.channel, activation(self.teacher), self.has_noise),
+            activation(self.student),
+            unspiked=self.unspiked,
+            aligned=self.aligned,
+            finite_width=self.finite_width,
+        )
+
+    def system(self) -> SaddlePointSystem:
+        """Derive the equations."""
+        from .metrics import read_metrics
+        from .system import convex_system
+
+        return convex_system(self.energy(), read_metrics(dict(self.metrics)))
+
+    def lowered(self) -> LoweredSystem:
+        """Derive the equations and lower them."""
+        from ....symbolic.saddle_point import lower
+
+        return lower(self.system())
+
+    def check(self) -> None:
+        """Refuse what has no equations, before the time is spent to derive them.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+        """
+        _check(self)
+
+
+@lru_cache(maxsize=128)
+def _check(case: ConvexCase) -> None:
+    # Once for all readouts that differ in numbers only.
+    from .metrics import read_metrics
+
+    averages = case.energy().averages
+    _ = averages.closed
+    for metric in read_metrics(dict(case.metrics)).values():
+        averages.of_metric(metric, training=False)
+
+
+@dataclass(frozen=True)
+class ConvexDerivation:
+    """Generated code with what a kernel shows of it.
+
+    Attributes
+    ----------
+    code : KernelCode
+    title, structure : str
+    domains, labels : tuple of (str, str)
+        Which numbers parameters and unknowns may be, and their LaTeX.
+    """
+
+    code: KernelCode
+    title: str
+    structure: str
+    domains: tuple[tuple[str, str], ...]
+    labels: tuple[tuple[str, str], ...]
+
+
+@lru_cache(maxsize=128)
+def _derivation(case: ConvexCase, folder: str) -> ConvexDerivation:
+    cache = FileCache(folder)
+    key = f"convex_readout/{case!r}"
+    document = cache.load_json(key)
+    if document is not None:
+        return _restored(document)
+    from tqdm.auto import tqdm
+
+    from ....symbolic.saddle_point import lower
+    from ...kernels.code import kernel_code, latex_names, parameter_domains
+
+    # Seconds the first time, shown where somebody looks: on terminals and in notebooks.
+    text = f"deriving the equations of the {case.loss.partition('(1)')[0]} loss"
+    with tqdm(total=3, desc=text, unit="step", leave=False, disable=None) as bar:
+        system = case.system()
+        bar.update()
+        lowered = lower(system)
+        bar.update()
+        code = kernel_code(lowered)
+    found = ConvexDerivation(
+        code=code,
+        title=lowered.system.title,
+        structure=lowered.system.structure.describe(),
+        domains=tuple(parameter_domains(lowered).items()),
+        labels=tuple(latex_names(lowered).items()),
+    )
+    cache.store_json(key, asdict(found))
+    return found
+
+
+def convex_derivation(case: ConvexCase, cache: FileCache) -> ConvexDerivation:
+    """Return the derivation of a case, from the cache where it is there."""
+    return _derivation(case, os.fspath(cache.folder))
+
+
+@lru_cache(maxsize=128)
+def _loaded(case: ConvexCase, folder: str) -> LoadedKernel:
+    return _derivation(case, folder).code.load(FileCache(folder))
+
+
+def loaded_kernel(case: ConvexCase, cache: FileCache) -> LoadedKernel:
+    """Return the kernel of a case, one for all readouts: what it has worked decides on compiling.
+
+    See Also
+    --------
+    giantstep.numeric.kernel_code.Work
+    """
+    return _loaded(case, os.fspath(cache.folder))
+
+
+def _restored(document: Mapping[str, Any]) -> ConvexDerivation:
+    def frozen(value: Any) -> Any:
+        return tuple(frozen(v) for v in value) if isinstance(value, list) else value
+
+    fields = {name: frozen(value) for name, value in document.items()}
+    fields["code"] = KernelCode(**{k: frozen(v) for k, v in document["code"].items()})
+    return ConvexDerivation(**fields)

@@ -1,0 +1,206 @@
+r"""The free energy of a convex loss on spiked random features, and the equations that follow.
+
+Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980, Appendix C. The readout
+minimises :math:`\sum_\mu \ell(y_\mu, \varphi_\mu\cdot w/\sqrt p) + \frac\lambda2|w|^2`. Its free
+energy is that of the square loss with the term :math:`\frac12\langle\mathrm{err}/(1+V)\rangle`
+replaced by the average :math:`\langle\mathbb{E}\,M(y, \omega; V)\rangle` of the Moreau envelope of
+the loss; nothing else changes.
+
+The unknown :math:`Q_1 = q_1 - \psi^2` stands for :math:`q_1`: it is the squared norm of a part of
+:math:`B^\top w`, so it is positive, and the variance of ω that is left when the label is known,
+:math:`v = \mu_1^2 Q_1 + \mu_2^2 q_2`, is no difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import sympy as sp
+
+from ....symbolic.activations import Activation
+from ....symbolic.equations import Equation, FreeEnergy, saddle_point_equations, stationarity
+from ....symbolic.gaussian import GaussianExpectation
+from .. import free_energy as symbols
+from ..free_energy import (
+    V2,
+    alpha,
+    average,
+    beta,
+    c,
+    kappa,
+    m,
+    mu0,
+    mu1,
+    mu2_squared,
+    psi,
+    q1,
+    theta,
+)
+from .averages import LabelAverages
+from .curvature import largest_curvature
+from .labels import Labels
+from .losses import ConvexLoss
+from .smoothing import LabelledEnvelope
+
+Q1 = sp.Symbol("Q_1", positive=True)
+SOURCE = "Cui et al., arXiv 2402.04980, Appendix C"
+
+
+@dataclass(frozen=True)
+class ConvexFreeEnergy:
+    """The free energy of one loss and label channel.
+
+    Attributes
+    ----------
+    loss : ConvexLoss
+    labels : Labels
+    free_energy : FreeEnergy
+        Its loss term holds :class:`.smoothing.LabelledEnvelope`.
+    averages : LabelAverages
+        What these nodes are.
+    square_error : Expr
+        𝔼 of the squared difference of prediction and noise-free target.
+    """
+
+    loss: ConvexLoss
+    labels: Labels
+    free_energy: FreeEnergy
+    averages: LabelAverages
+    square_error: sp.Expr
+
+    @cached_property
+    def equations(self) -> tuple[Equation, ...]:
+        """The saddle-point equations, with all averages written out."""
+        return tuple(self._written_out(e) for e in self._abstract_equations())
+
+    def written_out(self, expr: sp.Expr) -> sp.Expr:
+        """Return an expression in the unknowns of the equations, as averages of known functions."""
+        return self.averages.written_out(expr).xreplace({q1: Q1 + psi**2})
+
+    def _abstract_equations(self) -> list[Equation]:
+        found = []
+        for e in saddle_point_equations(self.free_energy):
+            if e.unknown == q1:
+                # ψ² by its own equation, so that both sides are functions of conjugates.
+                parallel = symbols.psi_hat * beta * self._bulk_trace()
+                value = e.value - parallel**2
+                found.append(Equation(Q1, value, Q1 - value))
+            elif e.unknown == m:
+                # Nothing is solved for m by a division. In the form m = … it is one step down the
+                # slope, no longer than that of Newton's method for the convex function of m.
+                slope = self.free_energy.expression.diff(m)
+                value = m - slope / (self._curvature(mu0) + self._cost_of_m())
+                found.append(Equation(m, value, m - value))
+            elif e.unknown == theta:
+                # ϑ = β c V_2 times its conjugate overshoots where V_2 is large: as for m.
+                gain = beta * c * V2 * self._curvature(mu1 * kappa)
+                value = theta + (e.value - theta) / (1 + gain)
+                found.append(Equation(theta, value, theta - value))
+            else:
+                found.append(e)
+        return found
+
+    def _curvature(self, direction: sp.Expr) -> sp.Expr:
+        r"""Return a bound of the second derivative of the loss term by a part of the mean of ω.
+
+        That of the envelope is at most :math:`1/(1/L + V)` with the largest curvature L of the
+        loss; the bound is exact for the square loss. For a loss with kinks 1/V is no use, as it
+        diverges in tails where V vanishes and the kink is never met: L = 1 stands for it there.
+        """
+        largest = largest_curvature(self.loss)
+        bound = 1 / ((1 / largest if largest.is_finite else 1) + self.averages.step)
+        return alpha / beta * average(direction**2 * bound)
+
+    def _cost_of_m(self) -> sp.Expr:
+        """Return the second derivative by m of what is not the loss: zero in the strict limit."""
+        (loss_term,) = (t for t in self.free_energy.expression.args if t.has(LabelledEnvelope))
+        return (self.free_energy.expression - loss_term).diff(m, 2)
+
+    def _bulk_trace(self) -> sp.Expr:
+        """Return E[D/S], the coefficient of the conjugate in the equation for ψ."""
+        return -self.free_energy.expression.diff(symbols.psi_hat, 2) / beta
+
+    def _written_out(self, e: Equation) -> Equation:
+        value = self.written_out(e.value)
+        return Equation(e.unknown, value, e.unknown - value)
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether labels are ±1 and errors are wrong signs."""
+        return self.labels.is_binary or self.loss.needs_binary_labels
+
+    # ------------------------------------------------------------------ outputs
+
+    @cached_property
+    def envelope(self) -> sp.Expr:
+        """The node of the loss term."""
+        (node,) = self.free_energy.expression.atoms(LabelledEnvelope)
+        return node
+
+    def training_loss(self) -> sp.Expr:
+        r"""Return the mean loss at the proximal point, :math:`M + V\partial_V M`."""
+        node = self.envelope
+        step = node.args[3]
+        return self.written_out(average(node + step * node.fdiff(4)))
+
+
+def convex_free_energy(
+    loss: ConvexLoss,
+    labels: Labels,
+    student: Activation,
+    *,
+    unspiked: bool = False,
+    aligned: bool = False,
+    finite_width: bool = False,
+) -> ConvexFreeEnergy:
+    r"""Return the free energy of a convex loss.
+
+    Parameters
+    ----------
+    loss : ConvexLoss
+    labels : Labels
+    student : Activation
+    unspiked, aligned, finite_width : bool
+        As for :func:`.free_energy.spiked_free_energy`.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If the averages of the loss over these labels take more than three integrals.
+    """
+    square = symbols.spiked_free_energy(
+        student, labels.teacher, unspiked=unspiked, aligned=aligned, finite_width=finite_width
+    )
+    base = square.free_energy
+    vanishing = {f: sp.S.Zero for f in (mu0, mu1, mu2_squared) if f not in base.definitions}
+    averages = LabelAverages(loss, labels, aligned=aligned, vanishing=vanishing)
+    (square_term,) = base.expression.atoms(GaussianExpectation)
+    envelope = average(averages.node())
+    # ½⟨err/(1+V)⟩ → ⟨E M⟩: the only term with the loss.
+    expression = base.expression.xreplace({square_term: 2 * envelope})
+    # Without noise Δ is no parameter, and the square of a label is that of the target.
+    silent = {} if labels.has_noise else {symbols.noise: sp.S.Zero}
+    absent = {symbols.rho} if aligned else set()
+    absent |= set() if labels.has_noise else {symbols.noise}
+    parameters = [p for p in base.parameters if p not in absent]
+    binary = labels.is_binary or loss.needs_binary_labels
+    wanted = {mu0, mu1, mu2_squared} if binary else set(base.definitions)
+    energy = FreeEnergy(
+        expression=expression,
+        order_parameters=base.order_parameters,
+        conjugates=base.conjugates,
+        parameters=(*parameters, *loss.parameters),
+        definitions={
+            **{f: v.xreplace(silent) for f, v in base.definitions.items() if f in wanted},
+            **averages.definitions,
+        },
+        source=SOURCE,
+    )
+    stays = set(stationarity(energy))
+    energy = replace(
+        energy,
+        order_parameters=tuple(x for x in energy.order_parameters if x in stays),
+        conjugates=tuple(x for x in energy.conjugates if x in stays),
+    )
+    return ConvexFreeEnergy(loss, labels, energy, averages, square.test_error.xreplace(silent))

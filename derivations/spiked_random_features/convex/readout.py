@@ -1,0 +1,444 @@
+"""The model that users build: a convex readout on spiked random features."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....errors import ParameterError
+from ....numeric.arguments import positive_array, positive_number, whole_number
+from ....numeric.cache import FileCache
+from ....numeric.saddle_point_solver import BatchSolution
+from ...kernels.kernel import Kernel
+from ...kernels.points import Tie
+from ..arguments import checked_width
+from ..kernel import _orthogonal
+from ..model import SpikedRandomFeatures
+from ..spike import SpikeParameters
+from .derivation import ConvexCase, ConvexDerivation, convex_derivation
+from .precise import bound_of_digits, exact_values
+from .solution import ConvexSolution, solution_from
+from .solver import ReadoutSolver
+
+if TYPE_CHECKING:
+    import sympy as sp
+    import xarray as xr
+
+    from ....symbolic.saddle_point import SaddlePointSystem
+    from .labels import Labels
+    from .losses import ConvexLoss
+
+_RTOL = 1e-10
+
+
+@dataclass(frozen=True)
+class ConvexReadout:
+    r"""A readout that minimises any convex loss on spiked random features.
+
+    The readout of f(x) = φ·w/√p minimises
+    :math:`\sum_\mu\ell(y_\mu, \varphi_\mu\cdot w/\sqrt p) + \frac\lambda2|w|^2`.
+
+    Parameters
+    ----------
+    features : SpikedRandomFeatures
+        The features: given by a gradient step, or by (r, c, γ).
+    loss : str or Expr
+        "square" (half the squared residual, so that λ is that of the ridge readout),
+        "huber(δ)", "absolute", "logistic", "hinge", or a text or SymPy expression in y and x that
+        is convex in x.
+    labels : {"teacher", "sign", "probit", "logistic"}
+        "teacher": :math:`y = \sigma_*(\theta\cdot x) + \sqrt\Delta\,\xi`. The others have labels
+        ±1 of the field θ·x itself, and the teacher of `features` plays no part: its sign; the sign
+        of the field with noise of variance Δ; or :math:`P(y = 1) = 1/(1 + e^{-\theta\cdot x})`.
+        The gradient step sees the same labels.
+    width : int, optional
+        Number p of neurons, for the correction of order 1/p; default: that of `features`, or the
+        strict limit.
+    metrics : mapping from str to str or Expr, optional
+        Functions of y and x, averaged on fresh samples (``test_NAME``) and on the training set
+        (``training_NAME``).
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong kind, the loss is not convex, or the labels do not fit it:
+        losses of the margin y x need labels ±1.
+    ExpressionError
+        If a text cannot be read.
+    UnsupportedExpressionError
+        If the loss has kinks and is not quadratic between them, or its average takes more than
+        three integrals.
+
+    Notes
+    -----
+    Results are replica-symmetric and hold in the limit d → ∞ at fixed ratios.
+
+    References
+    ----------
+    Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980, Appendix C.
+
+    Examples
+    --------
+    >>> from giantstep import SpikedRandomFeatures
+    >>> features = SpikedRandomFeatures.from_parameters(
+    ...     "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9, noise_variance=0.1
+    ... )
+    >>> ConvexReadout(features, loss="huber(0.3)").solve(alpha=2, ridge=0.1)
+    ConvexSolution(alpha=2, ridge=0.1, test_error=0.102515821263, training_loss=0.0371129245649)
+    """
+
+    features: SpikedRandomFeatures
+    loss: str | sp.Expr = "square"
+    labels: str = "teacher"
+    width: int | None = None
+    metrics: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.features, SpikedRandomFeatures):
+            raise ParameterError(
+                f"features must be a SpikedRandomFeatures model, got {self.features!r}"
+            )
+        if self.features.correlated_norms:
+            raise ParameterError(
+                "features have correlated_norms, which is known for the square loss only; leave "
+                "it out"
+            )
+        width = checked_width(self.width)
+        object.__setattr__(self, "width", self.features.width if width is None else width)
+        loss, labels = self.convex_loss, self.channel
+        if labels.channel == "teacher" and loss.needs_binary_labels:
+            from .labels import takes_signs_only
+
+            if not takes_signs_only(labels.teacher):
+                raise ParameterError(
+                    f"loss {loss.name!r} is one of the margin y x and needs labels ±1, but the "
+                    f"teacher {labels.teacher.name!r} has other values; use labels='sign', "
+                    "'probit' or 'logistic', a teacher such as sign, or a loss of the residual"
+                )
+            if labels.has_noise:
+                raise ParameterError(
+                    f"loss {loss.name!r} needs labels ±1, and noise_variance="
+                    f"{self.features.noise_variance:g} adds to them; use labels='probit', or "
+                    "noise_variance=0"
+                )
+        _ = self._metric_texts
+        self._case.check()
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("features", "loss", "labels", "width", "metrics")
+        return {name: getattr(self, name) for name in names}
+
+    def __hash__(self) -> int:
+        return hash((self.features, str(self.loss), self.labels, self.width, self._metric_texts))
+
+    # ------------------------------------------------------------------ what is derived
+
+    @cached_property
+    def convex_loss(self) -> ConvexLoss:
+        """The loss."""
+        from .losses import convex_loss
+
+        return convex_loss(self.loss)
+
+    @cached_property
+    def channel(self) -> Labels:
+        """The label channel."""
+        from .labels import label_channel
+
+        return label_channel(self.labels, self.features.teacher, self.features.noise_variance)
+
+    @property
+    def is_classification(self) -> bool:
+        """Whether labels are ±1, and the test error is a fraction of wrong signs."""
+        return self.channel.is_binary or self.convex_loss.needs_binary_labels
+
+    @cached_property
+    def _metric_texts(self) -> tuple[tuple[str, str], ...]:
+        if not self.metrics:
+            return ()
+        from .metrics import read_metrics
+
+        return tuple((name, str(value)) for name, value in read_metrics(self.metrics).items())
+
+    @cached_property
+    def equivalent(self) -> SpikedRandomFeatures:
+        """The features with a teacher that has the conditional mean and variance of the labels.
+
+        What a gradient step, or the square loss, sees of labels ±1 is E[y | z] and E y² = 1.
+        """
+        if not self.channel.is_binary:
+            return self.features
+        from ....symbolic.activations import activation
+        from ....symbolic.activations import z as variable
+        from ....symbolic.gaussian import expect
+
+        text = self.channel.mean.replace("Delta", repr(self.features.noise_variance))
+        square = float(expect(activation(text).expr ** 2, variable).evalf(20))
+        noise = 0.0 if self.channel.channel == "sign" else max(0.0, 1.0 - square)
+        return replace(self.features, teacher=text, noise_variance=noise)
+
+    @cached_property
+    def spike(self) -> SpikeParameters:
+        """Spike strength, bulk variance and alignment, after a step on the same labels."""
+        return self.equivalent.spike
+
+    @cached_property
+    def _case(self) -> ConvexCase:
+        loss, labels = self.convex_loss, self.channel
+        return ConvexCase(
+            loss=str(loss) if loss.delta is None else "huber(1)",
+            channel=labels.channel,
+            student=self.features.student,
+            teacher=self.features.teacher if labels.channel == "teacher" else "identity",
+            has_noise=labels.has_noise,
+            unspiked=self.spike.spike_strength == 0,
+            aligned=self.spike.orthogonal_alignment == 0,
+            finite_width=self.width is not None,
+            metrics=self._metric_texts,
+        )
+
+    @cached_property
+    def _cache(self) -> FileCache:
+        return FileCache(self.features.cache_folder)
+
+    @cached_property
+    def _derivation(self) -> ConvexDerivation:
+        return convex_derivation(self._case, self._cache)
+
+    @property
+    def structure(self) -> str:
+        """How the saddle-point equations are solved."""
+        return self._derivation.structure
+
+    def symbolic(self) -> SaddlePointSystem:
+        """Return the saddle-point system in SymPy."""
+        return self._case.system()
+
+    @cached_property
+    def _values(self) -> dict[str, float]:
+        spike, found = self.spike, {"beta": self.features.beta}
+        found |= {
+            "noise_variance": self.features.noise_variance,
+            "spike_strength": spike.spike_strength,
+            "bulk_variance": spike.bulk_variance,
+            "alignment": spike.alignment,
+            "orthogonal_alignment": spike.orthogonal_alignment,
+        }
+        if self.convex_loss.delta is not None:
+            found["delta"] = self.convex_loss.delta
+        if self.width is not None:
+            found["inverse_width"] = 1.0 / self.width
+        return found
+
+    def kernel(self) -> Kernel:
+        """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
+        found, values = self._derivation, self._values
+        domains = dict(found.domains)
+        special: dict[str, str] = {}
+        if self._case.aligned:
+            special |= {"alignment": "unit"}
+        if self._case.unspiked:
+            special |= {"spike_strength": "zero"}
+        parameters = found.code.parameters
+        ties = {}
+        if {"alignment", "orthogonal_alignment"} <= {*parameters}:
+            ties["orthogonal_alignment"] = Tie("alignment", _orthogonal)
+        return Kernel(
+            name="convex_readout",
+            title=f"{found.title}; student {self.features.student}",
+            code=found.code,
+            domains={**domains, **{k: v for k, v in special.items() if k in parameters}},
+            make=partial(ConvexCase.lowered, self._case),
+            defaults={name: values[name] for name in parameters if name in values},
+            exact_defaults=partial(exact_values, self),
+            ties=ties,
+            labels=dict(found.labels),
+            cache_folder=self.features.cache_folder,
+            **bound_of_digits(self),
+        )
+
+    # ------------------------------------------------------------------ solving
+
+    @cached_property
+    def _solver(self) -> ReadoutSolver:
+        return ReadoutSolver(
+            case=self._case,
+            loss=self.convex_loss,
+            channel=self.channel,
+            equivalent=self.equivalent,
+            values=self._values,
+            cache=self._cache,
+        )
+
+    def solve_many(
+        self, alpha: object, ridge: float, *, rtol: float = _RTOL, workers: int | None = None
+    ) -> BatchSolution:
+        """Solve at many sample complexities.
+
+        Parameters
+        ----------
+        alpha : array-like (n,)
+            Sample complexities, all positive.
+        ridge : float
+            Ridge penalty λ > 0.
+        rtol : float
+            Wanted relative quadrature error of the test error.
+        workers : int, optional
+            Threads.
+
+        Raises
+        ------
+        AssumptionError
+            If the mean direction separates the labels, and nothing keeps m finite.
+        ConvergenceError
+            If a point has no solution that is found; names the first.
+        """
+        alphas = np.atleast_1d(positive_array("alpha", alpha))
+        ridge = positive_number("ridge", ridge)
+        if workers is not None:
+            workers = whole_number("workers", workers)
+        return self._solver.solve(alphas, ridge, rtol=rtol, workers=workers)
+
+    def solve(
+        self, alpha: float, ridge: float, *, digits: int | None = None, progress: bool = True
+    ) -> ConvexSolution:
+        """Return the saddle point at one sample complexity and ridge penalty.
+
+        Parameters
+        ----------
+        alpha : float
+            Sample complexity n/d of the readout.
+        ridge : float
+            Ridge penalty λ > 0.
+        digits : int, optional
+            Refine to so many digits with mpmath.
+        progress : bool
+            Show a progress bar if the digits take longer than a second.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is outside its range.
+        ConvergenceError
+            If no solution is found.
+        """
+        alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        batch = self.solve_many([alpha], ridge)
+        values: dict[str, Any] = {name: float(v[0]) for name, v in batch.values.items()}
+        errors = {name: float(v[0]) for name, v in batch.errors.items()}
+        if digits is not None:
+            start = {name: values[name] for name in self._derivation.code.unknowns}
+            refined = self.kernel().solve(
+                alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress
+            )
+            values, errors = dict(refined.values), dict(refined.errors)
+        return solution_from(
+            values,
+            errors,
+            self._metric_results,
+            alpha=alpha,
+            ridge=ridge,
+            residual=float(batch.residual[0]),
+            iterations=int(batch.iterations[0]),
+            nodes=int(batch.nodes[0]),
+            digits=digits,
+        )
+
+    @property
+    def _metric_results(self) -> tuple[str, ...]:
+        names = [name for name, _ in self._metric_texts]
+        return tuple(f"{kind}_{name}" for name in names for kind in ("test", "training"))
+
+    def learning_curve(self, alpha: object, ridge: float) -> xr.Dataset:
+        """Return errors, losses and order parameters over sample complexities.
+
+        Parameters
+        ----------
+        alpha : float or sequence of float
+        ridge : float
+
+        Returns
+        -------
+        xarray.Dataset
+            Dimension ``alpha``; every result, ``quadrature_error``, ``residual`` and
+            ``iterations``; the model in its attributes.
+        """
+        import xarray as xr
+
+        alphas = np.atleast_1d(positive_array("alpha", alpha))
+        batch = self.solve_many(alphas, ridge)
+        columns = {
+            **batch.values,
+            "quadrature_error": batch.errors["test_error"],
+            "residual": batch.residual,
+            "iterations": batch.iterations.astype(np.int32),
+        }
+        return xr.Dataset(
+            {name: ("alpha", values) for name, values in columns.items()},
+            {"alpha": alphas},
+            {**self._attributes(), "ridge": float(ridge), "kind": "theory"},
+        )
+
+    def _attributes(self) -> dict[str, Any]:
+        given = {k: v for k, v in self.features.parameters().items() if v is not None}
+        given = {k: int(v) if isinstance(v, bool) else v for k, v in given.items()}
+        width = {} if self.width is None else {"width": self.width}
+        return {**given, "loss": str(self.convex_loss), "labels": self.labels, **width}
+
+    # ------------------------------------------------------------------ checking
+
+    def simulate(
+        self,
+        dimension: int = 400,
+        alpha: object = (0.5, 1.0, 2.0),
+        ridge: float = 0.1,
+        *,
+        seeds: int = 10,
+        seed: int = 0,
+        workers: int | None = None,
+        progress: bool = True,
+        store: str | os.PathLike[str] | None = None,
+        executor: Executor | None = None,
+    ) -> xr.Dataset:
+        """Fit readouts of finite size and measure their errors and losses.
+
+        Parameters
+        ----------
+        dimension, alpha, ridge, seeds, seed, workers, progress, store, executor
+            As for :meth:`.model.SpikedRandomFeatures.simulate`.
+
+        Returns
+        -------
+        xarray.Dataset
+            Dimensions ``seed`` and ``alpha``; errors, losses and overlaps of every readout. Metrics
+            are those of the theory alone.
+        """
+        from ..feature_simulation import simulate_readout
+        from .simulated import simulated_loss
+
+        if self.channel.is_binary:
+            features, labels = replace(self.features, teacher="identity"), self.channel.channel
+        else:
+            features = self.features
+            labels = "sign" if self.is_classification else "regression"
+        return simulate_readout(
+            features, dimension, alpha, ridge, loss=simulated_loss(self.convex_loss), labels=labels,
+            seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
+            executor=executor,
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        width = "" if self.width is None else f", width = {self.width}"
+        return f"{self.convex_loss} loss, labels {self.labels}{width}, on {self.features}"
+
+    def __repr__(self) -> str:
+        return (
+            f"ConvexReadout(loss={str(self.convex_loss)!r}, labels={self.labels!r}, "
+            f"width={self.width}, features={self.features!r})"
+        )

@@ -1,0 +1,72 @@
+"""The methods of the model that write it: as text, as LaTeX, and to files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from ...errors import ParameterError
+from .json_text import from_json, to_json
+from .quality import quality_text
+
+if TYPE_CHECKING:
+    from .model import SpikedRandomFeatures
+
+_COMMON = ("student", "teacher", "beta", "noise_variance")
+_STEP = ("step_size", "alpha0")
+_OPTIONS = ("allow_non_odd", "correlated_norms")
+_SPIKE = ("spike_strength", "bulk_variance", "alignment")
+
+
+class Description:
+    """A model as text that gives it back."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the arguments of the model as plain values."""
+        model = cast("SpikedRandomFeatures", self)
+        spike = model.direct_parameters
+        if spike is None:
+            found = {name: getattr(model, name) for name in (*_COMMON[:2], *_STEP, *_COMMON[2:])}
+            found |= {name: getattr(model, name) for name in _OPTIONS}
+        else:
+            found = {name: getattr(model, name) for name in _COMMON}
+            found |= {name: getattr(spike, name) for name in _SPIKE}
+        # The strict limit is the theory of the paper and goes without saying.
+        return found if model.width is None else {**found, "width": model.width}
+
+    def to_json(self) -> str:
+        """Return the model as JSON; :meth:`from_json` reads it."""
+        return to_json(self.parameters())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the model that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a model.
+        """
+        arguments = from_json(text)
+        model: Any = cls
+        build = model.from_parameters if "spike_strength" in arguments else model
+        try:
+            found: Self = build(**arguments)
+        except TypeError as error:
+            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file as JSON."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{k} = {v}" for k, v in self.parameters().items())
+        quality = quality_text(cast("SpikedRandomFeatures", self))
+        return f"spiked random features: {arguments}" + (f"\n{quality}" if quality else "")
+
+    def _repr_latex_(self) -> str:
+        from .presentation import model_latex
+
+        return model_latex(cast("SpikedRandomFeatures", self))

@@ -1,0 +1,235 @@
+"""The theory conditioned on one network: evaluated at the spike that the network realised.
+
+At finite size the direction of the spike, its strength and the bulk variance fluctuate from network
+to network by O(1/sqrt(d)); Result 3.1 gives their limits. What is left between a network and the
+theory at its own spike is the finite readout sample, the fluctuations of the bulk matrix, and what
+spiked random features neglect. On request the theory takes the bulk matrix of the network, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from ...errors import ParameterError
+from ...numeric.arguments import positive_array, positive_number, whole_number
+from ...numeric.feature_network import SteppedNetwork
+from ...numeric.feature_simulation import simulate_features
+from ...numeric.feature_spectra import bulk_spectrum, feature_spectra, norm_overlap
+from ..tables import aligned
+from .realised_bulk import solve_conditioned
+from .simulated import network_setup
+from .spectrum.simulation import SimulatedSpectrum
+from .spike import SpikeParameters
+
+if TYPE_CHECKING:
+    from .model import SpikedRandomFeatures
+    from .spectrum.spectrum import Spectrum
+
+_ERRORS = ("test_error", "training_error")
+_OVERLAPS = ("m", "theta", "psi", "q1", "q2")
+_HEADINGS = {
+    "measured": "measured",
+    "spectrum": "theory, realised spike and bulk",
+    "realised": "theory, realised spike",
+    "asymptotic": "theory, limit of the spike",
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RealisedNetwork:
+    """One trained network with the theory at its own spike.
+
+    Attributes
+    ----------
+    asymptotic : SpikedRandomFeatures
+        The model whose step the network took.
+    model : SpikedRandomFeatures
+        Spiked random features with the realised r, c and γ, at the width of the network; without
+        the correlation of norms and overlaps, which the comparison has if `asymptotic` has it.
+    setup : SteppedNetwork
+        The network: ``setup.first_layer(network_seed)`` are its rows.
+    seed : int
+        Entropy of the run.
+    comparison : xarray.Dataset
+        Dimension ``alpha``: ``measured_…``, ``realised_…`` (theory at the realised spike) and
+        ``asymptotic_…`` of test and training error and of the overlaps m, theta, psi, q1, q2; on
+        request ``spectrum_…`` (theory at the realised spike and bulk matrix). All theories are at
+        the width of the network.
+    """
+
+    asymptotic: SpikedRandomFeatures
+    model: SpikedRandomFeatures
+    setup: SteppedNetwork
+    seed: int
+    comparison: xr.Dataset
+
+    @property
+    def spike(self) -> SpikeParameters:
+        """Realised spike strength, bulk variance and alignment."""
+        return self.model.spike
+
+    @property
+    def network_seed(self) -> np.random.SeedSequence:
+        """What fixes the rows and all samples of the network."""
+        return np.random.SeedSequence(self.seed, spawn_key=(0,))
+
+    def feature_spectrum(
+        self, alpha: float, *, progress: bool = True
+    ) -> tuple[Spectrum, SimulatedSpectrum]:
+        """Return the spectrum at the realised spike, and the eigenvalues of this network.
+
+        Parameters
+        ----------
+        alpha : float
+            Samples n = α d at which the features are evaluated.
+        progress : bool
+
+        Returns
+        -------
+        Spectrum
+            Asymptotic density at the realised r and c; that at their limits is
+            ``self.asymptotic.spectrum(alpha)``.
+        SimulatedSpectrum
+            Eigenvalues of the features of the network, one matrix.
+
+        Raises
+        ------
+        ParameterError
+            If α d is not close to a whole number.
+        """
+        found = feature_spectra(self.setup, alpha, seeds=1, seed=self.seed, progress=progress)
+        simulated = SimulatedSpectrum(
+            found.eigenvalues,
+            found.projections[..., 0],
+            found.width,
+            self.setup.dimension,
+            trained=True,
+        )
+        return self.model.spectrum(alpha), simulated
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on, in words."""
+        return (
+            f"Measured: one network of d = {self.setup.dimension}, so without a standard error. "
+            "All theories: float, at the width of the network."
+        )
+
+    def __str__(self) -> str:
+        found, limit = self.spike, self.asymptotic.spike
+        spike = ", ".join(
+            f"{letter} = {getattr(found, name):.5g} (limit {getattr(limit, name):.5g})"
+            for letter, name in (
+                ("r", "spike_strength"), ("c", "bulk_variance"), ("γ", "alignment")
+            )
+        )  # fmt: skip
+        kinds = [kind for kind in _HEADINGS if f"{kind}_{_ERRORS[0]}" in self.comparison]
+        headings = ["α", "error", *(_HEADINGS[kind] for kind in kinds)]
+        rows = [
+            [
+                f"{float(point['alpha']):.6g}",
+                name.removesuffix("_error"),
+                *(f"{float(point[f'{kind}_{name}']):.5g}" for kind in kinds),
+            ]
+            for k in range(self.comparison.sizes["alpha"])
+            for point in (self.comparison.isel(alpha=k),)
+            for name in _ERRORS
+        ]
+        return f"realised {spike}\n{aligned(headings, rows)}\n{self.rests_on}"
+
+    def __repr__(self) -> str:
+        found = self.spike
+        return (
+            f"RealisedNetwork(dimension={self.setup.dimension}, seed={self.seed}, "
+            f"spike_strength={found.spike_strength:.6g}, bulk_variance={found.bulk_variance:.6g}, "
+            f"alignment={found.alignment:.6g})"
+        )
+
+
+def realised_network(
+    model: SpikedRandomFeatures,
+    dimension: int,
+    alpha: object,
+    ridge: float,
+    seed: int,
+    progress: bool,
+    spectrum: bool,
+) -> RealisedNetwork:
+    """Train one network; see :meth:`.networks.TrainedNetworks.realised`."""
+    from .results import model_attributes
+
+    alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
+    seed = whole_number("seed", seed, minimum=0)
+    network = network_setup(model, dimension)
+    if model.step_size == 0:
+        raise ParameterError(
+            "a network without a step has no spike to realise; give step_size > 0, or use simulate"
+        )
+    setup = SteppedNetwork(
+        student=network.student,
+        student_derivative=network.student_derivative,
+        teacher=network.teacher,
+        step_size=network.step_size,
+        alpha0=network.alpha0,
+        beta=network.beta,
+        noise_variance=network.noise_variance,
+        dimension=network.dimension,
+    )
+    found = simulate_features(
+        setup, alphas.tolist(), ridge=ridge, seeds=1, seed=seed, progress=progress
+    )
+    strength = float(found.spike_strength[0, 0, 0])
+    variance, overlap = float(found.bulk_variance[0, 0]), float(found.alignment[0, 0, 0])
+    conditioned = type(model).from_parameters(
+        model.student,
+        model.teacher,
+        spike_strength=strength,
+        bulk_variance=variance,
+        # A unit vector times a unit vector, up to rounding.
+        alignment=min(1.0, max(-1.0, overlap)),
+        beta=model.beta,
+        noise_variance=model.noise_variance,
+        width=setup.width,
+        cache_folder=model.cache_folder,
+    )
+    columns = {f"measured_{name}": getattr(found, name)[0] for name in _ERRORS}
+    columns |= {
+        f"measured_{name}": np.reshape(getattr(found, name)[0], len(alphas)) for name in _OVERLAPS
+    }
+    at_width = model.at_width(setup.width)
+    theories = {
+        "realised": conditioned.solve_many(alphas, [ridge]).values,
+        "asymptotic": at_width.solve_many(alphas, [ridge]).values,
+    }
+    if spectrum or model.correlated_norms:
+        layer = setup.first_layer(np.random.SeedSequence(seed, spawn_key=(0,)))
+        spike = conditioned.spike
+        if model.correlated_norms:
+            spike = replace(spike, norm_overlap=norm_overlap(layer))
+            theories["realised"] = solve_conditioned(at_width, spike, alphas, ridge)
+        if spectrum:
+            theories["spectrum"] = solve_conditioned(
+                at_width, spike, alphas, ridge, bulk=bulk_spectrum(layer)
+            )
+    zero = np.zeros(len(alphas))
+    for kind, values in theories.items():
+        columns |= {f"{kind}_{name}": values.get(name, zero) for name in (*_ERRORS, *_OVERLAPS)}
+    attributes = {
+        **model_attributes(model, ridge),
+        "kind": "one network",
+        "dimension": setup.dimension,
+        "entropy": seed,
+        "realised_spike_strength": strength,
+        "realised_bulk_variance": variance,
+        "realised_alignment": overlap,
+    }
+    dataset = xr.Dataset(
+        {name: ("alpha", values) for name, values in columns.items()},
+        coords={"alpha": alphas},
+        attrs=attributes,
+    )
+    return RealisedNetwork(model, conditioned, setup, seed, dataset)

@@ -1,0 +1,1 @@
+"""Spectra of the features: bulk, atoms, outliers, Stieltjes transform."""

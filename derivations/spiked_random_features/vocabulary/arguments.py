@@ -1,0 +1,304 @@
+"""What users give to a vocabulary of letters, checked and brought to one form."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ParameterError
+from ....numeric.arguments import positive_number, real_number
+from ....numeric.feature_setup import SUM_TOLERANCE, FeatureClass
+from ..spike import checked_spike
+from .bulks import BULKS
+
+HIGHEST_RANK = 3
+"""Spikes may have this rank: averages over κ run over a grid of as many dimensions."""
+
+LARGEST_BIAS = 1e3
+# Sums over letters lose the digits of rarer ones.
+_LEAST_FRACTION = 1e-10
+
+_COORDINATE = re.compile(r"(?<![A-Za-z0-9_])x_?\{?[0-9]+\}?")
+# Overlaps of one direction with others have squares that sum to one up to rounding.
+_ALIGNED = 1e-15
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class VocabularyParameters:
+    """The spiked random features of a vocabulary.
+
+    Attributes
+    ----------
+    classes : tuple of FeatureClass
+        Fraction, spike, bulk variance and bias of each kind of rows, all different.
+    alignment : tuple of tuple of float
+        γ as k rows and r columns: overlaps of the spikes with the directions of the teacher.
+    """
+
+    classes: tuple[FeatureClass, ...]
+    alignment: tuple[tuple[float, ...], ...]
+
+    @property
+    def rank(self) -> int:
+        """Number of spike directions."""
+        return len(self.alignment)
+
+    @cached_property
+    def fractions(self) -> Array:
+        """Fractions of the rows."""
+        return np.array([c.fraction for c in self.classes])
+
+    @cached_property
+    def strengths(self) -> Array:
+        """Spikes, of shape (K, k)."""
+        return np.array([c.strengths for c in self.classes])
+
+    @property
+    def overlaps(self) -> Array:
+        """The alignment as an array (k, r)."""
+        return np.array(self.alignment)
+
+
+def names_coordinates(teacher: str) -> bool:
+    """Tell whether the text of a teacher is in coordinates x1, x2, …."""
+    return bool(_COORDINATE.search(teacher))
+
+
+def checked_parameters(
+    spike_strengths: object,
+    bulk_variances: object,
+    fractions: object,
+    biases: object,
+    alignment: object,
+    coordinates: int | None,
+) -> VocabularyParameters:
+    """Return the classes that a user gives, equal ones merged.
+
+    Parameters
+    ----------
+    coordinates : int or None
+        Number of coordinates of the teacher; None for one of a single index.
+
+    Raises
+    ------
+    ParameterError
+        If lengths differ, fractions are no distribution, the rank is too high, or a value is
+        outside its range.
+    """
+    spikes = [_spike(row) for row in _sequence("spike_strengths", spike_strengths)]
+    variances = [
+        positive_number("bulk_variances", c) for c in _sequence("bulk_variances", bulk_variances)
+    ]
+    shares = checked_fractions(fractions)
+    _same_length({"spike_strengths": spikes, "bulk_variances": variances, "fractions": shares})
+    rank = len(spikes[0])
+    if any(len(row) != rank for row in spikes):
+        raise ParameterError(
+            "spike_strengths must have equally many numbers for every letter, got "
+            f"{[len(row) for row in spikes]}"
+        )
+    if rank > HIGHEST_RANK:
+        raise ParameterError(
+            f"spike_strengths have rank {rank}, and averages over more than {HIGHEST_RANK} "
+            f"directions are not offered; use at most {HIGHEST_RANK} numbers for each letter"
+        )
+    for row, c in zip(spikes, variances, strict=True):
+        checked_spike(math.hypot(*row), c, 0.0)
+    return VocabularyParameters(
+        classes=with_biases(
+            [
+                FeatureClass(share, row, c)
+                for share, row, c in zip(shares, spikes, variances, strict=True)
+            ],
+            biases,
+        ),
+        alignment=checked_alignment(alignment, rank, coordinates),
+    )
+
+
+def checked_fractions(fractions: object) -> list[float]:
+    """Return fractions of a vocabulary, which are positive and sum to one.
+
+    Raises
+    ------
+    ParameterError
+    """
+    shares = [positive_number("fractions", x) for x in _sequence("fractions", fractions)]
+    rare = min(shares)
+    if rare < _LEAST_FRACTION:
+        raise ParameterError(
+            f"fractions must be at least {_LEAST_FRACTION:g}, got {rare:g}: no network has such a "
+            "row; leave the letter out"
+        )
+    total = math.fsum(shares)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise ParameterError(f"fractions must sum to 1, and these sum to {total:.12g}")
+    return shares
+
+
+def with_biases(classes: Sequence[FeatureClass], biases: object) -> tuple[FeatureClass, ...]:
+    """Return classes with biases, equal ones merged.
+
+    Parameters
+    ----------
+    biases : None, number, sequence or mapping
+        None is zero, one number is for all classes, a sequence has one number for each of them;
+        a mapping from biases to their fractions draws them independently of the letters.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if isinstance(biases, Mapping):
+        if not biases:
+            raise ParameterError("biases must hold at least one bias with its fraction")
+        shares = checked_fractions(list(biases.values()))
+        pairs = [(_bias(b), share) for b, share in zip(biases, shares, strict=True)]
+        found = [
+            FeatureClass(c.fraction * share, c.spike, c.bulk_variance, b)
+            for c in classes
+            for b, share in pairs
+        ]
+    else:
+        if biases is None or not isinstance(biases, Iterable):
+            values = [_bias(0.0 if biases is None else biases)] * len(classes)
+        else:
+            values = [_bias(b) for b in _sequence("biases", biases)]
+            _same_length({"letters": list(classes), "biases": values})
+        found = [
+            FeatureClass(c.fraction, c.spike, c.bulk_variance, b)
+            for c, b in zip(classes, values, strict=True)
+        ]
+    return merged(found)
+
+
+def merged(classes: Sequence[FeatureClass]) -> tuple[FeatureClass, ...]:
+    """Return the classes with equal ones as one, since their overlaps are determined jointly."""
+    shares: dict[tuple[Any, ...], list[float]] = {}
+    for c in classes:
+        shares.setdefault((c.strengths, c.bulk_variance, c.bias), []).append(c.fraction)
+    total = math.fsum(c.fraction for c in classes)
+    return tuple(FeatureClass(math.fsum(parts) / total, *kind) for kind, parts in shares.items())
+
+
+def checked_alignment(
+    alignment: object, rank: int, coordinates: int | None
+) -> tuple[tuple[float, ...], ...]:
+    """Return γ as k rows and r columns.
+
+    Raises
+    ------
+    ParameterError
+        If its shape does not fit, or no orthonormal directions have these overlaps.
+    """
+    columns = 1 if coordinates is None else coordinates
+    try:
+        given = np.asarray(alignment, dtype=float)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"alignment must be a number, a sequence of numbers or a matrix, got {alignment!r}"
+        ) from None
+    if not np.isfinite(given).all():
+        raise ParameterError(f"alignment must hold finite numbers, got {alignment!r}")
+    if given.ndim < 2 and columns == 1:
+        matrix = np.atleast_1d(given)[:, None]
+    elif given.ndim == 1 and len(given) == rank:
+        # Spike l overlaps with direction l of the teacher.
+        matrix = np.zeros((rank, columns))
+        for i, value in enumerate(given):
+            if i < columns:
+                matrix[i, i] = value
+            elif value:
+                raise ParameterError(
+                    f"alignment holds {len(given)} numbers and the teacher has {columns} "
+                    "directions; give a matrix with a row for each spike"
+                )
+    else:
+        matrix = given
+    if matrix.shape != (rank, columns):
+        directions = "" if columns == 1 else f" and {columns} directions of the teacher"
+        raise ParameterError(
+            f"alignment has shape {given.shape}, which does not fit {rank} spike "
+            f"direction{'s' if rank > 1 else ''}{directions}; give "
+            + (
+                "one number for each"
+                if columns == 1
+                else f"an array of {rank} rows and {columns} columns"
+            )
+        )
+    largest = float(np.linalg.norm(matrix, 2))
+    if largest > 1 + 1e-12:
+        raise ParameterError(
+            "alignment must hold overlaps of orthonormal directions, whose largest singular value "
+            f"is at most 1; that of {alignment!r} is {largest:.6g}"
+        )
+    return tuple(tuple(map(float, row)) for row in matrix)
+
+
+def orthogonal_alignment(gamma: Array) -> float:
+    """Return ρ = sqrt(1 - |γ|²) of a teacher of one direction; zero up to rounding is zero."""
+    size = float(np.linalg.norm(gamma))
+    square = (1 - size) * (1 + size)
+    return math.sqrt(square) if square > _ALIGNED else 0.0
+
+
+def checked_bulk(bulk: object, beta: float) -> str:
+    """Return the kind of bulk rows.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such kind, or so many orthonormal rows do not exist.
+    """
+    if bulk not in BULKS:
+        raise ParameterError(f"bulk must be one of {', '.join(BULKS)}, got {bulk!r}")
+    if bulk == "orthonormal" and beta > 1:
+        raise ParameterError(
+            f"bulk='orthonormal' needs at most as many rows as dimensions, beta <= 1, got {beta:g}"
+        )
+    return str(bulk)
+
+
+def _spike(row: object) -> tuple[float, ...]:
+    values = row if isinstance(row, Iterable) and not isinstance(row, str) else (row,)
+    numbers = tuple(real_number("spike_strengths", x) for x in values)
+    if not numbers:
+        raise ParameterError("spike_strengths must hold a number for each spike direction")
+    if not all(map(math.isfinite, numbers)):
+        raise ParameterError(f"spike_strengths must be finite, got {numbers}")
+    return numbers
+
+
+def _bias(value: object) -> float:
+    number = real_number("biases", value)
+    if not abs(number) <= LARGEST_BIAS:
+        raise ParameterError(
+            f"biases must be between -{LARGEST_BIAS:g} and {LARGEST_BIAS:g}, got {number:g}"
+        )
+    return number
+
+
+def _sequence(name: str, values: object) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(
+            f"{name} must be a sequence, one entry for each letter, got {values!r}"
+        )
+    items = list(values)
+    if not items:
+        raise ParameterError(f"{name} must hold at least one letter, got none")
+    return items
+
+
+def _same_length(columns: Mapping[str, Sequence[Any]]) -> None:
+    if len({len(values) for values in columns.values()}) > 1:
+        sizes = ", ".join(f"{len(values)} {name}" for name, values in columns.items())
+        raise ParameterError(f"every letter needs one entry of each, got {sizes}")

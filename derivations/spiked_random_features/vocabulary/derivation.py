@@ -1,0 +1,71 @@
+"""What is derived once for a student and a teacher, kept as text on disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from ....numeric.cache import FileCache
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Generated sources for one student and one teacher, for any number of letters.
+
+    Attributes
+    ----------
+    student, teacher : str
+        Names.
+    coordinates : int
+        Of the teacher: 1 for a single-index one.
+    student_tables : str
+        Tables of μ_0, √c μ_1 and μ_2² in the centre and the bulk variance.
+    precise_means : str
+        The table of μ_0 for mpmath.
+    teacher_tables : str
+        Tables of T_0, T_1, T_2 in γ·κ and ρ; empty for a teacher of several coordinates.
+    student_source, derivative_source, teacher_source : str
+        Vectorised functions ``student``, ``derivative`` of it (empty if it jumps) and ``teacher``.
+    equations : mapping from str to str
+        For each kind of bulk rows, the derivatives of the free energy.
+    """
+
+    student: str
+    teacher: str
+    coordinates: int
+    student_tables: str
+    precise_means: str
+    teacher_tables: str
+    student_source: str
+    derivative_source: str
+    teacher_source: str
+    equations: Mapping[str, str]
+
+
+def derivation(student: str, teacher: str, *, teacher_kind: str, cache: FileCache) -> Derivation:
+    """Return the derivation, from the cache where it is there.
+
+    Parameters
+    ----------
+    student, teacher : str
+    teacher_kind : {"single-index", "aligned", "multi-index"}
+        "aligned": the labels are a function of κ, exactly.
+    cache : FileCache
+    """
+    return _from_cache(student, teacher, teacher_kind, os.fspath(cache.folder))
+
+
+@lru_cache(maxsize=256)
+def _from_cache(student: str, teacher: str, teacher_kind: str, folder: str) -> Derivation:
+    cache = FileCache(folder)
+    key = f"spiked_random_features/vocabulary/{teacher_kind}/{student}/{teacher}"
+    document = cache.load_json(key)
+    if document is not None:
+        return Derivation(**document)
+    from .derive import derive
+
+    found = derive(student, teacher, teacher_kind=teacher_kind)
+    cache.store_json(key, asdict(found))
+    return found

@@ -1,0 +1,209 @@
+"""The symbolic half: free energy → derivatives → vectorised sources, kept as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import sympy as sp
+
+from ....errors import ExpressionError
+from ....symbolic.activations import Activation, activation
+from ....symbolic.activations import z as activation_variable
+from ....symbolic.equivalence import (
+    mean_definition,
+    residual_variance_definition,
+    slope_definition,
+)
+from ....symbolic.gaussian import GaussianExpectation
+from ....symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
+from ....symbolic.parser import parse_target
+from . import free_energy as f
+from .bulks import BULKS
+from .derivation import Derivation
+
+# A table is a function of where the argument of an activation is centred.
+_CENTRE = sp.Symbol("centre", real=True)
+_BULK_VARIANCE = sp.Symbol("bulk_variance", positive=True)
+_SPREAD = sp.Symbol("orthogonal_alignment", positive=True)
+_INNER = sp.Symbol("s", real=True)
+
+
+def derive(student: str, teacher: str, *, teacher_kind: str) -> Derivation:
+    """Derive everything that numbers need, as text; see :class:`.derivation.Derivation`."""
+    student_ = activation(student, argument="student")
+    if teacher_kind == "multi-index":
+        teacher_name, teacher_tables = teacher, ""
+        teacher_source, coordinates = multi_index_source(teacher)
+    else:
+        teacher_ = activation(teacher, argument="teacher")
+        teacher_name, coordinates = teacher_.name, 1
+        teacher_tables = _teacher_tables(teacher_, aligned=teacher_kind == "aligned")
+        teacher_source = function_source({"teacher": teacher_.expr}, (activation_variable,))
+    return Derivation(
+        student=student_.name,
+        teacher=teacher_name,
+        coordinates=coordinates,
+        student_tables=_student_tables(student_),
+        precise_means=_precise_means(student_),
+        teacher_tables=teacher_tables,
+        student_source=function_source({"student": student_.expr}, (activation_variable,)),
+        derivative_source=""
+        if student_.jumps
+        else function_source({"derivative": student_.derivative}, (activation_variable,)),
+        teacher_source=teacher_source,
+        equations={bulk: equation_source(bulk) for bulk in BULKS},
+    )
+
+
+def equation_source(bulk: str) -> str:
+    """Return the module of all derivatives of the free energy that the solver asks for.
+
+    Nothing in it depends on the number of letters: each function takes arrays over the values of κ
+    or over the letters.
+    """
+    potential, letter = f.node_potential(), f.letter_potential(bulk)
+    energy, cost = f.node_energy(bulk), f.letter_cost(bulk)
+    error = f.conditional_error(bulk)
+    # The derivatives by what f is quadratic in, taken at zero.
+    at_zero = dict.fromkeys((f.C, f.W, f.D_squared, f.Q), sp.S.Zero)
+    # A quadratic function at its optimum has half of its linear part; q drops out, because f is
+    # stationary in it. So this is f of one value of κ at the saddle point, costs included.
+    a, b, v, x, v2 = f.alpha, f.beta, f.V, f.X, f.V2
+    at_optimum = (
+        energy.xreplace(at_zero) + sum(y * energy.diff(y).xreplace(at_zero) for y in (f.C, f.W)) / 2
+    )
+    functions = {
+        "node_potential": ((a, b, v), [potential, potential.diff(v), potential.diff(v, 2)]),
+        "letter_potential": (
+            (b, f.ridge, f.fraction, x, v2),
+            [letter, letter.diff(x), letter.diff(v2), letter.diff(x, v2), letter.diff(v2, 2)],
+        ),
+        "weights": ((b,), [f.determinant_weight(bulk), f.psi_weight(bulk)]),
+        # By C, C twice, W and D_l twice: D_squared is the sum of the squares of D_l.
+        "node_linear": (
+            (a, b, v, f.T0),
+            [
+                energy.diff(f.C).xreplace(at_zero),
+                energy.diff(f.C, 2),
+                energy.diff(f.W),
+                2 * energy.diff(f.D_squared),
+            ],
+        ),
+        "node_response": (
+            (a, b, v, f.C, f.W, f.D_squared, f.T0, f.T2),
+            [energy.diff(v).xreplace({f.Q: sp.S.Zero})],
+        ),
+        "letter_linear": (
+            (b, f.inverse_width, v2),
+            [2 * cost.diff(x) for x in (f.m_squared, f.theta_squared, f.psi_squared)],
+        ),
+        "letter_response": (
+            (b, f.inverse_width, v2, f.m_squared, f.theta_squared, f.psi_squared),
+            [cost.diff(v2)],
+        ),
+        "errors": (
+            (a, b, v, f.C, f.W, f.D_squared, f.Q, f.T0, f.T2),
+            [error, error / (1 + v) ** 2, 2 * b / a * at_optimum],
+        ),
+    }  # fmt: skip
+    printer = NumpyPrinter()
+    bodies = []
+    for name, (arguments, values) in functions.items():
+        shared, reduced = sp.cse(values, symbols=sp.numbered_symbols("shared_"))
+        lines = [f"    {s} = {printer.print(e)}\n" for s, e in shared]
+        result = ", ".join(printer.print(e) for e in reduced)
+        signature = ", ".join(str(s) for s in arguments)
+        bodies.append(f"def {name}({signature}):\n{''.join(lines)}    return ({result},)\n")
+    return _module(bodies)
+
+
+def function_source(functions: Mapping[str, sp.Expr], variables: Sequence[sp.Symbol]) -> str:
+    """Return the source of vectorised functions of the same variables."""
+    printer = NumpyPrinter()
+    signature = ", ".join(map(str, variables))
+    return _module(
+        [
+            f"def {name}({signature}):\n    return {printer.print(expr)}\n"
+            for name, expr in functions.items()
+        ]
+    )
+
+
+def multi_index_source(teacher: str) -> tuple[str, int]:
+    """Return the source of a teacher of several coordinates, and how many there are.
+
+    Raises
+    ------
+    ExpressionError
+        If the text is not an expression in x1, x2, ….
+    """
+    expr, variables = parse_target(teacher, argument="teacher")
+    if not variables:
+        raise ExpressionError(f"teacher {teacher!r} has no coordinates; use x1, x2, …")
+    names = ", ".join(map(str, variables))
+    body = (
+        "def teacher(x):\n"
+        f"    {names}, = x.reshape(len(x), -1).T\n"
+        f"    return {NumpyPrinter().print(expr)} + np.zeros(len(x))\n"
+    )
+    return _module([body]), len(variables)
+
+
+def _student_tables(student: Activation) -> str:
+    r"""μ_0, √c μ_1 and μ_2² of Result 3.2 as functions of the centre and of c."""
+    spread = sp.sqrt(_BULK_VARIANCE)
+    mu0, slope, mu1, mu2 = (
+        sp.Function(name, real=True)(_CENTRE) for name in ("mu0", "slope", "mu1", "mu2_squared")
+    )
+    definitions = {
+        mu0: mean_definition(student, _CENTRE, spread),
+        slope: slope_definition(student, _CENTRE, spread),
+        mu1: spread * slope,
+        mu2: residual_variance_definition(student, _CENTRE, spread, mu0, slope),
+    }
+    return table_source(
+        definitions,
+        node=_CENTRE,
+        identifiers={_BULK_VARIANCE: "bulk_variance"},
+        parameters=(_BULK_VARIANCE,),
+    )
+
+
+def _precise_means(student: Activation) -> str:
+    """μ_0 for mpmath, as a function of the centre and of c."""
+    return mpmath_table_source(
+        {
+            sp.Function("mu0", real=True)(_CENTRE): mean_definition(
+                student, _CENTRE, sp.sqrt(_BULK_VARIANCE)
+            )
+        },
+        node=_CENTRE,
+        identifiers={_BULK_VARIANCE: "bulk_variance"},
+        parameters=(_BULK_VARIANCE,),
+    )
+
+
+def _teacher_tables(teacher: Activation, *, aligned: bool) -> str:
+    """T_0, T_1 and T_2 without noise, as functions of γ·κ and ρ."""
+    label = teacher(_CENTRE + (0 if aligned else _SPREAD * _INNER))
+    t0, t1, t2 = (sp.Function(name, real=True)(_CENTRE) for name in ("T0", "T1", "T2"))
+    definitions = {
+        t0: GaussianExpectation(label, _INNER),
+        t1: sp.S.Zero if aligned else GaussianExpectation(_INNER * label, _INNER),
+        t2: GaussianExpectation(label**2, _INNER),
+    }
+    return table_source(
+        definitions,
+        node=_CENTRE,
+        identifiers={_SPREAD: "orthogonal_alignment"},
+        parameters=(_SPREAD,),
+    )
+
+
+def _module(bodies: Sequence[str]) -> str:
+    text = "\n\n".join(bodies)
+    helpers = helper_definitions(NumpyPrinter, text)
+    header = "import math\n\nimport numpy as np\n"
+    header += "import scipy.special\n" if "scipy." in text else ""
+    return "\n\n".join(part for part in (header, helpers, text) if part)

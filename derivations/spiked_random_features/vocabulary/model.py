@@ -1,0 +1,451 @@
+"""Readouts of several letters, biases, and spikes of larger rank: the model that users build."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from ....errors import AssumptionError, ParameterError
+from ....numeric.arguments import positive_array, positive_number
+from ....numeric.cache import FileCache
+from ....numeric.feature_setup import FeatureClass
+from ..arguments import checked_arguments, checked_width
+from .arguments import (
+    VocabularyParameters,
+    checked_bulk,
+    checked_parameters,
+    names_coordinates,
+    orthogonal_alignment,
+    with_biases,
+)
+from .derivation import Derivation, derivation
+from .laws import LetterLaw, checked_letter_number, letter_law
+from .nodes import student_coefficients, teacher_moments
+from .solution import VocabularySolution
+from .solving import LetterQuadrature, solve_at
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .learned_bias import LearnedBias
+
+
+@dataclass(frozen=True)
+class VocabularyFeatures:
+    r"""A two-layer network after a giant step with a readout of several letters, and its limit.
+
+    Rows of letter ã move by ã times the step: :math:`r(\tilde a) = s\tilde ah_1\nu`,
+    :math:`c(\tilde a) = 1 + s^2\tilde a^2Y\check h/\alpha_0`. Rows may have biases besides, and
+    (:meth:`from_parameters`) spikes of rank up to three.
+
+    Parameters
+    ----------
+    student : str
+        Activation, odd unless `allow_non_odd`.
+    teacher : str
+        Activation of the single-index target; in :meth:`from_parameters` also an expression in x1,
+        x2, ….
+    letters : sequence of float
+        Readouts ã of the step, times sqrt(p).
+    fractions : sequence of float
+        Share of the rows with each letter; they sum to one.
+    step_size, alpha0, beta, noise_variance : float
+        As for :class:`~giantstep.SpikedRandomFeatures`; `step_size` is that of letter 1.
+    biases : float, sequence or mapping, optional
+        Added to what the activation sees after the step, which is taken without them: one for all
+        rows, one for each letter, or {bias: fraction} drawn independently of the letters.
+    width : int, optional
+        Number of neurons p. Solutions then include the ridge cost of the overlaps m, of order 1/p,
+        which matters for several letters: their means are nearly collinear and m is large.
+    bulk : {"iid", "orthonormal"}
+        Independent bulk rows, or an orthonormal frame (p <= d; the limit p << d).
+    allow_non_odd : bool
+        Use the extension of Result 3.1 to students that are not odd.
+    cache_folder : path, optional
+    direct_parameters : VocabularyParameters, optional
+        Set by :meth:`from_parameters`.
+    law : LetterLaw, optional
+        Set by :meth:`from_law`.
+
+    Raises
+    ------
+    ParameterError
+        If fractions do not sum to one or are not positive, lengths differ, a value is outside its
+        range, or there are more orthonormal rows than dimensions.
+    AssumptionError
+        If the student is not odd, or jumps.
+
+    Notes
+    -----
+    Letters with the same r, c and bias are one letter here, whatever their names. All order
+    parameters are those of bulk rows of unit length.
+
+    References
+    ----------
+    Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980, C.8 and D; the closed
+    form is derived in :mod:`.vocabulary.free_energy`.
+
+    Examples
+    --------
+    >>> model = VocabularyFeatures.from_parameters(
+    ...     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
+    ...     fractions=[0.4, 0.6], alignment=0.9, beta=0.7,
+    ... )
+    >>> model.solve(2, 0.1)
+    VocabularySolution(alpha=2, ridge=0.1, width=None, test_error=0.07981537284)
+    >>> model.solve(2, 0.1, width=600)
+    VocabularySolution(alpha=2, ridge=0.1, width=600, test_error=0.08357472975)
+    """
+
+    student: str
+    teacher: str
+    letters: Sequence[float] = (1.0,)
+    fractions: Sequence[float] = (1.0,)
+    step_size: float = 3.0
+    alpha0: float = 20.0
+    beta: float = 1.0
+    noise_variance: float = 0.0
+    biases: Any = None
+    width: int | None = None
+    bulk: str = "iid"
+    allow_non_odd: bool = False
+    cache_folder: str | os.PathLike[str] | None = None
+    direct_parameters: VocabularyParameters | None = None
+    law: LetterLaw | None = None
+
+    def __post_init__(self) -> None:
+        names = (
+            "student", "teacher", "step_size", "alpha0", "beta", "noise_variance", "allow_non_odd",
+            "width", "cache_folder",
+        )  # fmt: skip
+        given = {name: getattr(self, name) for name in names}
+        for name, value in checked_arguments(**given, correlated_norms=False).items():
+            if name in names:
+                object.__setattr__(self, name, value)
+        object.__setattr__(self, "bulk", checked_bulk(self.bulk, self.beta))
+        if self.direct_parameters is None and names_coordinates(self.teacher):
+            raise ParameterError(
+                f"teacher {self.teacher!r} has several coordinates, and one step makes a spike of "
+                "rank one; give spikes by VocabularyFeatures.from_parameters"
+            )
+        _ = self.parameters  # refuses bad letters now
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Tables and loaded modules stay behind; the other process makes its own.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_parameters(
+        cls,
+        student: str,
+        teacher: str,
+        *,
+        spike_strengths: Sequence[float] | Sequence[Sequence[float]],
+        bulk_variances: Sequence[float],
+        fractions: Sequence[float],
+        alignment: Any,
+        biases: Any = None,
+        beta: float = 1.0,
+        noise_variance: float = 0.0,
+        width: int | None = None,
+        bulk: str = "iid",
+        cache_folder: str | os.PathLike[str] | None = None,
+    ) -> VocabularyFeatures:
+        """Return the model of given spiked random features, without a gradient step.
+
+        Parameters
+        ----------
+        student, beta, noise_variance, width, bulk, cache_folder
+            As for the class; the student need not be odd.
+        teacher : str
+            Activation, or an expression in x1, …, xr: a function of r orthonormal directions.
+        spike_strengths : sequence of float, or of sequences of k of them
+            r_a of each letter along one spike, or along k <= 3 orthonormal spikes.
+        bulk_variances, fractions : sequence of float
+            c_a and π_a.
+        alignment : float, sequence or array
+            Overlap γ of spike and teacher; k numbers for k spikes; k rows of r numbers for a
+            teacher of r directions (k numbers are then those of spike l with direction l).
+        biases : float, sequence or mapping, optional
+            As for the class.
+
+        Raises
+        ------
+        ParameterError
+            If lengths differ, fractions do not sum to one, the rank is above three, or a value is
+            outside its range.
+        """
+        coordinates = None
+        if isinstance(teacher, str) and names_coordinates(teacher):
+            from .derive import multi_index_source
+
+            coordinates = multi_index_source(teacher)[1]
+        parameters = checked_parameters(
+            spike_strengths, bulk_variances, fractions, biases, alignment, coordinates
+        )
+        return cls(
+            student=student, teacher=teacher, step_size=0.0, alpha0=math.inf, beta=beta,
+            noise_variance=noise_variance, width=width, bulk=bulk, cache_folder=cache_folder,
+            direct_parameters=parameters,
+        )  # fmt: skip
+
+    @classmethod
+    def from_law(
+        cls,
+        student: str,
+        teacher: str,
+        *,
+        law: Any,
+        support: tuple[float, float] | None = None,
+        nodes: int = 10,
+        **options: Any,
+    ) -> VocabularyFeatures:
+        """Return the model of a continuous law of letters, as a Gauss rule for it.
+
+        Parameters
+        ----------
+        law : frozen distribution of scipy.stats, or str
+            Of the letters; a text is a density in a.
+        support : (low, high), optional
+            Interval of a density given as text.
+        nodes : int
+            Letters of the rule, 2 to 40. The reported error includes that of a smaller rule.
+        **options
+            The other arguments of the class.
+
+        Notes
+        -----
+        The overlaps m then are a function of the letter, found by kernel regression with a ridge
+        of order 1/p: such a model is solved at a width only, see :meth:`solve`.
+        """
+        own = {"student", "teacher", "letters", "fractions", "law", "direct_parameters"}
+        known = {f.name for f in fields(cls)} - own
+        unknown = sorted(set(options) - known)
+        if unknown:
+            raise ParameterError(
+                f"{unknown[0]} is no argument here; known are {', '.join(sorted(known))}"
+            )
+        found = letter_law(law, support, FileCache(options.get("cache_folder")))
+        letters, fractions = found.rule(checked_letter_number(nodes))
+        return cls(
+            student, teacher, letters=tuple(map(float, letters)),
+            fractions=tuple(map(float, fractions)),
+            law=None if found.discrete else found, **options,
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ what was derived
+
+    @cached_property
+    def _cache(self) -> FileCache:
+        return FileCache(self.cache_folder)
+
+    @cached_property
+    def parameters(self) -> VocabularyParameters:
+        """Spikes, bulk variances, biases and fractions of the rows, and the alignment."""
+        if self.direct_parameters is not None:
+            return self.direct_parameters
+        from .step_letters import parameters_after_step
+
+        return parameters_after_step(self)
+
+    @property
+    def classes(self) -> tuple[FeatureClass, ...]:
+        """The letters with all that distinguishes their rows; equal ones are merged."""
+        return self.parameters.classes
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """What was derived for this model, as text."""
+        kind = "single-index"
+        if names_coordinates(self.teacher):
+            kind = "multi-index"
+        elif orthogonal_alignment(self.parameters.overlaps) == 0:
+            kind = "aligned"
+        return derivation(self.student, self.teacher, teacher_kind=kind, cache=self._cache)
+
+    @cached_property
+    def quadrature(self) -> LetterQuadrature:
+        """The conditional coefficients on quadrature nodes, and the generated equations."""
+        return LetterQuadrature(
+            self.derivation, self._cache, self.parameters, self.noise_variance, self.bulk
+        )
+
+    def conditional_coefficients(self, kappa: object) -> Mapping[str, np.ndarray[Any, Any]]:
+        r"""Return the functions of κ that the letters span, and the moments of the labels.
+
+        Parameters
+        ----------
+        kappa : array-like (n,) or (n, k)
+
+        Returns
+        -------
+        mapping
+            mu0, mu1 (for rows of unit length) and mu2_squared of shape (n, K); T0 and T2 (n,) of
+            the noise-free target, T1 (n, U).
+        """
+        points = np.asarray(kappa, dtype=float)
+        points = points[:, None] if points.ndim == 1 else np.atleast_2d(points)
+        if points.shape[1] != self.parameters.rank or not np.isfinite(points).all():
+            raise ParameterError(
+                f"kappa must be finite numbers of shape (n, {self.parameters.rank}), got shape "
+                f"{points.shape}"
+            )
+        functions = self.quadrature.functions
+        mu0, mu1, mu2 = student_coefficients(functions, self.parameters, points)
+        t0, t1, t2 = teacher_moments(functions, self.parameters, points)
+        return {"mu0": mu0, "mu1": mu1, "mu2_squared": mu2, "T0": t0, "T1": t1, "T2": t2}
+
+    # ------------------------------------------------------------------ solving
+
+    def solve(self, alpha: float, ridge: float, *, width: int | None = None) -> VocabularySolution:
+        """Return the saddle point at one sample complexity and ridge penalty.
+
+        Parameters
+        ----------
+        alpha : float
+            Sample complexity n/d of the readout.
+        ridge : float
+            Ridge penalty λ > 0.
+        width : int, optional
+            Number of neurons p; by default that of the model. With a width the solution is that of
+            width p to first order, and holds the strict limit beside it.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is outside its range, or a continuous law of letters comes without width.
+        ConvergenceError
+            If Newton's method fails, or rounding leaves no digits: letters that hardly differ, in
+            the strict limit.
+        """
+        alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        chosen = self.width if width is None else checked_width(width)
+        return solve_at(self, alpha, ridge, chosen)
+
+    def learning_curve(
+        self, alpha: object, ridge: float, *, width: int | None = None
+    ) -> xr.Dataset:
+        """Return errors and order parameters over sample complexities.
+
+        Parameters
+        ----------
+        alpha : float or sequence of float
+        ridge : float
+        width : int, optional
+            As for :meth:`solve`; with a width ``test_error`` holds at it, and
+            ``test_error_strict_limit`` is the strict limit.
+
+        Returns
+        -------
+        xarray.Dataset
+            Dimensions ``alpha`` and ``letter``; which of the two limits it is, in the attributes.
+        """
+        from .results import curve_dataset
+
+        alphas = positive_array("alpha", alpha)
+        ridge = positive_number("ridge", ridge)
+        return curve_dataset(self, [self.solve(float(a), ridge, width=width) for a in alphas])
+
+    def simulate(
+        self,
+        dimension: int = 400,
+        alpha: object = (0.5, 1.0, 2.0),
+        ridge: float = 0.1,
+        *,
+        equivalent: bool = False,
+        seeds: int = 10,
+        seed: int = 0,
+        workers: int | None = None,
+        progress: bool = True,
+        store: str | os.PathLike[str] | None = None,
+        executor: Executor | None = None,
+    ) -> xr.Dataset:
+        """Draw networks of finite size and measure their errors.
+
+        Parameters
+        ----------
+        dimension : int
+            Input dimension d.
+        alpha, ridge, seeds, seed, workers, progress, store, executor
+            As for :meth:`giantstep.SpikedRandomFeatures.simulate`.
+        equivalent : bool
+            Draw the spiked random features instead of taking the step; a model that is given by
+            its parameters always does.
+
+        Raises
+        ------
+        ParameterError
+            If sizes are too small, or a network with biases or a law of letters is to be trained.
+        """
+        from .simulated import simulate_vocabulary
+
+        return simulate_vocabulary(
+            self, dimension, positive_array("alpha", alpha), positive_number("ridge", ridge),
+            equivalent=equivalent, seeds=seeds, seed=seed, workers=workers, progress=progress,
+            store=store, executor=executor,
+        )  # fmt: skip
+
+    def with_loss(self, loss: object, **_: object) -> NoReturn:
+        """Refuse: other losses than the square loss are offered for one letter only."""
+        raise AssumptionError(
+            f"loss {loss!r}: several letters are solved for the square loss only; for other losses "
+            "use SpikedRandomFeatures, a model of one letter, and its with_loss"
+        )
+
+    # ------------------------------------------------------------------ biases
+
+    def with_biases(self, biases: Any) -> VocabularyFeatures:
+        """Return the model with other biases, given as to the class, in place of its own."""
+        if self.direct_parameters is None:
+            return replace(self, biases=biases)
+        old = self.direct_parameters
+        return replace(
+            self, direct_parameters=replace(old, classes=with_biases(old.classes, biases))
+        )
+
+    def learned_bias(
+        self,
+        alpha: float,
+        ridge: float,
+        *,
+        interval: tuple[float, float] = (-6.0, 6.0),
+        points: int = 61,
+        width: int | None = None,
+    ) -> LearnedBias:
+        """Return the common biases at which the training objective has its local minima.
+
+        Parameters
+        ----------
+        alpha, ridge, width
+            As for :meth:`solve`.
+        interval : (float, float)
+            Where to look.
+        points : int
+            Grid on which local minima are told apart.
+
+        See Also
+        --------
+        giantstep.derivations.spiked_random_features.vocabulary.learned_bias
+        """
+        from .learned_bias import learned_bias
+
+        return learned_bias(self, alpha, ridge, interval=interval, points=points, width=width)
+
+    def __str__(self) -> str:
+        letters = "; ".join(
+            f"{c.fraction:.4g} with r = {', '.join(f'{r:.6g}' for r in c.strengths)}, "
+            f"c = {c.bulk_variance:.6g}, bias = {c.bias:.6g}"
+            for c in self.classes
+        )
+        return (
+            f"spiked random features of {len(self.classes)} letters: student = {self.student}, "
+            f"teacher = {self.teacher}, beta = {self.beta:g}, noise_variance = "
+            f"{self.noise_variance:g}, bulk = {self.bulk}, width = {self.width}; {letters}"
+        )

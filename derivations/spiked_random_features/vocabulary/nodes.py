@@ -1,0 +1,289 @@
+"""The conditional coefficients of letters and teacher on quadrature nodes, in k dimensions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import make_interp_spline
+
+from ....errors import ConvergenceError, ParameterError
+from ....numeric import quadrature
+from ....numeric.kernel_arrays import converged_tables
+from ....numeric.letter_saddle_point import LetterArrays
+from .arguments import VocabularyParameters, orthogonal_alignment
+
+Array = NDArray[np.float64]
+
+# Trapezoidal steps of the fine and the coarse rule, per unit width of the tables and for each
+# rank: grids of three dimensions have to be coarser.
+_STEPS = {1: (0.13, 0.26), 2: (0.2, 0.4), 3: (0.42, 0.56)}
+_REACH = {1: quadrature.REACH, 2: 8.8, 3: 8.0}
+_FARTHEST_REACH = 37.0
+_NEGLIGIBLE = math.log(1e-18)
+# A weight below this, relative to the largest, changes nothing.
+_LEAST_WEIGHT = 1e-20
+_MOST_NODES = 2**19
+_MOST_CENTRES = 2000
+# Spacing of spline knots per unit width of the tables: 0.05**8 is 4e-11, times the eighth
+# derivative over 8! of functions that are smooth on that width.
+_SPLINE_STEP, _SPLINE_ORDER = 0.03, 7
+# Trapezoidal steps of the finer and the coarser inner average, and where they end.
+_INNER_TOLERANCE = 1e-4
+_INNER_STEPS, _INNER_REACH = (0.25, 1 / 3), 9.0
+_MOST_INNER_DIRECTIONS = 2
+# Singular values of the orthogonal part of a teacher that are rounding.
+_NO_DIRECTION = 1e-7
+
+
+@dataclass(frozen=True)
+class Functions:
+    """Generated modules of one student and teacher.
+
+    Attributes
+    ----------
+    student, teacher : module
+        Tables; of a teacher of several coordinates the module with its function.
+    multi_index : bool
+    """
+
+    student: ModuleType
+    teacher: ModuleType
+    multi_index: bool
+
+
+def letter_arrays(
+    functions: Functions, parameters: VocabularyParameters, noise_variance: float, level: int
+) -> tuple[LetterArrays, LetterArrays]:
+    """Return coefficients on a fine and on a coarse rule.
+
+    Parameters
+    ----------
+    level : int
+        Each level halves the steps.
+
+    Raises
+    ------
+    ParameterError
+        If the tables vary on a scale that needs too many nodes.
+    """
+    axes, width, breaks = _frame(functions, parameters)
+    reach = _sufficient_reach(functions, parameters, axes)
+    rules = []
+    for back, step in enumerate(_STEPS[parameters.rank]):
+        kappa, weights = _grid(step * width / 2**level, reach, breaks, level - back, axes)
+        rules.append(_tabulate(functions, parameters, noise_variance, kappa, weights, back))
+    return rules[0], rules[1]
+
+
+def student_coefficients(
+    functions: Functions, parameters: VocabularyParameters, kappa: Array
+) -> tuple[Array, Array, Array]:
+    """Return μ_0, √c μ_1 and μ_2² of all letters at κ (n, k), each of shape (n, K)."""
+    columns = []
+    for c in parameters.classes:
+        centre = kappa @ np.array(c.strengths) + c.bias
+        found = _tables(functions.student, [c.bulk_variance], centre)
+        columns.append([found[name] for name in ("mu0", "mu1", "mu2_squared")])
+    mu0, mu1, mu2 = (np.stack(column, axis=1) for column in zip(*columns, strict=True))
+    return mu0, mu1, mu2
+
+
+def teacher_moments(
+    functions: Functions, parameters: VocabularyParameters, kappa: Array, coarsening: int = 0
+) -> tuple[Array, Array, Array]:
+    """Return T_0 (n,), T_1 (n, U) and T_2 (n,) of the noise-free labels at κ (n, k).
+
+    With `coarsening` 1 averages of several coordinates are those of a coarser rule, so that the
+    difference of two solutions has their errors.
+    """
+    gamma = parameters.overlaps
+    if functions.multi_index:
+        return _multi_index_moments(functions.teacher, gamma, kappa, coarsening)
+    found = _tables(functions.teacher, [orthogonal_alignment(gamma)], kappa @ gamma[:, 0])
+    return found["T0"], found["T1"][:, None], found["T2"]
+
+
+def _tabulate(
+    functions: Functions,
+    parameters: VocabularyParameters,
+    noise: float,
+    kappa: Array,
+    weights: Array,
+    coarsening: int,
+) -> LetterArrays:
+    t0, t1, t2 = teacher_moments(functions, parameters, kappa, coarsening)
+    coefficients = student_coefficients(functions, parameters, kappa)
+    return LetterArrays(weights, kappa, *coefficients, t0, t1, t2 + noise)
+
+
+def _tables(module: ModuleType, values: list[float], centre: Array) -> dict[str, Array]:
+    given = [np.float64(v) for v in values]
+    zero = np.zeros(1)
+    low, high = float(np.min(centre)), float(np.max(centre))
+    if low == high:
+        found = converged_tables(module, given, centre[:1])
+        return {name: np.full(len(centre), table[0]) for name, table in found.items()}
+    if len(centre) <= _MOST_CENTRES or len(module.breaks(zero, *given)):
+        return converged_tables(module, given, centre)
+    # Tables without breaks are analytic functions of one variable: splines of high order hold
+    # them to rounding, where a grid of several dimensions would ask for each centre.
+    with np.errstate(divide="ignore"):
+        width = float(module.outer_scale(zero, *given))
+    count = math.ceil((high - low) / (_SPLINE_STEP * width)) + _SPLINE_ORDER + 1
+    x = np.linspace(low, high, count)
+    found = converged_tables(module, given, x)
+    return {
+        name: make_interp_spline(x, table, k=_SPLINE_ORDER)(centre) for name, table in found.items()
+    }
+
+
+def _frame(
+    functions: Functions, parameters: VocabularyParameters
+) -> tuple[Array, float, list[float]]:
+    """Return axes (k, k) of the grid, the width of the tables along them, and breaks on the first.
+
+    The first axis goes along γ: a teacher with a jump has it across that axis.
+    """
+    zero, gamma = np.zeros(1), parameters.overlaps
+    width, breaks, axes = 1.0, [], np.eye(parameters.rank)
+    for c in parameters.classes:
+        size = math.hypot(*c.strengths)
+        with np.errstate(divide="ignore"):
+            own = float(functions.student.outer_scale(zero, np.float64(c.bulk_variance)))
+        width = min(width, own / size) if size else width
+    if not functions.multi_index:
+        rho, size = orthogonal_alignment(gamma), float(np.linalg.norm(gamma))
+        if size:
+            with np.errstate(divide="ignore"):
+                own = float(functions.teacher.outer_scale(zero, np.float64(rho)))
+            width = min(width, own / size)
+            breaks = [float(b) / size for b in functions.teacher.breaks(zero, np.float64(rho))]
+            if parameters.rank > 1:
+                axes = np.linalg.qr(np.hstack([gamma / size, np.eye(parameters.rank)]))[0]
+                axes[:, 0] = gamma[:, 0] / size
+    return axes, width, breaks
+
+
+def _grid(
+    step: float, reach: float, breaks: list[float], refinement: int, axes: Array
+) -> tuple[Array, Array]:
+    rank = len(axes)
+    expected = (2 * reach / step) ** rank
+    if not expected <= _MOST_NODES * 2:
+        raise ParameterError(
+            f"averages over kappa would need {expected:.1e} nodes: a spike is too strong or a "
+            "teacher too steep for its bulk variance; take parameters that are less extreme"
+        )
+    lines = [quadrature.trapezoidal_rule(step, reach)] * rank
+    if breaks:
+        x, w = quadrature.split_rule(np.array([sorted({*breaks, 0.0})]), refinement, reach)
+        lines[0] = (x[0], w[0])
+    nodes = np.stack(np.meshgrid(*(x for x, _ in lines), indexing="ij"), axis=-1).reshape(-1, rank)
+    weights = np.ones(1)
+    for _, w in lines:
+        weights = np.multiply.outer(weights, w).ravel()
+    if rank > 1:
+        kept = weights > _LEAST_WEIGHT * weights.max()
+        nodes, weights = nodes[kept], weights[kept]
+    return nodes @ axes.T, weights
+
+
+def _sufficient_reach(functions: Functions, parameters: VocabularyParameters, axes: Array) -> float:
+    """Return how far the grid has to go: activations that grow need more."""
+    reach = _REACH[parameters.rank]
+    if parameters.rank > 1:
+        return reach
+    while reach < _FARTHEST_REACH:
+        x = np.linspace(-reach, reach, 43)
+        kappa = x[:, None] * axes[0]
+        tables = [*student_coefficients(functions, parameters, kappa)]
+        tables += teacher_moments(functions, parameters, kappa)
+        columns = np.hstack([t.reshape(len(x), -1) for t in tables])
+        with np.errstate(divide="ignore"):
+            sizes = 2 * np.log(np.abs(columns)) - x[:, None] ** 2 / 2
+        top = np.max(sizes, axis=0)
+        ends = np.maximum(sizes[0], sizes[-1])[top > -np.inf] - top[top > -np.inf]
+        if not len(ends) or np.max(ends) <= _NEGLIGIBLE:
+            return reach
+        reach = min(1.2 * reach, _FARTHEST_REACH)
+    return reach
+
+
+def outside_directions(gamma: Array) -> Array:
+    r"""Return P (r, U) with :math:`PP^\top = 1 - \gamma^\top\gamma`, its columns orthogonal.
+
+    Column u is what the directions of the teacher have along the u-th direction outside the spikes.
+    """
+    values, vectors = np.linalg.eigh(np.eye(gamma.shape[1]) - gamma.T @ gamma)
+    kept = values > _NO_DIRECTION
+    spread: Array = vectors[:, kept] * np.sqrt(values[kept])
+    return spread
+
+
+def teacher_frame(gamma: Array) -> Array:
+    """Return the orthonormalised parts of the teacher's directions outside the spikes, (r, U).
+
+    In the order of the coordinates, each less its part along those before it, as simulations take
+    them; zero where nothing is left.
+    """
+    spread = outside_directions(gamma)
+    frame = np.zeros_like(spread)
+    for i, part in enumerate(spread):
+        rest = part - frame[:i].T @ (frame[:i] @ part)
+        size = np.linalg.norm(rest)
+        if size > _NO_DIRECTION:
+            frame[i] = rest / size
+    return frame
+
+
+def _multi_index_moments(
+    module: ModuleType, gamma: Array, kappa: Array, coarsening: int
+) -> tuple[Array, Array, Array]:
+    r"""Average a teacher of several coordinates over what its directions have outside the spikes.
+
+    :math:`\theta\cdot x = \gamma^\top\kappa + Ps` with :math:`PP^\top = 1 - \gamma^\top\gamma`.
+    """
+    spread = outside_directions(gamma)
+    inside = kappa @ gamma
+    if spread.shape[1] > _MOST_INNER_DIRECTIONS:
+        raise ParameterError(
+            f"the teacher has {spread.shape[1]} directions outside the spikes; at most "
+            f"{_MOST_INNER_DIRECTIONS} are offered: align more of them, or use fewer coordinates"
+        )
+    if not spread.shape[1]:
+        label = module.teacher(inside)
+        return label, np.zeros((len(kappa), 1)), label**2
+    results = [_inner_averages(module, inside, spread, step) for step in _INNER_STEPS]
+    # Far out a product of coordinates is steep, where next to nothing weighs.
+    weight = np.exp(-np.sum(kappa**2, axis=1) / 4)
+    for fine, coarse in zip(*results, strict=True):
+        change, size = ((weight * np.abs(x).T).max() for x in (fine - coarse, fine))
+        if change > _INNER_TOLERANCE * (1 + size):
+            raise ConvergenceError(
+                "averages of the teacher over its directions outside the spikes do not converge: "
+                "it has a kink or a jump in several coordinates, or varies too fast"
+            )
+    return results[coarsening]
+
+
+def _inner_averages(
+    module: ModuleType, inside: Array, spread: Array, step: float
+) -> tuple[Array, Array, Array]:
+    x, w = quadrature.trapezoidal_rule(step, _INNER_REACH)
+    directions = spread.shape[1]
+    t0, t1, t2 = np.zeros(len(inside)), np.zeros((len(inside), directions)), np.zeros(len(inside))
+    for index in itertools.product(range(len(x)), repeat=directions):
+        weight = math.prod(float(w[i]) for i in index)
+        if weight < _LEAST_WEIGHT:
+            continue
+        s = x[list(index)]
+        label = module.teacher(inside + spread @ s)
+        t0 += weight * label
+        t1 += weight * label[:, None] * s
+        t2 += weight * label**2
+    return t0, t1, t2

@@ -1,0 +1,106 @@
+"""Vocabularies as networks and as spiked random features of finite size."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import AssumptionError, ParameterError
+from ....numeric.feature_network import SteppedNetwork
+from ....numeric.feature_setup import FeatureSetup
+from ....numeric.feature_simulation import simulate_features
+from ..feature_simulation import feature_dataset
+from ..simulated import GeneratedFunction
+from .results import model_attributes
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .model import VocabularyFeatures
+
+
+def feature_setup(model: VocabularyFeatures, dimension: int) -> FeatureSetup:
+    """Return the spiked random features of a model at a dimension."""
+    found = model.derivation
+    return FeatureSetup(
+        student=GeneratedFunction(found.student_source, "student", model._cache.folder),
+        teacher=GeneratedFunction(found.teacher_source, "teacher", model._cache.folder),
+        classes=model.classes,
+        alignment=model.parameters.overlaps
+        if found.coordinates > 1
+        else model.parameters.overlaps[:, 0],
+        beta=model.beta,
+        noise_variance=model.noise_variance,
+        dimension=dimension,
+        bulk=model.bulk,
+    )
+
+
+def network_setup(model: VocabularyFeatures, dimension: int) -> SteppedNetwork:
+    """Return the network whose step has the letters of a model.
+
+    Raises
+    ------
+    ParameterError
+        If the rows have biases, or the bulk rows are orthonormal.
+    AssumptionError
+        If the student jumps.
+    """
+    if model.bulk != "iid" or any(c.bias for c in model.classes) or model.law is not None:
+        raise ParameterError(
+            "a network after its step has no biases, no orthonormal bulk rows and finitely many "
+            "letters; pass equivalent=True to draw the spiked random features"
+        )
+    found, folder = model.derivation, model._cache.folder
+    if not found.derivative_source:
+        raise AssumptionError(
+            f"student {found.student!r} jumps, so that its gradient step is not defined; pass "
+            "equivalent=True to draw the spiked random features"
+        )
+    return SteppedNetwork(
+        student=GeneratedFunction(found.student_source, "student", folder),
+        student_derivative=GeneratedFunction(found.derivative_source, "derivative", folder),
+        teacher=GeneratedFunction(found.teacher_source, "teacher", model._cache.folder),
+        step_size=model.step_size,
+        alpha0=model.alpha0,
+        letters=tuple(model.letters),
+        fractions=tuple(model.fractions),
+        beta=model.beta,
+        noise_variance=model.noise_variance,
+        dimension=dimension,
+    )
+
+
+def simulate_vocabulary(
+    model: VocabularyFeatures,
+    dimension: int,
+    alpha: Sequence[float] | NDArray[np.float64],
+    ridge: float,
+    *,
+    equivalent: bool,
+    seeds: int,
+    seed: int,
+    workers: int | None,
+    progress: bool,
+    store: str | os.PathLike[str] | None,
+    executor: Executor | None,
+) -> xr.Dataset:
+    """Simulate a vocabulary; see :meth:`.model.VocabularyFeatures.simulate`."""
+    direct = equivalent or model.direct_parameters is not None
+    setup = feature_setup(model, dimension) if direct else network_setup(model, dimension)
+    result = simulate_features(
+        setup, [float(a) for a in alpha], ridge=ridge, seeds=seeds, seed=seed, workers=workers,
+        progress=progress, executor=executor, store=store,
+        description=json.dumps({"model": str(model), "equivalent": direct}, sort_keys=True),
+    )  # fmt: skip
+    return feature_dataset(
+        result, {**model_attributes(model), "ridge": ridge}, dimension, seed,
+        # The equations are for bulk rows of norm one.
+        bulk_norms=[kind.bulk_variance**0.5 for kind in model.classes],
+    )  # fmt: skip

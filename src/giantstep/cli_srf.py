@@ -1,0 +1,322 @@
+"""``giantstep srf``: curves, phase diagrams, spectra, bounds and the figures of the paper."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .cli_numbers import positive, real, sample_complexities, whole
+from .errors import ParameterError
+
+AXES = {
+    "alpha": "alpha", "beta": "beta", "step-size": "step_size", "alpha0": "alpha0",
+    "ridge": "ridge", "noise": "noise_variance",
+}  # fmt: skip
+_MOST_VALUES = 400
+
+EPILOG = """\
+Spiked random features: what one giant gradient step makes of a two-layer network
+(Cui et al., arXiv 2402.04980).
+
+  curve      test error against the samples; vocabularies, finite width, networks
+  phase      a heat map over two parameters: test error or the best ridge penalty
+  spectrum   eigenvalues of the feature covariance: bulk, outliers, networks
+  bounds     what no readout can beat, what the best one reaches, and what tuning the step can do
+  figure     the figures of the paper, 1 to 8, with small networks
+
+Each has its own help, such as giantstep srf bounds --help. --out FILE writes a figure for .png,
+.pdf or .svg, with its data next to it as .nc, or the data alone for .nc or .json.
+
+examples:
+  giantstep srf curve --letters 1,-0.5 --fractions 0.5,0.5 --width 600
+  giantstep srf phase --x alpha=0.2:4:20 --y ridge=1e-3:10:20 --out phase.png
+  giantstep srf bounds --student erf --teacher erf --tune-step --alpha0 inf
+  giantstep srf figure 2 --out figure2.png
+"""
+
+_CURVE = """\
+--letters and --fractions describe the readout before the step: letter by letter, and how many
+neurons have it. Several letters approach the limit of many neurons slowly, so give --width.
+--width P includes what the ridge penalty takes for the mean direction at p = P neurons.
+
+--loss takes another readout than ridge regression: huber(0.5), absolute, logistic, hinge, or an
+expression in the label y and the output x that is convex in x. Losses of the margin y x need labels
++-1: --labels sign, probit (--noise D) or logistic, of the teacher's field; the error is then the
+fraction of wrong signs, and --teacher plays no part. "square" is half the squared residual, so that
+the ridge penalty means the same.
+
+examples:
+  giantstep srf curve --student erf --teacher sin --alpha 0.5:4:8
+  giantstep srf curve --letters 0.4,1,1.8 --fractions 0.3,0.4,0.3 --width 600 --out letters.png
+  giantstep srf curve --simulate --dimension 300 --seeds 5 --out curve.png
+  giantstep srf curve --loss "huber(0.5)" --noise 0.25
+  giantstep srf curve --loss logistic --labels sign --simulate --out logistic.png
+"""
+
+_PHASE = """\
+Axes are NAME=LOW:HIGH:COUNT, evenly spaced in the logarithm if HIGH is more than 20 LOW, with
+NAME one of alpha, beta, step-size, alpha0, ridge, noise. The white line of the figure is where the
+best linear predictor is beaten.
+
+examples:
+  giantstep srf phase --x alpha=0.2:4:20 --y step-size=0.5:6:20 --out phase.png
+  giantstep srf phase --show optimal-ridge --noise 0.25 --x alpha=0.2:4:8 --y beta=0.5:4:8
+"""
+
+_SPECTRUM = """\
+Eigenvalues of K = (1/p) sum phi phi^T on a training set: the bulk for d -> oo, its atom at zero,
+the eigenvalue of the mean direction, which grows like the width, and other outliers.
+
+examples:
+  giantstep srf spectrum --student erf --alpha 3 --beta 0.5
+  giantstep srf spectrum --student tanh --alpha 2 --simulate --dimension 400 --out spectrum.png
+"""
+
+_BOUNDS = """\
+  L        below the test error for every alpha, beta and ridge penalty
+  E_oo     test error for alpha -> oo at this beta and any fixed ridge penalty
+  U        above the test error at the best ridge penalty, for every alpha and beta
+  linear   best linear predictor: what kernels, plain random features and the neural tangent
+           kernel cannot beat with n = O(d) samples
+
+--tune-step  scans the size of the step at this --alpha0 and --noise for stationary points of U
+             and L. With --alpha0 inf, the population gradient, L = E_oo = U where U is stationary;
+             where U vanishes the target is learnt perfectly. Takes no --step-size.
+--digits N   by mpmath.
+
+examples:
+  giantstep srf bounds --student tanh --teacher sin
+  giantstep srf bounds --student sin --teacher sin --tune-step --alpha0 inf --out bounds.png
+  giantstep srf bounds --student tanh --teacher sin --tune-step --alpha0 5 --noise 0.1
+  giantstep srf bounds --student erf --teacher erf --digits 30
+"""
+
+_FIGURE = """\
+figures:
+  1  learned function along the spike, against the target
+  2  test error against alpha for several sample complexities of the step
+  3  the functions that realise the bounds
+  4  test error for several spike strengths and alignments
+  5  test error over the width, for two conventions of the step
+  6  test error for several vocabularies of the first readout
+  7  realisable functions over step sizes, and the bounds
+  8  spectrum of the feature covariance
+
+Parameters are documented ones of this package, not read off the published figures.
+
+examples:
+  giantstep srf figure 2
+  giantstep srf figure 6 --dimension 400 --seeds 10 --out vocabularies.pdf
+"""
+
+
+def add_commands(
+    parser: argparse.ArgumentParser,
+    command: Callable[
+        [argparse._SubParsersAction[Any], str, str, str],
+        argparse.ArgumentParser,
+    ],
+    add_model: Callable[..., None],
+    later: Callable[[str, str], Callable[[argparse.Namespace], int]],
+) -> None:
+    """Declare the commands of ``giantstep srf``.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+    command : callable
+        Takes the group of commands, name, summary and epilog; returns a parser.
+    add_model : callable
+        Adds the arguments of the model; takes whether ridge penalty and width are among them.
+    later : callable
+        Takes module and function; returns what imports the function when it runs.
+    """
+    group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    every = {"ridge": True, "width": True}
+    for name, summary, epilog, add, of_model in (
+        ("curve", "test error against the samples", _CURVE, _add_curve, every),
+        ("phase", "heat map over two parameters", _PHASE, _add_phase, every),
+        (
+            "spectrum", "spectrum of the feature covariance", _SPECTRUM, _add_spectrum,
+            {"ridge": False, "width": True},
+        ),
+        (
+            "bounds", "bounds of the test error and its limits", _BOUNDS, _add_bounds,
+            {"ridge": False, "width": False},
+        ),
+        ("figure", "a figure of the paper", _FIGURE, _add_figure, None),
+    ):  # fmt: skip
+        found = command(group, name, summary, epilog)
+        if of_model is not None:
+            add_model(found, **of_model)
+        add(found)
+        found.set_defaults(run=later("cli_srf_commands", name))
+
+
+def _add_out(parser: argparse.ArgumentParser, default: str | None = None) -> None:
+    parser.add_argument(
+        "--out",
+        default=default,
+        metavar="FILE",
+        help="figure (.png, .pdf, .svg, data next to it) or data (.nc, .json)"
+        + (f" [{default}]" if default else ""),
+    )
+
+
+def _add_networks(parser: argparse.ArgumentParser, *, switch: bool, dimension: int) -> None:
+    group = parser.add_argument_group("networks")
+    if switch:
+        group.add_argument("--simulate", action="store_true", help="train networks and compare")
+    group.add_argument(
+        "--dimension", type=whole("--dimension", 2, dimension), default=dimension, metavar="D",
+        help=f"input dimension d [{dimension}]",
+    )  # fmt: skip
+    least = 1 if switch else 0
+    group.add_argument(
+        "--seeds", type=whole("--seeds", least, 4), default=4, metavar="N",
+        help="networks [4]" + ("" if switch else "; 0 for none"),
+    )  # fmt: skip
+    group.add_argument(
+        "--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="entropy [0]"
+    )
+
+
+def _add_curve(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--alpha", type=sample_complexities("--alpha"), metavar="LIST",
+        default=[0.5, 1.0, 1.5, 2.0, 2.5, 3.0],
+        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [0.5:3:6]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--letters", type=_numbers("--letters", "1,-0.5"), metavar="LIST",
+        help="letters of the readout before the step, such as 1,-0.5",
+    )  # fmt: skip
+    parser.add_argument(
+        "--fractions", type=_numbers("--fractions", "0.5,0.5"), metavar="LIST",
+        help="how many neurons have each letter; they add up to 1 [equal]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--loss", metavar="LOSS",
+        help="convex loss of the readout, such as huber(0.5), logistic or log(1+exp(-y*x)) [ridge "
+        "regression]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--labels", metavar="KIND",
+        help="labels of --loss: teacher, sign, probit or logistic [teacher]",
+    )  # fmt: skip
+    _add_networks(parser, switch=True, dimension=200)
+    _add_out(parser)
+
+
+def _add_phase(parser: argparse.ArgumentParser) -> None:
+    for flag, default in (("--x", "alpha=0.2:4:12"), ("--y", "ridge=0.001:10:12")):
+        parser.add_argument(
+            flag, type=_axis(flag, default), default=_axis(flag, default)(default),
+            metavar="AXIS", help=f"NAME=LOW:HIGH:COUNT [{default}]",
+        )  # fmt: skip
+    parser.add_argument(
+        "--show", choices=("test-error", "optimal-ridge"), default="test-error",
+        help="what the colours are [test-error]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--alpha", type=positive("--alpha", 2), default=2.0, metavar="A",
+        help="sample complexity n/d, where it is no axis [2]",
+    )  # fmt: skip
+    _add_out(parser)
+
+
+def _add_spectrum(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--alpha", type=positive("--alpha", 2), default=2.0, metavar="A",
+        help="sample complexity n/d [2]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--points", type=whole("--points", 16, 300), default=300, metavar="N",
+        help="of the density [300]",
+    )  # fmt: skip
+    _add_networks(parser, switch=True, dimension=200)
+    _add_out(parser)
+
+
+def _add_bounds(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--digits", type=whole("--digits", 1, 30), metavar="N", help="refine to N digits"
+    )
+    parser.add_argument(
+        "--tune-step", action="store_true", help="scan the size of the step at --alpha0"
+    )
+    _add_out(parser)
+
+
+def _add_figure(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "number", type=whole("N", 1, 2), metavar="N", help="number of the figure, 1 to 8"
+    )
+    _add_networks(parser, switch=False, dimension=200)
+    parser.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
+    _add_out(parser)
+
+
+def _numbers(flag: str, example: str) -> Callable[[str], list[float]]:
+    def read(text: str) -> list[float]:
+        parts = [part.strip() for part in text.split(",")]
+        values = [real(flag, part, example) for part in parts]
+        if not all(map(math.isfinite, values)):
+            raise argparse.ArgumentTypeError(f"must be finite, got {text!r}; use {flag} {example}")
+        return values
+
+    return read
+
+
+def _axis(flag: str, example: str) -> Callable[[str], tuple[str, list[float]]]:
+    def read(text: str) -> tuple[str, list[float]]:
+        name, equals, values = text.partition("=")
+        parts = values.split(":")
+        if name not in AXES or not equals or len(parts) != 3:
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r} is not NAME=LOW:HIGH:COUNT with NAME one of {', '.join(AXES)}; "
+                f"use {flag} {example}"
+            )
+        low, high = (real(flag, part, example) for part in parts[:2])
+        count = whole(flag, 2, 12)(parts[2])
+        least = 0.0 if name in ("noise", "step-size") else 5e-324
+        if not least <= low < high < math.inf or count > _MOST_VALUES:
+            raise argparse.ArgumentTypeError(
+                f"{text[:40]!r} must have positive, finite LOW < HIGH (noise and step-size may "
+                f"start at 0) and at most {_MOST_VALUES} values; use {flag} {example}"
+            )
+        steps = [k / (count - 1) for k in range(count)]
+        if low > 0 and high > 20 * low:
+            found = [low * (high / low) ** t for t in steps]
+        else:
+            found = [low + (high - low) * t for t in steps]
+        return AXES[name], [float(f"{value:.12g}") for value in found]
+
+    return read
+
+
+def check_curve(arguments: argparse.Namespace) -> None:
+    """Refuse flags of a readout that contradict each other, before anything is derived."""
+    if arguments.fractions is not None and arguments.letters is None:
+        raise ParameterError("--fractions belongs to --letters; add --letters 1,-0.5")
+    if arguments.letters is not None and arguments.correlated_norms:
+        raise ParameterError("--correlated-norms is known for one letter; leave out one of the two")
+    if arguments.labels is not None and arguments.loss is None:
+        raise ParameterError("--labels belongs to --loss; add --loss logistic")
+    if arguments.loss is not None and arguments.letters is not None:
+        raise ParameterError(
+            "--letters is known for ridge regression; leave out --letters or --loss"
+        )
+
+
+def check_tuning(arguments: argparse.Namespace) -> None:
+    """Refuse flags of one step where all steps are scanned."""
+    if arguments.digits is not None:
+        raise ParameterError("--digits is for one step; leave out it or --tune-step")
+    for flag in ("--step-size", "--learning-rate", "--convention"):
+        if getattr(arguments, flag[2:].replace("-", "_")) is not None:
+            raise ParameterError(f"{flag} is for one step; leave out it or --tune-step")
+    if arguments.correlated_norms:
+        raise ParameterError("--correlated-norms is for one step; leave out it or --tune-step")

@@ -1,0 +1,426 @@
+"""General convex losses on spiked random features: equations, numbers, limits and refusals."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import re
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+import giantstep as gs
+from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features.convex.energy import Q1, convex_free_energy
+from giantstep.derivations.spiked_random_features.convex.evidence import REFERENCE
+from giantstep.derivations.spiked_random_features.convex.labels import label_channel
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta, x, y
+from giantstep.derivations.spiked_random_features.convex.smoothing import (
+    LabelledEnvelope,
+    closed_moments,
+    smoothed_envelope,
+    smoothed_loss,
+)
+from giantstep.derivations.spiked_random_features.convex.solution import solution_from
+from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
+from giantstep.symbolic.activations import activation
+from giantstep.symbolic.convex_losses import without_cases
+from giantstep.symbolic.equations import stationarity
+from giantstep.symbolic.proximal import MoreauEnvelope
+from giantstep.symbolic.ramp_moments import ramp_moment
+
+a = sp.Symbol("a", real=True)
+v, V = sp.symbols("v V", positive=True)
+HALF = sp.Rational(1, 2)
+PIECEWISE = {
+    "square": 0, "huber(0.3)": 0, "absolute": 0, "relu(abs(y - x) - 1/5)": 0,
+    "3*relu(y - x)/4 + relu(x - y)/4": 0,
+    "hinge": 1, "relu(1 - y*x)**2/2": -1,
+}  # fmt: skip
+
+
+def features(student="erf", teacher="sin", **changes):
+    given = {"spike_strength": 1.2, "bulk_variance": 1.1, "alignment": 0.9, **changes}
+    return gs.SpikedRandomFeatures.from_parameters(student, teacher, **given)
+
+
+# ------------------------------------------------------------------ the smoothed envelope
+
+
+def written_out(expr):
+    """Write ramps and moments by the normal density and distribution function."""
+    return closed_moments(expr.replace(ramp_moment, lambda *a: ramp_moment(*a).closed_form()))
+
+
+@pytest.mark.parametrize(("loss", "label"), PIECEWISE.items())
+def test_the_smoothed_envelope_is_the_gaussian_average_of_the_envelope(loss, label):
+    # Against composite Gauss-Legendre quadrature of the envelope's defining minimum.
+    expr = without_cases(convex_loss(loss).at_label(label), x).xreplace({delta: sp.Rational(3, 10)})
+    point = {a: sp.Rational(7, 10), v: sp.Rational(3, 5), V: sp.Rational(13, 10)}
+    closed = written_out(smoothed_envelope(
+        without_cases(convex_loss(loss).at_label(label), x), x, a, v, V
+    )).xreplace({delta: sp.Rational(3, 10), **point})  # fmt: skip
+    envelope = sp.lambdify(
+        a, MoreauEnvelope(expr, x, a, V).doit().xreplace({V: point[V]}),
+        [{"relu": lambda u: max(u, 0)}, "mpmath"],
+    )  # fmt: skip
+    deviation = mpmath.sqrt(mpmath.mpf(3) / 5)
+    breaks = (-2.3, -1.6, -1.5, -1.3, -1, -0.69, -0.3, 0, 0.3, 0.69, 1, 1.3, 1.5)
+    edges = [-9, *((k - mpmath.mpf("0.7")) / deviation for k in breaks), 9]
+    wanted = mpmath.quad(
+        lambda t: mpmath.npdf(t) * envelope(mpmath.mpf("0.7") + deviation * t), edges
+    )
+    assert float(closed.evalf(15)) == pytest.approx(float(wanted), rel=1e-9)
+
+
+@pytest.mark.parametrize(("loss", "label"), PIECEWISE.items())
+def test_the_envelope_tends_to_the_loss(loss, label):
+    expr = without_cases(convex_loss(loss).at_label(label), x)
+    given = {delta: sp.Rational(3, 10), a: sp.Rational(-2, 5), v: sp.Rational(3, 5)}
+    plain = written_out(smoothed_loss(expr, x, a, v)).xreplace(given).evalf(20)
+    envelope = written_out(smoothed_envelope(expr, x, a, v, V))
+    near = envelope.xreplace({**given, V: sp.Rational(1, 10**12)}).evalf(20)
+    assert float(near - plain) == pytest.approx(0, abs=2e-12)
+
+
+@pytest.mark.parametrize(("loss", "label"), PIECEWISE.items())
+def test_smoothing_obeys_the_heat_equation_and_the_envelope_theorem(loss, label):
+    expr = without_cases(convex_loss(loss).at_label(label), x)
+    found = smoothed_envelope(expr, x, a, v, V)
+    assert sp.expand(found.diff(v) - found.diff(a, 2) / 2) == 0
+    # ∂_V E M = -E M'^2/2 ≤ 0, and E M'^2 ≥ (E M')².
+    given = {delta: sp.Rational(3, 10), a: sp.Rational(2, 5), v: HALF, V: sp.Rational(6, 5)}
+    square = -2 * written_out(found.diff(V)).xreplace(given).evalf(20)
+    assert square >= written_out(found.diff(a)).xreplace(given).evalf(20) ** 2
+
+
+# ------------------------------------------------------------------ the free energy
+
+CASES = [
+    ("square", "teacher", "sin", 0.1),
+    ("huber(0.3)", "teacher", "sin", 0.1),
+    ("hinge", "sign", "sign", 0.0),
+    ("logistic", "sign", "sign", 0.0),
+    ("logistic", "probit", "sign", 0.4),
+    ("hinge", "logistic", "sign", 0.0),
+    ("cosh(x - y) - 1", "teacher", "sin", 0.1),
+]
+
+
+def energy(loss, labels, teacher, noise, **flags):
+    return convex_free_energy(
+        convex_loss(loss), label_channel(labels, teacher, noise), activation("erf"), **flags
+    )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_loss_enters_the_free_energy_through_its_envelope_alone(case):
+    found = energy(*case).free_energy
+    square = symbols.spiked_free_energy(activation("erf"), activation("sin")).free_energy
+    assert len(found.expression.atoms(LabelledEnvelope)) == 1
+    rest = [
+        sp.Add(*(t for t in sp.Add.make_args(f.expression) if not t.has(symbols.alpha)))
+        for f in (found, square)
+    ]
+    assert sp.expand(rest[0] - rest[1]) == 0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_stationarity_condition_gives_one_equation(case):
+    found = energy(*case)
+    conditions = stationarity(found.free_energy)
+    assert set(conditions) == set(found.free_energy.variables)
+    unknowns = {e.unknown for e in found.equations}
+    assert unknowns == (set(conditions) - {symbols.q1}) | {Q1}
+
+
+def gauss(n=80):
+    nodes, weights = np.polynomial.hermite_e.hermegauss(n)
+    return nodes, weights / np.sqrt(2 * np.pi)
+
+
+@pytest.mark.parametrize("channel", ["sign", "probit", "logistic"])
+def test_label_probabilities_add_up(channel):
+    labels = label_channel(channel, "sign", 0.3 if channel == "probit" else 0.0)
+    total = sum(labels.probability(k, sp.Rational(2, 3)) for k in (1, -1))
+    assert float(total.subs(symbols.noise, 0.3).evalf()) == pytest.approx(1)
+
+
+def test_results_of_many_digits_are_shown_and_pickled():
+    ctx = mpmath.mp.clone()
+    ctx.dps = 40
+    third = ctx.mpf(1) / 3
+    names = ("test_error", "training_loss", "test_loss", "objective")
+    found = solution_from(
+        dict.fromkeys(names, third), dict.fromkeys(names, 1e-20), (), alpha=1.0, ridge=0.1,
+        residual=0.0, iterations=1, nodes=9, digits=20,
+    )  # fmt: skip
+    assert "0.33333333333333333333\n" in str(found)
+    copy = pickle.loads(pickle.dumps(found))
+    assert copy.test_error == third
+
+
+# ------------------------------------------------------------------ bad input
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "noise", "error", "words"),
+    [
+        ("sin(x)", "teacher", 0, ParameterError, "convex"),
+        ("x**2*y", "teacher", 0, ParameterError, "y = -1"),
+        ("(x - y)**4 - (x - y)**2", "teacher", 0, ParameterError, "convex"),
+        ("exp(-x**2)", "teacher", 0, ParameterError, "x = "),
+        ("logistic", "teacher", 0, ParameterError, "labels ±1"),
+        ("hinge", "teacher", 0, ParameterError, "labels ±1"),
+        ("hinge", "sign", 0.2, ParameterError, "probit"),
+        ("hinge", "signs", 0, ParameterError, "labels must be one of"),
+        ("hubber", "teacher", 0, ParameterError, "loss must be one of"),
+        ("huber", "teacher", 0, ParameterError, "huber(0.5)"),
+        ("huber(0)", "teacher", 0, ParameterError, "positive"),
+        ("huber(x)", "teacher", 0, ParameterError, "number"),
+        ("y**2", "teacher", 0, ParameterError, "depend on the prediction"),
+        ("(y - x", "teacher", 0, ExpressionError, "loss"),
+        ("(y - x)**2 + t", "teacher", 0, ExpressionError, "t"),
+        ("__import__(1)", "teacher", 0, ExpressionError, "loss"),
+        ("abs(y - x)**3", "teacher", 0, UnsupportedExpressionError, "kinks"),
+        ("(y - x)**2/2 + x**4", "teacher", 0.2, UnsupportedExpressionError, "noise_variance=0"),
+        (None, "teacher", 0, ParameterError, "loss must be one of"),
+        ("", "teacher", 0, ParameterError, "loss must be one of"),
+        (np.nan, "teacher", 0, ParameterError, "loss must be one of"),
+        (lambda y, x: x, "teacher", 0, ParameterError, "loss must be one of"),
+        ("huber(nan)", "teacher", 0, ParameterError, "number"),
+        ("exp(x**2/5)", "teacher", 0, ParameterError, "more slowly"),
+        ("exp(exp(x))", "teacher", 0, ParameterError, "more slowly"),
+        ("(y - x)**2*(1 - 1e-9*x**2)", "teacher", 0, ParameterError, "x = 1e+06"),
+        ("log(x)", "teacher", 0, ParameterError, "finite"),
+        (f"{'(' * 300}x{')' * 300}", "teacher", 0, ExpressionError, "nested"),
+        ("a" * 10**5, "teacher", 0, ParameterError, "loss must be one of"),
+        (sp.Symbol("t") ** 2, "teacher", 0, ExpressionError, "y and x alone"),
+        (sp.Function("f")(sp.Symbol("x")), "teacher", 0, ExpressionError, "without a definition"),
+        (sp.Derivative(sp.Function("f")(x), x), "teacher", 0, ParameterError, "unevaluated"),
+        (sp.gamma(sp.Symbol("x")), "teacher", 0, ExpressionError, "gamma"),
+        (sp.I * sp.Symbol("x"), "teacher", 0, ExpressionError, "imaginary"),
+        ("square", None, 0, ParameterError, "labels must be one of"),
+    ],
+)
+def test_what_cannot_be_solved_is_refused_by_name(loss, labels, noise, error, words):
+    with pytest.raises(error, match=re.escape(words)) as caught:
+        gs.ConvexReadout(features(noise_variance=noise), loss, labels)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_other_arguments_are_checked():
+    with pytest.raises(ParameterError, match="features"):
+        gs.ConvexReadout("erf", "square")
+    with pytest.raises(ParameterError, match="width"):
+        gs.ConvexReadout(features(), "square", width=0)
+    readout = features().with_loss("square")
+    for arguments in ((0, 0.1), (1, 0), (1, -1), (np.nan, 0.1), ("1", 0.1)):
+        with pytest.raises(ParameterError):
+            readout.solve(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "error", "words"),
+    [
+        ({"a": "step(-y*x)"}, ParameterError, "continuous"),
+        ({"a b": "x"}, ParameterError, "identifier"),
+        ({"é": "x"}, ParameterError, "identifier"),
+        ({"class": "x"}, ParameterError, "identifier"),
+        ({"loss": "x"}, ParameterError, "result already"),
+        (["x"], ParameterError, "mapping"),
+        ({"a": 3}, ParameterError, "text or a SymPy expression"),
+        ({"a": lambda y, x: x}, ParameterError, "text or a SymPy expression"),
+        ({"a": "3"}, ParameterError, "depend on"),
+        ({"a": "1/x"}, ParameterError, "finite"),
+        ({"a": "log(x)"}, ParameterError, "finite"),
+        ({"a": "exp(x**2)"}, ParameterError, "more slowly"),
+        ({"a": "z"}, ExpressionError, "unknown name"),
+        ({"a": sp.Symbol("q")}, ExpressionError, "y and x alone"),
+    ],
+)
+def test_metrics_are_functions_with_a_mean(metrics, error, words):
+    with pytest.raises(error, match=words):
+        gs.ConvexReadout(features(), "square", metrics=metrics)
+
+
+def test_expressions_of_sympy_may_hold_cases():
+    # The Huber loss with δ = 1, and a pinball loss with a decimal.
+    u = sp.Symbol("x") - sp.Symbol("y")
+    cases = sp.Piecewise((u**2 / 2, sp.Abs(u) < 1), (sp.Abs(u) - HALF, True))
+    model = gs.ConvexReadout(features(), cases)
+    at = {x: sp.Rational(7, 3), y: sp.Rational(1, 4), delta: 1}
+    assert model.convex_loss.expr.subs(at) == convex_loss("huber(1)").expr.subs(at)
+    assert convex_loss(model.convex_loss.name).expr == model.convex_loss.expr
+    assert str(gs.ConvexReadout(features(), 0.1 * sp.Max(u, 0)).convex_loss) == "relu(x - y)/10"
+
+
+# ------------------------------------------------------------------ the step sees the labels
+
+
+def test_the_step_sees_the_mean_of_the_labels():
+    # h*_1 = E[y z] = sqrt(2/π) for signs, and E y² = 1: Result 3.1 with these.
+    given = {"step_size": 2.0, "alpha0": 4.0}
+    signs = gs.SpikedRandomFeatures("erf", "sign", **given)
+    assert gs.ConvexReadout(gs.SpikedRandomFeatures("erf", "tanh", **given), "hinge",
+                            "sign").spike == signs.spike  # fmt: skip
+    probit = gs.ConvexReadout(
+        gs.SpikedRandomFeatures("erf", "sign", noise_variance=0.7, **given), "hinge", "probit"
+    )
+    slope = np.sqrt(2 / np.pi / 1.7)  # E[z sign(z + sqrt(Δ) ξ)]
+    assert probit.spike.alignment == pytest.approx(slope / np.hypot(slope, 0.5), rel=1e-12)
+    nodes, weights = gauss()
+    slope = weights @ (nodes * np.tanh(nodes / 2))
+    logistic = gs.ConvexReadout(
+        gs.SpikedRandomFeatures("erf", "sign", **given), "hinge", "logistic"
+    )
+    assert logistic.spike.alignment == pytest.approx(slope / np.hypot(slope, 0.5), rel=1e-10)
+
+
+# ------------------------------------------------------------------ numbers
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "known"), REFERENCE)
+def test_reference_solutions(case, known):
+    loss, labels, student, teacher, noise, beta = case
+    model = features(student, teacher, noise_variance=noise, beta=beta)
+    found = gs.ConvexReadout(model, loss, labels).solve(2, 0.1)
+    for name, value in known.items():
+        # The last digit of a small value is its eleventh decimal.
+        assert getattr(found, name) == pytest.approx(value, rel=2e-9, abs=6e-12), name
+    assert found.residual < 1e-12
+    # λw = Σ φf/√p times w: an identity of the minimum, 2·objective − 2·loss = λβq2/α.
+    assert found.objective - found.training_loss == pytest.approx(
+        0.1 * beta * found.q2 / 4, rel=1e-12
+    )
+
+
+@pytest.mark.slow
+def test_the_square_loss_is_the_ridge_readout():
+    model = features(noise_variance=0.1)
+    readout = model.with_loss("square")
+    for alpha, ridge in itertools.product((0.5, 1.0, 3.0), (1e-4, 0.1, 10.0)):
+        ours, theirs = readout.solve(alpha, ridge), model.solve(alpha, ridge)
+        for name in (
+            "test_error",
+            "m",
+            "theta",
+            "psi",
+            "q1",
+            "q2",
+            "V1",
+            "V2",
+            "V1_hat",
+            "psi_hat",
+        ):
+            assert getattr(ours, name) == pytest.approx(getattr(theirs, name), rel=1e-8), name
+        assert 2 * ours.training_loss == pytest.approx(theirs.training_error, rel=1e-8)
+
+
+# The cases of the reference values, so that each is derived once.
+SOLVED = [
+    ("huber(0.5)", "teacher", "erf", "sin", 0.1),
+    ("logistic", "sign", "erf", "sign", 0.0),
+    ("hinge", "sign", "tanh", "sign", 0.0),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "labels", "student", "teacher", "noise"), SOLVED)
+def test_errors_do_not_change_with_the_sign_of_the_spike(loss, labels, student, teacher, noise):
+    first, second = (
+        gs.ConvexReadout(
+            features(student, teacher, noise_variance=noise, spike_strength=side * 1.2,
+                     alignment=side * 0.9), loss, labels,
+        ).solve(1.5, 0.2) for side in (1, -1)
+    )  # fmt: skip
+    for name in ("test_error", "training_loss", "test_loss", "q2"):
+        assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "labels", "student", "teacher", "noise"), SOLVED)
+def test_without_a_step_the_alignment_does_not_matter(loss, labels, student, teacher, noise):
+    plain = {"spike_strength": 0.0, "bulk_variance": 1.0, "noise_variance": noise}
+    first, second = (
+        gs.ConvexReadout(features(student, teacher, alignment=g, **plain), loss, labels)
+        .solve(1.5, 0.2) for g in (0.3, -0.8)
+    )  # fmt: skip
+    for name in ("test_error", "training_loss", "test_loss", "q2"):
+        assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-8)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("loss", "labels", "student", "teacher", "noise"), SOLVED)
+def test_random_readouts_are_solved(loss, labels, student, teacher, noise):
+    rng = np.random.default_rng(7)
+    for _ in range(6):
+        beta, alpha, ridge = 10 ** rng.uniform([-0.5, -1, -4], [0.5, 1, 1])
+        given = {"spike_strength": rng.uniform(-3, 3), "bulk_variance": rng.uniform(1, 3),
+                 "alignment": rng.uniform(-1, 1), "noise_variance": noise}  # fmt: skip
+        readout = gs.ConvexReadout(features(student, teacher, beta=beta, **given), loss, labels)
+        found = readout.solve(alpha, ridge)
+        assert found.residual < 1e-8
+        assert found.quadrature_error < 1e-4
+        assert 0 < found.test_error < 2
+        # The readout of zero is worse: the minimum has a smaller objective.
+        nothing = {"huber(0.5)": 1.0}.get(loss, np.log(2) if loss == "logistic" else 1.0)
+        assert 0 < found.training_loss < found.objective < nothing
+
+
+@pytest.mark.slow
+def test_a_readout_is_used_from_files_and_other_processes(tmp_path):
+    case = REFERENCE[0][0]
+    metrics = {"spread": "(y - x)**2"}
+    readout = gs.ConvexReadout(features(noise_variance=case[4]), "huber(0.3)", metrics=metrics)
+    found = readout.solve(2, 0.1)
+    # On a fresh sample that is the error with the noise of the label.
+    assert found.metrics["test_spread"] == pytest.approx(found.test_error + 0.1, rel=1e-9)
+    assert found.test_spread == found.metrics["test_spread"]
+    copies = pickle.loads(pickle.dumps((readout, found)))
+    assert copies == (readout, found)
+    assert "<td>0.10251582" in found._repr_html_()
+    curve = readout.learning_curve([1.0, 2.0], 0.1)
+    curve.to_netcdf(tmp_path / "curve.nc")
+    assert float(curve.test_error[1]) == pytest.approx(found.test_error, rel=1e-12)
+    assert curve.attrs["loss"] == "huber(0.3)"
+
+
+# Independent code: trapezoidal sums over κ, s and η and Newton's method for proximal points, which
+# confirm every equation at these order parameters to 1e-11 and more.
+OTHER_CHANNELS = [
+    ("logistic", "probit", "tanh", {"spike_strength": -0.8, "bulk_variance": 1.2, "alignment": 0.6,
+     "beta": 0.8, "noise_variance": 0.4}, None, (1.5, 0.05),
+     {"test_error": 0.312394797072, "training_loss": 0.32149319036, "m": -3.03289781199,
+      "q1": 6.59295301605}),
+    ("exp(-y*x)", "probit", "erf", {"spike_strength": 1.5, "bulk_variance": 1.3, "alignment": 0.9,
+     "beta": 0.7, "noise_variance": 0.3}, None, (2.5, 0.2),
+     {"test_error": 0.22021719236, "training_loss": 0.473729407254, "m": 2.23755964888,
+      "q1": 2.5398818647}),
+    ("sqrt(1 + (y - x)**2) - 1", "sign", "erf", {"spike_strength": 1.5, "bulk_variance": 1.3,
+     "alignment": 0.7, "beta": 0.7}, 150, (2.5, 0.2),
+     {"test_error": 0.216268839098, "training_loss": 0.149996697944, "m": 0.999414863039,
+      "q1": 0.847944882869}),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("loss", "labels", "student", "given", "width", "at", "known"), OTHER_CHANNELS
+)
+def test_other_channels_and_losses(loss, labels, student, given, width, at, known):
+    found = gs.ConvexReadout(features(student, **given), loss, labels, width=width).solve(*at)
+    for name, value in known.items():
+        assert getattr(found, name) == pytest.approx(value, rel=3e-9), name
+
+
+def test_losses_without_label_noise_have_no_noise_variance():
+    # Half the squared residual is the ridge readout, whose solver is another one.
+    model = features()
+    found, ridge = model.with_loss("square").solve(1.0, 0.1), model.solve(1.0, 0.1)
+    assert found.test_error == pytest.approx(ridge.test_error, rel=1e-9)
+    assert 2 * found.training_loss == pytest.approx(ridge.training_error, rel=1e-9)

@@ -1,0 +1,342 @@
+"""Spectra of the features: reference values, masses, moments, outliers, simulations, refusals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq, fsolve
+
+from giantstep import SpikedRandomFeatures
+from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features.spectrum.equations import spectrum_equations
+from giantstep.derivations.spiked_random_features.spectrum.spectrum import Spectrum
+from giantstep.errors import ParameterError
+from giantstep.symbolic.activations import activation
+
+
+def features(student, r, c, beta=1.0):
+    return SpikedRandomFeatures.from_parameters(
+        student, "erf", spike_strength=r, bulk_variance=c, alignment=0.9, beta=beta
+    )
+
+
+CASES = {
+    "tanh": (features("tanh", 2.0, 1.1), 1.5),
+    "erf": (features("erf", 1.0, 1.1, 0.5), 3.0),
+    "sin": (features("sin", 1.5, 1.3, 1.5), 0.7),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    model, alpha = CASES[request.param]
+    return request.param, model.spectrum(alpha)
+
+
+def test_reference_values():
+    """Trapezoidal rule and complex Newton iteration, 15 digits; -V_2 is the transform's sign."""
+    spectrum = features("erf", 1.2, 1.1).spectrum(2.0)
+    found = spectrum.stieltjes([-0.1, 0.5 + 0.01j])
+    expected = [3.04646930228347, -1.21276415251883 + 1.51855377763914j]
+    np.testing.assert_allclose(found, expected, rtol=2e-14)
+    found = features("tanh", 2.0, 1.1).spectrum(1.5).stieltjes(1 + 0.001j)
+    assert found == pytest.approx(-1.16391646186161 + 0.536542200354152j, rel=2e-14)
+
+
+def test_first_order_parameter_at_reference_values():
+    z = np.array([-0.1, 0.5 + 0.01j])
+    v, _ = features("erf", 1.2, 1.1).spectrum(2.0)._transform.solve(z)
+    expected = [1.72467052543296, 0.167576495408434 + 1.72042010605802j]
+    np.testing.assert_allclose(v[0], expected, rtol=2e-14)
+
+
+def test_bulk_has_the_mass_that_the_ranks_leave(case):
+    _, spectrum = case
+    rank = min(spectrum.alpha / spectrum.model.beta, 1)
+    assert spectrum.masses.sum() == pytest.approx(rank, abs=1e-12)
+    assert spectrum.mass_error < 1e-12
+    # A density never reaches beyond an edge, and is positive between two.
+    assert (spectrum.density[1:-1] > 0).all()
+    assert not spectrum.soft.any()
+
+
+def test_top_eigenvalue_shift(case):
+    """Values of the expansion for the three cases, four digits."""
+    name, spectrum = case
+    expected = {"tanh": 0.411, "erf": 2.651, "sin": 0.485}
+    assert spectrum.top_expansion[1] == pytest.approx(expected[name], abs=5e-4)
+    # The root of the full condition at a width comes to the same.
+    width = 4000
+    assert spectrum.outliers_at(width)[-1] == pytest.approx(
+        spectrum.top_eigenvalue(width), abs=1e-2
+    )
+
+
+def test_histogram(case):
+    _, spectrum = case
+    simulated = spectrum.simulate(300, seeds=2, seed=1, progress=False)
+    assert simulated.distance(spectrum) < 0.02
+    # Fluctuations of n E μ0² are those of the sum over the samples.
+    slope, shift = spectrum.top_expansion
+    width, samples = simulated.width, round(spectrum.alpha * 300)
+    top = simulated.eigenvalues[:, -1].mean()
+    assert abs(top / (slope * width + shift) - 1) < 6 / np.sqrt(samples)
+
+
+def test_symbolic_outlier_condition_and_shift():
+    """The conditions are derived here; this is their form after elimination by hand."""
+    equations = spectrum_equations(activation("tanh", argument="student"))
+    mean, kappa = symbols.average, symbols.kappa
+    mu0, mu1, mu2 = symbols.mu0, symbols.mu1, symbols.mu2_squared
+    v1, v2, c, alpha, beta = symbols.V1, symbols.V2, symbols.c, symbols.alpha, symbols.beta
+    whole = 1 + mu1**2 * v1 + mu2 * v2
+    expected = 1 + alpha * c * v2 * (
+        mean(kappa**2 * mu1**2 / whole)
+        - mean(kappa * mu0 * mu1 / whole) ** 2 / mean(mu0**2 / whole)
+    )
+    assert sp.expand(equations.second_outlier - expected) == 0
+    slope, shift = equations.top_eigenvalue()
+    assert slope == alpha / beta * mean(mu0**2)
+    tau = [c * mu1**2, mu2]
+    by_hand = sum(mean(mu0**2 * t) for t in tau) / mean(mu0**2)
+    by_hand += alpha / beta * sum(mean(t) for t in tau)
+    by_hand += alpha * c * mean(kappa * mu0 * mu1) ** 2 / mean(mu0**2)
+    assert sp.expand(shift - by_hand) == 0
+
+
+def test_second_outlier_against_closed_forms():
+    """cos has elementary coefficients; solved here by Gauss-Hermite and SciPy alone."""
+    r, c, beta, alpha = 0.5, 1.0, 6.0, 100.0
+    k, w = np.polynomial.hermite_e.hermegauss(120)
+    w = w / np.sqrt(2 * np.pi)
+    mu0, mu1 = np.exp(-c / 2) * np.cos(r * k), -np.exp(-c / 2) * np.sin(r * k)
+    mu2 = (1 + np.exp(-2 * c) * np.cos(2 * r * k)) / 2 - mu0**2 - c * mu1**2
+
+    def equations(v, x):
+        whole = 1 + mu1**2 * v[0] + mu2 * v[1]
+        a, b = (alpha / beta * (w @ (m / whole)) for m in (mu1**2, mu2))
+        return [v[0] * (1 + beta * c * a * v[1]) - c * v[1], v[1] * (b - x) + a * v[0] - 1]
+
+    def condition(x):
+        v = np.array([-c / 500, -1 / 500])
+        for point in np.geomspace(500, x, 40):
+            v = fsolve(equations, v, args=(point,), xtol=1e-13)
+        whole = 1 + mu1**2 * v[0] + mu2 * v[1]
+        square = (w @ (k * mu0 * mu1 / whole)) ** 2
+        rest = w @ (k**2 * mu1**2 / whole) - square / (w @ (mu0**2 / whole))
+        return 1 + alpha * c * v[1] * rest
+
+    spectrum = features("cos", r, c, beta).spectrum(alpha)
+    (outlier,) = spectrum.outliers
+    assert outlier == pytest.approx(brentq(condition, 19.5, 21), rel=1e-9)
+    assert outlier == pytest.approx(20.24801, abs=1e-5)
+    np.testing.assert_allclose(spectrum.masses, [5 / 6, 1 / 6], atol=1e-10)
+
+
+def test_outliers_of_the_population_covariance():
+    """Eigenvalues of a finite matrix with the coefficients as numbers, two signals in all."""
+    model = features("tanh", 2.0, 1.1, 2.0)
+    spectrum = model.spectrum(1.0, covariance="population")
+    nodes = spectrum._functions.fine_nodes
+    weight, kappa = nodes.weight, nodes.node
+    mu0, mu1, mu2 = (nodes.tables[k] for k in ("mu_0", "mu_1", "mu_2_squared"))
+    rng = np.random.default_rng(5)
+    d, p = 300, 600
+    rows = rng.standard_normal((p, d))
+    rows *= np.sqrt(1.1) / np.linalg.norm(rows, axis=1, keepdims=True)
+    along, ones = rows[:, 0], np.ones(p)
+    omega = rows[:, 1:] @ rows[:, 1:].T
+    cross = weight @ (kappa * mu0 * mu1) * np.outer(ones, along)
+    matrix = (
+        weight @ mu0**2 * np.outer(ones, ones) + cross + cross.T
+        + weight @ (kappa * mu1) ** 2 * np.outer(along, along)
+        + weight @ mu1**2 * omega + weight @ mu2 * np.eye(p)
+    )  # fmt: skip
+    values = np.linalg.eigvalsh(matrix)
+    place, mass = spectrum.atoms[0]
+    assert mass == pytest.approx(0.5)
+    # d - 1 directions of the rows across the spike, the spike itself, and the mean.
+    np.testing.assert_allclose(values[: p - d - 1], place, rtol=1e-10)
+    (outlier,) = spectrum.outliers
+    assert outlier == pytest.approx(values[values > place * (1 + 1e-6)][0], rel=0.05)
+    assert spectrum.top_eigenvalue(p) == pytest.approx(values[-1], rel=0.01)
+
+
+@settings(max_examples=5, deadline=None)
+@given(
+    student=st.sampled_from(["erf", "tanh", "sin", "relu", "cos"]),
+    r=st.sampled_from([0.5, 1.0, -1.5]),
+    c=st.floats(0.5, 2.0),
+    beta=st.floats(0.2, 3.0),
+    share=st.floats(0.3, 4.0),
+)
+def test_moments_against_traces(student, r, c, beta, share):
+    """tr K and tr K², without the mean, from the conditional covariances of the features."""
+    alpha = beta * share
+    spectrum = features(student, r, c, beta).spectrum(alpha, 801)
+    nodes = spectrum._functions.fine_nodes
+    mu1, mu2, w = nodes.tables["mu_1"] ** 2, nodes.tables["mu_2_squared"], nodes.weight
+    tau, m1, m2 = c * mu1 + mu2, w @ mu1, w @ mu2
+    first = share * (w @ tau)
+    pairs = m1**2 * c**2 * (1 + beta) + 2 * m1 * m2 * c + m2**2
+    second = share * (w @ tau**2) + share**2 * pairs
+    x, mass = spectrum.points, np.diff(spectrum.cumulative)
+    middle = (x[1:] + x[:-1]) / 2
+    assert spectrum.mean == pytest.approx(first, rel=1e-10)
+    assert np.sum(mass * middle) == pytest.approx(first, rel=2e-3)
+    assert np.sum(mass * middle**2) == pytest.approx(second, rel=4e-3)
+    assert spectrum.mass_error < 1e-5
+
+
+@pytest.mark.parametrize("covariance", ["sample", "empirical", "kernel", "population"])
+def test_density_atoms_and_transform_belong_together(covariance):
+    spectrum = features("sin", 1.5, 1.3, 1.5).spectrum(0.7, 401, covariance=covariance)
+    x, density = spectrum.points, spectrum.density
+    for z in (0.3 + 0.1j, 1.0 - 0.2j):
+        bulk = np.trapezoid(x * density / (x - z), np.log(x))
+        atoms = sum(mass / (place - z) for place, mass in spectrum.atoms)
+        assert spectrum.stieltjes(z) == pytest.approx(bulk + atoms, abs=2e-4)
+    assert spectrum.stieltjes(1e9) * 1e9 == pytest.approx(-1, abs=1e-7)
+
+
+def test_tails_of_saturating_students_are_resolved():
+    """With n < p samples at large κ make eigenvalues over many decades; nothing is lost."""
+    spectrum = features("tanh", 2.0, 1.1).spectrum(0.6, 200)
+    assert spectrum.edges[0, 0] < 1e-12
+    assert spectrum.mass_error < 2e-6
+    assert spectrum.atoms == ((0.0, pytest.approx(0.4)),)
+    simulated = spectrum.simulate(300, seeds=2, progress=False)
+    assert simulated.distance(spectrum) < 0.015
+
+
+def test_what_no_nodes_resolve_is_in_the_error():
+    """With few samples and a large bulk no contour passes the poles of the tail."""
+    spectrum = features("erf", 0.5, 5.0).spectrum(0.007, 200)
+    lost = 0.007 - spectrum.masses.sum()
+    assert 0 < abs(lost) < 2 * spectrum.mass_errors.sum() < 2e-4 * 0.007
+    # Damped iteration with 80 000 nodes, from two heights above the axis.
+    expected = {0.46: 6.155e-5, 0.49: 2.0736e-4, 0.52: 7.5690e-4, 0.6: 2.14832e-2}
+    found = np.interp(list(expected), spectrum.points, np.log(np.maximum(spectrum.density, 1e-99)))
+    np.testing.assert_allclose(np.exp(found), list(expected.values()), rtol=0.01)
+
+
+def test_square_density_diverges_at_zero():
+    spectrum = features("erf", 1.0, 1.1).spectrum(1.0)
+    x, density = spectrum.points, spectrum.density
+    low = (x > 1e-12) & (x < 1e-9)
+    slope = np.polyfit(np.log(x[low]), np.log(density[low]), 1)[0]
+    assert slope == pytest.approx(-0.5, abs=2e-3)
+    assert spectrum.mass_error < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("student", "r", "c", "beta", "alpha", "mass"),
+    [
+        ("erf", 0.0, 1.0, 1.5, 2.0, 1.0),
+        ("erf", 1.0, 1.1, 1e-4, 50.0, 1.0),
+        ("erf", 1.0, 1.1, 1.0, 1e-3, 1e-3),
+        ("z", 1.0, 1.0, 1.5, 2.0, 2 / 3),
+        pytest.param("He(3, z)/6", 1.0, 1.1, 1.0, 2.0, 1.0, marks=pytest.mark.slow),
+        ("cos", 0.5, 5.0, 100.0, 1.44e-3, 1.44e-5),
+        pytest.param("He(2, z)", 0.0, 1.0, 0.1, 0.1187, 1.0, marks=pytest.mark.slow),
+        pytest.param("He(2, z)", -1.5, 1.0, 100.0, 0.2, 0.002, marks=pytest.mark.slow),
+        pytest.param("abs", -1.5, 1.1, 10.0, 4.3556, 0.43556, marks=pytest.mark.slow),
+    ],
+)
+def test_unusual_parameters(student, r, c, beta, alpha, mass):
+    """No spike, hardly any features or samples, no noise, unbounded coefficients, narrow bulk."""
+    spectrum = features(student, r, c, beta).spectrum(alpha)
+    assert spectrum.masses.sum() == pytest.approx(mass, rel=2e-5)
+    assert sum(m for _, m in spectrum.atoms) == pytest.approx(1 - mass, abs=2e-6)
+    assert spectrum.outliers == ()
+
+
+def test_plain_marchenko_pastur():
+    """A linear student without a spike has z = x, eigenvalues of the data themselves."""
+    spectrum = features("z", 0.0, 1.0, 0.5).spectrum(2.0)
+    # K = U (X^T X / p) U^T with d < n, of the rank p < d.
+    assert spectrum.mean == pytest.approx(4.0)
+    assert spectrum.outliers == ()
+    with pytest.raises(ParameterError, match="no eigenvalue grows with the width"):
+        spectrum.top_eigenvalue(100)
+
+
+def test_real_points_inside_the_bulk_are_refused():
+    spectrum = CASES["sin"][0].spectrum(CASES["sin"][1])
+    with pytest.raises(ParameterError, match=r"inside the bulk.*complex z.*spectrum\(\)"):
+        spectrum.stieltjes(0.5)
+    with pytest.raises(ParameterError, match="eigenvalue of mass"):
+        spectrum.stieltjes([1j, 0.0])
+    assert spectrum.stieltjes(2.0).imag == 0
+    assert spectrum.stieltjes(0.5 + 1e-9j).imag > 0
+
+
+@pytest.mark.parametrize("bad", ["x", None, [1j, np.nan], np.inf, [[1], [2, 3]], True])
+def test_points_that_are_no_numbers_are_refused(bad):
+    spectrum = CASES["sin"][0].spectrum(CASES["sin"][1])
+    with pytest.raises(ParameterError, match="z must be"):
+        spectrum.stieltjes(bad)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        ({"alpha": 0}, "alpha"),
+        ({"alpha": np.nan}, "alpha"),
+        ({"alpha": "1"}, "alpha"),
+        ({"alpha": 1.0, "points": 3}, "points"),
+        ({"alpha": 1.0, "points": 10**7}, "points"),
+        ({"alpha": 1.0, "covariance": "K"}, "covariance"),
+        ({"alpha": 1.0, "covariance": None}, "covariance"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, name):
+    with pytest.raises(ParameterError, match=name):
+        CASES["erf"][0].spectrum(**arguments)
+
+
+def test_files(tmp_path, case):
+    _, spectrum = case
+    path = tmp_path / "spectrum.json"
+    spectrum.save(path)
+    loaded = Spectrum.load(path)
+    np.testing.assert_array_equal(loaded.density, spectrum.density)
+    assert loaded.stieltjes(1j) == spectrum.stieltjes(1j)
+    assert str(loaded) == str(spectrum)
+    path.write_text("{}")
+    with pytest.raises(ParameterError, match="not a spectrum"):
+        Spectrum.load(path)
+    dataset = spectrum.to_dataset()
+    assert dataset.density.attrs["long_name"]
+    dataset.to_netcdf(tmp_path / "spectrum.nc")
+
+
+def test_figure(case):
+    _, spectrum = case
+    simulated = spectrum.simulate(60, seeds=2, progress=False)
+    axes = spectrum.plot(simulated)
+    assert axes.get_ylabel().startswith("density")
+    with pytest.raises(ParameterError, match="simulation"):
+        spectrum.plot("nothing")
+    with pytest.raises(ParameterError, match="axes"):
+        spectrum.plot(ax=3)
+
+
+def test_trained_network_beside_its_asymptotics():
+    """The features of one trained network, at the spike that it has found."""
+    model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
+    spectrum = model.spectrum(1.5)
+    simulated = spectrum.simulate(300, seeds=1, trained=True, progress=False)
+    assert simulated.distance(spectrum) < 0.03
+    # The spectrum of a certain network is at the spike that this one has found.
+    network = model.realised(100, 1.5, 0.1, seed=2, progress=False)
+    at_its_spike, eigenvalues = network.feature_spectrum(1.5, progress=False)
+    assert at_its_spike.model.spike == network.spike and eigenvalues.trained
+    assert eigenvalues.distance(at_its_spike) < 0.06
+    with pytest.raises(ParameterError, match="trained"):
+        CASES["erf"][0].spectrum(3.0).simulate(50, trained=True, progress=False)
+    with pytest.raises(ParameterError, match="population"):
+        model.spectrum(1.0, covariance="population").simulate(50, progress=False)

@@ -1,0 +1,136 @@
+"""``giantstep srf``: each command, its files, and one line for bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import xarray as xr
+
+from giantstep.cli import main
+
+
+def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["srf", *arguments]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["", "curve", "phase", "spectrum", "bounds", "figure"])
+def test_help_teaches(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["srf", *filter(None, [command]), "--help"]) == 0
+    assert "examples:" in capsys.readouterr().out
+
+
+def test_bounds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "bounds.png"
+    text = _run(capsys, "bounds", "--student", "erf", "--teacher", "erf", "--out", str(out))
+    assert "E_∞" in text
+    assert out.exists()
+    assert xr.load_dataset(out.with_suffix(".nc")).attrs["best_linear_error"] > 0
+    text = _run(capsys, "bounds", "--student", "erf", "--teacher", "erf", "--digits", "20")
+    assert "20 digits" in text
+
+
+@pytest.mark.slow
+def test_tuned_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "step.json"
+    pair = ("--student", "sin", "--teacher", "sin")
+    text = _run(capsys, "bounds", *pair, "--tune-step", "--alpha0", "inf", "--out", str(out))
+    assert "s = E, m = exp(1/2); exact" in text
+    assert json.loads(out.read_text())["data_vars"]["upper"]
+    text = _run(capsys, "bounds", *pair, "--tune-step", "--alpha0", "5", "--noise", "0.1")
+    assert "α₀ = 5, Δ = 0.1" in text
+    assert "perfect" not in text
+
+
+def test_curve(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "curve.nc"
+    text = _run(
+        capsys, "curve", "--student", "erf", "--alpha", "1,2", "--simulate", "--dimension", "40",
+        "--seeds", "2", "--out", str(out),
+    )  # fmt: skip
+    assert "linear bound" in text
+    assert "simulated_test_error_mean" in xr.load_dataset(out)
+    text = _run(capsys, "curve", "--letters", "1,-0.5", "--alpha", "1,2", "--width", "300")
+    assert "limit p → ∞" in text
+
+
+@pytest.mark.slow
+def test_curve_of_another_loss(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "curve.png"
+    text = _run(
+        capsys, "curve", "--student", "erf", "--loss", "logistic", "--labels", "sign", "--alpha",
+        "1,2", "--simulate", "--dimension", "40", "--seeds", "2", "--out", str(out),
+    )  # fmt: skip
+    assert "training loss" in text
+    # A fraction of wrong signs has no linear bound.
+    assert "linear bound" not in text
+    assert "linear_bound" not in xr.load_dataset(out.with_suffix(".nc"))
+    text = _run(capsys, "curve", "--student", "erf", "--loss", "huber(0.5)", "--alpha", "1,2")
+    assert "huber" in text
+    assert "linear bound" in text
+
+
+def test_phase(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "phase.svg"
+    text = _run(
+        capsys, "phase", "--student", "erf", "--x", "alpha=0.5:4:4", "--y", "ridge=0.01:1:3",
+        "--out", str(out),
+    )  # fmt: skip
+    assert "smallest test error" in text
+    assert xr.load_dataset(out.with_suffix(".nc"))["test_error"].shape == (3, 4)
+
+
+def test_spectrum(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "spectrum.pdf"
+    _run(capsys, "spectrum", "--student", "erf", "--teacher", "erf", "--points", "60", "--simulate",
+         "--dimension", "40", "--seeds", "2", "--out", str(out))  # fmt: skip
+    assert out.exists()
+
+
+def test_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "figure.png"
+    text = _run(capsys, "figure", "3", "--seeds", "0", "--out", str(out))
+    assert "Figure 3" in text
+    assert out.exists()
+    assert out.with_suffix(".nc").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["figure", "9"], "must be one of 1"),
+        (["figure", "2", "--dimension", "50"], "multiple of 20"),
+        (["curve", "--fractions", "0.5,0.5"], "--letters"),
+        (["curve", "--letters", "1,x"], "not a number"),
+        (["curve", "--letters", "1,2", "--fractions", "0.5,0.6"], "fractions"),
+        (["phase", "--x", "foo=1:2:3"], "NAME"),
+        (["phase", "--x", "alpha=2:1:3"], "LOW < HIGH"),
+        (["phase", "--x", "ridge=1:2:3", "--y", "ridge=1:2:3"], "differ"),
+        (["bounds", "--out", "x.doc"], "--out"),
+        (["bounds", "--out", "/nowhere/x.png"], "--out"),
+        (["curve", "--labels", "sign"], "--loss"),
+        (["curve", "--loss", "logistic"], "labels ±1"),
+        (["curve", "--loss", "hinge", "--labels", "real"], "labels must be one of"),
+        (["curve", "--loss", "x**3"], "convex"),
+        (["curve", "--loss", "foo("], "foo("),
+        (["curve", "--loss", "square", "--letters", "1,2"], "--letters"),
+        (["bounds", "--tune-step", "--digits", "9"], "--digits"),
+        (["bounds", "--tune-step", "--step-size", "2"], "--step-size"),
+        (["bounds", "--tune-step", "--correlated-norms"], "--correlated-norms"),
+        (["bounds", "--ridge", "0.1"], "--ridge"),
+        (["bounds", "--width", "100"], "--width"),
+        (["spectrum", "--ridge", "0.1"], "--ridge"),
+        (["bounds", "--student", "import os"], "student"),
+        (["spectrum", "--points", "2"], "--points"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["srf", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert message in captured.err
