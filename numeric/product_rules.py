@@ -49,7 +49,7 @@ def cut_rule(breaks, length, reach):
     x, w : array (n,)
         Weights include the normal density.
     """
-    inside = {b for b in breaks if -reach < b < reach}
+    inside = {float(b) for b in breaks if -reach < b < reach}
     ends = np.array([-reach, *sorted(inside), reach])
     counts = np.maximum(np.ceil((ends[1:] - ends[:-1]) / length).astype(int), 1)
     pieces = [np.linspace(a, b, n + 1) for a, b, n in zip(ends[:-1], ends[1:], counts, strict=True)]

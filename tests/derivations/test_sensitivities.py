@@ -11,6 +11,9 @@ import pytest
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.errors import ParameterError
 
+# Derivatives of the equations are checked here, not how well the equations describe networks.
+pytestmark = pytest.mark.filterwarnings("ignore::giantstep.errors.ApproximationWarning")
+
 ALPHA, RIDGE = 1.5, 0.1
 STEP = {"step_size": 2.0, "alpha0": 5.0, "noise_variance": 0.1, "beta": 0.7}
 DIRECT = {
