@@ -36,6 +36,7 @@ _SMOOTH_RESTARTS = 8
 _MULTIPLIER_STEPS = 40
 _SHARPENING = 3.0
 _STALLED_STEPS = 8
+_POLISHING_STEPS = 5
 """Steps without halving the gap: early ones bring little, late ones only rounding."""
 
 
@@ -160,7 +161,7 @@ def _by_multipliers(
             },
         )  # fmt: skip
         iterations += found.nit
-        w = found.x
+        w = envelope.polished(found.x)
         points, slopes = envelope.points_and_slopes(w)
         value = objective(w)
         _require_finite(loss, value)
@@ -207,6 +208,17 @@ class _Envelope:
             value + self.ridge / 2 * float(w @ w),
             slopes @ self.features + self.ridge * w,
         )
+
+    def polished(self, w: Array) -> Array:
+        """Newton's steps as long as the slope falls, below what differences of values resolve."""
+        slope = self(w)[1]
+        for _ in range(_POLISHING_STEPS):
+            moved = w - np.linalg.solve(self.hessian(w), slope)
+            other = self(moved)[1]
+            if not np.linalg.norm(other) < np.linalg.norm(slope) / 2:
+                break
+            w, slope = moved, other
+        return w
 
     def hessian(self, w: Array) -> Array:
         """Generalised second derivative."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -92,6 +92,8 @@ def test_logistic_regression_is_stationary():
     magnitude=st.floats(-2, 2),
     seed=st.integers(0, 10**6),
 )
+# Nearly interpolated: the gap is a sum of residuals of 1e-13.
+@example(name="absolute", n=28, p=29, exponent=-2.0, magnitude=-2.0, seed=0)
 @settings(max_examples=60, deadline=None)
 def test_nothing_nearby_is_better_than_a_fit(name, n, p, exponent, magnitude, seed):
     loss, ridge = named(name), 10.0**exponent
