@@ -213,7 +213,10 @@ class _Envelope:
         """Newton's steps as long as the slope falls, below what differences of values resolve."""
         slope = self(w)[1]
         for _ in range(_POLISHING_STEPS):
-            moved = w - np.linalg.solve(self.hessian(w), slope)
+            try:
+                moved = w - np.linalg.solve(self.hessian(w), slope)
+            except np.linalg.LinAlgError:  # the penalty is lost in rounding
+                break
             other = self(moved)[1]
             if not np.linalg.norm(other) < np.linalg.norm(slope) / 2:
                 break
