@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +16,19 @@ from .saddle_point_solver import BatchSolution, solve_rows
 Array = NDArray[np.float64]
 
 # Rules from coarse to fine: rule and level, and seconds after which the search on it is given up.
-_RULES = ((2, 0, 2.0), (0, 0, 3.0), (0, 2, 6.0))
-# Factors by which a parameter is made larger until a solution is found, and the smallest one by
-# which the way back proceeds.
-_LADDER = (1.0, 10.0, 100.0, 1e3, 1e4, 1e6, 1e8)
+_RULES = ((2, 0, 4.0), (1, 0, 10.0), (0, 0, 20.0), (0, 2, 20.0))
+# Factors by which a parameter is made larger to find a first solution: from where equations are
+# easy, as an iteration that finds nothing takes a hundred times as long as one that does.
+_LADDER = (1e4, 1e2, 1e8, 10.0, 1.0)
+# By which the way to the wanted value proceeds: at first, and the smallest and the largest factor.
+_FIRST_FACTOR = 4.0
 _SMALLEST_FACTOR = 1.02
 _LARGEST_FACTOR = 30.0
 # Following takes so many solves that compiling pays.
 _MANY = 10**6
+
+Start = Callable[[NDArray[np.int64], float], Array]
+Sharper = Callable[[Mapping[str, float]], KernelArrays | None]
 
 
 def solve_with_continuation(
@@ -35,11 +40,14 @@ def solve_with_continuation(
     *,
     rtol: float,
     workers: int | None = None,
+    anchors: Sequence[float] = (),
+    start_at: Start | None = None,
+    sharper: Sharper | None = None,
 ) -> BatchSolution:
     """Solve for every row, beginning at rough solutions on coarse rules.
 
-    Where Newton's method does not get from `start` to a rough solution, it is followed from larger
-    values of one parameter, on a finer rule from where the coarser one loses it. Fine rules, on
+    Where Newton's method does not get from `start` to a rough solution, it is followed from another
+    value of one parameter, on a finer rule from where the coarser one loses it. Fine rules, on
     which an iteration takes long, are used next to a solution only, so that a row without one
     fails soon.
 
@@ -50,7 +58,16 @@ def solve_with_continuation(
     start : array (n, U)
         First values of the unknowns; NaN stands for those of the kernel.
     easier : str
-        A parameter of the kernel: the larger, the easier are the equations.
+        A parameter of the kernel, greater than zero.
+    anchors : sequence of float
+        Values of this parameter at which equations are easy, in the order in which they are tried;
+        by default larger ones than the wanted one.
+    start_at : callable, optional
+        Returns first values for given rows, as of `start`, and a value of the parameter; by
+        default those of `start`.
+    sharper : callable, optional
+        Returns, for the unknowns of a rough solution by name, arrays whose rules crowd where
+        integrands are steep at this solution; None where `arrays` see all of it.
 
     Returns
     -------
@@ -60,20 +77,58 @@ def solve_with_continuation(
     column = kernel.parameters.index(easier)
     rule, level, _ = _RULES[0]
     found, near = _rough(kernel, arrays.single(rule, level), parameters, start, workers)
-    reached = np.flatnonzero(found.converged)
-    if len(reached):
-        again = solve_rows(
-            kernel, arrays, parameters[reached], start=near[reached], rtol=rtol, workers=workers
+
+    def solved(rows: NDArray[np.int64], unknowns: Array) -> BatchSolution:
+        return solve_rows(
+            kernel, arrays, parameters[rows], start=unknowns, rtol=rtol, workers=workers
         )
-        _put(found, reached, again)
-    for k in np.flatnonzero(~found.converged):
-        row = parameters[k : k + 1]
-        for unknowns in _followed(kernel, arrays, row, start[k : k + 1], column):
-            again = solve_rows(kernel, arrays, row, start=unknowns, rtol=rtol)
+
+    reached = np.flatnonzero(found.converged)
+    own = {int(k): _sharper(kernel, sharper, near[k]) for k in reached}
+    usual = np.array([k for k, special in own.items() if special is None], dtype=np.int64)
+    if len(usual):
+        _put(found, usual, solved(usual, near[usual]))
+    for k, special in own.items():
+        if special is not None:
+            row = np.array([k])
+            _put(found, row, _refined(kernel, special, parameters[row], near[row], rtol))
+    for k in map(int, np.flatnonzero(~found.converged)):
+        row = np.array([k])
+        easy = anchors or [factor * float(parameters[k, column]) for factor in _LADDER]
+
+        def starts(value: float, row: NDArray[np.int64] = row) -> Array:
+            return start[row] if start_at is None else start_at(row, value)
+
+        rules = own.get(k) or arrays
+        for unknowns in _followed(kernel, rules, parameters[row], starts, column, easy):
+            special = _sharper(kernel, sharper, unknowns[0]) or rules
+            again = _refined(kernel, special, parameters[row], unknowns, rtol)
             if again.converged[0]:
-                _put(found, np.array([k]), again)
+                _put(found, row, again)
                 break
     return found
+
+
+def _refined(
+    kernel: LoadedKernel, arrays: KernelArrays, row: Array, unknowns: Array, rtol: float
+) -> BatchSolution:
+    """Solve one row from a rough solution, by way of a solution on the fine rule alone.
+
+    Where this one is not found, finer levels are not tried: they take as many iterations, each of
+    which takes longer.
+    """
+    # Such a row takes so many nodes that compiling pays.
+    found, near = _rough(kernel, arrays.single(0), row, unknowns, total=_MANY)
+    if not found.converged[0]:
+        return found
+    return solve_rows(kernel, arrays, row, start=near, rtol=rtol, total=_MANY)
+
+
+def _sharper(kernel: LoadedKernel, sharper: Sharper | None, unknowns: Array) -> KernelArrays | None:
+    """Return the arrays of one row at a rough solution, where the usual ones are too coarse."""
+    if sharper is None:
+        return None
+    return sharper(dict(zip(kernel.code.unknowns, map(float, unknowns), strict=True)))
 
 
 def _rough(
@@ -88,11 +143,15 @@ def _rough(
 
 
 def _followed(
-    kernel: LoadedKernel, arrays: KernelArrays, row: Array, start: Array, column: int
-) -> Iterator[Array]:
+    kernel: LoadedKernel, arrays: KernelArrays, row: Array, starts: Callable[[float], Array],
+    column: int, anchors: Sequence[float],
+) -> Iterator[Array]:  # fmt: skip
     """Iterate over unknowns near the solution of a row, from one rule after the other."""
+    # Loading the compiled kernel takes seconds, which are no sign of hard equations.
+    arrays.compiled()
     target = float(row[0, column])
-    value, unknowns = target, start
+    # Solutions on the rule before, by their values.
+    known: dict[float, Array] = {}
     for rule, level, patience in _RULES:
         single = arrays.single(rule, level)
         end = time.monotonic() + patience
@@ -103,26 +162,50 @@ def _followed(
             found, unknowns = _rough(kernel, single, point, first, total=_MANY)
             return unknowns if found.converged[0] else None
 
-        first = None
-        for factor in _LADDER:
-            for begin in (unknowns, np.full_like(start, np.nan)):
-                first = solved(value * factor, begin)
-                if first is not None or time.monotonic() > end:
-                    break
-            if first is not None or time.monotonic() > end:
+        path: list[tuple[float, Array]] = []
+        # Those nearest to the wanted value first.
+        for value in sorted(known, key=lambda v: abs(math.log(v / target)))[:2]:
+            first = solved(value, known[value])
+            if first is not None:
+                path = [(value, first)]
                 break
-        if first is None:
+        for anchor in () if path else anchors:
+            first = solved(anchor, starts(anchor))
+            if first is not None:
+                path = [(anchor, first)]
+                break
+            if time.monotonic() > end:
+                break
+        if not path:
             continue
-        value, unknowns, ratio = value * factor, first, 4.0
-        while value > target and ratio > _SMALLEST_FACTOR and time.monotonic() < end:
-            trial = max(target, value / ratio)
-            further = solved(trial, unknowns)
+        ratio = _FIRST_FACTOR
+        while path[-1][0] != target and ratio > _SMALLEST_FACTOR and time.monotonic() < end:
+            value = path[-1][0]
+            down = value > target
+            trial = max(target, value / ratio) if down else min(target, value * ratio)
+            further = solved(trial, _predicted(path, trial))
             if further is None:
                 ratio = math.sqrt(ratio)
             else:
-                value, unknowns, ratio = trial, further, min(ratio**1.5, _LARGEST_FACTOR)
-        if value == target:
-            yield unknowns
+                path.append((trial, further))
+                ratio = min(ratio**1.5, _LARGEST_FACTOR)
+        known = dict(path)
+        if path[-1][0] == target:
+            yield path[-1][1]
+
+
+def _predicted(path: list[tuple[float, Array]], value: float) -> Array:
+    """Continue the line through the last two solutions, powers of the parameter where it can be."""
+    (last, near) = path[-1]
+    if len(path) == 1:
+        return near
+    before, far = path[-2]
+    share = math.log(value / last) / math.log(last / before)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        powers = near * (near / far) ** share
+    lines = near + (near - far) * share
+    found = np.where((near > 0) & (far > 0), powers, lines)
+    return np.where(np.isfinite(found), found, near)
 
 
 def _put(found: BatchSolution, rows: NDArray[np.int64], again: BatchSolution) -> None:

@@ -132,6 +132,11 @@ class KernelArrays:
         """Whether the rules are grids of several variables."""
         return self._grid is not None
 
+    @property
+    def narrowest(self) -> float:
+        """The width of what a grid crowds around, or that of what it sees at its first level."""
+        return 0.0 if self._grid is None else self._grid.narrowest
+
     def __getitem__(self, level: int) -> tuple[Any, ...]:
         """Return the arguments of ``solve_batch`` after the parameters, at a refinement level."""
         with self._lock:

@@ -29,6 +29,8 @@ _NEGLIGIBLE = 1e-13
 _MOST_FIRST_NODES = 2**21
 # Up to this part of the width elsewhere uniform steps take fewer nodes than crowded panels.
 _STEEP = 0.25
+# Part of the width of integrands that the first level resolves to many digits.
+_SEEN = 0.5
 
 Array = NDArray[np.float64]
 Tabulate = Callable[[Array], dict[str, Array]]
@@ -61,10 +63,14 @@ class ProductGrid:
         node = np.zeros(1)
         with np.errstate(divide="ignore", over="ignore"):
             # A slope of zero in a variable sets no scale: its width is infinite.
-            outer = float(module.outer_scale(node, *(steep.elsewhere if steep else values)))
-            if steep and not steep.width < _STEEP * outer:
+            crowded = steep is not None and bool(steep.places)
+            outer = float(
+                module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
+            )
+            finer = steep.inner if steep else math.inf
+            if steep and not (crowded and steep.width < _STEEP * outer):
                 steep, outer = None, float(module.outer_scale(node, *values))
-            inner = [float(x) for x in module.product_scales(node, *values)]
+            inner = [min(float(x), finer) for x in module.product_scales(node, *values)]
         self._scales = [outer, *inner]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
@@ -77,6 +83,11 @@ class ProductGrid:
         """The smallest step at the first level."""
         outer, *inner = self._scales
         return min(STEP * outer, *(INNER_STEP * x for x in inner))
+
+    @property
+    def narrowest(self) -> float:
+        """The width in the node of what the rules of the first level see."""
+        return _SEEN * self._scales[0] if self._steep is None else self._steep[1]
 
     @property
     def finest(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -15,8 +16,11 @@ class Steep:
     width : float
     elsewhere : tuple of float
         Parameters of the tables with which nothing is steep.
+    inner : float
+        Width of integrands in each inner node, if it is smaller than that of tables.
     """
 
     places: tuple[float, ...]
     width: float
     elsewhere: tuple[float, ...]
+    inner: float = math.inf

@@ -223,7 +223,11 @@ class MoreauEnvelope(_LossNode):
         return found + closed.diff(symbol).xreplace({c: center, s: step})
 
     def _eval_rewrite_as_Proximal(self, *args: sp.Expr, **hints: Any) -> sp.Expr:
-        return self._with_proximal(Proximal(*args))
+        loss, x, _, step = args
+        if is_kinked(loss, x):
+            return self._with_proximal(Proximal(*args))
+        # Of c - P, s times the slope at P, no digits are left where s is small.
+        return self._at_proximal(loss + step * loss.diff(x) ** 2 / 2)
 
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the value at the proximal point, in closed form for a piecewise quadratic loss."""

@@ -8,7 +8,7 @@ import giantstep as gs
 from giantstep.derivations.kernels.code import kernel_code
 from giantstep.errors import ConvergenceError
 from giantstep.numeric.cache import FileCache
-from giantstep.numeric.continuation import solve_with_continuation
+from giantstep.numeric.continuation import _predicted, solve_with_continuation
 from giantstep.numeric.kernel_arrays import KernelArrays
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
@@ -70,3 +70,47 @@ def test_an_iteration_that_fails_at_once_has_no_results():
     )
     with pytest.raises(ConvergenceError, match="no saddle point found"):
         gs.lower(system).solve(a=0.5)
+
+
+def test_solutions_are_followed_up_and_down_from_values_that_are_easy(magnet):
+    kernel, arrays = magnet
+    rows = np.array([[1.0, 0.5]])
+    nowhere = np.array([[1e280]])
+    for easy in (0.2, 3.0):
+        asked = []
+
+        def start_at(chosen, value, asked=asked):
+            asked.append((list(chosen), value))
+            return np.full((len(chosen), 1), 0.3)
+
+        found = solve_with_continuation(
+            kernel, arrays, rows, nowhere, "h", rtol=1e-9, anchors=(easy,), start_at=start_at
+        )
+        assert found.converged[0]
+        assert found.values["q"][0] == pytest.approx(_overlap(1.0, 0.5), rel=1e-7)
+        assert all(value == easy for _, value in asked)
+
+
+def test_rows_with_steep_integrands_are_solved_on_arrays_of_their_own(magnet):
+    kernel, arrays = magnet
+    rows = np.array([[1.0, 0.5], [1.5, 1.0]])
+    seen = []
+
+    def sharper(unknowns):
+        seen.append(unknowns["q"])
+        return KernelArrays(kernel, []) if unknowns["q"] < 0.6 else None
+
+    found = solve_with_continuation(
+        kernel, arrays, rows, np.full((2, 1), 0.3), "h", rtol=1e-9, sharper=sharper
+    )
+    wanted = [_overlap(*row) for row in rows]
+    assert found.converged.all()
+    np.testing.assert_allclose(found.values["q"], wanted, rtol=1e-7)
+    np.testing.assert_allclose(seen, wanted, rtol=1e-2)
+    assert min(seen) < 0.6 < max(seen)
+
+
+def test_the_next_first_value_goes_on_a_power_law_where_there_is_one():
+    path = [(100.0, np.array([[1e-2, -1.0, 0.0]])), (10.0, np.array([[1e-1, -2.0, 0.5]]))]
+    np.testing.assert_allclose(_predicted(path, 1.0), [[1.0, -3.0, 1.0]])
+    np.testing.assert_array_equal(_predicted(path[:1], 1.0), path[0][1])

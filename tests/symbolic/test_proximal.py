@@ -278,3 +278,12 @@ def test_kinks_in_unknown_order_are_named():
     with pytest.raises(UnsupportedExpressionError, match="which of the kinks"):
         smooth_pieces(sp.Abs(x - a) + sp.Abs(x - b), x)
     assert isinstance(Proximal(sp.Abs(x - a) + sp.Abs(x - b), x, c, s).doit(), Proximal)
+
+
+def test_the_envelope_of_a_smooth_loss_keeps_its_digits_at_tiny_steps():
+    # As a difference, (P - c)²/(2s) would lose its digits in double precision.
+    t, c0 = sp.symbols("t c0", real=True)
+    s0 = sp.Symbol("s0", positive=True)
+    written = MoreauEnvelope(sp.cosh(t), t, c0, s0).rewrite(Proximal)
+    point = Proximal(sp.cosh(t), t, c0, s0)
+    assert written == sp.cosh(point) + s0 * sp.sinh(point) ** 2 / 2

@@ -18,13 +18,22 @@ from ....numeric.kernel_arrays import KernelArrays, converged_tables
 from ....numeric.kernel_code import LoadedKernel
 from ....numeric.saddle_point_solver import BatchSolution, refusal
 from ....numeric.steep_places import Steep
+from ....symbolic.convex_losses import is_kinked, smooth_pieces, without_cases
 from ..model import SpikedRandomFeatures
 from .derivation import ConvexCase, loaded_kernel
+from .folds import NODES, folds, inner_width
 from .labels import Labels
-from .losses import ConvexLoss
+from .losses import ConvexLoss, delta
 from .losses import x as prediction
 
 _SMALLEST_OVERLAP = 1e-12
+# Of an inner variable: integrands that vary on this width are seen by the usual rules.
+_USUAL_INNER = 0.5
+# Ridge penalties from which solutions are followed, in the order in which they are tried. A large
+# penalty leaves little but m, and its equation is easy for smooth losses. Where a loss has kinks
+# it is the variance of predictions that smoothes them: a small one leaves a step.
+_SMOOTH_ANCHORS = (1e3, 10.0, 0.1, 1e-3)
+_KINKED_ANCHORS = (0.1, 1e-2, 1.0, 1e-4, 100.0)
 # Margins between which a loss that only rewards certainty still falls.
 _FAR_MARGINS = (20, 40)
 
@@ -75,6 +84,30 @@ class ReadoutSolver:
         width = math.hypot(across, math.sqrt(noise)) / abs(alignment)
         return Steep(places, width, elsewhere) if places else None
 
+    @cached_property
+    def _profile(self) -> Mapping[str, NDArray[np.float64]]:
+        """The tables of the node where crossings are looked for."""
+        assert self.kernel.tables is not None
+        return converged_tables(self.kernel.tables, self._table_values, NODES)
+
+    def _sharper(self, unknowns: Mapping[str, float]) -> KernelArrays | None:
+        """Return arrays that crowd where predictions change sides, where the usual ones do not."""
+        if self.case.aligned or not self.loss.needs_binary_labels:
+            return None
+        places, width = folds(self._profile, unknowns, self._kinks)
+        inner = inner_width(self._profile, unknowns, smooth=not self._kinks)
+        usual = self._steep
+        if width >= self.arrays.narrowest:
+            places, width = [], math.inf
+        if not places and inner >= _USUAL_INNER:
+            return None
+        if usual is not None:
+            places, width = [*usual.places, *places], min(width, usual.width)
+        free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
+        elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
+        steep = Steep(tuple(places), width, elsewhere, inner)
+        return KernelArrays(self.kernel, self._table_values, steep=steep)
+
     @property
     def _table_values(self) -> list[np.float64]:
         return [np.float64(self.values[name]) for name in self.kernel.table_parameters]
@@ -102,6 +135,21 @@ class ReadoutSolver:
         nothing = np.zeros(len(alphas))
         return np.stack([found.get(n, nothing) for n in self.kernel.code.unknowns], axis=1)
 
+    @property
+    def _anchors(self) -> tuple[float, ...]:
+        """Ridge penalties at which the equations are easy."""
+        return _KINKED_ANCHORS if self._kinks else _SMOOTH_ANCHORS
+
+    @cached_property
+    def _kinks(self) -> tuple[float, ...]:
+        """Kinks of the loss at the label 1; of a loss of the residual, of the residual."""
+        label = 1 if self.loss.needs_binary_labels else 0
+        at_label = without_cases(self.loss.at_label(label), prediction)
+        if not is_kinked(at_label, prediction):
+            return ()
+        parameters = {} if self.loss.delta is None else {delta: self.loss.delta}
+        return tuple(float(k.subs(parameters)) for k in smooth_pieces(at_label, prediction)[0])
+
     def solve(
         self, alphas: NDArray[np.float64], ridge: float, *, rtol: float, workers: int | None
     ) -> BatchSolution:
@@ -122,7 +170,9 @@ class ReadoutSolver:
         ).astype(float)
         found = solve_with_continuation(
             kernel, self.arrays, parameters, self._start(alphas, ridge), "ridge",
-            rtol=rtol, workers=workers,
+            rtol=rtol, workers=workers, anchors=self._anchors,
+            start_at=lambda rows, value: self._start(alphas[rows], value),
+            sharper=self._sharper,
         )  # fmt: skip
         if not found.converged.all():
             raise refusal(kernel, parameters, found)
