@@ -16,9 +16,13 @@ def real_number(name: str, value: object) -> float:
     """Return `value` as a float; refuse a bool, what is not a number, and NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise ParameterError(f"{name} must be a number, got {value!r}")
-    if math.isnan(value):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise ParameterError(f"{name} is too large for a float (more than 1.8e308)") from None
+    if math.isnan(number):
         raise ParameterError(f"{name} must be a number, got nan")
-    return float(value)
+    return number
 
 
 def positive_number(name: str, value: object) -> float:
