@@ -38,7 +38,9 @@ __all__ = [
     "verify",
 ]
 
-_LINES_OF_WORK = ("spiked_random_features", "hermite_gradients", "giant_steps")
+_LINES_OF_WORK = (
+    "spiked_random_features", "hermite_gradients", "giant_steps", "one_gradient_step"
+)  # fmt: skip
 
 
 class EvidenceKind(StrEnum):

@@ -102,4 +102,19 @@ _ALGORITHM = Claim(
     ),
 )
 
-CLAIMS = (_EXPANSION, _FIRST_STEP, _HALF, _ALGORITHM)
+_QUERIES = Claim(
+    identifier="dls-correlational-queries",
+    title="Methods of correlational queries need about d^(p/2) samples at worst",
+    statement=(
+        r"To single out one of $|F|$ functions of unit norm with correlations at most "
+        r"$\varepsilon$ takes $q \ge |F|(\tau^2 - \varepsilon)/2$ correlational queries of "
+        r"tolerance $\tau$. For $\mathrm{He}_p(\langle u, x\rangle)/\sqrt{p!}$ with all directions "
+        r"$u$ it follows that $\tau^2 \lesssim (\log(qd)/d)^{p/2}$; reading $\tau$ as $n^{-1/2}$, "
+        r"which is heuristic, $n \gtrsim d^{p/2}$ up to logarithms."
+    ),
+    source=f"{_DLS}; the constant in the number of directions is derived here",
+    status=Status.THEOREM,
+    checks=(_exact("query_bound", "correlations, balance and exponent of the bound"),),
+)
+
+CLAIMS = (_EXPANSION, _FIRST_STEP, _HALF, _ALGORITHM, _QUERIES)

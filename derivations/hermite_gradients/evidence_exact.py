@@ -25,6 +25,7 @@ from ..spiked_random_features.identities import finding as identities_finding
 from ..spiked_random_features.mapping import alpha0, noise, spike_mapping, step_size
 from .first_step import first_step
 from .sample_complexity import sample_complexity
+from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tolerance_square
 
 POLYNOMIAL_STUDENTS = ("z + He(2, z)/2", "z**3/3 - z**2", "He(4, z)/24 + He(2, z)/2 + z")
 TARGETS = ("x1*x2 + He(3, x1)", "1 + x1 + 2*He(2, x2) + x1*x2*x3 - He(2, x1)*x3/3")
@@ -256,3 +257,26 @@ def learned_rows() -> Finding:
             ledger.rows[0].applies == (rows.rank() == ledger.directions)
         )
     return identities_finding(results, "span of the leading rows")
+
+
+# ------------------------------------------------------------------ correlational queries
+
+
+def query_bound(highest: int = 5) -> Finding:
+    """Correlations of the class by direct averages, and the bound at its own overlap."""
+    x, y, overlap = sp.symbols("x y u", real=True)
+    orthogonal = sp.sqrt(1 - overlap**2)
+    results: dict[str, bool] = {}
+    for p in range(1, highest + 1):
+        he = activation(f"He({p}, z)").expr
+        product = he.xreplace({variable: x}) * he.xreplace({variable: overlap * x + orthogonal * y})
+        mean = mean_of_polynomial(sp.expand(product), (x, y))
+        results[f"p = {p}: correlations are u^p"] = (
+            sp.expand(mean - sp.factorial(p) * overlap**p) == 0
+        )
+        scaled = PACKING_CONSTANT * DIMENSION
+        wanted = overlap_square(p) ** sp.Rational(p, 2) + scaled ** sp.Rational(-p, 2)
+        point = {DIMENSION: sp.Integer(10) ** 6, QUERIES: sp.Integer(10) ** 4}
+        difference = (tolerance_square(p) - wanted).subs(point).evalf(30)
+        results[f"p = {p}: tolerance"] = bool(abs(difference) < sp.Float("1e-25"))
+    return identities_finding(results, "the class and its bound are as stated")

@@ -14,15 +14,15 @@ variance of the student, μ_2² there, is :math:`\mathbb{E}\sigma^2 - \mu_0^2 - 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sympy as sp
 
 from ...symbolic.activations import Activation, activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.linear_part import correlation_square, slope_variance, variance
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
 from ..formulas import latex
@@ -42,7 +42,7 @@ class FirstStep:
     linear_part : Matrix, shape (r, 1)
         :math:`C_1 = \mathbb{E}[f(x)\,x]` in the frame of the target.
     label_square : Expr
-        :math:`\mathbb{E}\,y^2 = \mathbb{E} f^2 + \Delta`, not centred.
+        :math:`\mathbb{E}\,y^2 = \mathbb{E} f^2 + \Delta`; of the centred target if asked for.
     spike : Expr
         Limit of :math:`\sqrt N\,|A|_{op} = \sqrt N\,|A|_F`.
     bulk : Expr
@@ -76,7 +76,7 @@ class FirstStep:
         Parameters
         ----------
         alpha : float
-            α0 = n/d, positive.
+            α0 = n/d, positive; inf for the population gradient.
         noise_variance : float
             Δ, >= 0.
 
@@ -88,7 +88,7 @@ class FirstStep:
         from ...numeric.arguments import nonnegative_number, positive_number
 
         rule = {
-            alpha0: sp.Float(positive_number("alpha", alpha), 17),
+            alpha0: sp.oo if alpha == math.inf else sp.Float(positive_number("alpha", alpha), 17),
             noise: sp.Float(nonnegative_number("noise_variance", noise_variance), 17),
         }
         return {name: float(e.subs(rule).evalf(17)) for name, e in self._limits().items()}
@@ -119,7 +119,10 @@ class FirstStep:
 
 
 def first_step(
-    student: str | sp.Expr | Activation, target: str | sp.Expr | Activation | Target
+    student: str | sp.Expr | Activation,
+    target: str | sp.Expr | Activation | Target,
+    *,
+    centre: bool = False,
 ) -> FirstStep:
     r"""Derive the limits of spike, bulk and output part of the first gradient.
 
@@ -129,6 +132,9 @@ def first_step(
         σ, continuous.
     target : str, Expr, Activation or Target
         f; a function of one or several directions.
+    centre : bool
+        Labels are those of the target minus its mean. The student's mean plays no part in any of
+        the limits.
 
     Raises
     ------
@@ -147,16 +153,14 @@ def first_step(
     """
     sigma = activation(student, argument="student")
     f = read_target(target)
-    derivative = sigma.derivative
-    mu0, mu1, mu2 = (hermite_coefficient(sigma, k) for k in range(3))
+    mu1, mu2 = (hermite_coefficient(sigma, k) for k in (1, 2))
     linear = f.contract(1, [sp.S.Zero] * f.dimension, leave=1)
     linear_square = sp.Add(*(c**2 for c in linear))
-    label_square = f.norm_squared + noise
-    own_square = expect(sigma.expr**2, variable) - mu0**2
-    slope_variance = expect(derivative**2, variable) - mu1**2
-    labels = _moment_square(linear_square, label_square)
+    mean = sp.S.Zero if centre else f.mean
+    label_square = f.norm_squared - (f.mean**2 if centre else 0) + noise
+    labels = correlation_square(linear_square, label_square, alpha0)
     # The network's own output has the linear part μ_1 Wa, |Wa| → 1.
-    outputs = _moment_square(mu1**2, own_square)
+    outputs = correlation_square(mu1**2, variance(sigma), alpha0)
     return FirstStep(
         student=sigma,
         target=f,
@@ -164,12 +168,7 @@ def first_step(
         linear_part=linear,
         label_square=label_square,
         spike=sp.Abs(mu1) * sp.sqrt(labels),
-        bulk=sp.sqrt(slope_variance * label_square / alpha0 + (mu2 * f.mean) ** 2),
+        bulk=sp.sqrt(slope_variance(sigma) * label_square / alpha0 + (mu2 * mean) ** 2),
         output=sp.Abs(mu1) * sp.sqrt(outputs),
         alignment=linear_square / labels,
     )
-
-
-def _moment_square(linear_square: sp.Expr, square: sp.Expr) -> sp.Expr:
-    """Limit of |X^T v/n|² for v with linear part of this square and this second moment."""
-    return linear_square + square / alpha0

@@ -27,11 +27,10 @@ import sympy as sp
 from ...errors import AssumptionError
 from ...numeric.precision import local_context
 from ...symbolic.activations import Activation, activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.leaps.leap_index import leap_index
 from ...symbolic.leaps.spans import spans_of
+from ...symbolic.linear_part import slope_variance
 from ...symbolic.standing import Standing
 from ...symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets import Target
@@ -263,7 +262,6 @@ def sample_complexity(
     """
     sigma = activation(student, argument="student")
     f = read_target(target)
-    slope_square = expect(sigma.derivative**2, variable)
     mu1, mu2 = (hermite_coefficient(sigma, k) for k in (1, 2))
     leap = leap_index(f)
     hessian = sp.Matrix(f.dimension, f.dimension, sp.flatten(f.hermite_tensor(2).tolist()))
@@ -273,7 +271,7 @@ def sample_complexity(
     from_hessian = leading is not None and leading.k == 1
     linear = f.contract(1, [sp.S.Zero] * f.dimension, leave=1)
     affine_square = f.mean**2 + sp.Add(*(c**2 for c in linear))
-    scatter = (slope_square - mu1**2) * (f.norm_squared - affine_square + noise)
+    scatter = slope_variance(sigma) * (f.norm_squared - affine_square + noise)
     found = SampleComplexity(
         student=sigma,
         target=f,

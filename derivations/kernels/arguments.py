@@ -19,6 +19,7 @@ WEIGHT = "weight"
 _DOMAINS = {
     "real": lambda x: np.isfinite(x),
     "positive": lambda x: (x > 0) & (x < math.inf),
+    "extended positive": lambda x: x > 0,
     "negative": lambda x: (x < 0) & (x > -math.inf),
     "nonnegative": lambda x: (x >= 0) & (x < math.inf),
     "nonpositive": lambda x: (x <= 0) & (x > -math.inf),
@@ -28,6 +29,7 @@ _DOMAINS = {
 _WORDS = {
     "real": "a finite number",
     "positive": "positive and finite",
+    "extended positive": "positive (inf is allowed)",
     "negative": "negative and finite",
     "nonnegative": ">= 0 and finite",
     "nonpositive": "<= 0 and finite",

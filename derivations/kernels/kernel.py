@@ -459,7 +459,10 @@ class Kernel:
             for name, tie in self.active_ties(parameters).items():
                 given[name] = tie.function(given[tie.source], sp.sqrt)
             defaults = {} if self.exact_defaults is None else self.exact_defaults(ctx)
-            numbers = {n: ctx.mpf(str(sp.N(x, ctx.dps + 5))) for n, x in given.items()}
+            numbers = {
+                n: ctx.inf if x is sp.oo else ctx.mpf(str(sp.N(x, ctx.dps + 5)))
+                for n, x in given.items()
+            }
             return {**defaults, **numbers}
 
         return refine(

@@ -53,6 +53,8 @@ def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
 def exact_number(value: object) -> sp.Expr:
     """Return a number exactly: a float as the decimal number that it prints as."""
     if isinstance(value, float | np.floating):
+        if math.isinf(value):
+            return sp.oo if value > 0 else -sp.oo
         return sp.Rational(repr(float(value)))
     return sp.sympify(value, rational=True, strict=True)
 

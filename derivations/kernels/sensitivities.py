@@ -78,6 +78,12 @@ def sensitivities(
     """
     parameters = {n: v for n, v in options.items() if n not in RESERVED}
     names = _chosen(kernel, wrt)
+    infinite = [n for n in names if _is_infinite(parameters.get(n, kernel.defaults.get(n)))]
+    if infinite and wrt is not None:
+        raise ParameterError(
+            f"{infinite[0]} is inf, where there is no derivative by it; leave it out of wrt"
+        )
+    names = tuple(n for n in names if n not in infinite)
     ties = {
         name: tie
         for name, tie in kernel.ties.items()
@@ -108,7 +114,8 @@ def sensitivities(
             return 0 * next(iter(found.values.values())), 0.0
         return found.values[name], found.errors[name] + rounding.get(name, 0.0)
 
-    values, errors, excluded = {}, {}, {}
+    values, errors = {}, {}
+    excluded = dict.fromkeys(infinite, "it is inf, where there is no derivative by it")
     for output in outputs:
         for parameter in names:
             values[output, parameter], errors[output, parameter] = derivative(output, parameter)
@@ -141,14 +148,24 @@ def tangent_kernel(kernel: Kernel, names: tuple[str, ...]) -> Kernel:
         system = with_sensitivities(with_values(kernel.system), [symbols[n] for n in names])
         moving = {name: value for name, value in system.outputs.items() if value != 0}
         system = replace(system, outputs=moving)
+        tangent = lower(system, cache_folder=kernel.cache_folder)
+        # Where the kernel takes more numbers than its symbols admit, such as inf, so do its
+        # derivatives by others.
+        wider = {n: d for n, d in kernel.domains.items() if d.startswith("extended")}
+        held = {n: d for n, d in wider.items() if n not in names}
         known[names] = replace(
-            lower(system, cache_folder=kernel.cache_folder),
+            tangent,
             name=kernel.name,
+            domains={**tangent.domains, **held},
             defaults=kernel.defaults,
             exact_defaults=kernel.exact_defaults,
             ties=kernel.ties,
         )
     return known[names]
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float | np.floating) and bool(np.isinf(value))
 
 
 def _rounding(

@@ -47,14 +47,14 @@ def checked_arguments(
     if cache_folder is not None and not isinstance(cache_folder, str | os.PathLike):
         raise ParameterError(f"cache_folder must be a path or None, got {cache_folder!r}")
     return {
-        "student": _activation_text("student", student),
-        "teacher": _activation_text("teacher", teacher),
+        "student": activation_text("student", student),
+        "teacher": activation_text("teacher", teacher),
         "step_size": step,
         "alpha0": samples,
         "beta": positive_number("beta", beta),
         "noise_variance": nonnegative_number("noise_variance", noise_variance),
-        "allow_non_odd": _switch("allow_non_odd", allow_non_odd),
-        "correlated_norms": _switch("correlated_norms", correlated_norms),
+        "allow_non_odd": checked_switch("allow_non_odd", allow_non_odd),
+        "correlated_norms": checked_switch("correlated_norms", correlated_norms),
         "width": checked_width(width),
         "cache_folder": cache_folder,
     }
@@ -89,7 +89,8 @@ def checked_digits(digits: object) -> int:
     return number
 
 
-def _activation_text(name: str, value: object) -> str:
+def activation_text(name: str, value: object) -> str:
+    """Return an activation as the text that our own parser reads."""
     # SymPy expressions and Activations print as text that our own parser reads.
     expr = getattr(value, "name", None) or value
     if isinstance(expr, str):
@@ -99,7 +100,14 @@ def _activation_text(name: str, value: object) -> str:
     return str(activation(value, argument=name).name)  # type: ignore[arg-type]
 
 
-def _switch(name: str, value: object) -> bool:
+def checked_switch(name: str, value: object) -> bool:
+    """Return True or False.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else.
+    """
     # "no" and "False" are true in Python; nobody means that.
     if isinstance(value, bool):
         return value

@@ -25,6 +25,7 @@ from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_coefficient, is_exactly_zero
+from ...symbolic.linear_part import slope_variance
 from .mapping import alpha0, noise, spike_mapping, step_size
 
 
@@ -56,10 +57,10 @@ def bulk_spread(student: Activation, teacher: Activation) -> sp.Expr:
     of unequal size.
     """
     c = spike_mapping(student, teacher).bulk_variance
-    h0, h1, h2 = (hermite_coefficient(student, k) for k in range(3))
+    h0, h2 = (hermite_coefficient(student, k) for k in (0, 2))
     if is_exactly_zero(h2, f"Hermite coefficient 2 of {student.name}"):
         h2 = sp.S.Zero
-    rest = expect(student.derivative**2, variable) - h1**2 - h2**2
+    rest = slope_variance(student) - h2**2
     moments = _residual_moments(teacher, h0)
     stretch, scatter = step_size * h2, step_size**2 * rest / alpha0
     # Mixed free cumulants by the powers of the weights: A has weight ỹ, K has ỹ².

@@ -196,7 +196,7 @@ def derive(
         mapping_error=mapping_error,
         leap_index=information_exponent(model.teacher),
         best_linear_error=float(best_linear_error(model.teacher).evalf(20)),
-        activation_source=_activation_functions(model.student, model.teacher),
+        activation_source=activation_functions(model.student, model.teacher),
         table_source=table_source(
             definitions,
             node=symbols.kappa,
@@ -296,7 +296,7 @@ def scalar_function(
     )
 
 
-def _activation_functions(student: Activation, teacher: Activation) -> str:
+def activation_functions(student: Activation, teacher: Activation) -> str:
     """Source of the vectorised functions that a simulation calls."""
     functions = {"student": student.expr, "teacher": teacher.expr}
     if not student.jumps:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from ...errors import ParameterError
-from .json_text import from_json, to_json
+from ..json_text import from_json, to_json
 from .quality import quality_text
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
 
+_MODEL = "spiked_random_features"
 _COMMON = ("student", "teacher", "beta", "noise_variance")
 _STEP = ("step_size", "alpha0")
 _OPTIONS = ("allow_non_odd", "correlated_norms")
@@ -37,7 +38,7 @@ class Description:
 
     def to_json(self) -> str:
         """Return the model as JSON; :meth:`from_json` reads it."""
-        return to_json(self.parameters())
+        return to_json(_MODEL, self.parameters())
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -48,7 +49,7 @@ class Description:
         ParameterError
             If the text is not such a model.
         """
-        arguments = from_json(text)
+        arguments = from_json(_MODEL, text)
         model: Any = cls
         build = model.from_parameters if "spike_strength" in arguments else model
         try:

@@ -23,6 +23,7 @@ from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_coefficient, information_exponent, is_exactly_zero
+from ...symbolic.linear_part import correlation_square, residual_variance, slope_variance
 from ...symbolic.regularity import Parity
 
 step_size = sp.Symbol("s", nonnegative=True)
@@ -98,16 +99,16 @@ def spike_mapping(
     output = mean_letter * h0
     residual_square = teacher_square - 2 * output * t0 + output**2 + noise
     step = step_size * letter
-    slope_variance = expect(student.derivative**2, variable) - h1**2
     if is_exactly_zero(h1, f"Hermite coefficient 1 of {student.name}"):
         h1 = sp.S.Zero
     if information_exponent(teacher) > 1:
         t1 = sp.S.Zero  # decided exactly, whatever form the coefficient has
     scatter = residual_square / alpha0
-    gradient_norm = sp.sqrt(t1**2 + scatter)
+    gradient_norm = sp.sqrt(correlation_square(t1**2, residual_square, alpha0))
     return SpikeMapping(
         spike_strength=step * h1 * gradient_norm,
-        bulk_variance=(1 + step * h2 * (t0 - output)) ** 2 + step**2 * slope_variance * scatter,
+        bulk_variance=(1 + step * h2 * (t0 - output)) ** 2
+        + step**2 * slope_variance(student) * scatter,
         alignment=t1 / gradient_norm,
         orthogonal_alignment=sp.sqrt(scatter) / gradient_norm,
         norm_overlap=step * hermite_coefficient(student, 3) * gradient_norm,
@@ -119,8 +120,7 @@ def best_linear_error(teacher: Activation) -> sp.Expr:
 
     No plain random features can beat it (theory of the paper; Ba et al., arXiv 2205.01445).
     """
-    t0, t1 = (hermite_coefficient(teacher, k) for k in range(2))
-    return expect(teacher.expr**2, variable) - t0**2 - t1**2
+    return residual_variance(teacher)
 
 
 def is_odd(student: Activation) -> bool:

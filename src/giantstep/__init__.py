@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from .derivations.giant_steps.simulated import simulate_giant_steps
     from .derivations.hermite_gradients.first_step import first_step
     from .derivations.hermite_gradients.sample_complexity import sample_complexity
+    from .derivations.hermite_gradients.statistical_queries import correlational_query_bound
     from .derivations.hermite_gradients.training import train_by_preprocessed_step
     from .derivations.kernels.kernel import Kernel
     from .derivations.kernels.lower import lower
     from .derivations.kernels.solution import KernelSolution
+    from .derivations.one_gradient_step.large_steps import large_step_limit
+    from .derivations.one_gradient_step.model import OneGradientStep
     from .derivations.spiked_random_features.bounds.letter_bounds import (
         learned_bias_bound,
         letter_bounds,
@@ -76,6 +79,7 @@ _HOMES = {
     "HermiteExpansion": "symbolic.hermite_expansion",
     "Kernel": "derivations.kernels.kernel",
     "KernelSolution": "derivations.kernels.solution",
+    "OneGradientStep": "derivations.one_gradient_step.model",
     "Projection": "symbolic.projections",
     "SaddlePointSystem": "symbolic.saddle_point",
     "Solution": "derivations.spiked_random_features.solution",
@@ -91,6 +95,7 @@ _HOMES = {
     "conditional_equivalence": "symbolic.equivalence",
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
     "correlated_pair": "symbolic.gaussian_vector",
+    "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
     "dual_activation": "symbolic.dual_activation",
     "expect": "symbolic.gaussian",
     "finite_size_study": "derivations.spiked_random_features.finite_size",
@@ -102,6 +107,7 @@ _HOMES = {
     "hermite_coefficients": "symbolic.hermite",
     "information_exponent": "symbolic.hermite",
     "isotropic_leap": "symbolic.leaps.isotropic_leap",
+    "large_step_limit": "derivations.one_gradient_step.large_steps",
     "leap_filtration": "symbolic.leaps.leap_filtration",
     "learned_bias_bound": "derivations.spiked_random_features.bounds.letter_bounds",
     "leap_index": "symbolic.leaps.leap_index",
@@ -139,6 +145,7 @@ __all__ = [
     "HermiteExpansion",
     "Kernel",
     "KernelSolution",
+    "OneGradientStep",
     "Projection",
     "SaddlePointSystem",
     "Solution",
@@ -154,6 +161,7 @@ __all__ = [
     "conditional_equivalence",
     "coordinate_leap",
     "correlated_pair",
+    "correlational_query_bound",
     "dual_activation",
     "errors",
     "expect",
@@ -166,6 +174,7 @@ __all__ = [
     "hermite_coefficients",
     "information_exponent",
     "isotropic_leap",
+    "large_step_limit",
     "leap_filtration",
     "leap_index",
     "leaps",

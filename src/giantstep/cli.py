@@ -20,6 +20,7 @@ from . import (
     cli_giant_steps,
     cli_kernel,
     cli_leap,
+    cli_one_step,
     cli_optimal,
     cli_project,
     cli_srf,
@@ -43,12 +44,14 @@ _FLAGS = {
     "allow_non_odd=True (--allow-non-odd)": "--allow-non-odd",
     "correlated_norms": "--correlated-norms",
     "seeds >=": "--seeds >=",
+    "centre=True (--centre)": "--centre",
+    "paper_ridge": "--paper-ridge",
 }
 _NEGATIVE = re.compile(r"-(?!h$|-)")
 # Flags without a value: what follows them is an argument of its own.
 _SWITCHES = {
-    "--allow-non-odd", "--certified", "--closed-form", "--correlated-norms", "--latex", "--list",
-    "--simulate", "--slow", "--table-only", "--tune-step",
+    "--allow-non-odd", "--centre", "--certified", "--closed-form", "--correlated-norms", "--fresh",
+    "--latex", "--list", "--simulate", "--slow", "--table-only", "--tune-step",
 }  # fmt: skip
 
 _EPILOG = """\
@@ -58,6 +61,7 @@ examples:
   giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
   giantstep optimal --student erf --teacher erf --noise 0.1 --alpha 0.5:4:8
   giantstep kernel sherrington-kirkpatrick --target c --out sk.c
+  giantstep one-step risk --student erf --teacher erf --over alpha --out risk.png
   giantstep hermite "erf(z)" --order 9 --closed-form
   giantstep expect "erf(u)*erf(v)" --joint rho
   giantstep gradient relu "x1*x2 + He(3, x1)"
@@ -249,6 +253,13 @@ def _parser() -> argparse.ArgumentParser:
         command("srf", "spiked random features: curves, bounds, spectra, figures", cli_srf.EPILOG),
         _command,
         _add_model,
+        _later,
+    )
+    cli_one_step.add_commands(
+        command(
+            "one-step", "one step of order one: exact risk, spectra, phases", cli_one_step.EPILOG
+        ),
+        _command,
         _later,
     )
     _add_claims(command("claims", "list the published results that are held as claims"))

@@ -74,8 +74,11 @@ def whole(flag: str, minimum: int, example: int) -> Callable[[str], int]:
     return read
 
 
-def sample_complexities(flag: str) -> Callable[[str], list[float]]:
-    """Return a reader of ``0.5,1,2`` and of ``START:STOP:COUNT``, evenly spaced, ends included."""
+def sample_complexities(flag: str, *, zero: bool = False) -> Callable[[str], list[float]]:
+    """Return a reader of ``0.5,1,2`` and of ``START:STOP:COUNT``, evenly spaced, ends included.
+
+    Values are positive, or >= 0 with `zero`.
+    """
     example = "0.5,1,2 or 0.2:3:15"
 
     def read(text: str) -> list[float]:
@@ -89,8 +92,9 @@ def sample_complexities(flag: str) -> Callable[[str], list[float]]:
 
     def one(part: str) -> float:
         value = real(flag, part, example)
-        if not 0 < value < math.inf:
-            raise _refusal(flag, "positive and finite", part, example)
+        if not (0 < value < math.inf or (zero and value == 0)):
+            wanted = ">= 0 and finite" if zero else "positive and finite"
+            raise _refusal(flag, wanted, part, example)
         return value
 
     def spaced(text: str) -> list[float]:

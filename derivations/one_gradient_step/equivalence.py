@@ -1,0 +1,260 @@
+r"""Gaussian equivalence: when nonlinear features have the risk of linear ones with noise.
+
+The features :math:`\sigma(W^\top x)/\sqrt N` may be replaced by
+:math:`(\mu_1 W^\top x + \mu_{>1}\xi)/\sqrt N`, with a fresh Gaussian ξ for every input, if σ is odd
+and centred with three bounded derivatives, W comes from a fixed number of gradient steps with η of
+order one, the readout is fitted on independent data and λ > 0 (Ba, Erdogdu, Suzuki, Wang, Wu, Yang,
+arXiv 2205.01445). Then no ridge penalty brings the risk below :math:`\|P_{>1}f_*\|^2`.
+
+Where it fails is a count of powers, no theorem: a step of size η moves neuron j by
+:math:`\epsilon_j = \eta\mu_1 a_j\langle X^\top y/n, x\rangle` of size :math:`\eta/\sqrt N`;
+averaged over the rest of the input, feature j holds :math:`\sum_k \mu_k\epsilon_j^k/k!`. The term
+of degree k is a feature of rank one with amplitude :math:`\eta^k N^{-(k-1)/2}`, which stays visible
+from :math:`\eta \sim N^{(k-1)/(2k)}` on.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from ...errors import ParameterError
+from ...numeric.arguments import real_number
+from ...symbolic.activations import activation
+from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.standing import Standing
+from ...symbolic.zero_test import is_exactly_zero
+from ..tables import aligned
+from .assumptions import (
+    Assumption,
+    all_hold,
+    assumptions_html,
+    bounded_derivatives,
+    centredness,
+    first_harmful_degree,
+    is_affine,
+    oddness,
+)
+
+if TYPE_CHECKING:
+    from .model import OneGradientStep
+
+SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
+_HIGHEST_DEGREE = 12
+_SHOWN_DEGREE = 6
+
+
+def failure_exponent(degree: int) -> sp.Rational:
+    r"""Return (k - 1)/(2k): from :math:`\eta \sim N^{(k-1)/(2k)}` the degree k is visible.
+
+    Raises
+    ------
+    ParameterError
+        If `degree` is not a whole number >= 2.
+
+    Examples
+    --------
+    >>> [failure_exponent(k) for k in (2, 3, 5)]
+    [1/4, 1/3, 2/5]
+    """
+    if isinstance(degree, bool) or not isinstance(degree, int) or degree < 2:
+        raise ParameterError(f"degree must be a whole number >= 2, got {degree!r}")
+    a = sp.Symbol("a")
+    # η^k N^(-(k-1)/2) with η = N^a is of order one.
+    exponent = degree * a + sp.Rational(1 - degree, 2)
+    return sp.Rational(sp.solve(exponent, a)[0])
+
+
+@dataclass(frozen=True, repr=False)
+class GaussianEquivalence:
+    r"""Whether the trained features of a model are equivalent to Gaussian ones.
+
+    Attributes
+    ----------
+    student, teacher : str
+    step_exponent : float
+        a of :math:`\eta = N^a`, between 0 and 1/2.
+    assumptions : tuple of Assumption
+        Those of the theorem; the ones on the set-up hold by the definition of the model.
+    failure_degree : int or None
+        The first k >= 2 with :math:`\mu_k \ne 0`; None if there is none up to 12.
+    failure_exponent : Rational or None
+        a from which this degree is visible; heuristic.
+    best_linear_error : float
+        :math:`\|P_{>1}f_*\|^2`, a lower bound of the risk where equivalence holds.
+    """
+
+    student: str
+    teacher: str
+    step_exponent: float
+    assumptions: tuple[Assumption, ...]
+    failure_degree: int | None
+    failure_exponent: sp.Rational | None
+    best_linear_error: float
+    linear: bool
+
+    @property
+    def proven(self) -> bool | None:
+        """Whether the theorem covers the model; None if an assumption is not decided."""
+        if self.step_exponent > 0:
+            return False
+        return all_hold(self.assumptions)
+
+    @property
+    def expected(self) -> bool:
+        """Whether equivalence is expected: proven, or below the exponent where it fails."""
+        if self.step_exponent == 0 or self.failure_exponent is None:
+            return True
+        return self.step_exponent < self.failure_exponent
+
+    @property
+    def standing(self) -> Standing:
+        """What :attr:`expected` rests on."""
+        return Standing.THEOREM if self.proven else Standing.HEURISTIC
+
+    @property
+    def statement(self) -> str:
+        """The verdict in one sentence."""
+        if self.linear:
+            return "the student is linear: its features are Gaussian, for steps of any size"
+        if self.step_exponent == 0:
+            if self.proven:
+                return "the risk is that of Gaussian features (theorem)"
+            broken = [a.statement for a in self.assumptions if a.holds is not True]
+            return (
+                "outside the theorem, because it does not hold, or is not proven, that "
+                + " and that ".join(broken)
+                + "; simulations of centred relu and softplus students agree with equivalence"
+            )
+        verb = "expected" if self.expected else "expected to fail"
+        if self.failure_exponent is None:
+            return (
+                f"equivalence is {verb}: no Hermite coefficient of the student up to "
+                f"{_HIGHEST_DEGREE} beyond the first is different from zero (heuristic)"
+            )
+        return (
+            f"equivalence is {verb}: the degree {self.failure_degree} becomes visible at "
+            f"η ~ N^({self.failure_exponent}), here η ~ N^{self.step_exponent:g} (heuristic)"
+        )
+
+    @property
+    def risk_lower_bound(self) -> float | None:
+        r""":math:`\|P_{>1}f_*\|^2` where equivalence is expected; None where it is not."""
+        return self.best_linear_error if self.expected else None
+
+    def visible_degrees(self) -> tuple[int, ...]:
+        """Return the degrees k that the step makes visible, up to 6; heuristic."""
+        if self.failure_degree is None:
+            return ()
+        sigma = activation(self.student, argument="student")
+        return tuple(
+            k
+            for k in range(self.failure_degree, _SHOWN_DEGREE + 1)
+            if self.step_exponent >= failure_exponent(k)
+            and not is_exactly_zero(hermite_coefficient(sigma, k), f"Hermite coefficient {k}")
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"GaussianEquivalence({self.student!r}, η ~ N^{self.step_exponent:g}: {self.statement})"
+        )
+
+    def __str__(self) -> str:
+        cells = [(a.statement, a.verdict, a.reason) for a in self.assumptions]
+        bound = self.risk_lower_bound
+        consequence = (
+            "no lower bound of the risk follows"
+            if bound is None
+            else f"risk >= {bound:.12g}, the best linear error, for every ridge penalty"
+        )
+        return "\n".join(
+            [
+                f"Gaussian equivalence, student {self.student}, teacher {self.teacher}, "
+                f"η ~ N^{self.step_exponent:g}",
+                aligned(("assumption", "verdict", "because"), cells),
+                self.statement,
+                consequence,
+            ]
+        )
+
+    def latex(self) -> str:
+        """Return the equivalence and its consequence in LaTeX, without delimiters."""
+        lines = [
+            r"\frac{\sigma(W^\top x)}{\sqrt N} &\simeq "
+            r"\frac{\mu_1 W^\top x + \mu_{>1}\xi}{\sqrt N}",
+            r"R &\ge \|P_{>1} f_*\|^2",
+        ]
+        if self.failure_exponent is not None:
+            lines.append(rf"\eta &\ll N^{{{self.failure_exponent}}}\ \text{{(heuristic)}}")
+        return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def _repr_html_(self) -> str:
+        return assumptions_html(self.assumptions) + f"<p>{html.escape(self.statement)}</p>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        exponent = self.failure_exponent
+        return {
+            "student": self.student,
+            "teacher": self.teacher,
+            "step_exponent": self.step_exponent,
+            "proven": self.proven,
+            "expected": self.expected,
+            "standing": self.standing.value,
+            "statement": self.statement,
+            "failure_degree": self.failure_degree,
+            "failure_exponent": None if exponent is None else str(exponent),
+            "risk_lower_bound": self.risk_lower_bound,
+            "assumptions": [
+                {"statement": a.statement, "verdict": a.verdict, "reason": a.reason}
+                for a in self.assumptions
+            ],
+        }
+
+
+def gaussian_equivalence(model: OneGradientStep, step_exponent: object = 0) -> GaussianEquivalence:
+    """Return what is known of the equivalence for a model; see :class:`GaussianEquivalence`.
+
+    Raises
+    ------
+    ParameterError
+        If `step_exponent` is not between 0 and 1/2.
+    UndecidedError
+        If whether a Hermite coefficient of the student vanishes cannot be decided.
+    """
+    if isinstance(step_exponent, Fraction | sp.Rational):
+        step_exponent = float(step_exponent)
+    exponent = real_number("step_exponent", step_exponent)
+    if not 0 <= exponent <= 0.5:
+        raise ParameterError(
+            f"step_exponent must be between 0, for η of order one, and 1/2, for η of order √N; "
+            f"got {exponent}"
+        )
+    sigma = activation(model.student, argument="student")
+    degree = first_harmful_degree(sigma, _HIGHEST_DEGREE)
+    return GaussianEquivalence(
+        student=model.student,
+        teacher=model.teacher,
+        step_exponent=exponent,
+        assumptions=(
+            oddness(sigma),
+            centredness(sigma, model.centre),
+            bounded_derivatives(sigma),
+            Assumption("a fixed number of steps with η of order one", exponent == 0,
+                       "η = step_size" if exponent == 0 else f"η ~ N^{exponent:g}"),
+            Assumption("the readout's data are independent of the step's", True,
+                       "by the definition of the model"),
+            Assumption("the ridge penalty is positive", True, "to be chosen so"),
+        ),
+        failure_degree=degree,
+        failure_exponent=None if degree is None else failure_exponent(degree),
+        best_linear_error=model.best_linear_error,
+        linear=is_affine(sigma),
+    )  # fmt: skip

@@ -1,0 +1,137 @@
+r"""Exact covariances of a network's features: :math:`\mathbb{E}\,\sigma_i\sigma_j`, E f_* σ_j.
+
+By closed forms of :math:`\mathbb{E}[f(s)\,\sigma(t)]` for Gaussian pairs, at the actual lengths and
+angles of the weights. With them the population risk of a readout needs no test samples.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from ...errors import ClosedFormNotFoundError, EmissionError
+from ...numeric.cache import FileCache
+from ...symbolic.activations import Activation, activation
+from ...symbolic.activations import z as variable
+from ...symbolic.gaussian import GaussianExpectation, expect
+from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from .pair_kernels import c, p, pair_kernel, q
+
+if TYPE_CHECKING:
+    from .model import OneGradientStep
+
+Array = NDArray[np.float64]
+
+
+class FeatureCovariances:
+    """Covariances of features of a first layer; can be sent to another process.
+
+    Parameters
+    ----------
+    source : str
+        Source of the functions ``features(p, q, c)`` and ``teacher(p, q, c)``.
+    folder : path
+        Cache folder.
+    """
+
+    def __init__(self, source: str, folder: str) -> None:
+        self.source, self.folder = source, folder
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"source": self.source, "folder": self.folder}
+
+    @cached_property
+    def _functions(self) -> Any:
+        return FileCache(self.folder).load_module("feature_covariance", self.source)
+
+    def __call__(self, weights: Array) -> tuple[Array, Array]:
+        r"""Return :math:`\mathbb{E}\,\sigma\sigma^\top`, (N, N), and :math:`\mathbb{E}f_*\sigma`.
+
+        Parameters
+        ----------
+        weights : ndarray, shape (d, N)
+            With the teacher along the first axis.
+        """
+        squares = np.einsum("ij,ij->j", weights, weights)
+        first, second = squares[:, None], squares[None, :]
+        inner = _inside(weights.T @ weights, first, second)
+        along = _inside(weights[0], np.ones(1), squares)
+        features = np.broadcast_to(self._functions.features(first, second, inner), inner.shape)
+        return features, np.broadcast_to(self._functions.teacher(1.0, squares, along), along.shape)
+
+
+def _inside(inner: Array, first: Array, second: Array) -> Array:
+    """Keep inner products below the product of the lengths, which rounding may exceed."""
+    largest = np.sqrt(first * second) * (1 - 4 * np.finfo(float).eps)
+    return np.clip(inner, -largest, largest)
+
+
+def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
+    """Return the covariances of a model's features, without the means of its functions.
+
+    Raises
+    ------
+    ClosedFormNotFoundError
+        If an expectation has no closed form that arrays can be put into.
+    """
+    key = f"one_gradient_step/feature_covariance/1/{json.dumps([model.student, model.teacher])}"
+    document = model.cache.load_json(key)
+    if document is None:
+        document = {"source": _source(activation(model.student), activation(model.teacher))}
+        model.cache.store_json(key, document)
+    if not document["source"]:
+        raise ClosedFormNotFoundError(
+            f"the covariances of features of student {model.student!r} and teacher "
+            f"{model.teacher!r} have no closed form, by rule and in functions of arrays; leave out "
+            "exact_risk to measure the risk on test samples"
+        )
+    return FeatureCovariances(str(document["source"]), os.fspath(model.cache.folder))
+
+
+def centred_kernel(f: Activation, sigma: Activation) -> sp.Expr | None:
+    r"""Return :math:`\mathbb{E}[(f(s) - \mathbb{E}f)(\sigma(t) - \mathbb{E}\sigma)]` or None.
+
+    The means are those at unit variance; s, t have variances p, q and covariance c.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.activations import activation
+    >>> centred_kernel(activation("relu"), activation("z")) == c / 2
+    True
+    """
+    kernel = pair_kernel(f, sigma)
+    if kernel is None:
+        return None
+    means = hermite_coefficient(f, 0), hermite_coefficient(sigma, 0)
+    for mean, other, length in ((means[0], sigma, q), (means[1], f, p)):
+        if mean != 0:
+            kernel -= mean * expect(other(sp.sqrt(length) * variable), variable)
+    kernel += means[0] * means[1]
+    return None if kernel.has(GaussianExpectation) else kernel
+
+
+def _source(student: Activation, teacher: Activation) -> str:
+    """Return the source of both functions, empty without closed forms."""
+    printer = NumpyPrinter()
+    rule = {symbol: sp.Symbol(symbol.name, real=True) for symbol in (p, q, c)}
+    parts = []
+    for name, pair in (("features", (student, student)), ("teacher", (teacher, student))):
+        kernel = centred_kernel(*pair)
+        if kernel is None:
+            return ""
+        try:
+            printed = printer.print(kernel.xreplace(rule))
+        except EmissionError:
+            # A closed form in functions that arrays do not have.
+            return ""
+        parts.append(f"def {name}(p, q, c):\n    return {printed}\n")
+    text = "\n\n".join(parts)
+    header = "import numpy as np\n" + ("import scipy.special\n" if "scipy." in text else "")
+    return "\n\n".join(x for x in (header, helper_definitions(NumpyPrinter, text), text) if x)

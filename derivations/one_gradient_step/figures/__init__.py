@@ -1,0 +1,1 @@
+"""Figures of one gradient step: risk curves, phase diagram, large steps; each with its data."""

@@ -1,0 +1,309 @@
+r"""Numbers of a kernel's spectrum: edges and thresholds in mpmath, densities in arrays.
+
+Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
+float results are rounded from them. Points of the complex plane are many: there the quartic is
+solved in arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ConvergenceError
+from ....numeric.algebraic_curves import (
+    aligned_quadratic_root,
+    consistent_root,
+    real_crossing,
+    root_candidates,
+)
+from ....numeric.precision import local_context
+
+Real = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+
+# Exponents of the distance from an end of a bracket, relative to it.
+_FARTHEST = 120.0
+# Off the bulk the root is chosen at a height of this fraction of the distance to it, then moved.
+_LIFT = 1e-3
+_MOVES, _NEAR_MOVES = 30, 3
+_LARGEST_STEP, _LAST_STEP = 1e-2, 1e-17
+_NEWTON_TURNS = 60
+
+
+@dataclass(frozen=True)
+class KernelCurve:
+    r"""The algebraic curve of one spectrum.
+
+    Attributes
+    ----------
+    functions : SimpleNamespace
+        From :func:`.kernel_spectrum.derivation.spectrum_functions`.
+    alpha, beta : float
+    linear, floor : str
+        μ1 and μ_{>1}² as decimal numbers.
+    digits : int
+        Digits of the scalars.
+    """
+
+    functions: SimpleNamespace
+    alpha: float
+    beta: float
+    linear: str
+    floor: str
+    digits: int = 16
+
+    @cached_property
+    def context(self) -> Any:
+        """The mpmath context of the scalars."""
+        # A gap that nearly closes costs half of the digits, scales that differ some more.
+        return local_context(self.digits + 2 * max(self.digits, 30))
+
+    @cached_property
+    def _numbers(self) -> tuple[Any, Any, Any, Any]:
+        ctx = self.context
+        alpha, beta = ctx.mpf(repr(self.alpha)), ctx.mpf(repr(self.beta))
+        return alpha, beta, ctx.mpf(self.linear) ** 2, ctx.mpf(self.floor)
+
+    @property
+    def pure_noise(self) -> bool:
+        """Features without a linear part, μ1 = 0."""
+        return not self._numbers[2]
+
+    @cached_property
+    def _ratios(self) -> tuple[Any, Any, Any]:
+        alpha, beta, slope, floor = self._numbers
+        return alpha, beta, floor / slope
+
+    # ------------------------------------------------------------------ the real axis
+
+    def zeta(self, place: Any) -> Any:
+        """Return ζ(T), a number of the context."""
+        if not math.isfinite(place):
+            return self.context.inf
+        return self._numbers[2] * self.functions.zeta(self.context, place, *self._ratios)
+
+    @cached_property
+    def threshold(self) -> Any:
+        """T_c, the spike's squared length above which there is an outlier; infinite for μ1 = 0."""
+        if self.pure_noise:
+            return self.context.inf
+        root = self.context.sqrt(self._ratios[1])
+        found = self._crossing(lambda x: root * (1 + self.context.exp(x)))
+        assert found is not None
+        return found
+
+    @cached_property
+    def edges(self) -> tuple[tuple[Any, Any], ...]:
+        """Ends of the intervals of the bulk, ascending, as numbers of the context."""
+        ctx = self.context
+        alpha, beta, _, floor = self._numbers
+        if self.pure_noise:
+            low, high = self.functions.noise_edges(ctx, alpha, beta)
+            return ((self._nonnegative(low * floor), high * floor),)
+        places = [*self._left_places, self.threshold]
+        # Without a critical point the bulk ends at zero.
+        values = [ctx.zero if x is None else self._nonnegative(self.zeta(x)) for x in places]
+        return tuple(zip(values[::2], values[1::2], strict=True))
+
+    @cached_property
+    def _left_places(self) -> list[Any | None]:
+        """T at the edges but the last one, in the order of the edges."""
+        ctx = self.context
+        alpha, beta, kappa = self._ratios
+        fewest, next_fewest, _ = sorted((alpha, beta, ctx.one))
+        if not kappa and fewest == next_fewest:
+            # A product of square matrices: two zeros of ζ meet in a hard edge.
+            return [None]
+        root = ctx.sqrt(beta)
+        # A population without a bulk next to zero may have an atom there: N > d with noise.
+        split = beta > 1 and kappa > 0
+        end = beta if split else root
+        low = self._crossing(lambda x: -end * (1 + ctx.exp(x)))
+        places = [low]
+        if split:
+            places += self._gap_places(root, beta)
+        return places
+
+    def _gap_places(self, root: Any, beta: Any) -> list[Any]:
+        """T at both ends of the gap between the two intervals of the bulk; empty without a gap."""
+        ctx = self.context
+
+        def at(x: Any) -> Any:
+            share = 1 / (1 + ctx.exp(-x))
+            return -(root ** (1 - share)) * beta**share
+
+        functions, ratios = self.functions, self._ratios
+        # The sign is that of a concave function: first rising, then falling.
+        top = real_crossing(
+            lambda x: functions.slope_rate(ctx, at(ctx.mpf(x)), *ratios),
+            -_FARTHEST, _FARTHEST, "the gap in the bulk",
+        )  # fmt: skip
+        if top is None or functions.slope_sign(ctx, at(ctx.mpf(top)), *ratios) <= 0:
+            return []
+        ends = [self._crossing(at, -_FARTHEST, top), self._crossing(at, top, _FARTHEST)]
+        found = [x for x in ends if x is not None]
+        # ζ rises from the edge of the lower interval to that of the upper one.
+        return sorted(found) if len(found) == 2 else []
+
+    def _crossing(self, place: Any, low: float = -_FARTHEST, high: float = _FARTHEST) -> Any | None:
+        """Return the T at which ζ' changes sign; T = place(x) for x between two floats."""
+        ctx, functions, ratios = self.context, self.functions, self._ratios
+        start = real_crossing(
+            lambda x: functions.slope_sign(ctx, place(ctx.mpf(x)), *ratios),
+            low, high, "an edge of the bulk",
+        )  # fmt: skip
+        if start is None:
+            return None
+        x = place(ctx.mpf(start))
+        # ζ is stationary there. More digits may not be had where a gap nearly closes.
+        small = ctx.mpf(10) ** (-self.digits - 30)
+        for _ in range(_NEWTON_TURNS):
+            step = functions.slope_sign(ctx, x, *ratios) / functions.slope_rate(ctx, x, *ratios)
+            x -= step
+            if abs(step) <= abs(x) * small:
+                return x
+        raise ConvergenceError("an edge of the bulk cannot be refined: Newton's method is lost")
+
+    def _nonnegative(self, value: Any) -> Any:
+        """An edge at zero is zero."""
+        size = sum(self._numbers[2:])
+        return (
+            value
+            if value > size * self.context.mpf(10) ** (-self.digits - 30)
+            else self.context.zero
+        )
+
+    # ------------------------------------------------------------------ shares
+
+    @cached_property
+    def atom(self) -> Any:
+        """The share of zero eigenvalues, from the rank of the features."""
+        alpha, beta, _, floor = self._numbers
+        rank = min(beta, alpha) if floor else min(beta, alpha, self.context.one)
+        return (alpha - rank) / alpha
+
+    @cached_property
+    def masses(self) -> tuple[Any, ...]:
+        """The share of each interval: no eigenvalue crosses a gap, so they are those of ranks."""
+        alpha, *_ = self._numbers
+        whole = 1 - self.atom
+        if len(self.edges) == 1:
+            return (whole,)
+        # Above the gap as many as the linear part has dimensions.
+        upper = self.context.one / alpha
+        return (whole - upper, upper)
+
+    # ------------------------------------------------------------------ the complex plane
+
+    @cached_property
+    def unit(self) -> float:
+        """μ1² + μ_{>1}², the unit of the computations in arrays."""
+        return float(sum(self._numbers[2:]))
+
+    @cached_property
+    def _extended(self) -> tuple[Any, ...]:
+        """μ1² and μ_{>1}² in their unit, α and β; in extended precision where there is one."""
+        alpha, beta, slope, floor = self._numbers
+        size = slope + floor
+        numbers = (slope / size, floor / size, alpha, beta)
+        return tuple(np.longdouble(self.context.nstr(x, 25)) for x in numbers)
+
+    @cached_property
+    def _scaled(self) -> tuple[float, ...]:
+        return tuple(map(float, self._extended))
+
+    @cached_property
+    def float_edges(self) -> Real:
+        """The edges as floats, shape (k, 2)."""
+        return np.array([[float(x) for x in pair] for pair in self.edges])
+
+    def effective_ridge(self, z: Complex) -> Complex:
+        r"""Return ν at points with Im z ≥ 0; on the real axis the limit from above.
+
+        Parameters
+        ----------
+        z : array (n,)
+
+        Returns
+        -------
+        array (n,)
+            In the unit of the kernel; :math:`\frac1n\operatorname{tr}(K - z)^{-1} =
+            \beta/(\alpha\nu)`.
+        """
+        z = np.asarray(z, dtype=np.complex128)
+        if not z.size:
+            return z
+        outside, distance = self._distance(z.real)
+        # Where the transform is next to real, signs of imaginary parts would be rounding.
+        lifted = outside & (z.imag < _LIFT * distance)
+        heights = np.where(lifted, _LIFT * distance, z.imag)
+        at: Complex = np.asarray((z.real + 1j * heights) / self.unit, dtype=np.complex128)
+        root = self._moved(self._chosen(at), z / self.unit, ~lifted)
+        root[outside & (z.imag == 0)] = root[outside & (z.imag == 0)].real
+        return root * self.unit
+
+    def share_below(self, x: Real) -> Real:
+        """Return the share of eigenvalues ≤ x at points inside the bulk, by its closed form."""
+        points: Complex = np.asarray(x, dtype=np.complex128)
+        root, scaled = self.effective_ridge(points) / self.unit, points / self.unit
+        with np.errstate(all="ignore"):
+            g = self._resolvent(root, scaled)
+            counted = self.functions.counting_function(g, root, scaled, *self._scaled)
+        return np.asarray(counted.imag / math.pi)
+
+    def _resolvent(self, root: Any, z: Any, *, extended: bool = False) -> Complex:
+        """G at candidates of ν, from its own equation."""
+        numbers = self._extended if extended else self._scaled
+        return aligned_quadratic_root(*self.functions.resolvent_quadratic(root, z, *numbers))
+
+    def _chosen(self, z: Complex) -> Complex:
+        functions, numbers = self.functions, self._scaled
+        roots = root_candidates(functions.quartic(z, *numbers))
+        with np.errstate(all="ignore"):
+            g = self._resolvent(roots, z)
+            terms = np.array(functions.equation_terms(g, roots, z + 0 * roots, *numbers))
+            residual = terms.sum(axis=0) / np.abs(terms).sum(axis=0)
+            return consistent_root(roots, 1 / roots, residual)
+
+    def _moved(self, root: Complex, z: Complex, near: NDArray[np.bool_]) -> Complex:
+        """Refine roots, following those that were chosen elsewhere; in extended precision.
+
+        Where the transform is nearly that of an atom, the density is a small part of the root.
+        """
+        at, found = z.astype(np.clongdouble), root.astype(np.clongdouble)
+        functions, numbers = self.functions, self._extended
+        best, smallest = found, np.full(z.shape, np.inf)
+        for turn in range(_MOVES):
+            with np.errstate(all="ignore"):
+                g = self._resolvent(found, at, extended=True)
+                value = sum(functions.equation_terms(g, found, at, *numbers))
+                step = value / functions.equation_slope(g, found, at, *numbers)
+                better = np.abs(value) < smallest
+            best = np.where(better, found, best)
+            smallest = np.where(better, np.abs(value), smallest)
+            # At an edge two roots meet, and a step from one may be anywhere.
+            lost = ~np.isfinite(step) | (near & (np.abs(step) > _LARGEST_STEP * np.abs(found)))
+            step = np.where(lost, 0, step)
+            if (np.abs(step) <= _LAST_STEP * np.abs(found)).all():
+                break
+            found = found - step
+            if turn > _NEAR_MOVES and near.all():
+                break
+        return np.asarray(best, dtype=complex)
+
+    def _distance(self, x: Real) -> tuple[NDArray[np.bool_], Real]:
+        """Tell which points are off the bulk, and their distance from it and from zero."""
+        edges = self.float_edges
+        inside = np.zeros(x.shape, dtype=bool)
+        distance = np.abs(x) if float(self.atom) else np.full(x.shape, np.inf)
+        for low, high in edges:
+            inside |= (x >= low) & (x <= high)
+            distance = np.minimum(distance, np.minimum(np.abs(x - low), np.abs(x - high)))
+        return ~inside, distance

@@ -1,0 +1,130 @@
+r"""The expected kernel, the covariance of the features over fresh inputs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ....numeric.cache import FileCache
+
+if TYPE_CHECKING:
+    from ..model import OneGradientStep
+    from .spectrum import ConjugateKernel
+
+
+@dataclass(frozen=True)
+class ExpectedKernel:
+    r"""The limit of :math:`\Sigma_\Phi = \mathbb{E}_x\,\sigma(W^\top x)\,\sigma(x^\top W)`.
+
+    For odd students :math:`\|\Sigma_\Phi - (\mu_1^2W^\top W + \mu_{>1}^2)\| \to 0` at fixed step
+    size (Ba et al., arXiv 2205.01445). Larger steps break it: the cross term of the coefficients
+    of degree one and three gives a difference of order η⁴/N, by power counting.
+
+    Attributes
+    ----------
+    linear, residual : float
+        μ1² and μ_{>1}².
+    edges : tuple of float
+        Smallest and largest eigenvalue of the bulk of the limit, N/d times Marchenko–Pastur.
+    outlier : float or None
+        Eigenvalue of the limit that the step adds, if :math:`\theta_1^2 > \sqrt\beta`.
+    second : float
+        :math:`c_2 = \mathbb{E}\,\sigma\,\mathrm{He}_2`.
+    spike : float
+        :math:`c_2^2\beta/2`: what Σ has along (1, …, 1) beyond the limit. Zero for odd students;
+        for others it does not vanish with d.
+    odd : bool
+    """
+
+    linear: float
+    residual: float
+    edges: tuple[float, float]
+    outlier: float | None
+    second: float
+    spike: float
+    odd: bool
+
+    @property
+    def difference_exponents(self) -> tuple[int, int]:
+        """Powers of η and N in the order of the difference from the limit: heuristic."""
+        return 4, -1
+
+    @property
+    def rests_on(self) -> str:
+        """What kind of argument the result rests on."""
+        if self.odd:
+            return "theorem for odd students at fixed step size (Ba et al., arXiv 2205.01445)"
+        return (
+            "the theorem of Ba et al. is for odd students; the spike along (1, …, 1) is derived "
+            "here from the coefficient of degree two"
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"expected kernel: {self.linear:.6g} W^T W + {self.residual:.6g}, bulk "
+            f"[{self.edges[0]:.6g}, {self.edges[1]:.6g}]",
+            "outlier of the step: " + ("none" if self.outlier is None else f"{self.outlier:.6g}"),
+        ]
+        if not self.odd:
+            lines.append(f"spike along (1, …, 1) beyond it: {self.spike:.6g}")
+        return "\n".join(lines)
+
+    def _repr_latex_(self) -> str:
+        shown = rf"{self.linear:.6g}\,W^\top W + {self.residual:.6g}\,I"
+        if self.spike:
+            shown += rf" + {self.spike:.6g}\,\tfrac1N\mathbf 1\mathbf 1^\top"
+        return rf"$\Sigma_\Phi \to {shown}$"
+
+
+def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:
+    """Return the expected kernel of a model, before or after its step."""
+    curve, model = kernel._curve, kernel.model
+    ctx, functions = curve.context, curve.functions
+    alpha, beta, slope, floor = curve._numbers
+    second = ctx.mpf(_second_coefficient(model))
+    root = ctx.sqrt(beta)
+    outlier = None
+    spike = ctx.mpf(kernel.spike)
+    if curve.pure_noise:
+        edges = (floor, floor)
+    else:
+        kappa = floor / slope
+
+        def place(x: Any) -> Any:
+            return slope * functions.population_place(ctx, x, alpha, beta, kappa)
+
+        low = place(-root) if beta <= 1 else floor
+        edges = (low, place(root))
+        outlier = float(place(spike)) if spike > root else None
+    return ExpectedKernel(
+        linear=float(slope),
+        residual=float(floor),
+        edges=(float(edges[0]), float(edges[1])),
+        outlier=outlier,
+        second=float(second),
+        spike=float(functions.expected_spike(ctx, second, beta)),
+        odd=model.student_moments.odd,
+    )
+
+
+def _second_coefficient(model: OneGradientStep) -> str:
+    return (
+        "0" if model.student_moments.odd else _cached(model.student, os.fspath(model.cache.folder))
+    )
+
+
+@lru_cache(maxsize=256)
+def _cached(student: str, folder: str) -> str:
+    cache = FileCache(folder)
+    key = f"one_gradient_step/second_coefficient/{student}"
+    document = cache.load_json(key)
+    if document is None:
+        from ....symbolic.activations import activation
+        from ....symbolic.hermite import hermite_coefficient
+
+        value = hermite_coefficient(activation(student, argument="student"), 2)
+        document = {"value": str(value.evalf(40))}
+        cache.store_json(key, document)
+    return str(document["value"])

@@ -1,0 +1,386 @@
+r"""Large steps, η of order √N: what the network can represent then, and the bound of its risk.
+
+With :math:`\tau_* = \inf_h J(h)` of :mod:`.amplitude_error`, for a bounded student, a ridge
+penalty with :math:`n^{\varepsilon - 1} < \lambda_B/N < n^{-\varepsilon}` and
+:math:`\alpha > \alpha_*`,
+
+.. math:: R \le 16\,\tau_* + C\Big(\sqrt{\tau_*/\alpha} + 1/\alpha\Big)
+
+with constants C and α_* that are not known (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445,
+section 4.2). Kernel methods, and steps of order one, stay above :math:`\|P_{>1}f_*\|^2`.
+
+Risks of networks after such steps are simulated by
+:meth:`.OneGradientStep.simulate` with ``exponent=0.5``, for :math:`\eta \propto N^{1/2}`, and
+with ``conditional=True`` beside the prediction of Gaussian features on the trained weights.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import ParameterError
+from ...numeric.cache import FileCache
+from ...numeric.scaled_distance import ScaledDistance
+from ...symbolic.activations import activation
+from ..formulas import latex
+from ..spiked_random_features.arguments import activation_text, checked_digits, checked_switch
+from ..tables import aligned
+from .amplitude_error import AmplitudeError
+from .amplitude_minimum import AmplitudeMinimum, float_distance, least_error, precise_minimum
+from .arguments import require_centred
+from .assumptions import Assumption, all_hold, assumptions_html, boundedness
+from .moments import Moments, moments
+
+if TYPE_CHECKING:
+    from .model import OneGradientStep
+
+Array = NDArray[np.float64]
+
+SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
+CONSTANT = 16
+"""In front of τ_* in the bound."""
+
+_RIDGE_WINDOW = "the ridge penalty has n^(ε-1) < λ_B/N < n^(-ε) for some ε > 0"
+
+
+@dataclass(frozen=True, repr=False)
+class LargeStepLimit:
+    r"""What neurons of one amplitude can represent of a teacher after a large step.
+
+    Attributes
+    ----------
+    student, teacher : str
+    centre : bool
+    tau_star : float
+        :math:`\tau_* = \inf_h J(h)`.
+    amplitude : float
+        The h where J is least, how strongly the best neurons see the teacher's coordinate; the
+        positive one of several, infinite if the infimum is approached only.
+    best_linear_error : float
+        :math:`\|P_{>1}f_*\|^2`, below which no kernel gets in this limit.
+    linear_part : float
+        :math:`\mu_1^*` of the teacher.
+    error : float
+        Estimated absolute error of `tau_star`; zero if algebra knows it.
+    basis : str
+        "closed form" or "quadrature": where J comes from.
+    texts : tuple of str, or None
+        `amplitude` and `tau_star` to the digits asked for.
+    assumptions : tuple of Assumption
+        Those of the bound.
+    """
+
+    student: str
+    teacher: str
+    centre: bool
+    tau_star: float
+    amplitude: float
+    best_linear_error: float
+    linear_part: float
+    error: float
+    basis: str
+    texts: tuple[str, str] | None
+    assumptions: tuple[Assumption, ...]
+    minimum: AmplitudeMinimum
+    _error: AmplitudeError = field(compare=False)
+    _distance: ScaledDistance = field(compare=False)
+
+    @property
+    def ratio(self) -> float | None:
+        r""":math:`\tau_*/\|P_{>1}f_*\|^2`; None for a linear teacher."""
+        return self.tau_star / self.best_linear_error if self.best_linear_error else None
+
+    @property
+    def exact(self) -> tuple[sp.Expr, sp.Expr] | None:
+        """Amplitude and τ_* as exact numbers, where algebra knows them."""
+        return self.minimum.exact
+
+    @property
+    def searched_to(self) -> float:
+        """The largest distance of h from zero at which J was searched."""
+        return self.minimum.farthest
+
+    @property
+    def rests_on(self) -> str:
+        """What supports that no other amplitude is better, in words."""
+        return f"least of {self.minimum.searched}; {self.minimum.beyond}"
+
+    @property
+    def applies(self) -> bool | None:
+        """Whether the assumptions of the bound on the functions hold; None if not known."""
+        return all_hold(self.assumptions)
+
+    def below_kernel_bound(self, constant: float = CONSTANT) -> bool:
+        r"""Whether :math:`c\,\tau_* < \|P_{>1}f_*\|^2`, so the bound beats kernels for large α.
+
+        Parameters
+        ----------
+        constant : float
+            c; 16 in the theorem, 10 in lecture notes on it.
+        """
+        if isinstance(constant, bool) or not isinstance(constant, int | float) or not constant > 0:
+            raise ParameterError(f"constant must be positive, got {constant!r}")
+        return constant * self.tau_star < self.best_linear_error
+
+    def error_at(self, amplitudes: ArrayLike) -> Array:
+        """Return J at amplitudes.
+
+        Raises
+        ------
+        ParameterError
+            If they are not finite numbers.
+        """
+        h = _finite("amplitudes", amplitudes)
+        return np.array([self._distance.value(float(x)) for x in h.ravel()]).reshape(h.shape)
+
+    def realised(self, coordinates: ArrayLike) -> Array:
+        """Return g_h at the best amplitude, the function of t that approximates the teacher.
+
+        Raises
+        ------
+        ParameterError
+            If `coordinates` are not finite numbers, or no amplitude is best.
+        """
+        if math.isinf(self.amplitude):
+            raise ParameterError("no amplitude is best: J approaches its infimum for h to infinity")
+        return np.asarray(self._distance.smoothed(self.amplitude * _finite("t", coordinates)))
+
+    def teacher_values(self, coordinates: ArrayLike) -> Array:
+        """Return the (centred) teacher at t."""
+        return np.asarray(self._distance.function(_finite("t", coordinates)))
+
+    def error_expression(self) -> sp.Expr:
+        """Return J as an expression in h: its closed form, or expectations."""
+        return self._error.expression()
+
+    def realised_expression(self) -> sp.Expr:
+        """Return g_h(t) as an expression in h and t."""
+        return self._error.realised
+
+    def bound(self) -> sp.Expr:
+        r"""Return the theorem's bound; its C stays a symbol, because nobody knows it."""
+        tau = sp.Symbol("tau_*", nonnegative=True)
+        alpha, constant = sp.symbols("alpha C", positive=True)
+        return CONSTANT * tau + constant * (sp.sqrt(tau / alpha) + 1 / alpha)
+
+    def latex(self) -> str:
+        """Return J, the realised function and the bound in LaTeX, without delimiters."""
+        where = rf"h = {self._shown(0)}" if math.isfinite(self.amplitude) else r"h \to \infty"
+        rows = [
+            rf"g_h(t) &= {latex(self.realised_expression())}",
+            rf"J(h) &= {latex(self.error_expression())}",
+            rf"\tau_* &= {self._shown(1)} \quad ({where})",
+            r"R &\le 16\,\tau_* + C\left(\sqrt{\tau_*/\alpha} + 1/\alpha\right) "
+            r"\quad (\alpha > \alpha_*,\ C, \alpha_*\ \text{unknown})",
+        ]
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
+
+    def _shown(self, which: int) -> str:
+        if self.exact is not None:
+            return str(sp.latex(self.exact[which]))
+        if self.texts is not None:
+            return self.texts[which]
+        return f"{(self.amplitude, self.tau_star)[which]:.10g}"
+
+    def _cells(self) -> list[tuple[str, str]]:
+        exact = "" if self.exact is None else f" = {self.exact[0]}"
+        amplitude_text, tau_text = self.texts or (f"{self.amplitude:.12g}", f"{self.tau_star:.12g}")
+        ratio = "–" if self.ratio is None else f"{self.ratio:.4g}"
+        beats = ", ".join(
+            f"{c} τ*: {'yes' if self.below_kernel_bound(c) else 'no'}" for c in (16, 10)
+        )
+        return [
+            ("best amplitude h", amplitude_text + exact),
+            ("τ* = J(h)", tau_text),
+            ("estimated error of τ*", f"{self.error:.0e}" if self.error else "exact"),
+            ("J from", self.basis),
+            ("best linear error", f"{self.best_linear_error:.12g}"),
+            ("ratio", ratio),
+            ("below the best linear error", beats),
+        ]
+
+    def __repr__(self) -> str:
+        return (
+            f"LargeStepLimit({self.student!r} on {self.teacher!r}: tau_star = "
+            f"{self.tau_star:.6g} at h = {self.amplitude:.6g})"
+        )
+
+    def __str__(self) -> str:
+        head = f"large steps, student {self.student}, teacher {self.teacher}"
+        if self.centre:
+            head += ", both centred"
+        lines = [head, aligned(("quantity", "value"), self._cells())]
+        lines.append(self.rests_on)
+        lines.append("R <= 16 τ* + C (sqrt(τ*/α) + 1/α) for α > α*; C and α* are not known")
+        lines += [f"  {assumption}" for assumption in self.assumptions]
+        lines.append(f"  {_RIDGE_WINDOW}: to be chosen so")
+        return "\n".join(lines)
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle {self.latex()}$"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._cells()
+        )
+        title = html.escape(f"large steps, student {self.student}, teacher {self.teacher}")
+        rests = html.escape(self.rests_on)
+        return (
+            f"<p>{title}</p><table>{rows}</table><p>{rests}</p>{assumptions_html(self.assumptions)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; infinite amplitudes and missing numbers as texts and None."""
+        finite = math.isfinite(self.amplitude)
+        return {
+            "student": self.student,
+            "teacher": self.teacher,
+            "centre": self.centre,
+            "tau_star": self.tau_star,
+            "amplitude": self.amplitude if finite else str(self.amplitude),
+            "best_linear_error": self.best_linear_error,
+            "ratio": self.ratio,
+            "error": self.error,
+            "basis": self.basis,
+            "searched_to": self.searched_to,
+            "rests_on": self.rests_on,
+            "digits": None if self.texts is None else list(self.texts),
+            "exact": None if self.exact is None else [str(x) for x in self.exact],
+            "assumptions": [
+                {"statement": a.statement, "verdict": a.verdict, "reason": a.reason}
+                for a in self.assumptions
+            ],
+        }
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw teacher, realised function and best linear predictor; returns the figure."""
+        from .figures_large_steps import plot_realised
+
+        return plot_realised(self, ax=ax)
+
+    def plot_amplitudes(self, *, ax: Any = None) -> Any:
+        """Draw J against the amplitude, with the best linear error; returns the figure."""
+        from .figures_large_steps import plot_amplitudes
+
+        return plot_amplitudes(self, ax=ax)
+
+
+def large_step_limit(
+    student: str,
+    teacher: str,
+    *,
+    centre: bool = False,
+    digits: int | None = None,
+    cache_folder: str | os.PathLike[str] | None = None,
+) -> LargeStepLimit:
+    r"""Find :math:`\tau_* = \inf_h J(h)` and the best amplitude of a pair of functions.
+
+    Parameters
+    ----------
+    student, teacher : str
+        Activations σ and σ_*: catalogue names or expressions in z.
+    centre : bool
+        Take both minus their means.
+    digits : int, optional
+        Decimal digits of amplitude and τ_* as texts; default: floating point.
+    cache_folder : path, optional
+        Where generated functions are kept; default: the user's cache directory.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong kind.
+    ExpressionError, UnsupportedExpressionError
+        If student or teacher cannot be read.
+    AssumptionError
+        If one is not centred, without `centre`, or the student jumps.
+    ConvergenceError
+        If quadrature does not reach its accuracy.
+
+    Examples
+    --------
+    >>> limit = large_step_limit("erf", "erf")
+    >>> limit.tau_star, limit.exact
+    (0.0, (sqrt(3), 0))
+    >>> large_step_limit("erf", "sin", digits=20).texts
+    ('1.6471962143208043265', '0.0089829993048948387743')
+    """
+    checked_switch("centre", centre)
+    wanted = None if digits is None else checked_digits(digits)
+    names = activation_text("student", student), activation_text("teacher", teacher)
+    cache = FileCache(cache_folder)
+    known = [
+        moments(name, argument=argument, cache=cache)
+        for name, argument in zip(names, ("student", "teacher"), strict=True)
+    ]
+    if not centre:
+        require_centred(*known)
+    return _limit(names, (known[0], known[1]), bool(centre), wanted, cache_folder)
+
+
+def _limit(
+    names: tuple[str, str],
+    known: tuple[Moments, Moments],
+    centre: bool,
+    digits: int | None,
+    folder: str | os.PathLike[str] | None,
+) -> LargeStepLimit:
+    sigma = activation(names[0], argument="student")
+    # Refuses a student that jumps: its step is not defined.
+    _ = sigma.derivative
+    error = AmplitudeError(sigma, activation(names[1], argument="teacher"), centre)
+    distance = float_distance(error, folder)
+    minimum = least_error(error, distance)
+    return LargeStepLimit(
+        student=names[0],
+        teacher=names[1],
+        centre=centre,
+        tau_star=minimum.value,
+        amplitude=minimum.amplitude,
+        best_linear_error=known[1].residual,
+        linear_part=known[1].linear,
+        error=minimum.error,
+        basis="closed form" if error.is_closed else "quadrature",
+        texts=None if digits is None else precise_minimum(error, minimum, digits),
+        assumptions=(boundedness(sigma), _moved(*known)),
+        minimum=minimum,
+        _error=error,
+        _distance=distance,
+    )
+
+
+def _moved(student: Moments, teacher: Moments) -> Assumption:
+    """Whether the step moves neurons along the teacher's direction at all."""
+    statement = "the step moves neurons along the teacher, μ_1 μ_1* ≠ 0"
+    product = student.linear * teacher.linear
+    reason = f"μ_1 = {student.linear:.4g}, μ_1* = {teacher.linear:.4g}"
+    return Assumption(statement, product != 0, reason)
+
+
+def large_steps_of(model: OneGradientStep, digits: int | None = None) -> LargeStepLimit:
+    """Return the limit of a model's student and teacher; its other parameters do not matter."""
+    return large_step_limit(
+        model.student,
+        model.teacher,
+        centre=model.centre,
+        digits=digits,
+        cache_folder=model.cache_folder,
+    )
+
+
+def _finite(name: str, values: ArrayLike) -> Array:
+    try:
+        found = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if not np.all(np.isfinite(found)):
+        raise ParameterError(f"{name} must be finite numbers, got {values!r}")
+    return found

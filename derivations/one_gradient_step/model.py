@@ -1,0 +1,207 @@
+"""The model that users build: one gradient step in the proportional limit.
+
+Nothing here imports SymPy, xarray or matplotlib before it is needed.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import os
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from ...errors import AssumptionError, ParameterError
+from ...numeric.cache import FileCache
+from ..json_text import from_json, to_json
+from .analyses import Analyses
+from .arguments import checked_arguments, require_centred
+from .moments import Moments, moments
+
+_MODEL = "one_gradient_step"
+
+
+@dataclass(frozen=True)
+class OneGradientStep(Analyses):
+    r"""A two-layer network after one gradient step on its first layer, in the proportional limit.
+
+    The network :math:`f(x) = N^{-1/2}\sum_i a_i\sigma(w_i\cdot x)` starts from
+    :math:`w_i \sim \mathcal{N}(0, I/d)` and :math:`a_i \sim \mathcal{N}(0, 1/N)`. With n0 = α0 d
+    samples it takes the step :math:`W_1 = W_0 + \eta\sqrt N\,G`, η of order one; then a ridge
+    readout is fitted on n = α d fresh samples. Results hold for d → ∞ at fixed ratios.
+
+    Parameters
+    ----------
+    student, teacher : str
+        Activations σ and σ_*: catalogue names ("tanh", "erf", …) or expressions in z.
+    alpha : float
+        Sample complexity n/d of the readout (ψ1 of the paper).
+    beta : float
+        Aspect ratio N/d (ψ2).
+    step_size : float
+        η ≥ 0; zero gives random features.
+    noise_variance : float
+        Variance Δ of the label noise, in the step and in the readout.
+    alpha0 : float, optional
+        Sample complexity n0/d of the step; default: `alpha`, as in the paper. ``math.inf`` for the
+        population gradient.
+    loss : {"half", "full"}
+        Whose gradient the step takes: of :math:`\frac{1}{2n}\sum(f - y)^2`, for which the formulas
+        hold as printed, or of :math:`\frac1n\sum(f - y)^2`, which is twice as long.
+    centre : bool
+        Replace student and teacher by themselves minus their means.
+    cache_folder : path, optional
+        Where derivations and kernels are kept; default: the user's cache directory.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong kind or outside its range.
+    ExpressionError
+        If `student` or `teacher` cannot be read.
+    AssumptionError
+        If student or teacher is not centred, without `centre`; if the student jumps and the step
+        is not zero.
+
+    Notes
+    -----
+    Students that are not odd are allowed: the Gaussian equivalence behind the risk is then no
+    theorem but agrees with simulations; :attr:`standing` says so.
+
+    References
+    ----------
+    Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445.
+
+    Examples
+    --------
+    >>> model = OneGradientStep("erf", "tanh", alpha=2.5, beta=1.2, step_size=3)
+    >>> model.student_moments.odd, model.teacher_moments.mean
+    (True, 0.0)
+    """
+
+    student: str
+    teacher: str
+    alpha: float
+    beta: float = 1.0
+    step_size: float = 1.0
+    noise_variance: float = 0.0
+    alpha0: float | None = None
+    loss: str = "half"
+    centre: bool = False
+    cache_folder: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name, value in checked_arguments(**given).items():
+            object.__setattr__(self, name, value)
+        if not self.centre:
+            require_centred(self.student_moments, self.teacher_moments)
+        if self.student_moments.jumps and self.step_size:
+            raise AssumptionError(
+                f"student {self.student!r} jumps: its gradient step is not defined; choose a "
+                "continuous activation such as erf or tanh, or step_size=0 for random features"
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Loaded kernels stay behind; the other process loads its own.
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @property
+    def cache(self) -> FileCache:
+        """Where derivations and kernels are kept."""
+        return FileCache(self.cache_folder)
+
+    @cached_property
+    def student_moments(self) -> Moments:
+        """Mean, linear part and residual variance of the student."""
+        return moments(self.student, argument="student", cache=self.cache)
+
+    @cached_property
+    def teacher_moments(self) -> Moments:
+        """Mean, linear part and residual variance of the teacher."""
+        return moments(self.teacher, argument="teacher", cache=self.cache)
+
+    @property
+    def step_samples(self) -> float:
+        """Sample complexity n0/d of the step: `alpha0`, or `alpha` where it is not given."""
+        return self.alpha if self.alpha0 is None else self.alpha0
+
+    @property
+    def effective_step_size(self) -> float:
+        """η of the formulas, which are for the gradient of half the squared loss."""
+        return self.step_size * (2 if self.loss == "full" else 1)
+
+    @property
+    def label_square(self) -> float:
+        """Y = E y² of the (centred) noisy labels."""
+        return self.teacher_moments.square + self.noise_variance
+
+    @property
+    def best_linear_error(self) -> float:
+        r""":math:`\|P_{>1}f_*\|^2`, which no kernel beats in this limit."""
+        return self.teacher_moments.residual
+
+    @property
+    def standing(self) -> str:
+        """What the risk of the trained network rests on, for this student."""
+        if self.student_moments.odd:
+            return "Gaussian equivalence is a theorem (Ba et al., arXiv 2205.01445)"
+        return (
+            "the student is not odd: Gaussian equivalence is outside the theorem of Ba et al. and "
+            "supported by simulations"
+        )
+
+    def paper_ridge(self, ridge: float) -> float:
+        r"""Return the penalty of the paper, β/α times that of the toolkit.
+
+        There the readout minimises :math:`\frac1n|y - \Phi a|^2 + \frac{\lambda_B}{N}|a|^2`.
+        """
+        return ridge * self.beta / self.alpha
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the arguments of the model as plain values, those at their defaults left out."""
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cache_folder"}
+        optional = {"alpha0": None, "loss": "half", "centre": False}
+        return {k: v for k, v in found.items() if k not in optional or v != optional[k]}
+
+    def to_json(self) -> str:
+        """Return the model as JSON; :meth:`from_json` reads it."""
+        return to_json(_MODEL, self.parameters())
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the model that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a model.
+        """
+        try:
+            return cls(**from_json(_MODEL, text))
+        except TypeError as error:
+            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file as JSON."""
+        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{k} = {_shown(v)}" for k, v in self.parameters().items())
+        return f"one gradient step: {shown}"
+
+    def _repr_html_(self) -> str:
+        rows = {name.replace("_", " "): _shown(v) for name, v in self.parameters().items()}
+        for layer, known in (("student", self.student_moments), ("teacher", self.teacher_moments)):
+            rows[f"{layer}, linear part"] = f"{known.linear:.12g}"
+            rows[f"{layer}, variance of the rest"] = f"{known.residual:.12g}"
+        cells = "".join(
+            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
+        )
+        return f"<table>{cells}</table><p>{html.escape(self.standing)}</p>"
+
+
+def _shown(value: object) -> str:
+    return "inf" if value == math.inf else str(value)

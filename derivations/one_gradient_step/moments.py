@@ -1,0 +1,190 @@
+r"""What the theory knows of student and teacher: their linear part and the variance of the rest.
+
+Derived once for each activation, exactly; kept as text with many digits, so that a run that finds
+them in the cache imports no SymPy.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from ...numeric.cache import FileCache
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+# Of the texts in the cache; more are computed when they are asked for, this many at a time.
+_DIGITS = 60
+_STEP = 20
+# Up to so many digits an integral takes less than a second.
+_QUICK = 150
+
+
+@dataclass(frozen=True)
+class Moments:
+    r"""Moments of a function of one standard Gaussian variable.
+
+    Attributes
+    ----------
+    name : str
+        The function, as its user gave it.
+    odd : bool
+        Provably an odd function.
+    jumps : bool
+        Whether it is discontinuous; a student that jumps can take no gradient step.
+    mean : float
+        :math:`\mu_0 = \mathbb{E}\,\sigma`.
+    linear : float
+        :math:`\mu_1 = \mathbb{E}\,z\,\sigma`.
+    residual : float
+        :math:`\mathbb{E}\sigma^2 - \mu_0^2 - \mu_1^2`, of the nonlinear part.
+    slope_variance : float
+        :math:`\mathbb{E}\sigma'^2 - \mu_1^2`; nan for a function that jumps.
+    digits : tuple of (str, str)
+        The moments as decimal texts of 60 digits.
+    folder : str
+        Of the cache, for those with more digits.
+    """
+
+    name: str
+    odd: bool
+    jumps: bool
+    mean: float
+    linear: float
+    residual: float
+    slope_variance: float
+    digits: tuple[tuple[str, str], ...]
+    folder: str = field(repr=False, compare=False)
+
+    @property
+    def square(self) -> float:
+        r""":math:`\mathbb{E}\,(\sigma - \mu_0)^2`."""
+        return self.linear**2 + self.residual
+
+    def exact(self) -> dict[str, sp.Expr]:
+        """Return mean, linear part, residual and slope variance as SymPy expressions."""
+        return exact_moments(self.name)
+
+    def precise(self, digits: int) -> dict[str, str]:
+        """Return linear part and residual as decimal texts with at least so many digits.
+
+        Hundreds of digits of an integral without closed form take up to minutes; the cache keeps
+        them.
+        """
+        if digits <= _DIGITS - 5:
+            known = dict(self.digits)
+        else:
+            known = _with_digits(self.name, -(-(digits + 5) // _STEP) * _STEP, self.folder)
+        return {name: known[name] for name in ("linear", "residual")}
+
+
+def moments(name: str, *, argument: str, cache: FileCache) -> Moments:
+    """Return the moments of a function, from the cache where they are there.
+
+    Parameters
+    ----------
+    name : str
+        Catalogue name or expression in z.
+    argument : str
+        How the user knows it; error messages begin with it.
+    cache : FileCache
+
+    Raises
+    ------
+    ExpressionError, AssumptionError
+        If the text cannot be read, or the function is not square-integrable.
+    """
+    return _from_cache(name, argument, os.fspath(cache.folder))
+
+
+@lru_cache(maxsize=256)
+def _from_cache(name: str, argument: str, folder: str) -> Moments:
+    cache = FileCache(folder)
+    key = f"one_gradient_step/moments/{name}"
+    document = cache.load_json(key)
+    if document is None:
+        document = _derive(name, argument)
+        cache.store_json(key, document)
+    texts = {k: str(v) for k, v in document["digits"]}
+    values: dict[str, Any] = {k: float(v) for k, v in texts.items()}
+    return Moments(
+        name=name,
+        odd=bool(document["odd"]),
+        jumps=bool(document["jumps"]),
+        **values,
+        digits=tuple(texts.items()),
+        folder=folder,
+    )
+
+
+@lru_cache(maxsize=256)
+def _with_digits(name: str, digits: int, folder: str) -> dict[str, str]:
+    cache = FileCache(folder)
+    key = f"one_gradient_step/moments/{name}/{digits}"
+    known: dict[str, str] | None = cache.load_json(key)
+    if known is None:
+        from tqdm.auto import tqdm
+
+        exact = exact_moments(name)
+        # Shown at once where an integral takes seconds: there are only two.
+        parts = tqdm(
+            ("linear", "residual"), desc=f"{digits} digits of {name}", unit="moment", leave=False,
+            delay=0 if digits > _QUICK else 1, disable=None,
+        )  # fmt: skip
+        known = {part: _texts({part: exact[part]}, digits)[part] for part in parts}
+        cache.store_json(key, known)
+    return known
+
+
+def _derive(name: str, argument: str) -> dict[str, Any]:
+    from ...symbolic.activations import activation
+    from ...symbolic.regularity import Parity
+
+    function = activation(name, argument=argument)
+    texts = _texts(exact_moments(name), _DIGITS)
+    return {
+        "odd": function.parity is Parity.ODD,
+        "jumps": bool(function.jumps),
+        "digits": list(texts.items()),
+    }
+
+
+def exact_moments(name: str) -> dict[str, sp.Expr]:
+    r"""Derive mean, linear coefficient, residual variance and slope variance of a function.
+
+    Parameters
+    ----------
+    name : str
+        Catalogue name or expression in z.
+
+    Returns
+    -------
+    dict of str to Expr
+        Zeros are decided exactly; the slope variance of a function that jumps is nan.
+    """
+    import sympy as sp
+
+    from ...symbolic.activations import activation
+    from ...symbolic.hermite import hermite_coefficient
+    from ...symbolic.linear_part import residual_variance, slope_variance
+    from ...symbolic.zero_test import is_exactly_zero
+
+    function = activation(name)
+    mean, linear = (hermite_coefficient(function, k) for k in range(2))
+    found = {
+        "mean": mean,
+        "linear": linear,
+        "residual": residual_variance(function),
+        "slope_variance": sp.nan if function.jumps else slope_variance(function),
+    }
+    for key, value in found.items():
+        if value is not sp.nan and is_exactly_zero(value, f"{key} of {name}"):
+            found[key] = sp.S.Zero
+    return found
+
+
+def _texts(exact: dict[str, sp.Expr], digits: int) -> dict[str, str]:
+    return {k: str(value.evalf(digits)) for k, value in exact.items()}

@@ -1,0 +1,296 @@
+r"""The ridge penalty with the smallest risk, before or after the step.
+
+All stationary points of the risk come from :mod:`.stationarity`, so that the best of them is the
+best of all. For n > N it is always positive where anything is left of the labels at λ → 0; for
+n < N the risk may fall all the way to λ → 0. Where the student or the teacher has no linear part
+the risk only falls with the penalty.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AssumptionError, ParameterError
+from ...numeric.arguments import positive_number, whole_number
+from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .model import OneGradientStep
+    from .stationarity import RidgeLandscape, StationaryPoint
+
+INTERIOR = "interior minimum"
+VANISHING = "the risk falls towards a vanishing penalty"
+INFINITE = "the risk falls towards an infinite penalty"
+
+# Of float results; moments have ten more, the arithmetic some hundred.
+_FLOAT_DIGITS = 16
+
+
+@dataclass(frozen=True, repr=False)
+class OptimalRidge:
+    r"""Where the risk of the ridge readout is smallest, as a function of its penalty.
+
+    Attributes
+    ----------
+    ridge, paper_ridge : float or mpmath number
+        λ of the toolkit and λ_B = (β/α) λ; 0 or inf where the risk falls to that end.
+    risk : float or mpmath number
+        There, against the noise-free teacher.
+    kind : str
+        "interior minimum", or what the risk does at the end of the range.
+    effective_ridge : float or mpmath number
+        ν at an interior minimum, else nan.
+    curvature : float or mpmath number
+        d²R/dλ² at an interior minimum, else nan.
+    residual : float
+        dR/d log λ over R + Δ at an interior minimum, else 0.
+    other_minima : tuple of float
+        λ of local minima that are not the lowest. None is known to occur: that the risk has at most
+        one minimum was found for all parameters that were tried, and is not proved.
+    vanishing, infinite : float or mpmath number
+        Limits of the risk for λ → 0 (inf at the interpolation peak) and λ → ∞.
+    trained : bool
+        After the step, or before it.
+    alpha : float
+        n/d of the readout.
+    rests_on : str
+        What the optimum rests on.
+    digits : int or None
+        Digits asked for; None for floats.
+
+    Notes
+    -----
+    There is no best step size beside the best penalty: the improvement by the step increases with
+    η at every penalty, so that the risk at its best penalty falls with η, too.
+    """
+
+    ridge: Any
+    paper_ridge: Any
+    risk: Any
+    kind: str
+    effective_ridge: Any
+    curvature: Any
+    residual: float
+    other_minima: tuple[float, ...]
+    vanishing: Any
+    infinite: Any
+    trained: bool
+    alpha: float
+    rests_on: str
+    digits: int | None = None
+
+    @property
+    def is_interior(self) -> bool:
+        """Whether the risk is stationary at the optimum."""
+        return self.kind == INTERIOR
+
+    def text(self, number: Any) -> str:
+        """Return a number of this optimum with the digits that were asked for."""
+        if self.digits is None or number in (0, math.inf):
+            return f"{float(number):.12g}"
+        import mpmath
+
+        return str(mpmath.nstr(number, self.digits, strip_zeros=False))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values; numbers with digits, and infinities, as text."""
+        found = dict(self.__dict__)
+        for name in _NUMBERS:
+            value = found[name]
+            if self.digits is not None or not math.isfinite(value):
+                found[name] = self.text(value)
+        return {**found, "other_minima": list(self.other_minima)}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Numbers of a local mpmath context cannot be pickled; their digits can.
+        state = dict(self.__dict__)
+        if self.digits is not None:
+            state |= {name: getattr(state[name], "_mpf_", state[name]) for name in _NUMBERS}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["digits"] is not None:
+            from ...numeric.precision import local_context
+
+            make = local_context(state["digits"]).make_mpf
+            state |= {
+                name: make(state[name]) if isinstance(state[name], tuple) else state[name]
+                for name in _NUMBERS
+            }
+        self.__dict__.update(state)
+
+    def __str__(self) -> str:
+        return "\n".join(f"{head:<22}{value}" for head, value in self._rows())
+
+    def __repr__(self) -> str:
+        return (
+            f"OptimalRidge(ridge={float(self.ridge):.10g}, risk={float(self.risk):.10g}, "
+            f"{self.kind!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(head)}</td><td>{html.escape(value)}</td></tr>"
+            for head, value in self._rows()
+        )
+        return f"<table>{rows}</table>"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        layer = "after the step" if self.trained else "before the step"
+        rows = [
+            ("optimal ridge", self.text(self.ridge)),
+            ("paper ridge", self.text(self.paper_ridge)),
+            (f"risk {layer}", self.text(self.risk)),
+            ("vanishing penalty", self.text(self.vanishing)),
+            ("infinite penalty", self.text(self.infinite)),
+            ("kind", self.kind),
+        ]
+        if self.other_minima:
+            rows.append(("other local minima", ", ".join(f"{x:.6g}" for x in self.other_minima)))
+        return [*rows, ("rests on", self.rests_on)]
+
+
+_NUMBERS = (
+    "ridge", "paper_ridge", "risk", "effective_ridge", "curvature", "vanishing", "infinite"
+)  # fmt: skip
+
+
+def optimal_ridge(
+    model: OneGradientStep,
+    *,
+    trained: bool = True,
+    digits: int | None = None,
+    alpha: object = None,
+) -> OptimalRidge:
+    """Minimise the risk over the penalty; see :meth:`.analyses.Analyses.optimal_ridge`."""
+    if not isinstance(trained, bool):
+        raise ParameterError(f"trained must be True or False, got {trained!r}")
+    if digits is not None:
+        digits = whole_number("digits", digits)
+        if digits < 1:
+            raise ParameterError(f"digits must be at least 1, got {digits}")
+    if alpha is not None:
+        model = replace(model, alpha=positive_number("alpha", alpha))
+    if model.student_moments.linear == 0:
+        landscape = _without_linear_part(model, digits)
+    else:
+        from .stationarity import ridge_landscape
+
+        landscape = ridge_landscape(model, trained=trained, digits=digits or _FLOAT_DIGITS)
+    return _best(model, landscape, trained, digits)
+
+
+def optimal_ridge_curve(
+    model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
+) -> xr.Dataset:
+    """Minimise over a range of α; see :meth:`.analyses.Analyses.optimal_ridge_curve`."""
+    import numpy as np
+    import xarray as xr
+
+    # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
+    from tqdm.auto import tqdm
+
+    points = _points(alpha)
+    hidden = None if progress is None else not progress
+    found: dict[str, list[float]] = {}
+    for point in tqdm(points, delay=1, disable=hidden, unit="point"):
+        for layer, trained in (("initial", False), ("trained", True)):
+            best = optimal_ridge(model, trained=trained, alpha=point)
+            for name in ("ridge", "paper_ridge", "risk", "curvature"):
+                found.setdefault(f"{name}_{layer}", []).append(float(getattr(best, name)))
+    return xr.Dataset(
+        {name: ("alpha", np.array(values)) for name, values in found.items()},
+        coords={"alpha": points},
+        attrs={"model": str(model)},
+    )
+
+
+def _points(alpha: object) -> list[float]:
+    import numpy as np
+
+    values = np.atleast_1d(np.asarray(alpha, dtype=object))
+    if values.ndim != 1 or not values.size:
+        raise ParameterError("alpha must be a sequence of at least one positive number")
+    return [positive_number("alpha", value) for value in values.tolist()]
+
+
+def _without_linear_part(model: OneGradientStep, digits: int | None) -> RidgeLandscape:
+    """Return the landscape of a student with μ_1 = 0, whose features know nothing of the labels.
+
+    Their noise enters with D alone, which increases with the penalty.
+    """
+    from ...numeric.precision import local_context
+    from .stationarity import RidgeLandscape
+
+    ctx = local_context(digits or _FLOAT_DIGITS)
+    moments = model.teacher_moments.precise(digits or _FLOAT_DIGITS)
+    infinite = ctx.mpf(moments["linear"]) ** 2 + ctx.mpf(moments["residual"])
+    try:
+        vanishing = model.ridgeless(digits).trained
+    except AssumptionError:
+        vanishing = ctx.inf
+    return RidgeLandscape((), ctx.mpf(vanishing), infinite)
+
+
+def _rests_on(model: OneGradientStep, trained: bool, digits: int | None) -> str:
+    if model.student_moments.linear == 0:
+        how = "mu_1 = 0: the risk decreases with the penalty"
+    else:
+        shown = (digits or _FLOAT_DIGITS) + MOMENT_GUARD_DIGITS
+        how = (
+            "the lowest of both ends and of all stationary points, which are the roots of one "
+            f"polynomial, isolated exactly (its coefficients from moments to {shown} digits)"
+        )
+    layer = model.standing if trained else "before the step: random features"
+    return f"limit d -> infinity; {how}; {layer}"
+
+
+def _best(
+    model: OneGradientStep, landscape: RidgeLandscape, trained: bool, digits: int | None
+) -> OptimalRidge:
+    """Return the lowest of all minima and of both ends."""
+    minima = sorted(landscape.minima, key=lambda point: point.risk)
+    # λ/λ_B, exactly: results may have more digits than a float.
+    ratio = decimal_fraction(model.alpha) / decimal_fraction(model.beta)
+
+    def number(value: Any) -> Any:
+        return float(value) if digits is None else value
+
+    def toolkit(paper_ridge: Any) -> Any:
+        return paper_ridge * ratio.numerator / ratio.denominator
+
+    def toolkit_curvature(value: Any) -> Any:
+        return value * ratio.denominator**2 / ratio.numerator**2
+
+    def result(kind: str, risk: Any, ridge: Any, found: StationaryPoint | None) -> OptimalRidge:
+        others = [p for p in minima if p is not found]
+        return OptimalRidge(
+            # Zero and infinity are the same in both conventions.
+            ridge=number(ridge if found is None else toolkit(ridge)),
+            paper_ridge=number(ridge),
+            risk=number(risk),
+            kind=kind,
+            effective_ridge=math.nan if found is None else number(found.effective_ridge),
+            curvature=math.nan if found is None else number(toolkit_curvature(found.curvature)),
+            residual=0.0 if found is None else found.residual,
+            other_minima=tuple(sorted(float(toolkit(p.paper_ridge)) for p in others)),
+            vanishing=number(landscape.vanishing),
+            infinite=number(landscape.infinite),
+            trained=trained,
+            alpha=model.alpha,
+            rests_on=_rests_on(model, trained, digits),
+            digits=digits,
+        )
+
+    ends = [(landscape.vanishing, VANISHING, 0.0), (landscape.infinite, INFINITE, math.inf)]
+    end_risk, kind, end = min(ends, key=lambda found: found[0])
+    if minima and minima[0].risk <= end_risk:
+        best = minima[0]
+        return result(INTERIOR, best.risk, best.paper_ridge, best)
+    return result(kind, end_risk, end, None)

@@ -1,0 +1,304 @@
+r"""What holds for the risk of one gradient step at all parameters, with its proofs.
+
+The improvement :math:`\delta = R_0 - R_{GD}` is positive and grows with the step, the penalty grows
+with the effective ridge, and limits. Derived from the expressions of
+:mod:`giantstep.symbolic.ridge_equivalent`, which is where the risk is written. (Ba, Erdogdu,
+Suzuki, Wang, Wu, Yang, arXiv 2205.01445, state the first two for n/d → ∞; in general they are
+derived here.)
+
+Where μ_1 = 0 the features hold nothing of the linear part, the step has no spike, and δ = 0; the
+proofs are for b = μ_1² > 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import sympy as sp
+
+from ...symbolic.ridge_equivalent import Spike
+from .proofs import (
+    COVARIANCE,
+    SCALAR,
+    Identity,
+    Limit,
+    Positive,
+    Property,
+    kappa,
+    nu,
+    s,
+    slope,
+)
+from .proofs import floor as v
+from .symbols import alpha, beta, teacher_linear
+
+aligned = sp.Symbol("theta_2^2", positive=True)
+"""θ2², of a spike with a part along the teacher."""
+orthogonal = sp.Symbol("tau", nonnegative=True)
+"""θ1² − θ2²."""
+energy = sp.Symbol("e", positive=True)
+"""η²."""
+aligned_rate = sp.Symbol("a_2", positive=True)
+"""θ2²/η²."""
+orthogonal_rate = sp.Symbol("a_1", nonnegative=True)
+"""(θ1² − θ2²)/η²."""
+ratio = sp.Symbol("r", positive=True)
+"""N/n."""
+shrinkage = sp.Symbol("q", nonnegative=True)
+"""q = λ_B/ν; it vanishes in the ridgeless limit for N > n."""
+rest = sp.Symbol("m", nonnegative=True)
+"""What no linear readout explains: ‖P_{>1}f‖² and the noise variance."""
+width = sp.Symbol("P", positive=True)
+"""(s − β)/β of wide networks."""
+
+SPIKE = Spike(aligned, orthogonal)
+LONGER = Spike(energy * aligned_rate, energy * orthogonal_rate)
+DERIVATIVE = COVARIANCE.derivative(ratio, shrinkage)
+
+
+def _same_denominator() -> Identity:
+    """The identity that turns s² − β into a product of positive quantities."""
+    return Identity("s² − β is a product of positive quantities", s**2 - beta, _gap())
+
+
+def _gap() -> sp.Expr:
+    """s² − β as a product: s² G (a + bh²)."""
+    h = COVARIANCE.companion
+    return COVARIANCE.s**2 * COVARIANCE.resolvent * (COVARIANCE.shift + slope * h**2)
+
+
+def nonnegative_improvement() -> Property:
+    """δ ≥ 0, and δ = 0 only without a spike along the teacher."""
+    reduction = COVARIANCE.bias_reduction(SPIKE)
+    return Property(
+        "improvement",
+        r"$\delta = R_0 - R_{GD} \ge 0$ for all parameters, and $\delta = 0$ if and only if "
+        r"$\mu_1 \mu_1^* \eta = 0$.",
+        (
+            Identity(
+                "what the spike takes off the squared bias, over the linear part of the labels",
+                COVARIANCE.bias() - COVARIANCE.bias(SPIKE),
+                reduction,
+            ),
+            Positive("it is positive for θ2 ≠ 0", reduction),
+            Positive("what it is divided by is positive", DERIVATIVE),
+            Identity(
+                "it vanishes for θ2 = 0, whatever θ1 is",
+                COVARIANCE.bias_reduction(Spike(sp.S.Zero, orthogonal)),
+                sp.S.Zero,
+            ),
+        ),
+        {"improvement": teacher_linear**2 * reduction / DERIVATIVE},
+    )
+
+
+def increases_with_step() -> Property:
+    """δ grows strictly with η at every (α, β, λ)."""
+    reduction = COVARIANCE.bias_reduction(LONGER)
+    response, total = COVARIANCE.response, LONGER.square
+    g = response.inverse_s
+    # The remainder is 1 - g, which turns the one difference in the derivative into a product.
+    rest = (1 + response.remainder + total * g**2) / (1 + total * g)
+    increase = aligned_rate * g / (1 + total * g) ** 2 * (response.flat + response.steep * rest)
+    return Property(
+        "monotone in the step",
+        r"$\delta$ increases strictly with $\eta$ at every $(\alpha, \beta, \lambda)$ if "
+        r"$\mu_1 \mu_1^* \ne 0$: $\nu$ and $D$ do not depend on $\eta$.",
+        (
+            Identity("derivative with respect to e = η²", reduction.diff(energy), increase),
+            Positive("it is positive", increase),
+        ),
+    )
+
+
+def large_step_limit() -> Property:
+    """η → ∞ after d → ∞: the share cos² of the bias of the linear part goes away."""
+    cosine = aligned_rate / (aligned_rate + orthogonal_rate)
+    share = cosine * COVARIANCE.bias()
+    return Property(
+        "large steps",
+        r"$\delta \to \cos^2(u, \beta_*)\,\mu_1^{*2}\,B_0/D$ for $\eta \to \infty$, where $B_0$ is "
+        r"the squared bias without a step over $\mu_1^{*2}$. Only formal: the limit $d \to \infty$ "
+        r"comes first, and Gaussian equivalence fails for large steps.",
+        (Limit("limit e = η² → ∞", COVARIANCE.bias_reduction(LONGER), energy, share),),
+        {"share": cosine, "improvement": teacher_linear**2 * share / DERIVATIVE},
+    )
+
+
+def wide_network_limit() -> Property:
+    r"""β → ∞: δ = O(1/β), with its coefficient."""
+    wide = {s: beta * (1 + width)}
+    used = 1 - (1 / (1 + width) + kappa / width) / alpha
+    condition = alpha * width**2 + (alpha - 1 - kappa) * width - kappa
+    q = SCALAR.shrinkage.xreplace(wide)
+    derivative = SCALAR.derivative.xreplace(wide)
+    reduction = (SCALAR.bias() - SCALAR.bias(SPIKE)).xreplace(wide)
+    # Where q goes to zero only the second term of D is left.
+    limit = width / alpha * (1 / (1 + width) ** 2 + kappa / width**2)
+    coefficient = 2 * aligned * alpha * width**3
+    coefficient /= (1 + width) * (width**2 + kappa * (1 + width) ** 2)
+    solved = (1 + kappa - alpha + sp.sqrt((alpha - 1 - kappa) ** 2 + 4 * alpha * kappa)) / 2
+    root = solved / alpha
+    return Property(
+        "wide networks",
+        r"$\beta\,\delta \to 2\mu_1^{*2}\theta_2^2 P^2/((1+P)^3 D)$ for $\beta \to \infty$ at "
+        r"fixed $\alpha$ and $\lambda_B$, with $D = \frac P\alpha\big(\frac1{(1+P)^2} + "
+        r"\frac\kappa{P^2}\big)$ "
+        r"and $P > 0$ of $\alpha P^2 + (\alpha - 1 - \kappa)P = \kappa$: "
+        r"$s = \beta(1+P)$ and $\nu = \mu_1^2 \beta P$ to leading order, so $q = \lambda_B/\nu$ "
+        r"vanishes. For $\kappa = 0$ and $\alpha \ge 1$ there is no such $P$, and $\delta$ is "
+        r"smaller than $1/\beta$.",
+        (
+            Limit("ν grows like β", SCALAR.effective_ridge.xreplace(wide) / beta, beta, width),
+            Limit("q in terms of P", q, beta, used),
+            Identity("where q vanishes", used * alpha * width * (1 + width), condition),
+            Identity("P solves this", condition.xreplace({width: root}), sp.S.Zero),
+            Limit("D − q", derivative - q, beta, limit),
+            Limit(
+                "coefficient of the improvement",
+                beta * reduction / (derivative - q),
+                beta,
+                coefficient,
+            ),
+        ),
+        {"P": root, "coefficient": teacher_linear**2 * coefficient.xreplace({width: root})},
+    )
+
+
+def many_samples_limit() -> Property:
+    """α → ∞: ν = λ, q = D = 1, and the spike points along the teacher."""
+    closed = COVARIANCE.bias_reduction(Spike(aligned))
+    x, spread = SCALAR.effective_ridge, s * (s - beta) / (s**2 - beta)
+    rest = (2 * s - 1 + aligned) / (s + aligned)
+    in_s_alone = aligned / ((s - 1) * (s + aligned)) * (kappa + x * spread * rest)
+    return Property(
+        "many samples",
+        r"For $\alpha \to \infty$, in both stages, $\nu = \lambda_B$, $q = D = 1$ and "
+        r"$\theta_1 = \theta_2$; $R$ is the squared bias, and $\delta$ a rational function of $s$ "
+        r"with $(s-1)(s-\beta)/s = \kappa + \lambda_B/\mu_1^2$.",
+        (
+            Limit("q → 1", SCALAR.shrinkage, alpha, sp.S.One),
+            Limit("D → 1", SCALAR.derivative, alpha, sp.S.One),
+            Identity("improvement over μ_1*²", closed, in_s_alone),
+        ),
+        {"improvement": teacher_linear**2 * in_s_alone},
+    )
+
+
+def large_ridge_limit() -> Property:
+    """λ → ∞: δ falls like 1/λ."""
+    reduction = SCALAR.bias() - SCALAR.bias(SPIKE)
+    ridge = slope * SCALAR.ridge
+    coefficient = 2 * slope * aligned
+    return Property(
+        "large penalties",
+        r"$\lambda_B\,\delta \to 2\mu_1^2\mu_1^{*2}\theta_2^2$ for $\lambda_B \to \infty$.",
+        (
+            Limit("λ_B/s", ridge / s, s, slope),
+            Limit("D → 1", SCALAR.derivative, s, sp.S.One),
+            Limit("λ_B δ/μ_1*²", ridge * reduction / SCALAR.derivative, s, coefficient),
+        ),
+        {"coefficient": teacher_linear**2 * coefficient},
+    )
+
+
+def ordered_risks() -> Property:
+    """R_0 ≥ R_GD ≥ B_GD ≥ ‖P_{>1}f‖²."""
+    freedom = COVARIANCE.degrees_of_freedom_2
+    q = 1 - ratio + ratio * nu * COVARIANCE.resolvent
+    bias = COVARIANCE.bias(SPIKE)
+    return Property(
+        "order of the risks",
+        r"$R_0 \ge R_{GD} \ge B_{GD} \ge \|P_{>1}f_*\|^2$: the first by $\delta \ge 0$, the second "
+        r"as $R - B = (B + \Delta)(1 - D)/D$.",
+        (
+            Identity("1 − D", 1 - COVARIANCE.derivative(ratio, q), ratio * freedom),
+            Positive("it is positive", freedom),
+            Positive("squared bias of the linear part", bias),
+            Positive("D is positive where q ≥ 0", DERIVATIVE),
+        ),
+    )
+
+
+def increasing_ridge() -> Property:
+    """λ grows strictly with s, and which of the two lower bounds of s counts."""
+    vanishing, full = SCALAR.lower_bounds()
+    x, q = SCALAR.effective_ridge, SCALAR.shrinkage
+    # (s - β)² is 1/(bG)².
+    growth = 1 / COVARIANCE.s**2 + kappa * (slope * COVARIANCE.resolvent) ** 2
+    at_vanishing = SCALAR.shrinkage.xreplace({kappa: SCALAR.omega})
+    return Property(
+        "penalty and s",
+        r"$\lambda_B(s)$ increases strictly from 0 to $\infty$ on $s > \max(s_A, s_B)$, with "
+        r"$\nu = 0$ at $s_A$ and $q = 0$ at $s_B$; $s_A > s_B$ if and only if $N < n$, as "
+        r"$q(s_A) = 1 - \beta/\alpha$ and $q$ increases.",
+        (
+            Identity("dλ_B/ds is D dν/ds", SCALAR.ridge.diff(s), SCALAR.derivative * x.diff(s)),
+            Identity("dν/ds", x.diff(s), _gap() / s**2),
+            Positive("it is positive", _gap() / s**2),
+            Positive("D is positive where q ≥ 0", DERIVATIVE),
+            Identity("dq/ds", q.diff(s), beta / alpha * growth),
+            Positive("it is positive, too", beta / alpha * growth),
+            Identity("q where ν = 0", at_vanishing, 1 - beta / alpha),
+            Identity("ν = 0 at s_A", x.xreplace({s: vanishing}), sp.S.Zero),
+            Identity("q = 0 at s_B", q.xreplace({s: full}), sp.S.Zero),
+        ),
+        {"s_A": vanishing, "s_B": full},
+    )
+
+
+def positive_optimal_ridge() -> Property:
+    """N < n: the best penalty is positive; μ_1 μ_1* = 0: it is infinite."""
+    pace = slope * SCALAR.effective_ridge.diff(s)
+    bias, derivative = SCALAR.bias(SPIKE).diff(s) / pace, SCALAR.derivative.diff(s) / pace
+    sum_of_terms, third = _bias_slope(), _third_moment()
+    return Property(
+        "optimal penalty",
+        r"$B$ and $D$ increase with $\nu$, $dB/d\nu$ like $\nu$ itself. For $N < n$ the limit "
+        r"$\lambda \to 0$ is $\nu = 0$, where $(B + \Delta)/D$ therefore decreases: the best "
+        r"penalty is positive as soon as $B + \Delta > 0$ there. For $\mu_1\mu_1^* = 0$ only "
+        r"$D$ depends on $\nu$ and the best penalty is infinite.",
+        (
+            _same_denominator(),
+            Identity("dB/dν over μ_1*²", bias, nu * sum_of_terms),
+            Positive("it is ν times a positive quantity", sum_of_terms),
+            Identity("dD/dν", derivative, 2 * beta / alpha * third),
+            Positive("it is positive", third),
+        ),
+        {"bias_slope": nu * sum_of_terms, "derivative_slope": 2 * beta / alpha * third},
+    )
+
+
+@cache
+def _bias_slope() -> sp.Expr:
+    r"""dB/dν over ν and μ_*²: 2 c^T(Σ+ν)^{-3}c/μ_*², with all denominators positive."""
+    denominator = (s**2 - beta) ** 3 * (s + SPIKE.square) ** 3
+    x = SCALAR.effective_ridge
+    found = SCALAR.bias(SPIKE).diff(s) / (slope**2 * x * x.diff(s))
+    numerator = sp.expand(sp.cancel(sp.together(found * denominator)))
+    positive = numerator / (_gap() ** 3 * (s + SPIKE.square) ** 3)
+    return positive.xreplace({s: COVARIANCE.s})
+
+
+def _third_moment() -> sp.Expr:
+    r"""(1/N) tr Σ²(Σ+ν)^{-3}, with moments of which every monomial is positive."""
+    from ...symbolic.random_matrix import resolvent_moment
+
+    moments = (sp.factor(resolvent_moment(j, 3, COVARIANCE.shift, slope, beta)) for j in range(3))
+    flat, mixed, steep = moments
+    return v**2 * flat + 2 * v * slope * mixed + slope**2 * steep
+
+
+PROPERTIES: dict[str, Callable[[], Property]] = {
+    "improvement": nonnegative_improvement,
+    "monotone": increases_with_step,
+    "large steps": large_step_limit,
+    "wide networks": wide_network_limit,
+    "many samples": many_samples_limit,
+    "large penalties": large_ridge_limit,
+    "order": ordered_risks,
+    "penalty": increasing_ridge,
+    "optimal penalty": positive_optimal_ridge,
+}
+"""All properties by name; each is built when it is called."""

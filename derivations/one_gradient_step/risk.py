@@ -1,0 +1,325 @@
+"""The risk of the ridge readout before and after one gradient step, at one point."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...errors import AssumptionError, ConvergenceError, ParameterError
+from ...numeric.arguments import nonnegative_number, whole_number
+from .penalties import given_ridge
+from .risk_kernel import LEAST_SQUARES, RIDGE, RIDGELESS, risk_kernel
+
+if TYPE_CHECKING:
+    from ..kernels.kernel import Kernel
+    from ..kernels.solution import KernelSolution
+    from .model import OneGradientStep
+
+# The equations are solved for all others.
+OUT_OF_RANGE = (
+    "products of parameters overflow or underflow; with penalty, sample complexities, aspect "
+    "ratio, step size and noise between 1e-30 and 1e30 they do not (a penalty of 0 is the limit "
+    "of a vanishing one)"
+)
+
+_KIND = "giantstep one-step risk"
+
+# Fields that are numbers of the theory, with the names that kernels give them.
+_OUTPUTS = {
+    "initial": "risk_initial",
+    "trained": "risk_trained",
+    "improvement": "improvement",
+    "bias_initial": "bias_initial",
+    "bias_trained": "bias_trained",
+    "variance_initial": "variance_initial",
+    "variance_trained": "variance_trained",
+    "training_error_initial": "training_error_initial",
+    "training_error_trained": "training_error_trained",
+    "objective_initial": "objective_initial",
+    "objective_trained": "objective_trained",
+    "effective_ridge": "effective_ridge",
+    "ridge_derivative": "ridge_derivative",
+    "inverse_s": "inverse_s",
+}
+_NUMBERS = ("ridge", "paper_ridge", *_OUTPUTS)
+
+_SYMBOLS = {
+    "initial": "R_0",
+    "trained": r"R_\mathrm{GD}",
+    "improvement": r"\delta",
+    "bias_initial": "B_0",
+    "bias_trained": r"B_\mathrm{GD}",
+    "variance_initial": "V_0",
+    "variance_trained": r"V_\mathrm{GD}",
+    "training_error_initial": r"E_{\mathrm{train},0}",
+    "training_error_trained": r"E_\mathrm{train,GD}",
+    "objective_initial": "L_0",
+    "objective_trained": r"L_\mathrm{GD}",
+    "effective_ridge": r"\nu",
+    "ridge_derivative": "D",
+    "inverse_s": "1/s",
+}
+
+
+@dataclass(frozen=True)
+class RidgeRisk:
+    r"""Errors of the ridge readout on the first layer before (initial) and after (trained) a step.
+
+    Attributes
+    ----------
+    ridge : float or mpmath number
+        Penalty λ of :math:`\sum(y - \varphi\cdot w/\sqrt N)^2 + \lambda|w|^2`.
+    paper_ridge : float or mpmath number
+        The same in the convention of the paper, λ_B = (β/α) λ.
+    initial, trained : float or mpmath number
+        Mean squared error on fresh inputs against the noise-free teacher, R_0 and R_GD.
+    improvement : float or mpmath number
+        δ = R_0 − R_GD ≥ 0, by a formula of its own.
+    bias_initial, bias_trained : float or mpmath number
+        Squared bias over fresh data sets of the readout, at a fixed first layer.
+    variance_initial, variance_trained : float or mpmath number
+        The rest of the risk.
+    training_error_initial, training_error_trained : float or mpmath number
+        Mean squared error on the readout's own data, noise included.
+    objective_initial, objective_trained : float or mpmath number
+        Minimum of :math:`\frac1n\sum(y - f)^2 + \frac{\lambda_B}{N}|a|^2`.
+    effective_ridge : float or mpmath number
+        ν.
+    ridge_derivative : float or mpmath number
+        D = dλ_B/dν, in (0, 1].
+    inverse_s : float or mpmath number
+        1/s of the closed form; 0 for a student without linear part.
+    residual : float
+        Relative residual of the equation of ν; 0 in closed form.
+    errors : mapping from str to float
+        Estimated absolute error of each number.
+    rests_on : str
+        What the numbers rest on.
+    digits : int or None
+        Digits asked for; None for floats.
+    """
+
+    ridge: Any
+    paper_ridge: Any
+    initial: Any
+    trained: Any
+    improvement: Any
+    bias_initial: Any
+    bias_trained: Any
+    variance_initial: Any
+    variance_trained: Any
+    training_error_initial: Any
+    training_error_trained: Any
+    objective_initial: Any
+    objective_trained: Any
+    effective_ridge: Any
+    ridge_derivative: Any
+    inverse_s: Any
+    residual: float
+    errors: Mapping[str, float] = field(repr=False)
+    rests_on: str
+    digits: int | None = None
+
+    @property
+    def s(self) -> Any:
+        """The variable of the paper's closed form, larger than 1 and β; inf if μ1 = 0."""
+        return 1 / self.inverse_s if self.inverse_s else math.inf
+
+    @property
+    def relative_improvement(self) -> Any:
+        """δ/R_0; 0 where R_0 is."""
+        return self.improvement / self.initial if self.initial else 0 * self.improvement
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Numbers of a local mpmath context cannot be pickled; their digits can.
+        state = dict(self.__dict__)
+        if self.digits is not None:
+            state |= {name: state[name]._mpf_ for name in _NUMBERS}
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["digits"] is not None:
+            from ...numeric.precision import local_context
+
+            make = local_context(state["digits"]).make_mpf
+            state |= {name: make(state[name]) for name in _NUMBERS}
+        self.__dict__.update(state)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values; numbers with digits as text."""
+        found = dict(self.__dict__)
+        found["errors"] = {k: v if math.isfinite(v) else str(v) for k, v in self.errors.items()}
+        if self.digits is not None:
+            found |= {name: self._shown(name) for name in _NUMBERS}
+        return found
+
+    def to_json(self) -> str:
+        """Return the result as JSON; :meth:`from_json` reads it."""
+        return json.dumps({"kind": _KIND, **self.to_dict()}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> RidgeRisk:
+        """Return the result that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a result.
+        """
+        try:
+            fields = json.loads(text)
+            if not isinstance(fields, dict) or fields.pop("kind", "") != _KIND:
+                raise ValueError(f"it has no entry 'kind': {_KIND!r}")
+            fields["errors"] = {k: float(v) for k, v in fields["errors"].items()}
+            if fields["digits"] is not None:
+                from ...numeric.precision import local_context
+
+                make = local_context(fields["digits"]).mpf
+                fields |= {name: make(fields[name]) for name in _NUMBERS}
+            return cls(**fields)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"text is no risk written by to_json: {error}") from None
+
+    def _shown(self, name: str) -> str:
+        value = getattr(self, name)
+        if self.digits is None:
+            return f"{value:.12g}"
+        import mpmath
+
+        return str(mpmath.nstr(value, self.digits, strip_zeros=False))
+
+    def __str__(self) -> str:
+        lines = [f"{name.replace('_', ' '):<24} {self._shown(name)}" for name in _NUMBERS]
+        return "\n".join([*lines, self.rests_on])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{name.replace('_', ' ')}</th><td>{self._shown(name)}</td></tr>"
+            for name in _NUMBERS
+        )
+        return f"<table>{rows}</table><p>{html.escape(self.rests_on)}</p>"
+
+    def _repr_latex_(self) -> str:
+        rows = (rf"{symbol} &= {self._shown(name)}" for name, symbol in _SYMBOLS.items())
+        return "$\\displaystyle \\begin{aligned}" + r" \\ ".join(rows) + "\\end{aligned}$"
+
+
+def risk(
+    model: OneGradientStep,
+    ridge: object = None,
+    *,
+    paper_ridge: object = None,
+    digits: int | None = None,
+) -> RidgeRisk:
+    """Return the risk at one penalty, given in one of the two conventions.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one penalty is given, or it is negative or infinite.
+    AssumptionError
+        If the penalty is zero where the limit of a vanishing penalty does not exist.
+    ConvergenceError
+        If parameters are so large or small that their products are no floats.
+    """
+    name, value = given_ridge(ridge, paper_ridge)
+    number = nonnegative_number(name, value)
+    if digits is not None:
+        digits = whole_number("digits", digits)
+    if number == 0:
+        kernel = risk_kernel(model, limit_kind(model))
+        solution = _solved(kernel, digits=digits)
+        return _result(model, solution, ridge=0 * solution["risk_trained"])
+    kernel = risk_kernel(model, RIDGE)
+    if digits is None:
+        penalty = number if name == "ridge" else number * model.alpha / model.beta
+        if not 0 < penalty < math.inf:
+            raise ParameterError(
+                f"{name} = {number:g} is outside the range of floats in the other convention, in "
+                f"which it is alpha/beta times or beta/alpha times as large"
+            )
+        return _result(model, _solved(kernel, ridge=penalty), ridge=penalty)
+    from ..kernels.precise import exact_number
+
+    exact = exact_number(number)
+    if name == "paper_ridge":
+        exact *= exact_number(model.alpha) / exact_number(model.beta)
+    solution = _solved(kernel, ridge=exact, digits=digits)
+    # The solution's own context, so that all numbers go together.
+    return _result(model, solution, ridge=_in_context(solution, exact))
+
+
+def limit_kind(
+    model: OneGradientStep, alpha: float | None = None, beta: float | None = None
+) -> str:
+    """Return which kernel has the limit of a vanishing penalty.
+
+    Parameters
+    ----------
+    model : OneGradientStep
+    alpha, beta : float, optional
+        Default: those of the model.
+
+    Raises
+    ------
+    AssumptionError
+        At the interpolation peak.
+    """
+    alpha = model.alpha if alpha is None else alpha
+    beta = model.beta if beta is None else beta
+    student = model.student_moments
+    if student.residual > 0:
+        rank, count = beta, "neurons (alpha = beta)"
+    else:
+        rank = min(1.0, beta)
+        count = "neurons (alpha = beta)" if beta <= 1 else "dimensions (alpha = 1), its rank"
+    if alpha == rank:
+        raise AssumptionError(
+            "without a ridge penalty the risk is infinite where there are as many samples as "
+            f"{count}, as at alpha = {alpha:g}, beta = {beta:g}: this is the interpolation "
+            "peak; choose another alpha or beta, or a positive ridge, for which the risk is finite"
+        )
+    return LEAST_SQUARES if student.residual == 0 and alpha > rank else RIDGELESS
+
+
+def _solved(kernel: Kernel, **arguments: Any) -> KernelSolution:
+    try:
+        return kernel.solve(**arguments)
+    except (ConvergenceError, ZeroDivisionError, OverflowError) as error:
+        raise ConvergenceError(f"the risk cannot be computed here: {OUT_OF_RANGE}") from error
+
+
+def _result(model: OneGradientStep, solution: KernelSolution, *, ridge: Any) -> RidgeRisk:
+    exact = solution.digits is not None
+    ratio = model.beta / model.alpha
+    if exact:
+        from ..kernels.precise import exact_number
+
+        ratio = _in_context(solution, exact_number(model.beta) / exact_number(model.alpha))
+    return RidgeRisk(
+        ridge=ridge,
+        paper_ridge=ridge * ratio,
+        **{name: solution[output] for name, output in _OUTPUTS.items()},
+        residual=solution.residual,
+        errors={name: solution.errors[output] for name, output in _OUTPUTS.items()},
+        rests_on=f"{_accuracy(solution)}; {model.standing}",
+        digits=solution.digits,
+    )
+
+
+def _accuracy(solution: KernelSolution) -> str:
+    if solution.digits is not None:
+        return f"closed form evaluated to {solution.digits} digits"
+    worst = max(solution.errors.values())
+    return f"closed form in floats, rounding of at most {worst:.1e} (estimated)"
+
+
+def _in_context(solution: KernelSolution, value: Any) -> Any:
+    import sympy as sp
+
+    ctx = solution["risk_trained"].context
+    return ctx.mpf(str(sp.N(value, ctx.dps + 5)))

@@ -1,0 +1,356 @@
+"""Questions about the risk; each method delegates to the module that answers it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .analysed import Analysed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    import xarray as xr
+    from numpy.typing import ArrayLike
+
+    from ..kernels.kernel import Kernel
+    from .conditional_risk import ConditionalRisk
+    from .figures.risk import FiniteSizes
+    from .interpolation_peak import InterpolationPeak
+    from .limits import RiskLimits
+    from .optimal_ridge import OptimalRidge
+    from .risk import RidgeRisk
+
+
+class RiskAnalyses(Analysed):
+    """Risk, its optimum, its limits and its figures."""
+
+    def risk(
+        self, ridge: object = None, *, paper_ridge: object = None, digits: int | None = None
+    ) -> RidgeRisk:
+        r"""Return the risk of the ridge readout before and after the step, at one penalty.
+
+        Parameters
+        ----------
+        ridge : float
+            λ ≥ 0 of :math:`\sum(y - \varphi\cdot w/\sqrt N)^2 + \lambda|w|^2`; 0 is the limit of
+            a vanishing penalty.
+        paper_ridge : float
+            Instead: λ_B of :math:`\frac1n\sum(y - f)^2 + \frac{\lambda_B}{N}|a|^2`.
+        digits : int, optional
+            So many digits with mpmath. Floats are then read as the decimal numbers that they
+            print as.
+
+        Raises
+        ------
+        ParameterError
+            If not exactly one penalty is given, or it is negative or infinite.
+        AssumptionError
+            If the penalty is zero at the interpolation peak, n = N.
+
+        Examples
+        --------
+        >>> from giantstep import OneGradientStep
+        >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+        ...                         noise_variance=0.25)
+        >>> risk = model.risk(paper_ridge=0.05)
+        >>> print(f"{risk.initial:.12f} - {risk.improvement:.12f} = {risk.trained:.12f}")
+        0.310294640925 - 0.027682845422 = 0.282611795503
+        """
+        from .risk import risk
+
+        return risk(self._model, ridge, paper_ridge=paper_ridge, digits=digits)
+
+    def ridgeless(self, digits: int | None = None) -> RidgeRisk:
+        """Return the risk in the limit of a vanishing penalty, in closed form.
+
+        Raises
+        ------
+        AssumptionError
+            At the interpolation peak: n = N, or n = d < N for a linear student.
+        """
+        return self.risk(0.0, digits=digits)
+
+    def risk_curve(
+        self,
+        *,
+        ridge: object = None,
+        paper_ridge: object = None,
+        alpha: object = None,
+        beta: object = None,
+        step_size: object = None,
+        noise_variance: object = None,
+        progress: bool | None = None,
+    ) -> xr.Dataset:
+        """Return the risk over a grid: every argument is a number or a one-dimensional array.
+
+        Parameters
+        ----------
+        ridge, paper_ridge : float or array
+            Exactly one of them; 0 is the limit of a vanishing penalty.
+        alpha, beta, step_size, noise_variance : float or array, optional
+            Default: those of the model. If its `alpha0` is not given, the step has the samples of
+            the readout at every point.
+        progress : bool, optional
+            Show a bar if it takes longer than a second; default: if stderr is a terminal.
+
+        Returns
+        -------
+        Dataset
+            Arrays as dimensions; ``risk_initial``, ``risk_trained``, ``improvement``,
+            ``bias_…``, ``variance_…``, ``training_error_…``, ``objective_…``,
+            ``effective_ridge``, ``ridge_derivative``, ``inverse_s`` and ``residual``.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is no number or array of numbers, or outside its range; if there are
+            more than 10^8 points.
+        AssumptionError
+            If a penalty is zero at an interpolation peak of the grid, which the message names: no
+            point is left nan or inf. If a student that jumps takes a step.
+        """
+        from .risk_curve import risk_curve
+
+        return risk_curve(
+            self._model,
+            ridge=ridge,
+            paper_ridge=paper_ridge,
+            alpha=alpha,
+            beta=beta,
+            step_size=step_size,
+            noise_variance=noise_variance,
+            progress=progress,
+        )
+
+    def optimal_ridge(
+        self, trained: bool = True, *, digits: int | None = None, alpha: float | None = None
+    ) -> OptimalRidge:
+        r"""Return the penalty with the smallest risk, the best of all local minima.
+
+        Parameters
+        ----------
+        trained : bool
+            After the step, or before it.
+        digits : int, optional
+            So many digits. Floats are read as the decimal numbers that they print as.
+        alpha : float, optional
+            n/d of the readout (and of the step, if the model has no `alpha0`); default: that of
+            the model.
+
+        Returns
+        -------
+        OptimalRidge
+            Where the risk falls towards an end of the range the penalty is 0 or inf, and `kind`
+            says so.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is outside its range.
+
+        Examples
+        --------
+        >>> from giantstep import OneGradientStep
+        >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+        ...                         noise_variance=0.25)
+        >>> best = model.optimal_ridge()
+        >>> print(f"{best.paper_ridge:.12f} {best.risk:.12f}")
+        0.272826395556 0.226236404702
+        """
+        from .optimal_ridge import optimal_ridge
+
+        return optimal_ridge(self._model, trained=trained, digits=digits, alpha=alpha)
+
+    def optimal_ridge_curve(
+        self, alpha: Sequence[float], *, progress: bool | None = None
+    ) -> xr.Dataset:
+        """Return the best penalties and their risks over n/d.
+
+        Parameters
+        ----------
+        alpha : sequence of float
+            n/d of the readout (and of the step, if the model has no `alpha0`).
+        progress : bool, optional
+            Show a bar if it takes longer than a second; default: if stderr is a terminal.
+
+        Returns
+        -------
+        Dataset
+            ``ridge_…``, ``paper_ridge_…``, ``risk_…`` and ``curvature_…``, before (initial) and
+            after (trained) the step, over ``alpha``.
+
+        Raises
+        ------
+        ParameterError
+            If `alpha` holds no positive numbers.
+        """
+        from .optimal_ridge import optimal_ridge_curve
+
+        return optimal_ridge_curve(self._model, alpha, progress=progress)
+
+    def interpolation_peak(
+        self, ridge: object = None, *, paper_ridge: object = None, digits: int | None = None
+    ) -> InterpolationPeak:
+        r"""Return the height of the peak at n = N for a small penalty.
+
+        Parameters
+        ----------
+        ridge, paper_ridge : float
+            λ > 0, or that of the paper, which at n = N is the same; exactly one of the two.
+        digits : int, optional
+            So many digits. Floats are read as the decimal numbers that they print as.
+
+        Returns
+        -------
+        InterpolationPeak
+            The leading term :math:`(B + \Delta)/(2\sqrt{\lambda\tau_1})` beside the exact risk,
+            for this model at α = β.
+
+        Raises
+        ------
+        ParameterError
+            If not exactly one penalty is given, or it is not positive and finite.
+        AssumptionError
+            If the student is linear and N ≥ d: its peak is at n = d and has another form.
+        """
+        from .interpolation_peak import interpolation_peak
+
+        return interpolation_peak(self._model, ridge, paper_ridge=paper_ridge, digits=digits)
+
+    def limits(self, ridge: object = None, *, paper_ridge: object = None) -> RiskLimits:
+        """Return the limits of the risk in step size, samples, width and penalty.
+
+        Parameters
+        ----------
+        ridge, paper_ridge : float
+            λ > 0 of the limits that keep a penalty, or that of the paper; exactly one of the two.
+
+        Returns
+        -------
+        RiskLimits
+            Each with its formula and its number for this model; what they follow from is in
+            :mod:`.properties`.
+
+        Raises
+        ------
+        ParameterError
+            If not exactly one penalty is given, or it is not positive and finite.
+        """
+        from .limits import risk_limits
+
+        return risk_limits(self._model, ridge, paper_ridge=paper_ridge)
+
+    def kernel(self) -> Kernel:
+        """Return the kernel of the risk: sweeps, derivatives, files for other languages.
+
+        Its parameters are those of the model and the moments of student and teacher, with the
+        model's values as defaults; `step_size` is η of the formulas, twice that of a model with
+        ``loss="full"``. The penalty `ridge` must be given, and is positive. Files that it writes
+        take finite numbers only: for the population gradient, ``alpha0=math.inf``, give them
+        1e300, of which no digit differs.
+        """
+        from .risk_kernel import risk_kernel
+
+        return risk_kernel(self._model)
+
+    def conditional_risk(
+        self,
+        weights: ArrayLike,
+        *,
+        ridge: float | None = None,
+        paper_ridge: float | None = None,
+        direction: ArrayLike | None = None,
+    ) -> ConditionalRisk:
+        """Return the risk that Gaussian equivalence predicts for a given first layer.
+
+        Parameters
+        ----------
+        weights : array_like, shape (d, N)
+            A column for each neuron, after any number of steps of any size.
+        ridge, paper_ridge : float, optional
+            λ ≥ 0, or that of the paper; exactly one of the two.
+        direction : array_like, shape (d,), optional
+            The teacher's, of any length; by default the first axis, as in simulations.
+
+        Raises
+        ------
+        ParameterError
+            If an argument has a wrong shape or is outside its range.
+        """
+        from .conditional_risk import conditional_risk
+
+        return conditional_risk(
+            self._model, weights, ridge=ridge, paper_ridge=paper_ridge, direction=direction
+        )
+
+    def plot_risk(
+        self,
+        over: str,
+        values: object,
+        *,
+        ridge: float | None = None,
+        paper_ridge: float | None = None,
+        simulated: FiniteSizes | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw the risk before and after the step over one parameter.
+
+        Parameters
+        ----------
+        over : {"alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge"}
+        values : sequence of float
+            Where on that axis.
+        ridge, paper_ridge : float, optional
+            Exactly one, unless the axis is one of them.
+        simulated : FiniteSizes, optional
+            Networks, and models with Gaussian features, to be drawn with standard errors.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from .figures.risk import plot_risk, risk_data
+
+        data = risk_data(
+            self._model, over, values, ridge=ridge, paper_ridge=paper_ridge, simulated=simulated
+        )
+        return plot_risk(data, ax=ax)
+
+    def plot_phase(
+        self,
+        x: str,
+        x_values: object,
+        y: str,
+        y_values: object,
+        *,
+        ridge: float | None = None,
+        paper_ridge: float | None = None,
+        quantity: str = "improvement",
+        ax: Any = None,
+    ) -> Any:
+        """Draw what the step improves over two parameters, with the critical step sizes.
+
+        Parameters
+        ----------
+        x, y : str
+            Two different of the axes of :meth:`plot_risk`, such as "step_size" and "alpha".
+        x_values, y_values : sequence of float
+        ridge, paper_ridge : float, optional
+            Exactly one, unless an axis is one of them.
+        quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from .figures.phase import phase_data, plot_phase
+
+        data = phase_data(
+            self._model, x, x_values, y, y_values, ridge=ridge, paper_ridge=paper_ridge
+        )
+        return plot_phase(data, quantity, ax=ax)

@@ -1,0 +1,333 @@
+"""Networks of finite size after gradient steps, beside the theory, as labelled arrays."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import __version__
+from ...errors import AssumptionError, ParameterError
+from ...numeric.arguments import real_number, whole_number
+from ...numeric.networks import sample_count
+from ...numeric.one_step_network import OneStepSetup
+from ...numeric.one_step_readout import ReadoutSetup
+from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks
+from ...numeric.sample_stream import finite_values
+from ..spiked_random_features.arguments import checked_switch
+from ..spiked_random_features.simulated import GeneratedFunction
+from .conditional_risk import conditional_prediction
+from .penalties import items_of, ridge_values
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from numpy.typing import NDArray
+
+    from .model import OneGradientStep
+
+LAYERS = ("gradient", "rank one", "theory")
+
+_MEASURED = ("risk", "training_error", "objective")
+_MEANING = {
+    "risk": "mean squared distance from the noise-free target",
+    "training_error": "mean squared residual of the noisy labels",
+    "objective": "training error plus ridge |w|^2/n",
+    "improvement": "risk before the steps minus risk after them, of the same networks and samples",
+    "spike_length": "length of the mean label moment X^T y/n0 of the steps",
+    "spike_overlap": "its component along the teacher",
+    "ridge": "penalty of the squared norm beside the sum of squares",
+    "step": "gradient steps",
+    "seed": "number of the network",
+}
+
+
+class CentredFunction:
+    """A function minus its mean; can be sent to another process.
+
+    Parameters
+    ----------
+    function : callable
+    name : str
+        For error messages.
+    mean : float
+    """
+
+    def __init__(self, function: GeneratedFunction, name: str, mean: float) -> None:
+        self.function, self.name, self.mean = function, name, mean
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the function at every entry of an array."""
+        return finite_values(self.function, self.name, values) - self.mean
+
+
+def one_step_setup(
+    model: OneGradientStep,
+    dimension: int,
+    *,
+    steps: int = 1,
+    fresh: bool = False,
+    layer: str = "gradient",
+    exponent: float = 0.0,
+) -> OneStepSetup:
+    """Return the network of a model at a finite dimension.
+
+    Parameters
+    ----------
+    model : OneGradientStep
+    dimension : int
+        d ≥ 2.
+    steps : int
+    fresh : bool
+        Whether every step has samples of its own.
+    layer : {"gradient", "rank one", "theory"}
+        The steps of the network, their rank-one parts, or the spike of the limit added to W.
+    exponent : float
+        Steps of size η N^exponent.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range, or the dimension too small.
+    """
+    dimension = whole_number("dimension", dimension, minimum=2)
+    steps = whole_number("steps", steps, minimum=0)
+    fresh = checked_switch("fresh", fresh)
+    exponent = real_number("exponent", exponent)
+    if layer not in LAYERS:
+        raise ParameterError(f"layer must be one of {', '.join(LAYERS)}, got {layer!r}")
+    width = sample_count("beta", model.beta, dimension)
+    given = layer == "theory"
+    # The population gradient has no samples; none are drawn where the spike is given or no step is.
+    drawn = not given and bool(steps)
+    samples = sample_count("alpha0", model.step_samples, dimension) if drawn else 1
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        step_size = float(model.effective_step_size * np.float64(width) ** exponent)
+    if not math.isfinite(step_size):
+        raise ParameterError(f"step_size*N**exponent must be finite, got {step_size}")
+    spike = (0.0, 0.0)
+    if given and steps:
+        spike = _spike(replace(model, step_size=step_size, loss="half"), steps, fresh)
+    student, derivative, teacher = network_functions(model)
+    return OneStepSetup(
+        student, derivative, teacher,
+        dimension=dimension, width=width, step_samples=samples, step_size=step_size,
+        noise_variance=model.noise_variance, linear=model.student_moments.linear,
+        residual=model.student_moments.residual, teacher_linear=model.teacher_moments.linear,
+        teacher_residual=model.teacher_moments.residual,
+        steps=min(steps, 1) if given else steps, fresh=fresh,
+        layer="given" if given else layer, spike=spike,
+    )  # fmt: skip
+
+
+def network_functions(
+    model: OneGradientStep,
+) -> tuple[CentredFunction, GeneratedFunction, CentredFunction]:
+    """Return student, its derivative and teacher as functions of arrays, without their means."""
+    source = _function_source(model)
+    folder = model.cache.folder
+    student, slope, teacher = (
+        GeneratedFunction(source, name, folder)
+        for name in ("student", "student_derivative", "teacher")
+    )
+    return (
+        CentredFunction(student, "student", model.student_moments.mean),
+        # A student that jumps has no derivative; the model then takes no step.
+        student if model.student_moments.jumps else slope,
+        CentredFunction(teacher, "teacher", model.teacher_moments.mean),
+    )
+
+
+def _function_source(model: OneGradientStep) -> str:
+    key = f"one_gradient_step/functions/{json.dumps([model.student, model.teacher])}"
+    document = model.cache.load_json(key)
+    if document is None:
+        from ...symbolic.activations import activation
+        from ..spiked_random_features.derive import activation_functions
+
+        student = activation(model.student, argument="student")
+        teacher = activation(model.teacher, argument="teacher")
+        document = {"source": activation_functions(student, teacher)}
+        model.cache.store_json(key, document)
+    return str(document["source"])
+
+
+def after_steps(model: OneGradientStep, steps: int, fresh: bool) -> OneGradientStep:
+    """Return the model of one step that has the limit of several."""
+    if not steps:
+        return replace(model, step_size=0.0)
+    return model if steps == 1 else model.several_steps(steps, fresh=fresh).model
+
+
+def _spike(model: OneGradientStep, steps: int, fresh: bool) -> tuple[float, float]:
+    """Return the spike of the limit, along the teacher and across it."""
+    spike = after_steps(model, steps, fresh).weight_spike()
+    return spike.theta2, math.sqrt(max(spike.theta1**2 - spike.theta2**2, 0.0))
+
+
+def simulate(
+    model: OneGradientStep,
+    dimension: int,
+    *,
+    ridge: object = None,
+    paper_ridge: object = None,
+    seeds: int = 10,
+    features: str = "network",
+    labels: str = "teacher",
+    layer: str = "gradient",
+    steps: object = 1,
+    fresh: bool = False,
+    exponent: float = 0.0,
+    conditional: bool = False,
+    exact_risk: bool = False,
+    n_test: int | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+    executor: Executor | None = None,
+) -> xr.Dataset:
+    """Train networks of a model; see :meth:`.model.OneGradientStep.simulate`."""
+    record = recorded_steps(steps, layer)
+    setup = one_step_setup(
+        model, dimension, steps=record[-1], fresh=fresh, layer=layer, exponent=exponent
+    )
+    samples = sample_count("alpha", model.alpha, setup.dimension)
+    ridges = ridge_values(ridge, paper_ridge, setup.width / samples)
+    if len(set(ridges.tolist())) < len(ridges):
+        raise ParameterError("the penalties must differ, they label the results")
+    n_test = max(10_000, 10 * setup.dimension) if n_test is None else whole_number("n_test", n_test)
+    covariances = None
+    if checked_switch("exact_risk", exact_risk):
+        from .feature_covariance import feature_covariances
+
+        covariances = feature_covariances(model)
+    readout = ReadoutSetup(samples, ridges.tolist(), features, labels, n_test, covariances)
+    prediction = (
+        conditional_prediction(model, samples, readout.ridges)
+        if checked_switch("conditional", conditional)
+        else None
+    )
+    networks = simulate_risks(
+        setup, readout, run_options(model, seeds, seed, workers, store, progress, executor),
+        record=(0, 1) if layer == "theory" and record[-1] else record,
+        prediction=prediction,
+    )  # fmt: skip
+    dataset = _dataset(networks, record, ridges, setup.width / samples)
+    if not exponent:
+        finite = replace(
+            model, alpha=samples / setup.dimension, beta=setup.width / setup.dimension,
+            alpha0=_step_ratio(model, setup, layer),
+        )  # fmt: skip
+        _add_theory(dataset, after_steps(finite, record[-1], fresh), ridges)
+    dataset.attrs |= {
+        **attributes(model, setup, seed, networks),
+        "samples": samples, "features": features, "labels": labels, "layer": layer,
+        "fresh": int(bool(fresh)), "exponent": float(exponent),
+    }  # fmt: skip
+    return dataset
+
+
+def _step_ratio(model: OneGradientStep, setup: OneStepSetup, layer: str) -> float:
+    drawn = layer != "theory" and setup.steps
+    return setup.step_samples / setup.dimension if drawn else model.step_samples
+
+
+def recorded_steps(steps: object, layer: str) -> tuple[int, ...]:
+    """Return numbers of steps, zero among them, increasing."""
+    found = {whole_number("steps", step, minimum=0) for step in items_of("steps", steps)}
+    if layer == "theory" and len(found - {0}) > 1:
+        raise ParameterError(
+            f"layer='theory' has one layer after all its steps; steps must be one number, got "
+            f"{steps!r}"
+        )
+    return tuple(sorted(found | {0}))
+
+
+def run_options(
+    model: OneGradientStep, seeds: int, seed: int, workers: int | None,
+    store: str | os.PathLike[str] | None, progress: bool | None, executor: Executor | None = None,
+) -> RunOptions:  # fmt: skip
+    """Return how the networks of a model are run; their functions are named by its texts."""
+    return RunOptions(
+        seeds=seeds, seed=seed, workers=workers, executor=executor, store=store, progress=progress,
+        description=json.dumps([model.student, model.teacher]),
+    )  # fmt: skip
+
+
+def attributes(
+    model: OneGradientStep, setup: OneStepSetup, seed: int, networks: Networks
+) -> dict[str, Any]:
+    """Return what identifies a simulation, as plain values."""
+    return {
+        "model": model.to_json(),
+        "kind": "simulation",
+        "dimension": setup.dimension,
+        "width": setup.width,
+        "step_samples": setup.step_samples,
+        "entropy": seed,
+        "interrupted": int(networks.interrupted),
+        "rests_on": f"mean and standard error of {len(networks.completed)} networks",
+        "giantstep_version": __version__,
+    }
+
+
+def mean_and_error(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean over the first axis and its standard error, infinite for one network."""
+    count = len(values)
+    error = np.full(values.shape[1:], np.inf)
+    if count > 1:
+        error = np.asarray(values.std(axis=0, ddof=1)) / math.sqrt(count)
+    return np.asarray(values.mean(axis=0)), error
+
+
+def _dataset(
+    networks: Networks, record: tuple[int, ...], ridges: NDArray[np.float64], ratio: float
+) -> xr.Dataset:
+    import xarray as xr
+
+    columns: dict[str, Any] = {}
+    every = ("seed", "step", "ridge")
+    for name in _MEASURED:
+        values = networks.values[name]
+        columns[name] = (every, values)
+        if f"predicted_{name}" in networks.values:
+            columns[f"{name}_conditional"] = (every, networks.values[f"predicted_{name}"])
+        parts = {f"{name}_initial": values[:, 0], f"{name}_trained": values[:, -1]}
+        if name == "risk":
+            parts["improvement"] = values[:, 0] - values[:, -1]
+        for part, rows in parts.items():
+            columns[part], columns[f"{part}_standard_error"] = (
+                ("ridge", found) for found in mean_and_error(rows)
+            )
+    for name in ("spike_length", "spike_overlap"):
+        columns[name] = ("seed", networks.values[name])
+    dataset = xr.Dataset(
+        columns,
+        coords={
+            "ridge": ridges,
+            "paper_ridge": ("ridge", ridges * ratio),
+            "step": np.asarray(record, dtype=np.int32),
+            "seed": np.asarray(networks.completed, dtype=np.int32),
+        },
+    )
+    for name, meaning in _MEANING.items():
+        dataset[name].attrs["long_name"] = meaning
+    return dataset
+
+
+def _add_theory(dataset: xr.Dataset, model: OneGradientStep, ridges: NDArray[np.float64]) -> None:
+    """Add what the limit says beside every simulated mean."""
+    try:
+        curve = model.risk_curve(ridge=ridges)
+    except AssumptionError:
+        # No limit: as many samples as neurons, and no penalty.
+        return
+    for name in [str(name) for name in dataset.data_vars]:
+        mean = name.removesuffix("_standard_error")
+        if mean != name and mean in curve:
+            dataset[f"{mean}_theory"] = ("ridge", curve[mean].to_numpy().ravel())

@@ -1,0 +1,258 @@
+r"""The largest singular value of the first layer after the step, and where its vectors point.
+
+Numbers come from functions printed once from :mod:`.weight_spike_theory` and kept as text. One
+point is computed with at least 40 digits and then rounded: next to the threshold
+:math:`\theta_1 = \beta^{1/4}` nothing is lost. Floats are read as the decimal numbers that they
+print as.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ...errors import ParameterError
+from ...numeric.precision import local_context
+from ..spiked_random_features.arguments import checked_digits
+from .presented_spike import spike_html, spike_latex, spike_text
+from .weight_spike_values import SpikePoint, array_functions, require_finite
+
+if TYPE_CHECKING:
+    from .model import OneGradientStep
+
+Real = NDArray[np.float64]
+
+# Instead of zero, where a density has its limit from above; its inverse is a float.
+_SMALLEST = 1e-300
+_NUMBERS = (
+    "theta1", "theta2", "alignment", "critical_step_size", "singular_value", "bulk_edges",
+    "alignment_spike", "alignment_teacher", "alignment_readout", "atom",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class WeightSpike:
+    r"""Spectrum of the first layer after one step, for d → ∞: a bulk and at most one outlier.
+
+    Numbers are floats, or mpmath numbers if digits were asked for.
+
+    Attributes
+    ----------
+    model : OneGradientStep
+    theta1, theta2 : float
+        Length of the spike u of :math:`W_1 = W_0 + u\,a^\top`, |a| = 1, and its part along the
+        teacher's direction. θ1 holds the label noise.
+    alignment : float
+        γ, the cosine of u and the teacher's direction; for η → 0 or μ1 → 0 its limit (from above),
+        and zero where no limit is.
+    critical_step_size : float
+        Step size from which there is an outlier, for the `loss` of the model; inf if there is none
+        at any step size.
+    supercritical : bool
+        Whether the step is larger: then :math:`\theta_1 > \beta^{1/4}`.
+    singular_value : float
+        Largest singular value; the edge of the bulk if there is no outlier.
+    bulk_edges : tuple of float
+        Smallest and largest singular value of the bulk, |1 − √β| and 1 + √β.
+    alignment_spike, alignment_teacher, alignment_readout : float
+        Squared overlaps of the largest singular value's left vector with u/|u| and with the
+        teacher's direction, and of its right vector with the readout a of the step; zero if there
+        is no outlier.
+    atom : float
+        Share of zeros among the eigenvalues of the d × d matrix :math:`WW^\top`, max(0, 1 − β).
+    digits : int or None
+        Digits asked for.
+    """
+
+    model: OneGradientStep
+    theta1: Any
+    theta2: Any
+    alignment: Any
+    critical_step_size: Any
+    supercritical: bool
+    singular_value: Any
+    bulk_edges: tuple[Any, Any]
+    alignment_spike: Any
+    alignment_teacher: Any
+    alignment_readout: Any
+    atom: Any
+    digits: int | None = None
+
+    @property
+    def spike_strength(self) -> Any:
+        """θ1."""
+        return self.theta1
+
+    @property
+    def aligned_strength(self) -> Any:
+        """θ2."""
+        return self.theta2
+
+    @property
+    def beta(self) -> float:
+        """Aspect ratio N/d."""
+        return self.model.beta
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on."""
+        precision = "float" if self.digits is None else f"{self.digits} digits"
+        return (
+            f"{precision}, from closed forms; largest singular value of a random matrix with a "
+            "perturbation of rank one (Ba et al., arXiv 2205.01445; label noise derived here)"
+        )
+
+    def density(self, x: ArrayLike) -> Any:
+        """Return the density of the singular values, without the outlier, at points x.
+
+        Normalised to the min(d, N) singular values of the d × N matrix: its mass is one.
+
+        Raises
+        ------
+        ParameterError
+            If x are no real numbers.
+        """
+        found = array_functions(self.model)
+        lower, upper = map(float, self.bulk_edges)
+        return _inside(x, lower, upper, lambda s: found.density(s, lower, upper, self.beta)[0])
+
+    def gram_density(self, x: ArrayLike) -> Any:
+        r"""Return the density of the eigenvalues of :math:`WW^\top`, squared singular values.
+
+        Normalised to the d eigenvalues: its mass is min(1, β), and :attr:`atom` is at zero. At
+        β = 1 it is infinite at zero.
+
+        Raises
+        ------
+        ParameterError
+            If x are no real numbers.
+        """
+        found = array_functions(self.model)
+        lower, upper = map(float, self.bulk_edges)
+        values = _inside(x, lower**2, upper**2, lambda v: found.gram_density(v, lower, upper)[0])
+        if lower == 0:
+            values = np.where(np.asarray(x) == 0, math.inf, values)[()]
+        return values
+
+    def plot(self, singular_values: Any = None, *, ax: Any = None) -> Any:
+        """Draw density and outlier; see :func:`.weight_spike_figure.plot_singular_values`."""
+        from .weight_spike_figure import plot_singular_values
+
+        return plot_singular_values(self, singular_values, ax=ax)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values: numbers as floats, or as text if digits were asked for."""
+        found: dict[str, Any] = {"model": json.loads(self.model.to_json())}
+        for name in _NUMBERS:
+            value = getattr(self, name)
+            found[name] = (
+                [self._plain(x) for x in value] if isinstance(value, tuple) else self._plain(value)
+            )
+        return {
+            **found,
+            "supercritical": self.supercritical,
+            "digits": self.digits,
+            "rests_on": self.rests_on,
+        }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as JSON; infinity is the text "inf"."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    def _plain(self, value: Any) -> Any:
+        if self.digits is None:
+            return "inf" if value == math.inf else value
+        import mpmath
+
+        return "inf" if value == math.inf else str(mpmath.nstr(value, self.digits))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Numbers of a local mpmath context cannot be pickled; their digits can.
+        state = {f.name: getattr(self, f.name) for f in fields(self)}
+        if self.digits is not None:
+            for name in _NUMBERS:
+                value = state[name]
+                state[name] = [x._mpf_ for x in (value if isinstance(value, tuple) else (value,))]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["digits"] is not None:
+            make = local_context(state["digits"]).make_mpf
+            for name in _NUMBERS:
+                found = tuple(make(x) for x in state[name])
+                state[name] = found if name == "bulk_edges" else found[0]
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        return spike_text(self)
+
+    def _repr_html_(self) -> str:
+        return spike_html(self)
+
+    def _repr_latex_(self) -> str:
+        return spike_latex(self)
+
+
+def weight_spike(model: OneGradientStep, digits: object = None) -> WeightSpike:
+    """Return the spike of the first layer; see ``OneGradientStep.weight_spike``.
+
+    Raises
+    ------
+    ParameterError
+        If `digits` is no positive whole number, or the spike is too large for a float.
+    """
+    count = None if digits is None else checked_digits(digits)
+    point = SpikePoint(model, count)
+    theta1, theta2 = point.lengths()
+    gamma = point.alignment()
+    ratio, distance = point.position(model.step_size)
+    top, left, right = point.outlier(ratio, distance)
+    share = gamma**2 * left
+    ctx = point.ctx
+    values: dict[str, Any] = {
+        "theta1": theta1,
+        "theta2": theta2,
+        "alignment": gamma,
+        "critical_step_size": point.critical,
+        "singular_value": top,
+        "alignment_spike": left,
+        "alignment_teacher": share,
+        "alignment_readout": right,
+        "atom": max(ctx.zero, 1 - point.root_beta**2),
+    }
+    edges: tuple[Any, ...] = point.edges()
+    if count is None:
+        values = {name: float(value) for name, value in values.items()}
+        edges = tuple(map(float, edges))
+        require_finite(model, values["theta1"])
+    return WeightSpike(
+        model=model,
+        supercritical=bool(distance > 0),
+        bulk_edges=(edges[0], edges[1]),
+        digits=count,
+        **values,
+    )
+
+
+def _inside(x: ArrayLike, lower: float, upper: float, function: Callable[[Real], Any]) -> Any:
+    try:
+        points = np.asarray(x)
+        if points.dtype.kind not in "fiu":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise ParameterError(f"x must be a real number or an array of them, got {x!r}") from None
+    points = points.astype(float)
+    if np.isnan(points).any():
+        raise ParameterError("x must hold no nan")
+    found = np.zeros(points.shape)
+    inside = (points >= lower) & (points <= upper)
+    # At zero, which is inside only if β = 1, the limit from above.
+    found[inside] = function(np.maximum(points[inside], _SMALLEST))
+    return found[()]

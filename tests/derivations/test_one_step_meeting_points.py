@@ -1,0 +1,202 @@
+"""Where lines of work meet: they have to say the same, to the last digit or as one expression."""
+
+import mpmath
+import pytest
+import sympy as sp
+
+from giantstep import OneGradientStep, SpikedRandomFeatures
+from giantstep.derivations.giant_steps.one_step import giant_step
+from giantstep.derivations.hermite_gradients.first_step import first_step
+from giantstep.derivations.one_gradient_step import symbols
+from giantstep.derivations.one_gradient_step.moments import exact_moments
+from giantstep.derivations.one_gradient_step.reference import reference_document
+from giantstep.derivations.one_gradient_step.spike_sizes import (
+    aligned_square,
+    orthogonal_square,
+    spike_square,
+)
+from giantstep.derivations.spiked_random_features import free_energy as fe
+from giantstep.derivations.spiked_random_features import mapping
+from giantstep.derivations.spiked_random_features.identities import equal
+from giantstep.symbolic.activations import activation
+from giantstep.symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence
+from giantstep.symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
+
+PAIRS = (("erf", "erf"), ("tanh", "sin"), ("sin", "z + He(3, z)/2"), ("relu", "erf"))
+
+
+def _in_numbers(expr, student, teacher):
+    """An expression of the one-step theory with the exact moments of a pair in it."""
+    own, label = exact_moments(student), exact_moments(teacher)
+    return expr.xreplace(
+        {
+            symbols.linear: own["linear"],
+            symbols.residual: own["residual"],
+            symbols.teacher_linear: label["linear"],
+            symbols.teacher_residual: label["residual"],
+        }
+    )
+
+
+# ---------------------------------------------------- 1. both quantitative theories, without a step
+
+
+def test_plain_random_features_to_25_digits():
+    # 40-digit arithmetic, from the equations of both papers (arXiv 2402.04980 and 2205.01445).
+    entry = reference_document()["without_step"]
+    alpha, beta, ridge = (float(entry[k]) for k in ("alpha", "beta", "ridge"))
+    one = OneGradientStep("erf", "erf", alpha=alpha, beta=beta, step_size=0)
+    other = SpikedRandomFeatures("erf", "erf", step_size=0, beta=beta)
+    risk = one.risk(ridge, digits=26)
+    solution = other.solve(alpha, ridge, digits=26, progress=False)
+    for text, first, second in (
+        (entry["test_error"], risk.initial, solution.test_error),
+        (entry["training_error"], risk.training_error_initial, solution.training_error),
+    ):
+        ctx = mpmath.mp.clone()
+        ctx.dps = 40
+        expected = ctx.mpf(text)
+        for value in (first, second):
+            assert abs(ctx.mpf(value) - expected) <= abs(expected) * 5.1e-25
+    assert risk.initial == risk.trained
+
+
+@pytest.mark.parametrize(
+    ("student", "teacher", "alpha", "beta", "ridge", "noise"),
+    [
+        ("tanh", "erf", 0.4, 3.0, 0.3, 0.0),
+        ("sin", "tanh", 5.0, 0.3, 1e-3, 0.5),
+        ("erf", "relu", 1.0, 1.0, 0.02, 0.1),
+        ("z + He(3, z)/5", "sin", 1.7, 2.2, 4.0, 0.2),
+    ],
+)
+def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, noise):
+    # The spiked features keep the mean of the teacher, here zero: relu is given without it.
+    centred = "relu(z) - 1/sqrt(2*pi)" if teacher == "relu" else teacher
+    one = OneGradientStep(student, teacher, alpha, beta, 0, noise, centre=True).risk(ridge)
+    other = SpikedRandomFeatures(
+        student, centred, step_size=0, beta=beta, noise_variance=noise
+    ).solve(alpha, ridge)
+    assert one.initial == pytest.approx(other.test_error, rel=1e-11)
+    assert one.training_error_initial == pytest.approx(other.training_error, rel=1e-11)
+
+
+def test_a_spike_apart_from_the_labels_changes_nothing_in_both():
+    # γ = 0 in the spiked theory, no linear part of the teacher here.
+    model = OneGradientStep("erf", "He(3, z)", 2, 1.5, step_size=3, noise_variance=0.1)
+    assert model.risk(0.05).improvement == 0
+
+
+# ---------------------------------------------------- 2. the alignment, three formulas
+
+
+@pytest.mark.parametrize(("student", "teacher"), PAIRS)
+def test_alignment_is_one_expression(student, teacher):
+    label_noise = symbols.noise
+    here = _in_numbers(aligned_square() / spike_square(), student, teacher)
+    gradient = first_step(student, activation(teacher)).alignment
+    # Of the linear neuron, as the mapping of the spiked features has it for odd students.
+    spiked = mapping.spike_mapping(activation("erf"), activation(teacher)).alignment ** 2
+    leaps = giant_step(activation(teacher), student, noise_variance=label_noise).label_overlap
+    leaps = leaps.subs(SAMPLES, DIMENSION * symbols.alpha0)
+    assert equal(sp.simplify(here), gradient)
+    assert equal(gradient, spiked)
+    assert equal(gradient, sp.simplify(leaps))
+
+
+def test_alignment_of_ba_and_others_in_their_letters():
+    # cos² = ψ1 μ1*²/(ψ1 μ1*² + Y) of arXiv 2205.01445.
+    labels = symbols.label_square()
+    printed = symbols.alpha0 * symbols.teacher_linear**2
+    printed /= symbols.alpha0 * symbols.teacher_linear**2 + labels
+    assert sp.cancel(aligned_square() / spike_square() - printed) == 0
+    assert sp.expand(spike_square() - aligned_square() - orthogonal_square()) == 0
+
+
+# ---------------------------------------------------- 3. conditional coefficients
+
+
+@pytest.mark.parametrize("student", ["erf", "relu", "sin", "sign", "He(3, z) - z"])
+def test_conditional_coefficients_are_the_same_functions(student):
+    # Dandi et al., arXiv 2305.18270: c_i = r κ, ρ_i² = c of Cui et al., arXiv 2402.04980.
+    found = conditional_equivalence(student)
+    spiked = fe.conditional_coefficients(activation(student), activation("erf"))
+    rule = {CENTRE: fe.r * fe.kappa, SPREAD: sp.sqrt(fe.c)}
+    assert spiked[fe.mu0] == found.mean.definition.xreplace(rule)
+    assert spiked[fe.mu1] == found.slope.definition.xreplace(rule)
+    residual = spiked[fe.mu2_squared].xreplace({fe.mu0: spiked[fe.mu0], fe.mu1: spiked[fe.mu1]})
+    assert residual == found.residual_variance.definition.xreplace(rule)
+    # E σ² − M0² − c M1², in closed form, at a point.
+    point = {CENTRE: sp.Rational(3, 7), SPREAD: sp.Rational(5, 4)}
+    parts = (found.second_moment, found.mean, found.slope, found.residual_variance)
+    square, mean, slope, rest = (x.expr.xreplace(point).evalf(25) for x in parts)
+    assert abs(square - mean**2 - (point[SPREAD] * slope) ** 2 - rest) < 1e-20
+
+
+# ---------------------------------------------------- 4. the leading term of the gradient
+
+
+@pytest.mark.parametrize(("student", "teacher"), PAIRS)
+def test_leading_term_of_the_gradient_is_the_spike_of_all(student, teacher):
+    own, label = exact_moments(student), exact_moments(teacher)
+    along = own["linear"] * label["linear"]
+    leading = gradient_expansion(student, activation(teacher), 0).leading
+    assert equal(leading.value[0], along)
+    assert equal(first_step(student, activation(teacher)).population_spike[0], along)
+    # θ2 = η μ1 μ1*, and |u| is no more with infinitely many samples.
+    step = symbols.step_size
+    here = _in_numbers(aligned_square(), student, teacher)
+    assert equal(here, (step * along) ** 2)
+    many = sp.limit(_in_numbers(spike_square(), student, teacher), symbols.alpha0, sp.oo)
+    assert equal(many, (step * along) ** 2)
+    if student != "relu":
+        # r γ of the spiked features, where the output at initialisation is zero.
+        spiked = mapping.spike_mapping(activation(student), activation(teacher))
+        product = spiked.spike_strength * spiked.alignment
+        assert equal(sp.simplify(product), mapping.step_size * along)
+
+
+def test_sizes_of_the_spike_are_those_of_the_gradient_for_every_step():
+    model = OneGradientStep("tanh", "relu", 4, 2, 4, 1.0, centre=True)
+    limits = model.gradient().values(alpha=4, noise_variance=1.0)
+    spike = model.weight_spike()
+    assert spike.theta1 == pytest.approx(4 * limits["spike"], rel=1e-14)
+    assert spike.alignment**2 == pytest.approx(limits["alignment"], rel=1e-14)
+
+
+# ---------------------------------------------------- 5. one rule for each closed form
+
+
+def test_every_moment_comes_from_one_rule(monkeypatch):
+    """A wrong rule for the linear part shows up in all lines of work, in the same way."""
+    from giantstep.derivations.hermite_gradients import first_step as gradients
+    from giantstep.derivations.one_gradient_step import moments
+    from giantstep.symbolic import linear_part
+
+    assert mapping.residual_variance is linear_part.residual_variance
+    assert mapping.slope_variance is gradients.slope_variance is linear_part.slope_variance
+    assert mapping.correlation_square is gradients.correlation_square
+    for name in ("residual_variance", "slope_variance"):
+        original = getattr(linear_part, name)
+        monkeypatch.setattr(linear_part, name, lambda f, original=original: 2 * original(f))
+    found = moments.exact_moments("erf")
+    monkeypatch.undo()
+    right = moments.exact_moments("erf")
+    for name in ("residual", "slope_variance"):
+        assert equal(found[name], 2 * right[name])
+
+
+@pytest.mark.parametrize("name", ["erf", "tanh", "relu", "softplus", "z + He(2, z)"])
+def test_moments_are_those_of_the_other_lines_of_work(name):
+    function, found = activation(name), exact_moments(name)
+    coefficients = first_step(name, "x1")
+    assert found["linear"] == coefficients.mean_derivative
+    assert found["residual"] == mapping.best_linear_error(function)
+    labels = first_step("erf", function).label_square - symbols.noise
+    assert equal(labels, found["residual"] + found["linear"] ** 2 + found["mean"] ** 2)
+
+
+def test_label_square_of_the_model_is_that_of_the_gradient():
+    model = OneGradientStep("erf", "softplus", 2, 1, 1, 0.3, centre=True)
+    exact = model.gradient().label_square.subs(symbols.noise, sp.Rational(3, 10))
+    assert float(exact.evalf(20)) == pytest.approx(model.label_square, rel=1e-14)

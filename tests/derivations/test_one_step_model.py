@@ -1,0 +1,279 @@
+"""The model of one gradient step: its arguments, the moments it knows, and how it travels."""
+
+import json
+import math
+import pickle
+from fractions import Fraction
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giantstep import OneGradientStep
+from giantstep.derivations.one_gradient_step import moments as moments_module
+from giantstep.derivations.one_gradient_step.moments import exact_moments
+from giantstep.derivations.one_gradient_step.penalties import given_ridge, one_ridge, ridge_values
+from giantstep.derivations.one_gradient_step.spike_sizes import (
+    aligned_square,
+    orthogonal_square,
+    spike_square,
+)
+from giantstep.errors import AssumptionError, ExpressionError, ParameterError
+
+z = sp.Symbol("z")
+GIVEN = {"student": "erf", "teacher": "tanh", "alpha": 2, "beta": 1.5, "step_size": 2}
+
+
+def model(**changes):
+    return OneGradientStep(**GIVEN | changes)
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta", "alpha0"])
+@pytest.mark.parametrize("value", [0, -1, -math.inf, math.nan, True, "2", [2], 1j, 10**400, sp.pi])
+def test_ratios_are_positive_numbers(name, value):
+    with pytest.raises(ParameterError, match=f"^{name} "):
+        model(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["step_size", "noise_variance"])
+@pytest.mark.parametrize(
+    "value", [-1, -1e-300, math.inf, math.nan, False, None, "1", np.ones(2), 1j, 10**400]
+)
+def test_sizes_are_not_negative(name, value):
+    with pytest.raises(ParameterError, match=f"^{name} "):
+        model(**{name: value})
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_only_the_samples_of_the_step_may_be_infinite(name):
+    with pytest.raises(ParameterError, match=f"{name} must be positive and finite, got inf"):
+        model(**{name: math.inf})
+    assert model(alpha0=math.inf).step_samples == math.inf
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"loss": "double"}, ParameterError, "'half', for .* or 'full'"),
+        ({"loss": None}, ParameterError, "loss must be 'half'"),
+        ({"centre": 1}, ParameterError, "centre must be True or False"),
+        ({"cache_folder": 3}, ParameterError, "cache_folder must be a path or None"),
+        ({"loss": "full", "step_size": 1e308}, ParameterError, "step_size = 1e\\+308 is too large"),
+        ({"student": None}, ParameterError, "student has to be"),
+        ({"teacher": 3}, ParameterError, "teacher has to be"),
+        ({"student": "foo"}, ExpressionError, "unknown student 'foo'"),
+        ({"teacher": "__import__('os')"}, ExpressionError, "cannot read teacher"),
+        ({"teacher": "1"}, ExpressionError, "constant"),
+        ({"student": "z*0"}, ExpressionError, "constant"),
+        ({"student": "exp(z**2)"}, AssumptionError, "student .* below exp"),
+        ({"teacher": "1/z"}, AssumptionError, "teacher .* singular at z = 0"),
+        ({"student": "relu"}, AssumptionError, "mu_0 = 0.398942.* trivial outlier .* centre=True"),
+        ({"teacher": "relu"}, AssumptionError, "teacher .* mean is 0.398942.* centre=True"),
+        ({"student": "sign"}, AssumptionError, "'sign' jumps: .* step_size=0"),
+        ({"student": "step", "centre": True}, AssumptionError, "'step' jumps"),
+    ],
+)
+def test_refusals_say_what_would_be_right(arguments, error, message):
+    with pytest.raises(error, match=message):
+        model(**arguments)
+
+
+def test_what_is_allowed_after_all():
+    assert model(student="sign", step_size=0).risk(0.1).improvement == 0
+    assert model(teacher="sign").teacher_moments.jumps
+    assert model(student="relu", teacher="relu", centre=True).student_moments.mean > 0
+    numbers = model(alpha=Fraction(1, 2), beta=sp.Rational(3, 2), step_size=np.int64(2))
+    assert (numbers.alpha, numbers.beta, numbers.step_size) == (0.5, 1.5, 2.0)
+    assert {type(x) for x in (numbers.alpha, numbers.beta, numbers.step_size)} == {float}
+
+
+# ---------------------------------------------------------------------- what it says
+
+
+def test_sympy_objects_are_functions():
+    assert model(student=sp.erf(z), teacher=z**3 - 3 * z) == model(teacher="He3")
+    mixed = model(student=sp.tanh(z) + z / 4)
+    known = model(student="tanh").student_moments
+    assert mixed.student_moments.linear == pytest.approx(known.linear + 0.25, rel=1e-15)
+    with pytest.raises(ExpressionError, match="student"):
+        model(student=sp.Symbol("x"))
+
+
+def test_json_and_pickle_give_the_model_back(tmp_path):
+    rich = OneGradientStep(
+        "relu", "z + 1", alpha=0.1, beta=1 / 3, step_size=1e-7, noise_variance=2,
+        alpha0=math.inf, loss="full", centre=True,
+    )  # fmt: skip
+    for one in (model(), rich):
+        assert OneGradientStep.from_json(one.to_json()) == one
+        again = pickle.loads(pickle.dumps(one))
+        assert again == one and hash(again) == hash(one)
+        assert again.risk(0.1) == one.risk(0.1)
+        one.save(tmp_path / "model.json")
+        assert OneGradientStep.from_json((tmp_path / "model.json").read_text()) == one
+    # Plain JSON, without the Infinity of Python.
+    assert json.loads(rich.to_json(), parse_constant=pytest.fail)["alpha0"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "to_json"),
+        (None, "to_json"),
+        ("[]", "no entry 'model'"),
+        ('{"model": "spiked_random_features"}', "no entry 'model'"),
+        ('{"model": "one_gradient_step"}', "student"),
+        ('{"model": "one_gradient_step", "student": "z", "teacher": "z", "alpha": NaN}', "alpha"),
+        ('{"model": "one_gradient_step", "student": "z", "teacher": "z", "a": 1}', "'a'"),
+    ],
+)
+def test_bad_json(text, message):
+    with pytest.raises(ParameterError, match=message):
+        OneGradientStep.from_json(text)
+
+
+def test_presentation():
+    assert eval(repr(model(alpha0=1.0))) == model(alpha0=1.0)
+    assert str(model()) == (
+        "one gradient step: student = erf, teacher = tanh, alpha = 2.0, beta = 1.5, "
+        "step_size = 2.0, noise_variance = 0.0"
+    )
+    assert "alpha0 = inf" in str(model(alpha0=math.inf))
+    shown = model(student="z + (z**2 - 1)/4", alpha0=math.inf)._repr_html_()
+    assert "<th>alpha0</th><td>inf</td>" in shown and "<th>step size</th><td>2.0</td>" in shown
+    assert "<th>student, linear part</th><td>1</td>" in shown
+    assert "<th>student, variance of the rest</th><td>0.125</td>" in shown
+    assert "not odd" in shown
+
+
+def test_standing_rests_on_parity():
+    assert "theorem" in model().standing
+    for student in ("relu", "softplus", "gelu", "z + (z**2 - 1)/4"):
+        lax = model(student=student, centre=True)
+        assert "not odd" in lax.standing and "simulations" in lax.standing
+        assert lax.standing in lax.risk(0.1).rests_on
+
+
+def test_derived_numbers():
+    full = model(loss="full", noise_variance=0.5)
+    assert full.effective_step_size == 4 and model().effective_step_size == 2
+    assert full.step_samples == full.alpha and model(alpha0=7).step_samples == 7
+    assert full.paper_ridge(0.2) == pytest.approx(0.15)
+    known = full.teacher_moments
+    assert full.label_square == known.linear**2 + known.residual + 0.5
+    assert full.best_linear_error == known.residual
+
+
+# ---------------------------------------------------------------------- moments
+
+
+def closed_forms(ctx):
+    """Mean, linear part, residual and slope variance of some activations, by hand."""
+    pi, e, half = ctx.pi, ctx.e, ctx.mpf(1) / 2
+    return {
+        "erf": (0, 2 / ctx.sqrt(3 * pi), 2 / pi * ctx.asin(ctx.mpf(2) / 3) - 4 / (3 * pi),
+                4 / (pi * ctx.sqrt(5)) - 4 / (3 * pi)),
+        "sin": (0, e**-half, (1 - e**-2) / 2 - 1 / e, (1 + e**-2) / 2 - 1 / e),
+        "relu": (1 / ctx.sqrt(2 * pi), half, half / 2 - 1 / (2 * pi), half / 2),
+        "He3": (0, 0, 6, 18),
+        "z": (0, 1, 0, 0),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", closed_forms(mpmath))
+def test_moments_in_closed_form(name):
+    ctx = mpmath.MPContext()
+    ctx.dps = 230
+    expected = dict(
+        zip(("mean", "linear", "residual", "slope_variance"), closed_forms(ctx)[name], strict=True)
+    )
+    known = model(student=name, centre=True).student_moments
+    for part, value in expected.items():
+        assert getattr(known, part) == pytest.approx(float(value), rel=1e-15, abs=0)
+        assert abs(ctx.mpf(dict(known.digits)[part]) - value) <= abs(value) * ctx.mpf(10) ** -58
+    for digits in (60, 200):
+        precise = known.precise(digits)
+        assert set(precise) == {"linear", "residual"}
+        for part, text in precise.items():
+            gap = abs(ctx.mpf(text) - expected[part])
+            assert gap <= abs(expected[part]) * ctx.mpf(10) ** -digits
+    assert not known.jumps and known.square == known.linear**2 + known.residual
+
+
+def test_moments_by_quadrature_are_kept(tmp_path, monkeypatch):
+    """E z tanh(z) and E tanh² - (E z tanh)², against mpmath's own quadrature."""
+    known = model(student="tanh", cache_folder=tmp_path).student_moments
+    with mpmath.workdps(95):
+        density = mpmath.sqrt(2 / mpmath.pi)
+        ends = [0, 1, 2, 4, 8, 16, 24]
+
+        def mean(f):
+            return density * mpmath.quad(lambda x: f(x) * mpmath.exp(-x * x / 2), ends)
+
+        linear = mean(lambda x: x * mpmath.tanh(x))
+        residual = mean(lambda x: mpmath.tanh(x) ** 2) - linear**2
+        precise = known.precise(80)
+        assert abs(mpmath.mpf(precise["linear"]) - linear) < mpmath.mpf(10) ** -80
+        assert abs(mpmath.mpf(precise["residual"]) - residual) < mpmath.mpf(10) ** -81
+    # Another process reads them.
+    moments_module._with_digits.cache_clear()
+    monkeypatch.setattr(moments_module, "exact_moments", lambda name: pytest.fail("derived again"))
+    assert known.precise(80) == precise
+
+
+def test_exact_moments():
+    found = exact_moments("sign")
+    assert found["linear"] == sp.sqrt(2 / sp.pi) and found["slope_variance"] is sp.nan
+    # Zeros are zeros, not small floats.
+    for name in ("tanh", "z**3 - 3*z", "z*exp(-z**2)"):
+        assert exact_moments(name)["mean"] is sp.S.Zero
+    assert model(student="z").student_moments.exact()["residual"] is sp.S.Zero
+
+
+# ---------------------------------------------------------------------- the spike and penalties
+
+
+def test_sizes_of_the_spike():
+    """The longer formula is the sum of its parts; erf/erf as printed in 40-digit arithmetic."""
+    assert sp.expand(spike_square() - aligned_square() - orthogonal_square()) == 0
+    from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters
+    from giantstep.derivations.one_gradient_step.symbols import IDENTIFIERS
+
+    one = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+    values = {x: model_parameters(one).get(name, 0) for x, name in IDENTIFIERS.items()}
+    sizes = [float(sp.sqrt(square().subs(values))) for square in (spike_square, aligned_square)]
+    assert sizes == pytest.approx([1.151973419048793, 0.8488263631567751], rel=1e-14)
+
+
+@settings(max_examples=50, deadline=None)
+@given(ridge=st.floats(1e-300, 1e300), ratio=st.floats(1e-3, 1e3))
+def test_two_conventions_of_the_penalty(ridge, ratio):
+    assert given_ridge(ridge, None) == ("ridge", ridge)
+    assert given_ridge(None, ridge) == ("paper_ridge", ridge)
+    assert one_ridge(ridge, None, ratio) == ridge
+    assert one_ridge(None, ridge, ratio) * ratio == pytest.approx(ridge, rel=1e-14)
+    assert ridge_values([0, ridge], None, ratio).tolist() == [0, ridge]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, None), "exactly one of ridge and paper_ridge, got none"),
+        ((1, 1), "exactly one of ridge and paper_ridge, got both"),
+        (([], None), "ridge must hold at least one number"),
+        ((None, [[1.0]]), "paper_ridge must"),
+        ((np.ones((2, 2)), None), "ridge must have at most one dimension"),
+        (([1, math.nan], None), "ridge must be a number"),
+        ((None, -1), "paper_ridge must be >= 0"),
+        (("1", None), "ridge must be a number"),
+    ],
+)
+def test_bad_penalties(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        ridge_values(*arguments, 1.0)

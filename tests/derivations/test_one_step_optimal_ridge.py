@@ -1,0 +1,292 @@
+"""The best penalty and the peak at n = N: reference values, both ends, scans of the risk."""
+
+import json
+import math
+import pickle
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+from giantstep import OneGradientStep
+from giantstep.derivations.one_gradient_step import symbols
+from giantstep.derivations.one_gradient_step.evidence_risk import (
+    peak_deviations,
+    spectral_deviations,
+)
+from giantstep.derivations.one_gradient_step.interpolation_peak import amplitudes
+from giantstep.derivations.one_gradient_step.optimal_ridge import (
+    INFINITE,
+    INTERIOR,
+    VANISHING,
+    _best,
+)
+from giantstep.derivations.one_gradient_step.reference import model_of, reference_document
+from giantstep.derivations.one_gradient_step.risk_curve import solve_points
+from giantstep.derivations.one_gradient_step.stationarity import (
+    RidgeLandscape,
+    StationaryPoint,
+    exact_parameters,
+)
+from giantstep.errors import AssumptionError, ParameterError
+
+REFERENCE = reference_document()
+
+
+# ------------------------------------------------------------------ reference values
+
+
+@pytest.mark.parametrize("entry", REFERENCE["optimal_ridge"], ids=lambda e: e["model"]["step_size"])
+def test_reference_values_to_every_digit(entry):
+    # 40-digit arithmetic; 15 digits are printed.
+    model = model_of(entry["model"])
+    for digits, tolerance in ((None, 6e-15), (30, 5.1e-15)):
+        best = model.optimal_ridge(digits=digits)
+        assert best.kind == INTERIOR and best.residual < 1e-60
+        for name in ("paper_ridge", "risk"):
+            value = mpmath.mpf(str(getattr(best, name)))
+            assert abs(value / mpmath.mpf(entry[name]) - 1) <= tolerance
+
+
+def test_what_the_optimum_rests_on():
+    model = model_of(REFERENCE["optimal_ridge"][1]["model"])
+    assert "theorem" in model.optimal_ridge().rests_on
+    assert "26 digits" in model.optimal_ridge().rests_on
+    assert "40 digits" in model.optimal_ridge(digits=30).rests_on
+    assert "random features" in model.optimal_ridge(trained=False).rests_on
+    tilted = OneGradientStep("softplus", "erf", 2, centre=True).optimal_ridge()
+    assert "outside the theorem" in tilted.rests_on
+    flat = OneGradientStep("He(3, z)", "erf", 2).optimal_ridge()
+    assert "mu_1 = 0" in flat.rests_on and "root" not in flat.rests_on
+
+
+def test_before_the_step_is_a_step_of_zero():
+    model = model_of(REFERENCE["optimal_ridge"][1]["model"])
+    before = model.optimal_ridge(trained=False)
+    entry = REFERENCE["optimal_ridge"][0]
+    assert before.paper_ridge == pytest.approx(float(entry["paper_ridge"]), rel=1e-14)
+    assert before.risk == pytest.approx(float(entry["risk"]), rel=1e-14)
+
+
+def test_digits_agree_with_each_other_and_with_the_risk():
+    model = OneGradientStep("softplus", "relu", 0.7, 1.9, 3, 0.2, centre=True, loss="full")
+    few, many = model.optimal_ridge(digits=20), model.optimal_ridge(digits=45)
+    assert abs(few.ridge / many.ridge - 1) < 1e-20
+    # λ = (α/β) λ_B, the ratio no float.
+    assert abs(many.ridge * 19 / (many.paper_ridge * 7) - 1) < 1e-44
+    risk = model.risk(float(many.ridge))
+    assert risk.trained == pytest.approx(float(many.risk), rel=1e-13)
+    assert risk.effective_ridge == pytest.approx(float(many.effective_ridge), rel=1e-12)
+
+
+def test_curvature_is_that_of_the_risk():
+    model = OneGradientStep("tanh", "erf", 2, 1.5, 2, 0.25)
+    best = model.optimal_ridge(digits=20)
+    h = 1e-4 * float(best.ridge)
+    left, middle, right = (
+        float(model.risk(float(best.ridge) + k * h, digits=30).trained - best.risk)
+        for k in (-1, 0, 1)
+    )
+    assert (left - 2 * middle + right) / h**2 == pytest.approx(float(best.curvature), rel=1e-3)
+
+
+# ------------------------------------------------------------------ any parameters
+
+
+def test_no_penalty_of_a_scan_is_better():
+    """Six orders of magnitude of every parameter; a scan over 24 decades of penalties."""
+    rng = np.random.default_rng(5)
+    penalties = np.logspace(-12, 12, 97)
+    kinds = []
+    for _ in range(25):
+        student = rng.choice(["erf", "tanh", "z", "z + He(3, z)*100", "z + He(3, z)/1000"])
+        teacher = rng.choice(["erf", "z", "relu", "He(3, z)"])
+        alpha, beta, step = 10 ** rng.uniform(-3, 3, 3)
+        noise = float(rng.choice([0.0, 1e-6, 0.3, 30.0]))
+        model = OneGradientStep(str(student), str(teacher), alpha, beta, step, noise, centre=True)
+        best = model.optimal_ridge()
+        scan = solve_points(model, {"ridge": penalties})["risk_trained"]
+        assert best.risk <= scan.min() * (1 + 1e-10), model
+        assert best.risk <= min(best.vanishing, best.infinite) * (1 + 1e-12)
+        # Not proved; no parameters are known with two.
+        assert best.other_minima == ()
+        kinds.append(best.kind)
+        if best.kind == INTERIOR and 1e-11 < best.ridge < 1e11:
+            assert best.curvature > 0
+            assert model.risk(best.ridge).trained == pytest.approx(best.risk, rel=1e-9)
+            if alpha > beta:
+                assert best.ridge > 0
+    assert kinds.count(INTERIOR) > 10
+
+
+@pytest.mark.parametrize(("vanishing", "kind"), [(5.0, INTERIOR), (0.5, VANISHING)])
+def test_the_lowest_of_several_minima(vanishing, kind):
+    ctx = mpmath.mp.clone()
+    points = tuple(
+        StationaryPoint(ctx.mpf(3), ctx.mpf(ridge), ctx.mpf(ridge), ctx.mpf(risk), curvature, 0.0)
+        for ridge, risk, curvature in ((1, 2, 1), (2, 3, -1), (3, 1, 1), (4, 4, -1), (5, 3, 1))
+    )
+    landscape = RidgeLandscape(points, ctx.mpf(vanishing), ctx.mpf(6))
+    best = _best(OneGradientStep("erf", "erf", 2, 1), landscape, True, None)
+    assert best.kind == kind
+    if kind == INTERIOR:
+        assert (best.paper_ridge, best.ridge, best.risk) == (3, 6, 1)
+        assert best.other_minima == (2, 10) and "other local minima" in str(best)
+    else:
+        assert best.ridge == 0 and best.risk == 0.5 and best.other_minima == (2, 6, 10)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "risk"),
+    [
+        # A linear student that sees a linear teacher without noise.
+        (OneGradientStep("z", "z", 3, 2, 1), VANISHING, 0.0),
+        (OneGradientStep("z", "z", 2, 2, 1), VANISHING, 0.0),
+        # n < N without noise: every penalty is too much.
+        (OneGradientStep("erf", "z", 1.2, 8.0, 2.0), VANISHING, None),
+        # Nothing to learn: the error of the zero function.
+        (OneGradientStep("erf", "He(3, z)", 2, 1), INFINITE, 6.0),
+        (OneGradientStep("He(3, z)", "z", 2, 1), INFINITE, 1.0),
+        (OneGradientStep("He(3, z)", "z", 2, 2), INFINITE, 1.0),
+    ],
+)
+@pytest.mark.parametrize("digits", [None, 25])
+def test_optimum_at_an_end(model, kind, risk, digits):
+    best = model.optimal_ridge(digits=digits)
+    assert best.kind == kind and not best.is_interior
+    assert best.ridge == (0 if kind == VANISHING else math.inf)
+    assert math.isnan(best.curvature) and best.other_minima == ()
+    if risk is not None:
+        assert float(best.risk) == pytest.approx(risk, rel=1e-12, abs=1e-40)
+    near = model.risk(1e-9 if kind == VANISHING else 1e9).trained
+    assert float(best.risk) == pytest.approx(near, rel=1e-6, abs=1e-6)
+
+
+def test_vanishing_penalty_at_the_peak_is_infinitely_bad():
+    best = OneGradientStep("erf", "erf", 2, 2, 2).optimal_ridge()
+    assert best.vanishing == math.inf and best.is_interior
+
+
+def test_population_step_and_longer_steps():
+    # The risk at the best penalty falls with the step, as the improvement grows at each.
+    risks = [
+        OneGradientStep("erf", "erf", 2, 1.5, eta, 0.25, alpha0=math.inf).optimal_ridge().risk
+        for eta in (0, 1, 3, 9, 27)
+    ]
+    assert risks == sorted(risks, reverse=True) and risks[0] > risks[-1]
+
+
+def test_curve():
+    model = OneGradientStep("erf", "erf", 2, 1.5, 2, 0.25)
+    curve = model.optimal_ridge_curve([0.5, 1.5, 2.0], progress=False)
+    assert dict(curve.sizes) == {"alpha": 3}
+    assert float(curve.paper_ridge_trained[2]) == pytest.approx(0.272826395555732, rel=1e-14)
+    assert (curve.risk_trained < curve.risk_initial).all()
+    one = model.optimal_ridge(alpha=0.5)
+    assert one.alpha == 0.5 and float(curve.risk_trained[0]) == one.risk
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"digits": 0}, {"digits": 2.5}, {"alpha": 0}, {"alpha": math.nan}, {"trained": "yes"}],
+)
+def test_bad_arguments(arguments):
+    name = next(iter(arguments))
+    with pytest.raises(ParameterError, match=name):
+        OneGradientStep("erf", "erf", 2).optimal_ridge(**arguments)
+
+
+@pytest.mark.parametrize("alpha", [[], [1, -1], [[1.0]], ["x"]])
+def test_bad_curves(alpha):
+    with pytest.raises(ParameterError, match="alpha"):
+        OneGradientStep("erf", "erf", 2).optimal_ridge_curve(alpha)
+
+
+@pytest.mark.parametrize("digits", [None, 20])
+def test_presentation_and_storage(digits):
+    best = OneGradientStep("erf", "erf", 2).optimal_ridge(digits=digits)
+    assert "optimal ridge" in str(best) and "<table>" in best._repr_html_()
+    assert str(pickle.loads(pickle.dumps(best))) == str(best)
+    assert json.loads(json.dumps(best.to_dict(), allow_nan=False))["kind"] == INTERIOR
+    end = OneGradientStep("erf", "He(3, z)", 2).optimal_ridge(digits=digits)
+    assert str(pickle.loads(pickle.dumps(end))) == str(end)
+    assert json.loads(json.dumps(end.to_dict(), allow_nan=False))["ridge"] == "inf"
+
+
+# ------------------------------------------------------------------ the peak
+
+
+def test_peak_against_quadrature():
+    # 24 digits of integrals over the Marchenko-Pastur density by the trapezoidal rule.
+    assert max(peak_deviations().values()) < 5.1e-24
+    entry = REFERENCE["interpolation_peak"]
+    model = model_of(entry["model"])
+    # Another quadrature, which uses the effective ridge of the closed form.
+    assert max(spectral_deviations(model, 1e-10, 20).values()) < 1e-17
+    floats = model.interpolation_peak(1e-10)
+    for layer in ("initial", "trained"):
+        exact, leading = float(entry[layer]["exact"]), float(entry[layer]["asymptotic"])
+        assert getattr(floats, f"exact_{layer}") == pytest.approx(exact, rel=1e-11)
+        assert getattr(floats, layer) == pytest.approx(leading, rel=1e-14)
+    assert floats.amplitude_trained < floats.amplitude_initial
+
+
+def test_peak_with_rounded_moments():
+    # Published errors on noisy labels, 4420.5 and 4324.7, leading terms 4420.2 and 4324.4. With the
+    # moments of erf they are 4420.60, 4324.80, 4420.32 and 4324.52; all four follow from a
+    # nonlinear part of standard deviation 0.20036 in place of 0.2003643….
+    entry = REFERENCE["interpolation_peak"]
+    model, rounded = model_of(entry["model"]), entry["rounded"]
+    square = sp.Rational(rounded["residual_deviation"]) ** 2
+    found = model.kernel().solve(
+        ridge=1e-10, student_residual=float(square), teacher_residual=float(square)
+    )
+    at = {x: sp.Rational(str(value)) for x, value in exact_parameters(model, 20).items()}
+    at |= {symbols.residual: square, symbols.teacher_residual: square}
+    for layer in ("initial", "trained"):
+        noisy = getattr(found, f"risk_{layer}") + model.noise_variance
+        leading = float(amplitudes()[layer].subs(at).evalf(15)) * 1e5
+        assert f"{noisy:.1f}" == rounded[layer]["exact"]
+        assert f"{leading:.1f}" == rounded[layer]["asymptotic"]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        OneGradientStep("z", "erf", 2, 0.5, 2, 0.25),
+        OneGradientStep("He(3, z)", "erf", 2, 0.5, 2, 0.25),
+        OneGradientStep("tanh", "relu", 2, 700, 2, 0, centre=True),
+        OneGradientStep("erf", "z", 2, 0.003, 5, 1, alpha0=math.inf, loss="full"),
+    ],
+)
+def test_leading_order_for_other_models(model):
+    errors = [model.interpolation_peak(x, digits=20).relative_error for x in (1e-12, 1e-14)]
+    assert errors[1] == pytest.approx(errors[0] / 10, rel=1e-2) and errors[0] < 1e-3
+
+
+def test_peak_is_taken_at_as_many_samples_as_neurons():
+    model = OneGradientStep("erf", "erf", 7, 2, 2, 0.25)
+    assert model.interpolation_peak(1e-8).initial == (
+        replace(model, alpha=2.0).interpolation_peak(1e-8).initial
+    )
+
+
+def test_peak_refuses():
+    with pytest.raises(ParameterError, match="ridge must be positive"):
+        OneGradientStep("erf", "erf", 2).interpolation_peak(0)
+    with pytest.raises(ParameterError, match="exactly one"):
+        OneGradientStep("erf", "erf", 2).interpolation_peak()
+    with pytest.raises(ParameterError, match="digits"):
+        OneGradientStep("erf", "erf", 2).interpolation_peak(1e-6, digits=-1)
+    with pytest.raises(AssumptionError, match="n = d"):
+        OneGradientStep("z", "erf", 2, 1.0).interpolation_peak(1e-6)
+
+
+@pytest.mark.parametrize("digits", [None, 20])
+def test_peak_presentation(digits):
+    peak = OneGradientStep("erf", "erf", 2).interpolation_peak(1e-6, digits=digits)
+    assert "leading order" in str(peak) and "<table>" in peak._repr_html_()
+    assert str(pickle.loads(pickle.dumps(peak))) == str(peak)
+    assert json.loads(json.dumps(peak.to_dict(), allow_nan=False))["beta"] == 1.0

@@ -1,0 +1,335 @@
+"""The risk after one gradient step: reference values, independent solves, properties, bad input."""
+
+import json
+import math
+import pickle
+import runpy
+from decimal import Decimal
+
+import mpmath
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.integrate import quad
+from scipy.optimize import brentq
+
+from giantstep import OneGradientStep, SpikedRandomFeatures
+from giantstep.derivations.one_gradient_step.reference import reference_cases
+from giantstep.derivations.one_gradient_step.risk import RidgeRisk
+from giantstep.derivations.one_gradient_step.risk_curve import solve_points
+from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters, risk_kernel
+from giantstep.errors import AssumptionError, ParameterError
+
+CASES = pytest.mark.parametrize("case", reference_cases(), ids=lambda case: case.name)
+QUANTITIES = (
+    "initial", "trained", "improvement", "training_error_initial", "training_error_trained",
+    "effective_ridge", "ridge_derivative", "s",
+)  # fmt: skip
+MODEL = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+
+
+# ---------------------------------------------------------------------- reference values
+
+
+@CASES
+def test_reference_values_in_floats(case):
+    """40-digit arithmetic: Marchenko-Pastur integrals by the trapezoidal rule, Woodbury."""
+    risk = case.build().risk(paper_ridge=float(case.paper_ridge))
+    for name in QUANTITIES:
+        assert getattr(risk, name) == pytest.approx(float(case.values[name]), rel=1e-12, abs=0)
+    assert risk.residual <= 1e-12
+
+
+@CASES
+def test_reference_values_to_every_digit(case):
+    risk = case.build().risk(paper_ridge=float(case.paper_ridge), digits=25)
+    for name in QUANTITIES:
+        printed = Decimal(case.values[name])
+        last = Decimal(1).scaleb(printed.as_tuple().exponent)
+        # Sixteen digits, of which trailing zeros are not printed.
+        last = min(last, Decimal(1).scaleb(printed.adjusted() - 15))
+        found = Decimal(mpmath.nstr(getattr(risk, name), 25, strip_zeros=False))
+        assert abs(found - printed) <= last * Decimal("0.51") or found == printed == 0
+
+
+def test_without_a_step_as_spiked_random_features():
+    """Two theories of plain random features, of which neither knows the other: 25 digits."""
+    plain = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=0)
+    risk = plain.risk(0.01, digits=25)
+    shown = [mpmath.nstr(x, 25) for x in (risk.trained, risk.initial, risk.training_error_trained)]
+    assert shown[0] == shown[1] == "0.2177223211319673980888541"
+    assert shown[2] == "0.02890712648954578974481113"
+    assert risk.improvement == 0
+    spiked = SpikedRandomFeatures("erf", "erf", beta=1.5, step_size=0, alpha0=1)
+    solution = spiked.solve(2.0, ridge=0.01)
+    assert risk.trained == pytest.approx(solution.test_error, rel=1e-12)
+    assert risk.training_error_trained == pytest.approx(solution.training_error, rel=1e-12)
+
+
+def test_many_samples():
+    """At n → ∞ the effective ridge is the penalty itself and nothing is lost to variance."""
+    model = OneGradientStep("erf", "erf", alpha=1e9, beta=1.5, step_size=2, alpha0=math.inf)
+    risk = model.risk(paper_ridge=0.05)
+    assert risk.effective_ridge == pytest.approx(0.05, rel=1e-7)
+    assert risk.ridge_derivative == pytest.approx(1, abs=1e-7)
+    assert risk.trained == pytest.approx(risk.bias_trained, rel=1e-6)
+
+
+# ---------------------------------------------------------------------- an independent solve
+
+
+def marchenko_pastur(function, ratio):
+    """Average over the density of the eigenvalues of W^T W by quadrature."""
+    middle, width = 1 + ratio, 2 * math.sqrt(ratio)
+
+    def integrand(angle):
+        x = middle - width * math.cos(angle)
+        return function(x) * (width * math.sin(angle)) ** 2 / (2 * math.pi * ratio * x)
+
+    bulk = quad(integrand, 0, math.pi, epsabs=0, epsrel=1e-13, limit=200)[0]
+    return bulk + (max(0.0, 1 - 1 / ratio) * function(0.0) if ratio > 1 else 0.0)
+
+
+def independent_risk(model, paper_ridge, spike):
+    """Deterministic equivalents with integrals for traces and Woodbury with t1, t2 for the step."""
+    slope, floor = model.student_moments.linear**2, model.student_moments.residual
+    signal = model.teacher_moments.linear**2
+    noise = model.teacher_moments.residual + model.noise_variance
+    ratio, beta = model.beta / model.alpha, model.beta
+    length, aligned = spike
+
+    def freedom(nu, power):
+        return marchenko_pastur(
+            lambda x: ((slope * x + floor) / (slope * x + floor + nu)) ** power, beta
+        )
+
+    top = paper_ridge + ratio * (slope + floor)
+    nu = brentq(
+        lambda x: x * (1 - ratio * freedom(x, 1)) - paper_ridge, paper_ridge, top, xtol=1e-15,
+        rtol=1e-14,
+    )  # fmt: skip
+    derivative = 1 - ratio * freedom(nu, 2)
+
+    def left(shift):
+        omega = (floor + shift) / slope
+        dual = marchenko_pastur(lambda x: 1 / (x + omega), beta)
+        # The nonzero eigenvalues of W W^T and W^T W are the same.
+        trace = beta * dual + (1 - beta) / omega
+        overlap = trace - aligned * trace**2 * omega * dual / (1 + length * omega * trace * dual)
+        return signal * omega * overlap
+
+    step = 1e-3 * nu
+    slopes = [(left(nu + k * step) - left(nu - k * step)) / (2 * k * step) for k in (1, 2)]
+    bias = left(nu) - nu * (4 * slopes[0] - slopes[1]) / 3
+    fresh = (bias + noise) / derivative
+    return fresh - model.noise_variance, (paper_ridge / nu) ** 2 * fresh, nu
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "penalty", "alpha0"),
+    [(2.0, 1.5, 0.05, None), (0.7, 1.8, 0.3, 3.0), (3.0, 0.6, 0.01, math.inf)],
+)
+def test_independent_solve(alpha, beta, penalty, alpha0):
+    model = OneGradientStep(
+        "tanh", "relu", alpha=alpha, beta=beta, step_size=3, noise_variance=0.1, alpha0=alpha0,
+        centre=True,
+    )  # fmt: skip
+    student, teacher = model.student_moments, model.teacher_moments
+    aligned = (3 * student.linear * teacher.linear) ** 2
+    label = teacher.square + 0.1
+    length = (3 * student.linear) ** 2 * (teacher.linear**2 + label / model.step_samples)
+    risk = model.risk(paper_ridge=penalty)
+    for spike, found, training in (
+        ((0.0, 0.0), risk.initial, risk.training_error_initial),
+        ((length, aligned), risk.trained, risk.training_error_trained),
+    ):
+        expected = independent_risk(model, penalty, spike)
+        assert found == pytest.approx(expected[0], rel=1e-8)
+        assert training == pytest.approx(expected[1], rel=1e-8)
+        assert risk.effective_ridge == pytest.approx(expected[2], rel=1e-11)
+
+
+# ---------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(
+    ("student", "alpha", "beta"),
+    [("erf", 2, 1.5), ("erf", 1, 1.5), ("erf", 0.2, 0.5), ("z", 3, 1.5), ("z", 1.2, 1.5),
+     ("z", 0.5, 1.5), ("z", 0.7, 0.5), ("z", 0.3, 0.5), ("z", 2, 1), ("z**3 - 3*z", 2, 1.5),
+     ("z**3 - 3*z", 1, 1.5)],
+)  # fmt: skip
+def test_ridgeless_is_the_limit(student, alpha, beta):
+    model = OneGradientStep(
+        student, "tanh", alpha=alpha, beta=beta, step_size=2, noise_variance=0.1
+    )
+    limit, near = model.ridgeless(), model.risk(1e-13)
+    assert limit == model.risk(0)
+    # Corrections are linear in the penalty, but for a linear student with N = d.
+    size = 1e-6 if (student, beta) == ("z", 1) else 1e-9
+    for name in ("initial", "trained", "improvement", "bias_trained", "variance_initial",
+                 "ridge_derivative"):  # fmt: skip
+        assert getattr(limit, name) == pytest.approx(getattr(near, name), rel=size, abs=size)
+    assert limit.training_error_trained == pytest.approx(near.training_error_trained, abs=size)
+    precise = model.ridgeless(digits=20)
+    assert limit.trained == pytest.approx(float(precise.trained), rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("student", "alpha", "beta"), [("erf", 2, 2), ("z", 1, 2), ("z", 0.5, 0.5)]
+)
+def test_interpolation_peak(student, alpha, beta):
+    model = OneGradientStep(student, "tanh", alpha=alpha, beta=beta)
+    with pytest.raises(AssumptionError, match="interpolation peak"):
+        model.ridgeless()
+    with pytest.raises(AssumptionError, match="interpolation peak"):
+        model.risk_curve(ridge=[0.1, 0])
+    assert model.risk(1e-10).trained > 1e2 * model.risk(1).trained
+
+
+def test_a_student_without_a_linear_part_learns_nothing():
+    risk = OneGradientStep("z**3 - 3*z", "tanh", alpha=2, beta=1.5, step_size=3).risk(0.1)
+    assert risk.improvement == 0
+    assert risk.trained == risk.initial
+    assert risk.bias_trained == pytest.approx(
+        OneGradientStep("z", "tanh", alpha=2).teacher_moments.square
+    )
+    assert risk.s == math.inf
+
+
+def test_a_teacher_without_a_linear_part():
+    risk = OneGradientStep("tanh", "z**2 - 1", alpha=2, beta=1.5, step_size=3).risk(0.1)
+    assert risk.improvement == 0
+    assert risk.bias_initial == pytest.approx(2, rel=1e-14)
+
+
+def test_both_losses():
+    full = OneGradientStep(
+        "erf", "erf", alpha=2, beta=1.5, step_size=1, noise_variance=0.25, loss="full"
+    )
+    assert full.risk(0.1).trained == MODEL.risk(0.1).trained
+    curve = full.risk_curve(ridge=0.1, step_size=[0.5, 1.0])
+    assert float(curve.risk_trained[1]) == MODEL.risk(0.1).trained
+
+
+def test_the_population_gradient():
+    exact = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, alpha0=math.inf)
+    near = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, alpha0=1e12)
+    assert exact.risk(0.1).trained == pytest.approx(near.risk(0.1).trained, rel=1e-10)
+    assert exact.risk(0.1).trained < MODEL.risk(0.1).trained
+    digits = exact.risk(0.1, digits=20)
+    assert float(digits.trained) == pytest.approx(exact.risk(0.1).trained, rel=1e-14)
+    solved = exact.kernel().solve(ridge=0.1, alpha0=math.inf, digits=20)
+    assert solved.risk_trained == digits.trained
+
+
+# ---------------------------------------------------------------------- results
+
+
+def test_curve():
+    curve = MODEL.risk_curve(
+        paper_ridge=[0, 1e-10, 0.05], alpha=[0.5, 2, 4], step_size=2, noise_variance=0.25
+    )
+    assert curve.sizes == {"paper_ridge": 3, "alpha": 3}
+    for k, penalty in enumerate((0, 1e-10, 0.05)):
+        for j, alpha in enumerate((0.5, 2, 4)):
+            model = OneGradientStep(
+                "erf", "erf", alpha=alpha, beta=1.5, step_size=2, noise_variance=0.25
+            )
+            risk = model.risk(paper_ridge=penalty)
+            here = curve.isel(paper_ridge=k, alpha=j)
+            assert float(here.risk_trained) == pytest.approx(risk.trained, rel=1e-13)
+            assert float(here.improvement) == pytest.approx(risk.improvement, rel=1e-13)
+            assert float(here.objective_initial) == pytest.approx(risk.objective_initial, abs=1e-15)
+    assert float(curve.residual.max()) <= 1e-12
+
+
+def test_curve_without_arrays_and_with_all_of_them(tmp_path):
+    point = MODEL.risk_curve(ridge=0.1)
+    assert point.sizes == {}
+    assert float(point.risk_trained) == pytest.approx(MODEL.risk(0.1).trained, rel=1e-14)
+    grid = MODEL.risk_curve(
+        ridge=[0.1, 1], alpha=[1, 2, 3], beta=(0.5, 1.5), step_size=np.arange(4),
+        noise_variance=[0, 1],
+    )  # fmt: skip
+    assert grid.risk_trained.shape == (2, 3, 2, 4, 2)
+    assert float(grid.improvement.isel(step_size=0).max()) == 0
+    grid.to_netcdf(tmp_path / "curve.nc")
+    with xr.open_dataset(tmp_path / "curve.nc") as read:
+        xr.testing.assert_identical(read.load(), grid)
+
+
+def test_points_of_all_limits_at_once():
+    """With and without penalty, few and many samples: each point goes to its own equations."""
+    setting = {"beta": 1.5, "step_size": 2, "noise_variance": 0.1}
+    ridges, samples = np.array([0, 0.3, 0, 0, 1e-9]), np.array([0.5, 1.0, 3.0, 1.2, 1.5])
+    for student in ("erf", "z"):
+        model = OneGradientStep(student, "tanh", alpha=1, **setting)
+        found = solve_points(model, {"ridge": ridges, "alpha": samples})
+        for k, (ridge, alpha) in enumerate(zip(ridges.tolist(), samples.tolist(), strict=True)):
+            one = OneGradientStep(student, "tanh", alpha=alpha, **setting).risk(ridge)
+            for name in ("risk_trained", "improvement", "objective_initial"):
+                expected = getattr(one, name.removeprefix("risk_"))
+                assert found[name][k] == pytest.approx(expected, rel=1e-13, abs=1e-17)
+
+
+def test_samples_of_the_step_follow_or_stay():
+    fixed = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, alpha0=2)
+    tied = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
+    for model, alpha0 in ((fixed, 2.0), (tied, 4.0)):
+        curve = model.risk_curve(ridge=0.1, alpha=[2, 4])
+        there = OneGradientStep("erf", "erf", alpha=4, beta=1.5, step_size=2, alpha0=alpha0)
+        assert float(curve.risk_trained[1]) == there.risk(0.1).trained
+        assert model.kernel().solve(ridge=0.1, alpha=4).risk_trained == there.risk(0.1).trained
+
+
+def test_result_travels():
+    for digits in (None, 20):
+        risk = MODEL.risk(0.1, digits=digits)
+        again = RidgeRisk.from_json(risk.to_json())
+        assert str(again) == str(risk) and (digits or again == risk)
+        again = pickle.loads(pickle.dumps(risk))
+        assert again.trained == risk.trained
+        assert json.loads(risk.to_json())["digits"] == digits
+        assert "theorem" in risk.rests_on and "trained" in str(risk)
+        assert "<table>" in risk._repr_html_() and r"\delta" in risk._repr_latex_()
+    with pytest.raises(ParameterError, match="to_json"):
+        RidgeRisk.from_json("{}")
+
+
+def test_kernel_derivatives_and_files(tmp_path):
+    kernel = MODEL.kernel()
+    step = 1e-6
+    slope = (MODEL.risk(0.1 + step).trained - MODEL.risk(0.1 - step).trained) / (2 * step)
+    found = kernel.sensitivities(ridge=0.1, wrt="ridge")
+    assert found["risk_trained", "ridge"] == pytest.approx(slope, rel=1e-7)
+    (path,) = kernel.write(tmp_path / "risk.py", "python")
+    written = runpy.run_path(str(path))
+    point = model_parameters(MODEL) | {"ridge": 0.1}
+    assert written["solve_point"](point)["risk_trained"][0] == MODEL.risk(0.1).trained
+    # Files take finite numbers; at this one no digit differs from the population gradient.
+    with pytest.raises(ValueError, match="alpha0 must be a finite positive number"):
+        written["solve_point"](point | {"alpha0": math.inf})
+    limit = written["solve_point"](point | {"alpha0": 1e300})
+    assert limit["risk_trained"][0] == kernel.solve(ridge=0.1, alpha0=math.inf).risk_trained
+    sweep = kernel.sweep(ridge=[0.1, 0.2], alpha0=[1, math.inf], progress=False)
+    assert float(sweep.risk_trained[0, 1]) == pytest.approx(limit["risk_trained"][0], rel=1e-14)
+    sweep.to_netcdf(tmp_path / "sweep.nc")
+    with xr.open_dataset(tmp_path / "sweep.nc") as read:
+        xr.testing.assert_identical(read.load(), sweep)
+
+
+def test_derivatives_at_the_population_gradient():
+    """There is none by the samples of the step; the others do not need it."""
+    model = OneGradientStep("z", "tanh", alpha=3, beta=1.5, step_size=2, alpha0=math.inf)
+    kernel = risk_kernel(model, "least squares")
+    found = kernel.sensitivities()
+    assert "inf" in found.excluded["alpha0"]
+    assert ("risk_trained", "alpha0") not in found.derivatives
+    for name, value in model_parameters(model).items():
+        if name not in ("alpha0", "noise_variance", "student_residual"):
+            step = 1e-4 * value
+            low, high = (kernel.solve(**{name: value + k * step}) for k in (-1, 1))
+            slope = (high.risk_trained - low.risk_trained) / (2 * step)
+            assert found["risk_trained", name] == pytest.approx(slope, rel=1e-6, abs=1e-9), name
+    with pytest.raises(ParameterError, match=r"alpha0 is inf, .* leave it out of wrt"):
+        kernel.sensitivities(wrt=["alpha0", "beta"])

@@ -1,0 +1,72 @@
+"""Evidence of the claims about the first gradient and the spike; slow checks are marked so."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from giantstep.derivations.one_gradient_step import evidence_spike_simulation
+from giantstep.derivations.one_gradient_step.claims_spike import CLAIMS
+from giantstep.derivations.one_gradient_step.evidence_spike_simulation import (
+    SPIKES,
+    spike_quick,
+    spike_table,
+)
+from giantstep.derivations.one_gradient_step.extrapolation import extrapolated
+
+CHECKS = {
+    f"{claim.identifier}: {check.description}": check for claim in CLAIMS for check in claim.checks
+}
+QUICK = [name for name, check in CHECKS.items() if not check.slow]
+
+
+def test_identifiers_and_quick_checks():
+    assert [c.identifier for c in CLAIMS] == ["ba-gradient", "ba-population-gradient", "ba-spike"]
+    assert all(any(not check.slow for check in claim.checks) for claim in CLAIMS)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_quick_evidence(name):
+    found = CHECKS[name].run()
+    assert found.passed, found.summary
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in CHECKS if name not in QUICK])
+def test_slow_evidence(name):
+    found = CHECKS[name].run()
+    assert found.passed, found.summary
+
+
+def test_networks_of_other_seeds_agree_too():
+    found = spike_quick(seed=502)
+    assert found.passed, found.summary
+    left_out = found.details["noise_left_out_in_standard_errors"]
+    assert left_out and all(value["length"] > 10 for value in left_out.values())
+
+
+def test_evidence_rejects_spikes_of_another_length(monkeypatch):
+    # Networks that take a step of 1.15 times the size.
+    true = evidence_spike_simulation.one_step_setup
+
+    def longer(model, dimension):
+        return true(replace(model, step_size=1.15 * model.step_size), dimension)
+
+    monkeypatch.setattr(evidence_spike_simulation, "one_step_setup", longer)
+    sizes = ((50, 30), (200, 12))
+    found = spike_table(SPIKES[4:5], sizes, seed=3)
+    assert not found.passed
+    monkeypatch.undo()
+    assert spike_table(SPIKES[4:5], sizes, seed=3).passed
+
+
+def test_extrapolation_sees_what_does_not_vanish():
+    generator = np.random.default_rng(0)
+    sizes = ((50, 100), (200, 100))
+    noise = [0.01 * generator.standard_normal(100) for _ in sizes]
+    for left, passed in ((0.0, True), (0.02, False)):
+        values = [left + 0.5 / math.sqrt(d) + e for (d, _), e in zip(sizes, noise, strict=True)]
+        assert extrapolated("shift", 0.0, sizes, values, 0.5).passed == passed
