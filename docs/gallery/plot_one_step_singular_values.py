@@ -1,0 +1,13 @@
+r"""
+Singular values of the first layer
+==================================
+
+One gradient step moves one singular value out of the bulk if it is longer than a critical size.
+Bars are networks of dimension 300 with their full gradient.
+"""
+
+import giantstep as gs
+
+model = gs.OneGradientStep("tanh", "relu", alpha=4, beta=2, step_size=6, centre=True)
+axes = model.plot_singular_values(dimension=300, seeds=3)
+figure = axes.figure
