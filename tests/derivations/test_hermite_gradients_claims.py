@@ -49,6 +49,7 @@ def test_sampled_gradients_agree_with_the_expansion(student, text):
 def test_claims_are_complete():
     assert [claim.identifier for claim in CLAIMS] == [
         "gradient-expansion", "first-gradient", "preprocessed-gradient", "dls-algorithm-1",
+        "dls-correlational-queries",
     ]  # fmt: skip
     for claim in CLAIMS:
         assert claim.statement.count("$") % 2 == 0 and claim.source

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep import OneGradientStep
-from giantstep.derivations.one_gradient_step import evidence_kernel as evidence
 from giantstep.derivations.one_gradient_step import evidence_kernel_simulation as simulated
 from giantstep.derivations.one_gradient_step.kernel_spectrum.bulk import kernel_bulk
 from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import KernelCurve
@@ -79,26 +78,6 @@ def test_singular_values_of_five_networks(case, singular_value, alignment):
     kernel = simulated._model(case).conjugate_kernel()
     assert kernel.singular_value == pytest.approx(singular_value, abs=6e-5)
     assert kernel.label_alignment == pytest.approx(alignment, abs=6e-5)
-
-
-@pytest.mark.parametrize(
-    "check",
-    [
-        evidence.algebra, evidence.entries, evidence.half_or_full_loss,
-        evidence.reference_values, evidence.root_selection, evidence.masses,
-        simulated.histograms, simulated.expected,
-    ],
-    ids=lambda check: check.__name__,
-)  # fmt: skip
-def test_evidence(check):
-    finding = check()
-    assert finding.passed, finding.summary
-
-
-@pytest.mark.slow
-def test_outliers_of_networks():
-    finding = simulated.outliers()
-    assert finding.passed, finding.summary
 
 
 # ---------------------------------------------------------------------- bulk

@@ -6,7 +6,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from giantstep.derivations.one_gradient_step import evidence_spike_simulation
 from giantstep.derivations.one_gradient_step.claims_spike import CLAIMS
@@ -17,28 +16,10 @@ from giantstep.derivations.one_gradient_step.evidence_spike_simulation import (
 )
 from giantstep.derivations.one_gradient_step.extrapolation import extrapolated
 
-CHECKS = {
-    f"{claim.identifier}: {check.description}": check for claim in CLAIMS for check in claim.checks
-}
-QUICK = [name for name, check in CHECKS.items() if not check.slow]
-
 
 def test_identifiers_and_quick_checks():
     assert [c.identifier for c in CLAIMS] == ["ba-gradient", "ba-population-gradient", "ba-spike"]
     assert all(any(not check.slow for check in claim.checks) for claim in CLAIMS)
-
-
-@pytest.mark.parametrize("name", QUICK)
-def test_quick_evidence(name):
-    found = CHECKS[name].run()
-    assert found.passed, found.summary
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in CHECKS if name not in QUICK])
-def test_slow_evidence(name):
-    found = CHECKS[name].run()
-    assert found.passed, found.summary
 
 
 def test_networks_of_other_seeds_agree_too():

@@ -148,7 +148,7 @@ def resolvent_at() -> sp.Expr:
 def companion_at() -> sp.Expr:
     """Return the companion h in ν and z."""
     covariance = _covariance()
-    return sp.sympify(covariance.companion).xreplace({covariance.resolvent: resolvent_at()})
+    return covariance.companion.xreplace({covariance.resolvent: resolvent_at()})
 
 
 def quartic() -> tuple[sp.Expr, ...]:
@@ -195,7 +195,7 @@ def equation_slope() -> sp.Expr:
     """Return the derivative of the sum of these terms with respect to ν, in ν and G."""
     covariance = _covariance()
     rate = covariance.ridge((alpha - beta) / beta).diff(effective_ridge)
-    return sp.sympify(rate).xreplace({covariance.resolvent: resolvent})
+    return rate.xreplace({covariance.resolvent: resolvent})
 
 
 def upper_half_plane() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
@@ -218,7 +218,7 @@ def counting_function() -> sp.Expr:
     r = beta / alpha
     covariance = _covariance()
     g = resolvent
-    h = sp.sympify(covariance.companion).xreplace({covariance.resolvent: resolvent})
+    h = covariance.companion.xreplace({covariance.resolvent: resolvent})
     return (
         -(1 - r) * sp.log(effective_ridge)
         + r * sp.log(g)
