@@ -29,13 +29,15 @@ linear = sp.Symbol("mu_1", real=True)
 r""":math:`\mu_1 = \mathbb{E}\,z\sigma(z)` of the student."""
 
 residual = sp.Symbol("mu_{>1}^2", nonnegative=True)
-r""":math:`\mathbb{E}\sigma^2 - \mu_0^2 - \mu_1^2` of the student (μ_2²); κ is its ratio to μ_1²."""
+r""":math:`\mathbb{E}\sigma^2 - \mu_0^2 - \mu_1^2` of the student (μ2² there).
+
+κ is its ratio to μ_1²."""
 
 teacher_linear = sp.Symbol("mu_1^*", real=True)
 r""":math:`\mathbb{E}\,z\sigma_*(z)` of the teacher."""
 
 teacher_residual = sp.Symbol("mu_{>1}^{*2}", nonnegative=True)
-r""":math:`\|P_{>1}f_*\|^2`, the error of the best linear predictor (μ_2^{*2})."""
+r""":math:`\|P_{>1}f_*\|^2`, the error of the best linear predictor (:math:`\mu_2^{*2}` there)."""
 
 IDENTIFIERS = {
     alpha: "alpha",
