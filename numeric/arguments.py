@@ -50,6 +50,23 @@ def whole_number(name: str, value: object, minimum: int = 1) -> int:
     return int(value)
 
 
+def checked_switch(name: str, value: object) -> bool:
+    """Return True or False.
+
+    Raises
+    ------
+    ParameterError
+        If it is anything else.
+    """
+    # "no" and "False" are true in Python; nobody means that.
+    if isinstance(value, bool):
+        return value
+    # Booleans of numpy; the integers 0 and 1 are no answer to yes or no either.
+    if type(value).__name__ in ("bool", "bool_"):
+        return bool(value)
+    raise ParameterError(f"{name} must be True or False, got {value!r}")
+
+
 def positive_array(name: str, values: object) -> NDArray[np.float64]:
     """Return a number or a sequence of numbers as an array; all positive and finite."""
     if isinstance(values, str):

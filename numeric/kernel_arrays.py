@@ -43,6 +43,8 @@ _EPSILON = float(np.finfo(float).eps)
 _TABLE_LOSS = 2e-14
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
 _MOST_NODES = 2**28
+# Inner nodes that are held at once: tables make several arrays of them on their way.
+_AT_ONCE = 2**23
 # Lines are refined as far as the solver asks for.
 _FINEST_LEVEL = 99
 # Panels in each piece of a line that is cut at moving points, at the first level.
@@ -289,17 +291,12 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
     ConvergenceError
         If they never agree: the inner integrand varies on a scale that is too small.
     """
-    kinds = module.inner_rules(x, *values)
+    has_rules = bool(module.inner_rules(x[:1], *values))
     previous: dict[str, Array] | None = None
     before: dict[str, float] = {}
     for level in range(MOST_REFINEMENTS):
-        rules = {
-            slot: quadrature.inner_rule(kind, argument, level)
-            for slot, (kind, argument) in kinds.items()
-        }
-        _require_room(len(x) * max((rule[0].shape[1] for rule in rules.values()), default=1))
-        current: dict[str, Array] = module.tables(x, *values, rules)
-        if not kinds:
+        current = _tables_at(module, values, x, level)
+        if not has_rules:
             return current
         if previous is not None:
             changes = {k: float(np.max(np.abs(current[k] - previous[k]))) for k in current}
@@ -311,6 +308,26 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
         "the conditional coefficients did not converge under refinement of their quadrature; "
         "the activation varies on a scale far below the width of its input"
     )
+
+
+def _tables_at(
+    module: ModuleType, values: Sequence[float], x: Array, level: int
+) -> dict[str, Array]:
+    """Tabulate with inner rules of one level, as many nodes at a time as memory is meant for."""
+
+    def rules(nodes: Array) -> dict[str, tuple[Array, Array]]:
+        return {
+            slot: quadrature.inner_rule(kind, argument, level)
+            for slot, (kind, argument) in module.inner_rules(nodes, *values).items()
+        }
+
+    # Rules have as many nodes at every node of the line.
+    inner = max((rule[0].shape[1] for rule in rules(x[:1]).values()), default=1)
+    _require_room(len(x) * inner)
+    length = max(1, _AT_ONCE // inner)
+    parts = [x[start : start + length] for start in range(0, len(x), length)]
+    found = [module.tables(part, *values, rules(part)) for part in parts]
+    return {name: np.concatenate([tables[name] for tables in found]) for name in found[0]}
 
 
 def _settled(

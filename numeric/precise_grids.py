@@ -137,14 +137,3 @@ class PreciseGrid:
                 f"{self._digits} digits of an average over {n} variables at once would need "
                 f"{nodes:.0e} nodes, more than {MOST_NODES:.0e}; ask for fewer digits"
             )
-
-
-def settled(value: Any, previous: Any, tolerance: Any, zero: Any) -> bool:
-    """Tell whether the finer of two levels is good to the tolerance.
-
-    Each level multiplies the digits by sqrt(2), rules between break points double them.
-    """
-    if max(abs(value), abs(previous)) <= zero:
-        return True
-    difference = abs(value - previous) / max(abs(value), zero)
-    return bool(10 * difference**1.3 <= tolerance)

@@ -4,7 +4,11 @@ The same program as the float kernel, printed for mpmath. Outer nodes come from 
 rule, whose step is halved until two solutions agree; inner expectations without closed form are
 integrated with the step that the pole distance asks for, halved until it agrees with half of it
 at a few values of the outer variable. Lines that are cut at moving points carry composite
-Gauss–Legendre rules whose order is doubled. The digits are estimated in this way, not proven.
+Gauss–Legendre rules whose order is doubled.
+
+Four errors add up: of the outer rule (from the difference of two), of the ends of the line (from
+the size of the tables there), of Newton's method (from the last residual and how much the solution
+moves with it), and of rounding. All are estimated, not proven.
 """
 
 from __future__ import annotations
@@ -18,11 +22,8 @@ import mpmath
 
 from ..errors import ConvergenceError
 from . import precise_grids
-from .quadrature import trapezoidal_step
+from .precise_averages import GUARD_DIGITS, MOST_HALVINGS, InnerRule, usual_reach
 
-# Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
-_GUARD_DIGITS = 20
-_MOST_HALVINGS = 6
 # Where the inner step is checked and the size of the tables is measured: outer nodes at which
 # nothing is special. At the ends of the line every activation is as simple as it gets.
 _PROBES = (0.0, 0.3, -0.7, 1.1, -1.9, 2.6, -4.3)
@@ -31,6 +32,19 @@ _FARTHEST = 4
 # Integrands that move with the unknowns may grow: each finer rule goes farther, so that two that
 # agree tell of the ends, too.
 _LONGER_REACH = 1.25
+# Trapezoidal rules that are tried before the one that should give the digits, on nodes that it
+# shares.
+_COARSE_RULES = 2
+# Of the digits asked for, so many more are wanted from the outer rule: the ones that are printed
+# then hardly ever straddle a nine and a zero.
+# On grids they would be too dear.
+_MORE_DIGITS, _MORE_DIGITS_OF_GRID = 10, 3
+# In units of a solver's own estimate of rounding, which counts operations in floats: closed forms
+# of tables may cancel some digits, for which there are spare ones.
+_CANCELLATION = 10**4
+# The same for what an inner rule leaves out: it is relative to values of size one, and tables and
+# their differences may be smaller.
+_TABLE_CANCELLATION = 10**3
 # A panel of a line that is cut at moving points is at most this long.
 _PANEL_LENGTH = 2
 
@@ -81,7 +95,7 @@ class PreciseKernel:
 def local_context(digits: int, spare: int = 0) -> Any:
     """Return an mpmath context of its own; the global one is never changed."""
     ctx = mpmath.mp.clone()
-    ctx.dps = digits + _GUARD_DIGITS + spare
+    ctx.dps = digits + GUARD_DIGITS + spare
     return ctx
 
 
@@ -98,7 +112,7 @@ def solve_precisely(
     widths: Sequence[float] = (),
     data: Mapping[str, Sequence[Sequence[Any]]] | None = None,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[dict[str, Any], int]:
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:
     """Refine a float solution to `digits` digits.
 
     Parameters
@@ -128,13 +142,16 @@ def solve_precisely(
     -------
     dict
         Outputs as numbers of `ctx`.
+    dict
+        Estimated absolute errors: {"quadrature", "truncation", "root" and "rounding": {output:
+        number of `ctx`}}.
     int
         Outer nodes used.
 
     Raises
     ------
     ConvergenceError
-        If two successive rules do not agree after five halvings of the step, Newton's method
+        If two successive rules do not agree after some halvings of the step, Newton's method
         fails, or the rule of an inner expectation does not converge.
     """
     namespace: dict[str, Any] = {"ctx": ctx}
@@ -144,13 +161,15 @@ def solve_precisely(
         lines = _Lines(kernel, values, ctx, digits, step, inner or {}, breaks, widths, progress)
     columns = [column for name in kernel.data for column in (data or {})[name]]
     begin = [ctx.mpf(start[name]) for name in kernel.unknowns]
-    tolerance = ctx.mpf(10) ** (-digits - 2)
+    more = _MORE_DIGITS_OF_GRID if kernel.inner_nodes else _MORE_DIGITS
+    tolerance = ctx.mpf(10) ** (-digits - more)
     wanted = [kernel.outputs.index(name) for name in kernel.results]
     arguments = [values[name] for name in kernel.parameters]
     previous: list[Any] | None = None
-    for level in range(_MOST_HALVINGS):
+    levels = MOST_HALVINGS + (0 if breaks or kernel.panels or kernel.inner_nodes else _COARSE_RULES)
+    for level in range(levels):
         arrays: list[Sequence[Any]] = []
-        reach = _usual_reach(ctx, digits) * ctx.mpf(_LONGER_REACH) ** level
+        reach = usual_reach(ctx, digits) * ctx.mpf(_LONGER_REACH) ** level
         if lines is not None:
             arrays += lines.arrays(level)
         if kernel.panels:
@@ -162,27 +181,81 @@ def solve_precisely(
         namespace["solve"](*arguments, *arrays, *columns, *begin, out, info, **ends)
         if info[0] < 0:
             raise ConvergenceError("Newton's method failed at high precision", state=out)
-        found = {kernel.outputs[k]: out[k] for k in wanted}
-        if not arrays:
-            return found, nodes
         # What cancels exactly, by a symmetry, is only as small as rounding makes it.
         zero = 10**6 * ctx.eps * max(abs(out[k]) for k in wanted)
-        composite = bool(breaks) or kernel.panels
-        if previous is not None and all(
-            precise_grids.settled(out[k], previous[k], tolerance, zero)
-            if kernel.inner_nodes
-            else _settled(out[k], previous[k], tolerance, zero, composite)
-            for k in wanted
-        ):
-            return found, nodes
+        found = {kernel.outputs[k]: out[k] for k in wanted}
+        if not arrays:
+            previous = out
+        if previous is not None:
+            quadrature = [
+                _quadrature_error(
+                    ctx, out[k], previous[k], zero,
+                    bool(breaks) or kernel.panels, bool(kernel.inner_nodes),
+                )
+                for k in wanted
+            ]  # fmt: skip
+            if all(
+                error <= tolerance * max(abs(out[k]), zero)
+                for error, k in zip(quadrature, wanted, strict=True)
+            ):
+                cut = ctx.npdf(reach) if lines is None else lines.truncation
+                inner_error = ctx.zero if lines is None else lines.inner_error
+                errors = _errors(ctx, kernel, out, info, zero, cut if arrays else ctx.zero)
+                inner_errors = _moved(ctx, kernel, out, info, inner_error)
+                errors["quadrature"] = {
+                    name: error + inner_errors[name]
+                    for name, error in zip(found, quadrature, strict=True)
+                }
+                return found, errors, nodes
         previous = out
         begin = [out[kernel.outputs.index(name)] for name in kernel.unknowns]
     raise ConvergenceError(
-        f"{_MOST_HALVINGS} quadrature rules, each with half the step of the one before, did not "
+        f"{levels} quadrature rules, each with half the step of the one before, did not "
         f"agree to {digits} digits; "
         "ask for fewer digits or a larger ridge penalty",
         state=previous,
     )
+
+
+def _errors(
+    ctx: Any, kernel: PreciseKernel, out: Sequence[Any], info: Sequence[Any], zero: Any, cut: Any
+) -> dict[str, dict[str, Any]]:
+    """Return the estimated errors of all results but that of the rule.
+
+    The solver reports, in `info`, its last residual and 4 eps (8 + 16 a), where a relative change
+    of the equations moves the solution by a times as much; `cut` is the relative error of the
+    ends.
+    """
+    _, residual, rounding = info
+    amplification = _amplification(ctx, info)
+    truncation, root, rounded = {}, {}, {}
+    for name in kernel.results:
+        value = abs(out[kernel.outputs.index(name)])
+        scale = f"{name}_magnitude"
+        size = max(value, abs(out[kernel.outputs.index(scale)]) if scale in kernel.outputs else 0)
+        truncation[name] = cut * size
+        root[name] = residual * amplification * value
+        lost = max(_CANCELLATION * rounding, 10**6 * ctx.eps) * size
+        rounded[name] = lost + (zero if value <= zero else 0)
+    return {"truncation": truncation, "root": root, "rounding": rounded}
+
+
+def _amplification(ctx: Any, info: Sequence[Any]) -> Any:
+    return max(ctx.one, (info[2] / (4 * ctx.eps) - 8) / 16)
+
+
+def _moved(
+    ctx: Any, kernel: PreciseKernel, out: Sequence[Any], info: Sequence[Any], inner_error: Any
+) -> dict[str, Any]:
+    """Return how far an error of the tables, which may cancel some digits, moves the results."""
+    relative = _TABLE_CANCELLATION * inner_error * _amplification(ctx, info)
+    moved = {}
+    for name in kernel.results:
+        scale = f"{name}_magnitude"
+        value = abs(out[kernel.outputs.index(name)])
+        size = max(value, abs(out[kernel.outputs.index(scale)]) if scale in kernel.outputs else 0)
+        moved[name] = relative * size
+    return moved
 
 
 class _Lines:
@@ -197,6 +270,8 @@ class _Lines:
         exec(kernel.table_source, namespace)
         table_values = [values[name] for name in kernel.table_parameters]
         rule = InnerRule(ctx, digits, inner)
+        if not breaks and not kernel.inner_nodes:
+            rule.outer_step = ctx.mpf(step)
 
         def tables(x: Any) -> tuple[Any, ...]:
             found: tuple[Any, ...] = namespace["tables"](x, *table_values, rule)
@@ -205,17 +280,25 @@ class _Lines:
         self._kernel, self._ctx, self._digits = kernel, ctx, digits
         self._step, self._breaks, self._progress = step, breaks, progress
         self._tables = tables
+        self._rule = rule
         probes = [tables(ctx.mpf(x)) for x in _PROBES]
         rule.checked = False
         self._grid: precise_grids.PreciseGrid | None = None
+        self.truncation = ctx.zero
         if kernel.inner_nodes:
+            # Each level of a grid goes farther: the difference of two tells of the ends.
             self._grid = precise_grids.PreciseGrid(
                 namespace, kernel.inner_nodes, table_values, ctx, digits, widths, breaks,
                 kernel.even, tables,
             )  # fmt: skip
             return
-        self._reach = _sufficient_reach(ctx, digits, tables, probes)
+        self._reach, self.truncation = _sufficient_reach(ctx, digits, tables, probes)
         self._known: dict[Any, tuple[Any, ...]] = {}
+
+    @property
+    def inner_error(self) -> Any:
+        """Estimated error of the tables, relative to values of size one."""
+        return self._rule.error
 
     def arrays(self, level: int) -> list[Sequence[Any]]:
         """Return weights, nodes and tables."""
@@ -243,18 +326,15 @@ def _panel_rule(ctx: Any, digits: int, reach: Any, level: int) -> list[Sequence[
     return [weights, nodes]
 
 
-def _usual_reach(ctx: Any, digits: int) -> Any:
-    """Distance beyond which the normal density is negligible, with room for slow growth."""
-    return ctx.sqrt(2 * ctx.ln10 * (digits + _GUARD_DIGITS)) + 2
-
-
 def _sufficient_reach(
     ctx: Any,
     digits: int,
     tables: Callable[[Any], tuple[Any, ...]],
     probes: Sequence[tuple[Any, ...]],
-) -> Any:
-    """Return how far from zero the outer rule has to go: tables that grow need more.
+) -> tuple[Any, Any]:
+    """Return how far from zero the outer rule has to go, and what lies beyond, relatively.
+
+    Tables that grow need more.
 
     `probes` holds the tables at `_PROBES`. All rules share their reach, so that their agreement
     does not show what lies beyond.
@@ -263,29 +343,41 @@ def _sufficient_reach(
     def sizes(x: Any, values: Sequence[Any]) -> list[Any]:
         return [ctx.npdf(x) * value**2 for value in values]
 
-    usual = reach = _usual_reach(ctx, digits)
+    usual = reach = usual_reach(ctx, digits)
     inside = [sizes(x, values) for x, values in zip(_PROBES, probes, strict=True)]
     largest = [max(column) for column in zip(*inside, strict=True)]
-    negligible = ctx.mpf(10) ** (-digits - _GUARD_DIGITS // 2)
-    while reach < _FARTHEST * usual:
+    negligible = ctx.mpf(10) ** (-digits - GUARD_DIGITS // 2)
+    while True:
         left_end, right_end = (sizes(x, tables(x)) for x in (-reach, reach))
-        ends = zip(left_end, right_end, largest, strict=True)
-        if all(max(left, right) <= negligible * most for left, right, most in ends):
-            break
+        left_out = max(
+            (
+                max(left, right) / most
+                for left, right, most in zip(left_end, right_end, largest, strict=True)
+                if most != 0
+            ),
+            default=ctx.zero,
+        )
+        if left_out <= negligible or reach >= _FARTHEST * usual:
+            return reach, left_out + ctx.npdf(reach)
         reach *= ctx.mpf(5) / 4
-    return reach
 
 
-def _settled(value: Any, previous: Any, tolerance: Any, zero: Any, composite: bool) -> bool:
-    """Tell whether the finer of two rules is good to the tolerance.
+def _quadrature_error(
+    ctx: Any, value: Any, previous: Any, zero: Any, composite: bool, grid: bool
+) -> Any:
+    """Estimate the error of the finer of two rules from their difference.
 
     The trapezoidal rule squares its error with each halving; 3/2 of the digits and a factor of
-    ten leave a margin. A composite rule has to agree to all digits.
+    ten leave a margin. A composite rule has to agree to all digits. On a grid each level has
+    sqrt(2) times the digits of the one before, 1.3 times with a margin.
     """
     if max(abs(value), abs(previous)) <= zero:
-        return True
-    difference = abs(value - previous) / max(abs(value), zero)
-    return bool((difference if composite else 10 * difference**1.5) <= tolerance)
+        return ctx.zero
+    size = max(abs(value), zero)
+    difference = abs(value - previous) / size
+    if grid:
+        return 10 * difference ** ctx.mpf(1.3) * size
+    return (difference if composite else 10 * difference ** ctx.mpf(1.5)) * size
 
 
 def _outer_rule(
@@ -330,93 +422,3 @@ def _legendre_rule(ctx: Any, digits: int, level: int) -> list[tuple[Any, Any]]:
         order, ctx.prec
     )
     return rule
-
-
-class InnerRule:
-    """Integrates over an inner Gaussian variable.
-
-    Attributes
-    ----------
-    checked : bool
-        Each call compares with half the step, and halves the step for good where that differs.
-    """
-
-    def __init__(self, ctx: Any, digits: int, inner: Mapping[str, tuple[float, float]]) -> None:
-        self._ctx = ctx
-        exponent = float(ctx.ln10) * (digits + _GUARD_DIGITS)
-        self._steps = {
-            slot: trapezoidal_step(strip, growth, exponent)
-            for slot, (strip, growth) in inner.items()
-        }
-        self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
-        self._level = dict.fromkeys(inner, 0)
-        self.checked = True
-        self._reach = _usual_reach(ctx, digits)
-        self._promised = ctx.mpf(10) ** -digits
-        self._tolerance = ctx.mpf(10) ** (-digits - _GUARD_DIGITS // 2)
-
-    def __call__(
-        self, slot: str, function: Callable[[Any], tuple[Any, ...]], kinks: Sequence[Any]
-    ) -> list[Any]:
-        """Return the expectations of all values of `function`.
-
-        Raises
-        ------
-        ConvergenceError
-            If rules do not agree while `checked`, or the rule between `kinks` does not converge.
-        """
-        if kinks:
-            inside = sorted(k for k in kinks if abs(k) < self._reach)
-            return self._piecewise(function, [-self._reach, *inside, self._reach])
-        value = self._sum(slot, self._level[slot], function)
-        while self.checked:
-            finer = self._sum(slot, self._level[slot] + 1, function)
-            if all(
-                abs(a - b) <= self._tolerance * (1 + abs(b))
-                for a, b in zip(finer, value, strict=True)
-            ):
-                break
-            self._level[slot] += 1
-            value = finer
-            if self._level[slot] > _MOST_HALVINGS:
-                raise ConvergenceError(
-                    f"the inner expectation over {slot} does not converge to the digits asked for"
-                )
-        return value
-
-    def _piecewise(
-        self, function: Callable[[Any], tuple[Any, ...]], points: Sequence[Any]
-    ) -> list[Any]:
-        ctx = self._ctx
-        count = len(function(ctx.zero))
-        pieces = _pieces(ctx, points)
-        values = []
-        for k in range(count):
-            value, error = ctx.quad(lambda x, k=k: function(x)[k] * ctx.npdf(x), pieces, error=True)
-            if not error <= self._promised * (1 + abs(value)):
-                raise ConvergenceError(
-                    "an inner expectation between kinks does not converge to the digits asked for"
-                )
-            values.append(value)
-        return values
-
-    def _sum(self, slot: str, level: int, function: Callable[[Any], tuple[Any, ...]]) -> list[Any]:
-        ctx = self._ctx
-        rule = self._rules.get((slot, level))
-        if rule is None:
-            h = ctx.mpf(self._steps[slot]) / 2**level
-            n = int(ctx.ceil(self._reach / h))
-            rule = [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
-            self._rules[slot, level] = rule
-        columns = zip(*(function(x) for x, _ in rule), strict=True)
-        weights = [w for _, w in rule]
-        return [ctx.fdot(weights, column) for column in columns]
-
-
-def _pieces(ctx: Any, points: Sequence[Any]) -> list[Any]:
-    """Cut long intervals so that the tanh-sinh rule stays in its fast regime."""
-    cut = [points[0]]
-    for end in points[1:]:
-        start, n = cut[-1], max(1, int(ctx.ceil((end - cut[-1]) / 4)))
-        cut += [start + (end - start) * i / n for i in range(1, n + 1)]
-    return cut

@@ -373,7 +373,7 @@ def _polynomial_zero_distance(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
             return sp.S.Zero
     try:
         heights = [abs(sp.im(root)) for root in poly.nroots(n=15, maxsteps=200)]
-    except mpmath.NoConvergence:
+    except mpmath.libmp.NoConvergence:
         return None
     # Rounded down: a lower bound is promised, and no Float.
     return sp.Rational(sp.floor(min(heights) * 10**9 * (1 - sp.Float("1e-10"))), 10**9)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
+from ..digits import checked_digits
 from ..errors import AssumptionError, ParameterError
 from .activations import Activation, activation, z
 from .arguments import as_expression
@@ -33,7 +34,6 @@ from .zero_test import is_exactly_zero
 
 DEFAULT_ORDER = 20
 HIGHEST_ORDER = 60
-HIGHEST_DIGITS = 1000
 _DIGITS = 30
 # What is left of the digits of a quadrature estimate that is taken to be correct.
 _ESTIMATED_ERROR = sp.Rational(1, 10**25)
@@ -125,10 +125,7 @@ class DualActivation:
         ParameterError
             If `rho` is not a real number in [-1, 1], or `digits` is out of range.
         """
-        if type(digits) is not int or not 1 <= digits <= HIGHEST_DIGITS:
-            raise ParameterError(
-                f"digits has to be an integer from 1 to {HIGHEST_DIGITS}, not {digits!r}"
-            )
+        digits = checked_digits(digits)
         at = as_expression(rho, "rho")
         if not (at.is_number and at.is_real) or (1 - at**2).is_negative:
             raise ParameterError(f"rho has to be a number in [-1, 1], not {rho!r}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import sympy as sp
 
+from ..digits import checked_digits
 from ..errors import ConvergenceError, ParameterError
 from ._tokens import shorten
 from .activations import Activation, z
@@ -21,8 +22,6 @@ from .bivariate_normal import with_far_tails
 from .constant_enclosures import NoEnclosure, enclosure
 from .equivalence import CENTRE, SPREAD, ConditionalCoefficient, ConditionalEquivalence
 from .regularity import require_square_integrable
-
-HIGHEST_DIGITS = 1000
 
 # Digits that are added, in turn, to those asked for; as many may cancel.
 _GUARD_DIGITS = (10, 40, 120, 320)
@@ -102,10 +101,7 @@ def features_at(
     >>> features_at(activation("tanh"), sp.Rational(1, 2), [1], [1], digits=20).mean
     (0.29545287705173737015,)
     """
-    if type(digits) is not int or not 1 <= digits <= HIGHEST_DIGITS:
-        raise ParameterError(
-            f"digits has to be an integer from 1 to {HIGHEST_DIGITS}, not {shorten(repr(digits))}"
-        )
+    digits = checked_digits(digits)
     x = _number(projection, "projection")
     m, rho = _numbers(overlaps, "overlaps"), _numbers(spreads, "spreads")
     if len(m) != len(rho):

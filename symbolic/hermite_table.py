@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import sympy as sp
 
+from ..digits import checked_digits
 from ..errors import (
     ClosedFormNotFoundError,
     ExpressionError,
@@ -37,7 +38,6 @@ from .regularity import Parity, analyse
 if TYPE_CHECKING:
     from .enclosures import Enclosure
 
-MAX_DIGITS = 1000
 _SHOWN_DIGITS = 15
 _SHOWN_ORDERS = 12
 _LONGEST_TEXT = 70
@@ -223,10 +223,7 @@ class HermiteCoefficients(AbstractSequence[sp.Expr]):
         return tuple(nothing if value == 0 else enclosed_value(value, digits) for value in self)
 
     def _require_numbers(self, digits: int) -> None:
-        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= MAX_DIGITS:
-            raise ParameterError(
-                f"digits must be an integer from 1 to {MAX_DIGITS}, got {digits!r}"
-            )
+        checked_digits(digits)
         if self.parameters:
             names = ", ".join(map(str, self.parameters))
             raise ParameterError(

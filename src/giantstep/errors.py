@@ -69,3 +69,11 @@ class ConvergenceError(GiantstepError, RuntimeError):
         super().__init__(message)
         self.state = state
         self.residual = residual
+
+
+class CertificationError(GiantstepError, ArithmeticError):
+    """A proof by intervals did not succeed, so there is no proven interval.
+
+    It says nothing about the number: the model may be outside of what can be proven, the working
+    precision too low, or the solution not isolated, as at a bifurcation.
+    """

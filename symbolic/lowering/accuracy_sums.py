@@ -193,7 +193,8 @@ def _difference(f: sp.Expr, g: sp.Expr, cases: Cases) -> sp.Expr | None:
         # One exponent for both cases: shared, it is computed before the case is known, and must
         # not overflow in the other one.
         loss = expm1(-sp.Abs(a - b))
-        return two_cases(-f * loss, a > b, g * loss)
+        # Of a > b itself SymPy does not find the end of its search for a canonical form.
+        return two_cases(-f * loss, a - b > 0, g * loss)
     if isinstance(f, sp.log):
         # Within a factor of 2 the subtraction a - b is exact.
         return cases(log1p((a - b) / b), sp.Abs(a - b) < b / 2, f - g)

@@ -1,33 +1,103 @@
-"""When two rules of different fineness count as agreeing."""
+"""What the difference of two rules says of the finer one, and averages on one lattice."""
 
 from __future__ import annotations
 
-import pytest
+import pickle
 
-from giantstep.numeric.precision import _settled, local_context
+import mpmath
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giantstep.numeric.packed_numbers import packed, unpacked
+from giantstep.numeric.precise_averages import InnerRule
+from giantstep.numeric.precise_lattices import Lattice
+from giantstep.numeric.precision import _quadrature_error, local_context
 
 
 @pytest.mark.parametrize(
-    ("difference", "composite", "settled"),
+    ("difference", "composite", "grid", "error"),
     [
-        # 10 * difference**1.5 has to be below 1e-20: about 1e-14 for the trapezoidal rule.
-        ("1e-15", False, True),
-        ("1e-13", False, False),
-        ("1e-3", False, False),
+        # The trapezoidal rule squares its error; 3/2 of the digits are counted upon.
+        ("1e-14", False, False, "1e-20"),
+        ("1e-2", False, False, "1e-2"),
         # A composite rule has to agree to all digits.
-        ("1e-15", True, False),
-        ("1e-21", True, True),
+        ("1e-20", True, False, "1e-20"),
+        # A level of a grid has sqrt(2) times the digits.
+        ("1e-20", False, True, "1e-25"),
     ],
 )
-def test_rules_agree_only_to_the_digits_asked_for(difference, composite, settled):
+def test_the_error_of_a_rule_follows_from_the_difference_to_a_coarser_one(
+    difference, composite, grid, error
+):
     ctx = local_context(20)
     value, zero = ctx.mpf("0.3"), ctx.mpf(10) ** -36
     other = value * (1 + ctx.mpf(difference))
-    assert _settled(value, other, ctx.mpf(10) ** -20, zero, composite) is settled
+    found = _quadrature_error(ctx, value, other, zero, composite, grid)
+    assert found / value == pytest.approx(float(error), rel=1e-6)
 
 
 def test_what_cancels_to_rounding_counts_as_zero():
     ctx = local_context(20)
     zero = ctx.mpf(10) ** -36
-    assert _settled(zero / 3, -zero / 2, ctx.mpf(10) ** -20, zero, False)
-    assert not _settled(3 * zero, -zero, ctx.mpf(10) ** -20, zero, False)
+    assert _quadrature_error(ctx, zero / 3, -zero / 2, zero, False, False) == 0
+    assert _quadrature_error(ctx, 3 * zero, -zero, zero, False, False) > zero
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(-30, 30), st.floats(0.05, 4), st.integers(0, 3), st.sampled_from([0.0, 0.2, 1.5]))
+def test_lattice_averages_are_gaussian_moments(offset, spread, power, rate):
+    # E[z^j exp(a(A + B z))] = exp(aA + a²B²/2) E[(z + aB)^j]; exp grows, so small weights count.
+    ctx = local_context(30)
+    a, b, rate = ctx.mpf(offset), ctx.mpf(spread), ctx.mpf(rate)
+    lattice = Lattice(ctx, lambda u: (ctx.one, ctx.exp(rate * u)), b, ctx.mpf("0.2"), ctx.mpf(24))
+    one, found = lattice.means(a, [(0, 0), (1, power)])
+    shift = rate * b
+    moments = [1, shift, 1 + shift**2, 3 * shift + shift**3]
+    expected = ctx.exp(rate * a + shift**2 / 2) * moments[power]
+    scale = ctx.exp(rate * a + shift**2 / 2) * (1 + shift) ** power
+    assert abs(one - 1) < 1e-44
+    assert abs(found - expected) < 1e-43 * scale
+
+
+def test_rules_far_apart_share_nothing_and_stay_cheap():
+    ctx = local_context(15)
+    points = []
+
+    def function(u):
+        points.append(u)
+        return (ctx.tanh(u),)
+
+    lattice = Lattice(ctx, function, ctx.mpf("0.001"), ctx.mpf("0.25"), ctx.mpf(13))
+    for offset in (0, 1000, -1000):
+        assert lattice.means(ctx.mpf(offset), [(0, 0)])[0] == pytest.approx(
+            offset and offset / abs(offset), abs=1e-30
+        )
+    assert len(points) < 1000
+
+
+@pytest.mark.parametrize("spread", ["0.7", "-0.7", "0"])
+def test_smoothed_functions_agree_with_quadrature(spread):
+    ctx = local_context(25)
+    rule = InnerRule(ctx, 25, {})
+    rule.outer_step = ctx.mpf("0.3")
+    b = ctx.mpf(spread)
+    for offset in (ctx.mpf(0), ctx.mpf("1.2"), ctx.mpf("-0.45")):
+        found = rule.smoothed(
+            "z", lambda u: (ctx.tanh(u), ctx.sech(u)), offset, b, [(0, 0), (0, 1), (1, 2)],
+            lambda: (ctx.pi / 2 / abs(b), 0, 1),
+        )  # fmt: skip
+        for value, (f, j) in zip(found, [(ctx.tanh, 0), (ctx.tanh, 1), (ctx.sech, 2)], strict=True):
+            expected = ctx.quad(
+                lambda z, f=f, j=j, a=offset: z**j * f(a + b * z) * ctx.npdf(z),
+                [-14, -7, 0, 7, 14],
+            )
+            assert abs(value - expected) < 1e-30
+
+
+def test_numbers_of_a_context_survive_pickling():
+    ctx = local_context(40)
+    values = {"a": ctx.pi * 1, "b": {"c": -(ctx.mpf(2) ** -900)}, "t": (ctx.zero, 1, "x", 0.5)}
+    again = unpacked(pickle.loads(pickle.dumps(packed(values))), local_context(40))
+    assert again == values
+    assert unpacked(packed(ctx.inf), ctx) == mpmath.inf

@@ -58,7 +58,7 @@ def solve_point(parameters, data=None, digits=50):
         if start is None:
             start = first_values(ctx, values)
         try:
-            outputs, _ = solve_precisely(
+            outputs, errors, _ = solve_precisely(
                 KERNEL,
                 values,
                 ctx=ctx,
@@ -79,11 +79,11 @@ def solve_point(parameters, data=None, digits=50):
             )
         start = {name: outputs[name] for name in KERNEL.unknowns}
     scale = max([int(KERNEL.absolute), *(abs(x) for x in outputs.values())])
-    unit = ctx.mpf(10) ** -digits
     # What a symmetry makes vanish is only as small as rounding makes it; an unknown that may be
     # zero has a residual relative to one.
     return {
-        name: (x, unit * abs(x) + 10**6 * ctx.eps * scale) for name, x in outputs.items()
+        name: (x, sum(found[name] for found in errors.values()) + 10**6 * ctx.eps * scale)
+        for name, x in outputs.items()
     }
 
 
@@ -183,8 +183,8 @@ LINE = '''
 def line_arguments(ctx, values, digits):
     """Return first step, inner rules and kinks of the tables, and widths of a grid."""
     widths, inner, breaks = geometry(ctx)(*(values[name] for name in TABLE_PARAMETERS))
-    # A quarter of the width gives floats their digits, and digits grow like the inverse step; the
-    # first of two rules need only reach two thirds of them.
-    step = 0.25 * widths[0] * min(1.0, 16 / (2 / 3 * digits)) ** 0.75
+    # A quarter of the width gives floats their digits, and digits grow at least like the inverse
+    # step; the first of two rules need only reach two thirds of them. Coarser ones come before.
+    step = 0.25 * widths[0] * min(1.0, 4 * (16 / (2 / 3 * digits)) ** 0.75)
     return {"step": step, "inner": inner, "breaks": breaks, "widths": widths}
 '''

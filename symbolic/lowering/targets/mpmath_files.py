@@ -82,6 +82,8 @@ def _text(lowered: LoweredSystem) -> str:
     numeric = [
         numeric_text("quadrature", ["_EXPONENT", "trapezoidal_step"]),
         numeric_text("precise_grids", prefix="_GRID"),
+        numeric_text("precise_lattices", prefix="_LATTICE"),
+        numeric_text("precise_averages").replace("precise_lattices.", ""),
         # A dataclass wants its module to be registered, which a file that is run may not be.
         numeric_text("precision", without=["PreciseKernel"]).replace("precise_grids.", ""),
     ]
@@ -189,7 +191,7 @@ def _table_parts(lowered: LoweredSystem) -> list[str]:
 def _unused(name: str, taken: set[str], definitions: Mapping[sp.Expr, sp.Expr]) -> str:
     inner = {n.variable.name for d in definitions.values() for n in d.atoms(GaussianExpectation)}
     tables = {str(f.func).replace("^2", "_squared") for f in definitions}
-    made = re.compile(r"(mean|integrands)_.*|shared_\d+|fn_.*|\d+")
+    made = re.compile(r"(mean|integrands|functions|argument|moment)_.*|shared_\d+|fn_.*|\d+")
     while name in taken | inner | tables or made.fullmatch(name):
         name = f"p_{name}"
     return name

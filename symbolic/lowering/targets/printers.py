@@ -15,11 +15,14 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.printing.codeprinter import CodePrinter
 
+from ....digits import MOST_DIGITS
 from ....errors import EmissionError
 from .. import special_functions
 
 # Integers up to here are floating-point numbers.
 _LARGEST_EXACT = 2**53
+_MPMATH_CONSTANTS = {sp.EulerGamma: "euler", sp.Catalan: "catalan", sp.GoldenRatio: "phi"}
+_MOST_CONSTANT_DIGITS = MOST_DIGITS + 100
 _CONSTANT_NODES = (sp.Add, sp.Mul, sp.Pow, sp.Function, sp.Number, sp.NumberSymbol)
 _DIGITS = 25
 _KNOWN_NODES = (
@@ -221,7 +224,10 @@ class MpmathPrinter(SourcePrinter):
         return "ctx.e"
 
     def _print_NumberSymbol(self, expr: sp.NumberSymbol) -> str:
-        return f"ctx.mpf({str(expr.evalf(200))!r})"
+        if expr in _MPMATH_CONSTANTS:
+            return f"(+ctx.{_MPMATH_CONSTANTS[expr]})"
+        # More digits than may be asked for.
+        return f"ctx.mpf({str(expr.evalf(_MOST_CONSTANT_DIGITS))!r})"
 
 
 def _with_rounded_constants(expr: sp.Expr) -> sp.Expr:

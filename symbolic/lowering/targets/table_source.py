@@ -7,20 +7,21 @@ ones with the step from the distance of the nearest pole, split rules at kinks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ...bivariate_normal import BivariateNormalCDF
-from ...functions import relu
+from ...functions import OwenT, relu
 from ...gaussian import GaussianExpectation
 from ...regularity import ImaginaryGrowth, Regularity, analyse
 from ..accuracy import rewrite_for_accuracy
 from ..lower import table_name
 from ..product_measures import ProductMeasure
 from .printers import MpmathPrinter, NumpyPrinter, helper_definitions
+from .smoothed_functions import SmoothedFunctions, is_smoothed, smoothed_functions
 
 # Entire functions of exponential type: 48 nodes integrate exp(i w z) to 1e-16 up to w = 5; the
 # caller checks against 96 nodes and refines where that is not enough.
@@ -130,23 +131,31 @@ def mpmath_table_source(
     and of ``product_tables(node, inner nodes, …, tables)`` at one point, which takes and returns
     tuples.
 
-    ``rule(slot, function, kinks)`` returns the expectations of all values of ``function(slot)``;
-    the caller supplies it. Closed forms are taken wherever a rule gives one, and squares are
-    multiplied out so that each inner variable is integrated over once: spare digits pay for the
-    cancellation.
+    ``rule(slot, function, kinks)`` returns the expectations of all values of ``function(slot)``,
+    ``rule.smoothed(slot, functions, A, B, terms, extent)`` those of
+    :mod:`.smoothed_functions`; the caller supplies it. Closed forms are taken wherever a rule gives
+    one, and squares are multiplied out so that each inner variable is integrated over once: spare
+    digits pay for the cancellation.
     """
     code = {p: sp.Symbol(identifiers[p], **p.assumptions0) for p in parameters}
     printer = MpmathPrinter()
     signature = ", ".join([str(node), *(str(code[p]) for p in parameters)])
     lines = [f"def tables({signature}, rule):"]
+    varying = (node, *definitions)
     forms = {
-        f: d.xreplace({n: _multiplied_out(n) for n in d.atoms(GaussianExpectation)})
+        f: d.xreplace({n: _multiplied_out(n, varying) for n in d.atoms(GaussianExpectation)})
         for f, d in definitions.items()
     }
-    marks: dict[sp.Expr, sp.Symbol] = {}
+    marks: dict[sp.Expr, sp.Expr] = {}
     nodes = {n for form in forms.values() for n in form.atoms(GaussianExpectation)}
     for variable in sorted({n.variable for n in nodes}, key=str):
         members = sorted((n for n in nodes if n.variable == variable), key=str)
+        for k, group in enumerate(smoothed_functions(members, varying)):
+            lines += _smoothed_lines(f"{variable}{k}", group, node, code, printer)
+            marks |= {n: value.xreplace(code) for n, value in group.values.items()}
+        members = [n for n in members if n not in marks]
+        if not members:
+            continue
         integrands = [n.integrand.xreplace(code) for n in members]
         names = [sp.Symbol(f"mean_{variable}{k}", real=True) for k in range(len(members))]
         marks |= dict(zip(members, names, strict=True))
@@ -175,6 +184,33 @@ def mpmath_table_source(
     return (helpers + "\n\n" if helpers else "") + body
 
 
+def _smoothed_lines(
+    slot: str, group: SmoothedFunctions, node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
+    printer: MpmathPrinter,
+) -> list[str]:  # fmt: skip
+    shared, values = sp.cse(
+        [f.xreplace(dict(code)) for f in group.functions],
+        symbols=sp.numbered_symbols("shared_"), optimizations=[], order="none",
+    )  # fmt: skip
+    slope = sp.diff(group.offset, node) if group.offset.is_polynomial(node) else sp.S.Zero
+    slope = sp.S.Zero if slope.has(node) or slope.atoms(AppliedUndef) else slope
+    offset, spread, slope = (
+        printer.print(x.xreplace(dict(code))) for x in (group.offset, group.spread, slope)
+    )
+    extent = [
+        ", ".join([first, *(printer.print(x.xreplace(dict(code))) for x in found)])
+        for first, found in (("ctx.inf", group.strips), ("ctx.zero", group.growths))
+    ]
+    return [
+        f"    def functions_{slot}({group.argument}):",
+        *(f"        {x} = {printer.print(value)}" for x, value in shared),
+        f"        return ({', '.join(map(printer.print, values))},)",
+        f"    {', '.join(map(str, group.moments))}, = rule.smoothed({slot!r}, functions_{slot}, "
+        f"{offset}, {spread}, {list(group.terms)!r}, "
+        f"lambda: (min([{extent[0]}]), max([{extent[1]}]), {slope}))",
+    ]
+
+
 def _mpmath_product(
     product: ProductMeasure, node: sp.Symbol, code: Mapping[sp.Expr, sp.Symbol],
     parameters: Sequence[str], tables: Mapping[sp.Expr, sp.Symbol],
@@ -200,14 +236,20 @@ def _mpmath_product(
     return lines
 
 
-def _multiplied_out(node: GaussianExpectation) -> sp.Expr:
+def _multiplied_out(node: GaussianExpectation, varying: Collection[sp.Basic]) -> sp.Expr:
     """Write an expectation as a sum of closed forms and of nodes free of tables."""
-    closed = _emittable(node)
+    closed = _precise_form(node, varying)
     if not closed.has(GaussianExpectation):
         return closed
     terms = sp.Add.make_args(sp.expand(node.integrand))
     total = sp.Add(*(GaussianExpectation(term, node.variable) for term in terms))
-    return total.xreplace({n: _emittable(n) for n in total.atoms(GaussianExpectation)})
+    return total.xreplace({n: _precise_form(n, varying) for n in total.atoms(GaussianExpectation)})
+
+
+def _precise_form(node: GaussianExpectation, varying: Collection[sp.Basic]) -> sp.Expr:
+    """Return the closed form unless it holds an integral that takes longer than the node."""
+    closed = _emittable(node)
+    return node if closed.has(OwenT) and is_smoothed(node, varying) else closed
 
 
 def _emittable(node: GaussianExpectation) -> sp.Expr:

@@ -330,3 +330,13 @@ def test_derivatives_of_log_normal_cdf_far_out():
         if reference is None:
             reference = float(exact(log_normal_cdf(x).diff(x, 2), {"x": at}))
         assert value == pytest.approx(reference, rel=1e-12, abs=0)
+
+
+def test_a_difference_of_exponentials_that_share_a_term():
+    """The first conditional moment of cosh: SymPy searched its condition without end."""
+    g, k = sp.symbols("gamma kappa", real=True)
+    rho = sp.Symbol("rho", positive=True)
+    expr = rho * (sp.exp(g * k / 2 + rho**2 / 8) - sp.exp(-g * k / 2 + rho**2 / 8)) / 4
+    at = {g: sp.Rational(1, 3), k: sp.Rational(-1, 10**9), rho: sp.Rational(4, 5)}
+    value = rewrite_for_accuracy(sp.expand(expr)).xreplace(at)
+    assert abs(value.evalf(30) - expr.xreplace(at).evalf(30)) < 1e-36

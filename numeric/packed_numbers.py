@@ -1,0 +1,40 @@
+"""Numbers of local mpmath contexts, which cannot be pickled, as tuples that can."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+
+class PackedNumber(NamedTuple):
+    """Sign, mantissa, exponent and number of bits."""
+
+    parts: tuple[int, int, int, int]
+
+
+def packed(value: Any) -> Any:
+    """Return a value with all numbers of mpmath in it packed; other values stay."""
+    if isinstance(value, Mapping):
+        return {name: packed(v) for name, v in value.items()}
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(map(packed, value))
+    found = getattr(value, "_mpf_", None)
+    if found is None:
+        return value
+    sign, mantissa, exponent, bits = found
+    return PackedNumber((int(sign), int(mantissa), int(exponent), int(bits)))
+
+
+def unpacked(value: Any, ctx: Any) -> Any:
+    """Return what was packed, as numbers of an mpmath context."""
+    if isinstance(value, PackedNumber):
+        sign, mantissa, exponent, _ = value.parts
+        if not mantissa:
+            # Zero and infinities have no mantissa.
+            return ctx.make_mpf(value.parts)
+        return ctx.ldexp(ctx.mpf(-mantissa if sign else mantissa), exponent)
+    if isinstance(value, Mapping):
+        return {name: unpacked(v, ctx) for name, v in value.items()}
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(unpacked(v, ctx) for v in value)
+    return value

@@ -1,0 +1,178 @@
+"""Averages over inner Gaussian variables to any number of digits, in mpmath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import ConvergenceError
+from . import precise_lattices
+from .quadrature import trapezoidal_step
+
+# Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
+GUARD_DIGITS = 20
+MOST_HALVINGS = 6
+# Outer nodes between two points of the lattice of an inner rule, at most.
+_MOST_PLACES = 20
+# Offsets at which the step of an inner rule on a lattice is compared with half of it.
+_MOST_CHECKS = 3
+
+
+def usual_reach(ctx: Any, digits: int) -> Any:
+    """Distance beyond which the normal density is negligible, with room for slow growth."""
+    return ctx.sqrt(2 * ctx.ln10 * (digits + GUARD_DIGITS)) + 2
+
+
+class InnerRule:
+    """Integrates over an inner Gaussian variable.
+
+    Attributes
+    ----------
+    checked : bool
+        Each call compares with half the step, and halves the step for good where that differs.
+    outer_step : number
+        Of the outer rule; 0 if that is not equidistant.
+    error : number
+        Largest difference seen between a rule that is used and one of half its step, at least what
+        the step was chosen for; relative to 1 + \\|value\\|. 0 as long as no rule is used.
+    """
+
+    def __init__(self, ctx: Any, digits: int, inner: Mapping[str, tuple[float, float]]) -> None:
+        self._ctx = ctx
+        exponent = float(ctx.ln10) * (digits + GUARD_DIGITS)
+        self._steps: dict[str, Any] = {
+            slot: trapezoidal_step(strip, growth, exponent)
+            for slot, (strip, growth) in inner.items()
+        }
+        self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
+        self._level = dict.fromkeys(inner, 0)
+        self._lattices: dict[tuple[str, int], precise_lattices.Lattice] = {}
+        self._exponent = exponent
+        self._checks: dict[str, int] = {}
+        self.checked = True
+        self.outer_step = ctx.zero
+        self.error = ctx.zero
+        self._aim = ctx.mpf(10) ** (-digits - GUARD_DIGITS)
+        self._reach = usual_reach(ctx, digits)
+        self._promised = ctx.mpf(10) ** -digits
+        self._tolerance = ctx.mpf(10) ** (-digits - GUARD_DIGITS // 2)
+
+    def __call__(
+        self, slot: str, function: Callable[[Any], tuple[Any, ...]], kinks: Sequence[Any]
+    ) -> list[Any]:
+        """Return the expectations of all values of `function`.
+
+        Raises
+        ------
+        ConvergenceError
+            If rules do not agree while `checked`, or the rule between `kinks` does not converge.
+        """
+        if kinks:
+            inside = sorted(k for k in kinks if abs(k) < self._reach)
+            return self._piecewise(function, [-self._reach, *inside, self._reach])
+        return self._settled(slot, lambda level: self._sum(slot, level, function))
+
+    def smoothed(
+        self, slot: str, functions: Callable[[Any], Sequence[Any]], offset: Any, spread: Any,
+        terms: Sequence[tuple[int, int]], extent: Callable[[], tuple[Any, Any, Any]],
+    ) -> list[Any]:  # fmt: skip
+        """Return the expectations of z**j times function k at offset + spread*z, for each (k, j).
+
+        Functions and spread have to be the same in all calls with one name `slot`; `extent`
+        returns strip, growth and the slope of `offset` in the outer variable, 0 if it has none.
+        """
+        ctx = self._ctx
+        if spread == 0:
+            at_offset = functions(ctx.mpf(offset))
+            return [_normal_moment(ctx, j) * at_offset[k] for k, j in terms]
+        if slot not in self._steps:
+            strip, growth, slope = extent()
+            step = ctx.mpf(trapezoidal_step(float(strip), float(growth), self._exponent))
+            self._steps[slot] = self._aligned(step, abs(slope * self.outer_step / spread))
+            self._level[slot] = 0
+
+        def means(level: int) -> list[Any]:
+            lattice = self._lattices.get((slot, level))
+            if lattice is None:
+                step = ctx.mpf(self._steps[slot]) / 2**level
+                lattice = precise_lattices.Lattice(ctx, functions, abs(spread), step, self._reach)
+                self._lattices[slot, level] = lattice
+            return lattice.means(ctx.mpf(offset), terms)
+
+        # The step depends on the spread only: a few offsets tell whether it is fine enough.
+        self._checks[slot] = self._checks.get(slot, 0) + 1
+        wanted = self.checked and self._checks[slot] <= _MOST_CHECKS
+        found = self._settled(slot, means) if wanted else means(self._level[slot])
+        if spread > 0:
+            return found
+        return [-mean if j % 2 else mean for mean, (_, j) in zip(found, terms, strict=True)]
+
+    def _aligned(self, step: Any, shift: Any) -> Any:
+        """Return the step, or a little less: equal weights then serve many outer nodes.
+
+        From one outer node to the next the lattice is shifted by `shift`.
+        """
+        if shift >= step:
+            return shift / self._ctx.ceil(shift / step)
+        if shift * _MOST_PLACES >= step:
+            return shift * self._ctx.floor(step / shift)
+        return step
+
+    def _settled(self, slot: str, means: Callable[[int], list[Any]]) -> list[Any]:
+        """Return the expectations by the level of a rule, or by a finer one while `checked`."""
+        value = means(self._level[slot])
+        while self.checked:
+            finer = means(self._level[slot] + 1)
+            pairs = zip(finer, value, strict=True)
+            difference = max((abs(a - b) / (1 + abs(b)) for a, b in pairs), default=0)
+            if difference <= self._tolerance:
+                self.error = max(self.error, self._aim, difference)
+                break
+            self._level[slot] += 1
+            value = finer
+            if self._level[slot] > MOST_HALVINGS:
+                raise ConvergenceError(
+                    f"the inner expectation over {slot} does not converge to the digits asked for"
+                )
+        return value
+
+    def _piecewise(
+        self, function: Callable[[Any], tuple[Any, ...]], points: Sequence[Any]
+    ) -> list[Any]:
+        ctx = self._ctx
+        count = len(function(ctx.zero))
+        pieces = _pieces(ctx, points)
+        values = []
+        for k in range(count):
+            value, error = ctx.quad(lambda x, k=k: function(x)[k] * ctx.npdf(x), pieces, error=True)
+            if not error <= self._promised * (1 + abs(value)):
+                raise ConvergenceError(
+                    "an inner expectation between kinks does not converge to the digits asked for"
+                )
+            values.append(value)
+        return values
+
+    def _sum(self, slot: str, level: int, function: Callable[[Any], tuple[Any, ...]]) -> list[Any]:
+        ctx = self._ctx
+        rule = self._rules.get((slot, level))
+        if rule is None:
+            h = ctx.mpf(self._steps[slot]) / 2**level
+            n = int(ctx.ceil(self._reach / h))
+            rule = [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
+            self._rules[slot, level] = rule
+        columns = zip(*(function(x) for x, _ in rule), strict=True)
+        weights = [w for _, w in rule]
+        return [ctx.fdot(weights, column) for column in columns]
+
+
+def _normal_moment(ctx: Any, power: int) -> Any:
+    return ctx.zero if power % 2 else ctx.fac2(power - 1)
+
+
+def _pieces(ctx: Any, points: Sequence[Any]) -> list[Any]:
+    """Cut long intervals so that the tanh-sinh rule stays in its fast regime."""
+    cut = [points[0]]
+    for end in points[1:]:
+        start, n = cut[-1], max(1, int(ctx.ceil((end - cut[-1]) / 4)))
+        cut += [start + (end - start) * i / n for i in range(1, n + 1)]
+    return cut
