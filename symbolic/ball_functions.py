@@ -6,22 +6,26 @@ finite unless the expression is analytic on the whole ball: that covers branch c
 evaluation would cross unnoticed. Poles give balls that are not finite by themselves.
 Principal branches, as in SymPy. Functions with a kink have no continuation to balls; they are
 resolved into their branches before (:mod:`.gaussian_enclosures`), and stay only in constants.
+Several expressions of several variables are one program, whose common parts are evaluated once.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from ..errors import MissingDependencyError, UnsupportedExpressionError
-from .functions import OwenT, relu, sigmoid, softplus
+from .functions import OwenT, log_cosh, relu, sigmoid, softplus
+from .normal_functions import erfcx, log_normal_cdf, normal_cdf
 
 # Balls are objects of python-flint, which is optional and imported when first needed.
 Ball = Any
 BallFunction = Callable[[Ball, bool], Ball]
+BallFunctions = Callable[[Sequence[Ball], bool], list[Ball]]
 
 _NUMBER_SYMBOLS = {
     sp.pi: lambda flint: flint.arb.pi(),
@@ -73,6 +77,19 @@ def _asinh(x: Ball, analytic: bool) -> Ball:
     return x.asinh() if root.is_finite() else root
 
 
+def _log1p(x: Ball, analytic: bool) -> Ball:
+    proof = (1 + x).log(analytic=analytic)
+    return x.log1p() if proof.is_finite() else proof
+
+
+def _erfcx(x: Ball, analytic: bool) -> Ball:
+    return (x * x).exp() * x.erfc()
+
+
+def _normal_cdf(x: Ball, analytic: bool) -> Ball:
+    return (-x / type(x)(2).sqrt()).erfc() / 2
+
+
 def _method(name: str) -> BallFunction:
     return lambda x, analytic: getattr(x, name)()
 
@@ -88,12 +105,29 @@ _FUNCTIONS: dict[type, BallFunction] = {
     sp.sech: _method("sech"),
     sp.erf: _method("erf"),
     sp.erfc: _method("erfc"),
+    sp.erfi: _method("erfi"),
     sp.atan: _atan,
     sp.asinh: _asinh,
     sp.log: lambda x, analytic: x.log(analytic=analytic),
     sigmoid: _sigmoid,
     softplus: _softplus,
+    expm1: _method("expm1"),
+    log1p: _log1p,
+    log_cosh: lambda x, analytic: x.cosh().log(analytic=analytic),
+    erfcx: _erfcx,
+    normal_cdf: _normal_cdf,
+    log_normal_cdf: lambda x, analytic: _normal_cdf(x, False).log(analytic=analytic),
 }
+
+
+def ball_function(function: type) -> BallFunction | None:
+    """Return a function of balls and the flag `analytic` for a SymPy function, None if unknown."""
+    return _FUNCTIONS.get(function)
+
+
+def is_known_function(function: type) -> bool:
+    """Whether a class of SymPy functions can be evaluated on complex balls."""
+    return function in _FUNCTIONS
 
 
 class BallEvaluator:
@@ -135,16 +169,35 @@ class BallEvaluator:
         UnsupportedExpressionError
             If it holds something that is not known; the message names it.
         """
+        together = self.functions((expr,), (variable,))
+        return lambda x, analytic: together((x,), analytic)[0]
+
+    def functions(self, exprs: Sequence[sp.Expr], variables: Sequence[sp.Symbol]) -> BallFunctions:
+        """Return several expressions as one function of balls of several variables and the flag.
+
+        Parameters
+        ----------
+        exprs : sequence of Expr
+            Without kinks in the variables.
+        variables : sequence of Symbol
+            In the order of the balls.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If one holds something that is not known; the message names it.
+        """
         # One slot for each different subexpression, operands before what is made of them.
-        slots: dict[sp.Expr, int] = {variable: 0}
-        initial: list[Ball] = [None]
+        slots: dict[sp.Expr, int] = {variable: i for i, variable in enumerate(variables)}
+        initial: list[Ball] = [None] * len(slots)
         program: list[tuple[int, Callable[..., Ball], tuple[int, ...]]] = []
+        varying = frozenset(variables)
 
         def slot(node: sp.Expr) -> int:
             if node in slots:
                 return slots[node]
-            if variable in node.free_symbols:
-                operation, operands = self._operation(node, variable)
+            if node.free_symbols & varying:
+                operation, operands = self._operation(node, varying)
                 places = tuple(slot(operand) for operand in operands)
                 program.append((len(initial), operation, places))
                 initial.append(None)
@@ -153,19 +206,19 @@ class BallEvaluator:
             slots[node] = len(initial) - 1
             return slots[node]
 
-        result = slot(expr)
+        results = [slot(expr) for expr in exprs]
 
-        def evaluate(x: Ball, analytic: bool) -> Ball:
+        def evaluate(points: Sequence[Ball], analytic: bool) -> list[Ball]:
             values = initial.copy()
-            values[0] = x
+            values[: len(variables)] = points
             for target, operation, operands in program:
                 values[target] = operation(analytic, *(values[i] for i in operands))
-            return values[result]
+            return [values[result] for result in results]
 
         return evaluate
 
     def _operation(
-        self, node: sp.Expr, variable: sp.Symbol
+        self, node: sp.Expr, variables: frozenset[sp.Symbol]
     ) -> tuple[Callable[..., Ball], tuple[sp.Expr, ...]]:
         """Return an operation on the flag and the operands' balls, and the operands."""
         if node.is_Add:
@@ -179,17 +232,18 @@ class BallEvaluator:
                 return lambda analytic, x: x**power, (base,)
             if exponent == sp.S.Half:
                 return lambda analytic, x: x.sqrt(analytic=analytic), (base,)
-            if variable not in exponent.free_symbols:
+            if not exponent.free_symbols & variables:
                 return lambda analytic, x, e: self._power(x, e, analytic), node.args
-            if variable not in base.free_symbols:
+            if not base.free_symbols & variables:
                 # The base does not vary: no cut is crossed, wherever it lies.
                 return lambda analytic, b, x: (x * b.log()).exp(), node.args
             return lambda analytic, b, x: (x * b.log(analytic=analytic)).exp(), node.args
         function = _FUNCTIONS.get(node.func)
         if function is None:
             names = ", ".join(sorted(known.__name__ for known in _FUNCTIONS))
+            of = ", ".join(sorted(map(str, variables)))
             raise UnsupportedExpressionError(
-                f"{_kind(node)} {str(node)[:100]} cannot be enclosed as a function of {variable}"
+                f"{_kind(node)} {str(node)[:100]} cannot be enclosed as a function of {of}"
                 f"\n  known functions: {names}"
             )
         return lambda analytic, x: function(x, analytic), node.args
@@ -227,7 +281,7 @@ class BallEvaluator:
             raise UnsupportedExpressionError(
                 f"{_kind(expr)} {str(expr)[:100]} has no proven enclosure here"
             )
-        operation, operands = self._operation(expr, sp.Dummy())
+        operation, operands = self._operation(expr, frozenset())
         return operation(False, *(self.constant(operand) for operand in operands))
 
     def _real_operand(self, operand: sp.Expr, expr: sp.Expr) -> Ball:

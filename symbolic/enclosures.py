@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import mpmath
 import sympy as sp
 
 from ..errors import ParameterError, UndecidedError
@@ -180,9 +179,10 @@ def _as_number(number: Any) -> sp.Expr:
             raise ParameterError(f"number {number!r} is not a decimal number") from None
     if isinstance(number, Fraction):
         return sp.Rational(number.numerator, number.denominator)
-    if isinstance(number, sp.Float | mpmath.mpf):
+    # Numbers of a local mpmath context are of a class of their own.
+    if isinstance(number, sp.Float) or hasattr(number, "_mpf_"):
         sign, mantissa, exponent, _ = number._mpf_
-        if mantissa:
+        if mantissa or not exponent:
             return sp.Integer((-1) ** sign * mantissa) * sp.Integer(2) ** exponent
     if isinstance(number, float) and math.isfinite(number):
         return sp.Rational(*number.as_integer_ratio())

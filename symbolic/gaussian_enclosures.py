@@ -32,6 +32,7 @@ from collections.abc import Callable
 
 import sympy as sp
 
+from ..digits import MOST_DIGITS
 from ..errors import ConvergenceError, ParameterError, UnsupportedExpressionError
 from ._singularities import expanded
 from .activations import Activation, activation, z
@@ -42,10 +43,14 @@ from .gaussian import GaussianExpectation
 from .gaussian_balls import ConstantBalls, MomentBalls, NotReached
 from .regularity import Parity, analyse
 
-MAX_DIGITS = 1000
+MAX_DIGITS = MOST_DIGITS
+# What numbers with so many digits are made of needs more, for those that are lost on the way.
+INTERMEDIATE_DIGITS = 4 * MOST_DIGITS
 MAX_ORDER = 200
 # The working precision of python-flint is one for all threads.
 _PRECISION = threading.RLock()
+PRECISION = _PRECISION
+"""Held by whoever sets or relies on the working precision of python-flint."""
 
 
 def enclosed_expectation(integrand: sp.Expr, variable: sp.Symbol, *, digits: int = 30) -> Enclosure:
@@ -151,7 +156,7 @@ def enclosed_hermite_coefficients(
         return tuple(coefficient(k) for k in range(order + 1))
 
 
-def enclosed_value(expr: sp.Expr, digits: int = 30) -> Enclosure:
+def enclosed_value(expr: sp.Expr, digits: int = 30, *, most: int = MAX_DIGITS) -> Enclosure:
     r"""Return a proven enclosure of an exact real constant.
 
     Parameters
@@ -162,6 +167,8 @@ def enclosed_value(expr: sp.Expr, digits: int = 30) -> Enclosure:
     digits : int
         Significant digits to be proven, 1 to 1000. A number that may be zero is enclosed to twice
         as many digits of the size of its terms: ``contains_zero`` then says that it may be.
+    most : int
+        A higher bound of `digits` than 1000, for an intermediate result.
 
     Raises
     ------
@@ -176,7 +183,7 @@ def enclosed_value(expr: sp.Expr, digits: int = 30) -> Enclosure:
     >>> ramanujan.contains_zero, ramanujan.midpoint.evalf(10)
     (False, -7.499274028e-13)
     """
-    bits = _bits(digits)
+    bits = _bits(digits, most)
     if not isinstance(expr, sp.Expr):
         raise ParameterError(f"expr has to be a SymPy expression, not {expr!r}")
     _refuse_symbols(expr.free_symbols, expr)
@@ -212,11 +219,11 @@ def _enclosed(compute: Callable[[], Ball | None], what: str, digits: int) -> Enc
     """Return what is computed as an Enclosure, None as an exact zero; explain what went wrong."""
     try:
         ball = compute()
-        return Enclosure(sp.S.Zero, sp.S.Zero) if ball is None else _enclosure(ball, what)
+        return Enclosure(sp.S.Zero, sp.S.Zero) if ball is None else enclosure_of(ball, what)
     except NotReached as failure:
         best = None
         with contextlib.suppress(UnsupportedExpressionError):
-            best = None if failure.best is None else _enclosure(failure.best, what)
+            best = None if failure.best is None else enclosure_of(failure.best, what)
         residual = math.nan
         if best is not None and best.midpoint:
             residual = float(best.radius / abs(best.midpoint))
@@ -226,8 +233,11 @@ def _enclosed(compute: Callable[[], Ball | None], what: str, digits: int) -> Enc
         ) from None
 
 
-def _enclosure(ball: Ball, what: str) -> Enclosure:
-    """Return a ball as exact numbers; a radius far below all bounds is replaced by the bound."""
+def enclosure_of(ball: Ball, what: str) -> Enclosure:
+    """Return a finite ball as exact numbers; a radius far below all bounds becomes the bound.
+
+    `what` names the number in the message of an UnsupportedExpressionError.
+    """
     (mantissa, exponent), (rounding, scale) = (
         tuple(map(int, part.man_exp())) for part in (ball.mid(), ball.rad())
     )
@@ -243,9 +253,9 @@ def _enclosure(ball: Ball, what: str) -> Enclosure:
     return Enclosure(mantissa * two**exponent, rounding * two**scale)
 
 
-def _bits(digits: int) -> int:
+def _bits(digits: int, most: int = MAX_DIGITS) -> int:
     """Return bits for a number of digits, rounding of the printed text included."""
-    _check_range("digits", digits, 1, MAX_DIGITS)
+    _check_range("digits", digits, 1, most)
     return math.ceil(digits * math.log2(10)) + 2
 
 

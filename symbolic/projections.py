@@ -32,6 +32,8 @@ import sympy as sp
 from ..errors import ParameterError, UndecidedError, UnsupportedExpressionError
 from .activations import Activation
 from .averages import Average
+from .enclosed_formulas import FormulaBalls
+from .enclosures import Enclosure
 from .hermite_expansion import HermiteExpansion
 from .projection_bounds import BoundedNorms, bounded_norms
 from .projection_norms import degree_norms, part_up_to
@@ -109,6 +111,20 @@ class Projection:
     def conditional_variance(self) -> sp.Expr:
         """E Var(f | x_U), the residual for l = 0."""
         return self._norm_beyond(0)
+
+    def enclosures(self, digits: int = 30) -> dict[str, Enclosure]:
+        """Return proven enclosures of E f², of the residual and of the conditional variance.
+
+        Raises
+        ------
+        CertificationError
+            If one of them holds what cannot be enclosed, as an expectation over several variables.
+        MissingDependencyError
+            If python-flint is not installed.
+        """
+        formulas = FormulaBalls({})
+        names = ("norm_squared", "residual_norm", "conditional_variance")
+        return {name: formulas.enclosure(getattr(self, name), digits) for name in names}
 
     @functools.cached_property
     def fitted_expansion(self) -> HermiteExpansion | None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import itertools
 import os
 import pickle
 import py_compile
@@ -206,28 +207,44 @@ def test_planted_bytecode_is_never_run(files):
     assert files.load_module("plain", PLAIN).answer() == 42
 
 
-def damages(contents):
+def one_bit(contents):
     third = len(contents) // 3
-    flipped = bytes([contents[third] ^ 1])
-    yield "empty", b""
-    yield "half", contents[: len(contents) // 2]
-    yield "garbage", b"\x93garbage" * 20
-    yield "one bit", contents[:third] + flipped + contents[third + 1 :]
-    yield "zeros", contents[:third] + bytes(third) + contents[2 * third :]
+    return contents[:third] + bytes([contents[third] ^ 1]) + contents[third + 1 :]
+
+
+def zeros(contents):
+    third = len(contents) // 3
+    return contents[:third] + bytes(third) + contents[2 * third :]
+
+
+DAMAGES = {
+    "empty": lambda contents: b"",
+    "half": lambda contents: contents[: len(contents) // 2],
+    "garbage": lambda contents: b"\x93garbage" * 20,
+    "one bit": one_bit,
+    "zeros": zeros,
     # Written by plain numba: a valid pickle, but without a checksum.
-    yield "no checksum", contents.rpartition(MARK)[0]
+    "no checksum": lambda contents: contents.rpartition(MARK)[0],
+}
+# Each takes two processes of a second; these two say most.
+QUICK = ((".nbc", "one bit"), (".nbi", "no checksum"))
 
 
-@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
-def test_damaged_binaries_are_compiled_again(compiled, tmp_path, suffix):
+@pytest.mark.parametrize(
+    ("suffix", "damage"),
+    [
+        pytest.param(*case, marks=() if case in QUICK else pytest.mark.slow, id="-".join(case))
+        for case in itertools.product((".nbi", ".nbc"), DAMAGES)
+    ],
+)
+def test_damaged_binaries_are_compiled_again(compiled, tmp_path, suffix, damage):
     (name,) = [name for name in compiled if ".outer" in name.name and name.suffix == suffix]
-    for label, contents in damages(compiled[name]):
-        folder = tmp_path / label
-        for path, original in compiled.items():
-            (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            (folder / path).write_bytes(contents if path == name else original)
-        assert run(RUN_KERNEL, folder, KERNEL) == ["2.0", "0"], label
-        assert run(RUN_KERNEL, folder, KERNEL) == ["2.0", "1"], label
+    for path, original in compiled.items():
+        contents = DAMAGES[damage](original) if path == name else original
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(contents)
+    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
+    assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 
 def test_binary_that_cannot_be_unpickled_is_compiled_again(compiled, tmp_path):

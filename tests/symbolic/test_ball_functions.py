@@ -4,10 +4,12 @@ import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.errors import MissingDependencyError, UnsupportedExpressionError
 from giantstep.symbolic.ball_functions import BallEvaluator, require_flint
-from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
+from giantstep.symbolic.functions import OwenT, log_cosh, relu, sigmoid, softplus
+from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf
 
 z = sp.Symbol("z", real=True)
 R = sp.Rational
@@ -132,3 +134,44 @@ def test_kinked_constants_give_all_values_that_are_possible(flint):
 def test_what_is_unknown_is_named(flint, f, message):
     with pytest.raises(UnsupportedExpressionError, match=message):
         BallEvaluator().function(f, z)
+
+
+NORMAL = {
+    log_cosh: lambda u: sp.log(sp.cosh(u)),
+    erfcx: lambda u: sp.exp(u**2) * sp.erfc(u),
+    normal_cdf: lambda u: sp.erfc(-u / sp.sqrt(2)) / 2,
+    log_normal_cdf: lambda u: sp.log(sp.erfc(-u / sp.sqrt(2)) / 2),
+    expm1: lambda u: sp.exp(u) - 1,
+    log1p: lambda u: sp.log(1 + u),
+}
+
+
+@pytest.mark.parametrize("function", NORMAL)
+@pytest.mark.parametrize("x", [-0.75, 0.125, 3])
+@pytest.mark.parametrize("y", [0, 0.5])
+def test_functions_of_kernels_are_their_definitions(flint, function, x, y):
+    point = flint.acb(x, flint.arb(y, 0.01))
+    evaluator = BallEvaluator()
+    found = evaluator.function(function(z), z)(point, True)
+    plain = evaluator.function(NORMAL[function](z), z)(point, True)
+    assert found.is_finite() and found.overlaps(plain)
+
+
+@pytest.mark.parametrize(("function", "x", "y"), [(log1p, -2, 0), (log_cosh, 0, 2), (log1p, -1, 0)])
+def test_their_cuts_are_seen(flint, function, x, y):
+    evaluate = BallEvaluator().function(function(z), z)
+    assert not evaluate(flint.acb(x, y) + flint.acb(0, flint.arb(0, 0.1)), True).is_finite()
+
+
+def test_several_expressions_of_several_variables(flint):
+    x, y, c = sp.symbols("x y c", real=True)
+    shared = sp.exp(x * y)
+    evaluator = BallEvaluator({c: flint.arb(3)})
+    found = evaluator.functions([shared + c, shared * y, sp.Integer(7), x], [x, y])
+    first, second, third, last = found([flint.acb(0), flint.acb(2)], True)
+    assert (first, second, third, last) == (4, 2, 7, 0)
+    # A power of two variables is looked at as a function of both: its cut is seen.
+    power = evaluator.functions([x**y], [x, y])
+    assert not power([flint.acb(flint.arb(0, 1)) - 1, flint.acb(0.5)], True)[0].is_finite()
+    with pytest.raises(UnsupportedExpressionError, match=r"relu.* as a function of x, y"):
+        evaluator.functions([relu(x + y)], [x, y])

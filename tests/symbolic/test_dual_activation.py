@@ -129,7 +129,7 @@ def test_perfect_correlation_of_steps_that_are_not_centred(f, g, sign):
 @pytest.mark.parametrize("digits", [0, -3, 1001, 10**6, 2.5, "9", None, True])
 @pytest.mark.parametrize("name", ["relu", "tanh"])
 def test_digits_out_of_range(name, digits):
-    with pytest.raises(ParameterError, match="digits has to be an integer from 1 to 1000"):
+    with pytest.raises(ParameterError, match="digits must be"):
         dual_activation(name, rho, order=None if name == "relu" else 3).value(0, digits=digits)
 
 

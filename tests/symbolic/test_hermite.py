@@ -306,7 +306,7 @@ def test_digits():
     # mpmath, dps 40: quad(lambda x: tanh(x)*(x**3-3*x)*npdf(x), [-20, -10, ..., 20])
     assert str(numbers[3]) == "-0.363595376280974149497967856470"
     for digits in (0, True, 2.5, 1001):
-        with pytest.raises(ParameterError, match="digits must be an integer from 1 to 1000"):
+        with pytest.raises(ParameterError, match="digits must be"):
             hermite_coefficients("tanh", 3).evalf(digits)
     a = sp.Symbol("a", positive=True)
     with pytest.raises(ParameterError, match="depend on a; substitute numbers"):

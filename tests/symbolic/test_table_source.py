@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from giantstep.derivations.spiked_random_features import free_energy as model
 from giantstep.derivations.spiked_random_features.derive import TABLE_PARAMETERS
+from giantstep.numeric.precise_averages import InnerRule
 from giantstep.numeric.quadrature import inner_rule
 from giantstep.symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 
@@ -142,15 +143,10 @@ def test_tables_in_mpmath_agree():
     source = mpmath_table_source(
         definitions, node=kappa, identifiers=model.IDENTIFIERS, parameters=TABLE_PARAMETERS
     )
-    namespace = load_mpmath(source, 25)
+    namespace = load_mpmath(source, 40)
     ctx = namespace["ctx"]
 
-    def rule(slot, function, kinks):
-        assert kinks == []
-        rows = zip(*(function(ctx.mpf(k) / 8) for k in range(-96, 97)), strict=True)
-        weights = [ctx.npdf(ctx.mpf(k) / 8) / 8 for k in range(-96, 97)]
-        return [ctx.fdot(weights, row) for row in rows]
-
+    rule = InnerRule(ctx, 20, {})
     found = namespace["tables"](ctx.mpf(AT[1]), *map(ctx.mpf, VALUES.values()), rule)
     _, floats = tables_of("erf", "tanh")
     kinds = floats["inner_rules"](AT, *VALUES.values())

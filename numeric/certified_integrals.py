@@ -1,0 +1,376 @@
+r"""Proven enclosures of Gaussian averages over the line, of functions of tables.
+
+:math:`\mathbb{E}_\kappa[g_i(\kappa)]` is asked for many times, for sums g_i of one pass over the
+nodes of a solver that differ in its unknowns, while the tables in them stay: Gaussian convolutions
+(:mod:`.certified_moments`), functions of κ itself, and polynomials of both. Composite
+Gauss–Legendre rules with proven errors (:mod:`.certified_panels`) are shared by all g_i. The
+half-length of a panel, the ellipse on which the g_i are bounded and the number of nodes are found
+by trial for each panel and remembered; a panel without a good ellipse is halved.
+
+What is proven: each integral lies in its ball, if python-flint (Arb) computes correct enclosures,
+the functions handed over enclose their values and are not finite where they are not analytic, the
+bounds of the tails hold and everything is real on the line.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CertificationError, ParameterError
+from .certified_grid import BranchedFunction
+from .certified_line import Combine, Panel, TableSource
+from .certified_moments import Convolution, ConvolutionTables
+from .certified_panels import (
+    RADII,
+    ROUGH_BITS,
+    Ball,
+    disjoint_gaps,
+    error_constant,
+    highest_order,
+    log_size,
+    modulus,
+    nodes_needed,
+    order_for,
+    require_flint,
+)
+
+Integrands = Callable[[Sequence[Ball]], Sequence[Ball]]
+
+# Half a panel at most, itself and in standard deviations by which Gaussians move.
+_HALF, _SHIFT = 1.25, 1.5
+# Bits of the tables at least: they cancel in variances, whatever the goal.
+_LEAST_ACCURACY = 40
+# The goal of one panel is this part of the goal.
+_SHARE = 1 / 16
+
+
+@dataclass(frozen=True)
+class Direct:
+    """A table that is a function of κ itself, analytic between the ends of its branches.
+
+    Attributes
+    ----------
+    function : BranchedFunction
+        Real on the line.
+    """
+
+    function: BranchedFunction
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of the work of an integrator.
+
+    Attributes
+    ----------
+    panels : int
+        Panels of the line, and panels under each Gaussian.
+    evaluations : int
+        Evaluations of the integrands in one integration.
+    depth : int
+        How often a panel is halved.
+    """
+
+    panels: int = 4096
+    evaluations: int = 100_000
+    depth: int = 48
+
+
+class LineIntegrator:
+    r"""Averages over κ ~ N(0, 1) of functions of tables.
+
+    Parameters
+    ----------
+    convolutions : sequence of Convolution
+    directs : sequence of Direct
+    combine : callable
+        Maps κ, the moments of all convolutions in order and the direct tables, as one list of balls
+        (real at nodes, complex on boxes), to the tables that the integrands take. Its result has to
+        be analytic wherever it is finite.
+    reach : number
+        R: the integrals run over [−R, R].
+    bits : int
+        Working precision.
+    goal : number
+        Wanted radius relative to :math:`\mathbb{E}|g_i|`; it steers the work, not the proof.
+    even : bool
+        All integrands are even in κ, so that half of the line is enough.
+    breaks : sequence of ball
+        Further points at which panels end.
+    limits : Limits
+
+    Raises
+    ------
+    ParameterError
+        If an argument is out of its range.
+    CertificationError
+        If a function of a convolution is not bounded where it has to be.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
+
+    def __init__(
+        self,
+        convolutions: Sequence[Convolution],
+        directs: Sequence[Direct],
+        combine: Combine,
+        *,
+        reach: Any,
+        bits: int,
+        goal: Any,
+        even: bool = False,
+        breaks: Sequence[Ball] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        self._flint = flint = require_flint()
+        self._bits, self._even = bits, even
+        self._limits = limits or Limits()
+        with flint.ctx.workprec(bits):
+            self._reach, self._goal = flint.arb(reach), _checked_goal(flint.arb(goal))
+            if not (self._reach > 0 and self._reach.is_exact() and self._reach.is_finite()):
+                raise ParameterError(f"reach has to be an exact positive number, not {reach}")
+            accuracy = max(_LEAST_ACCURACY, math.ceil(-log_size(self._goal) / math.log(2)) + 4)
+            tables = [
+                ConvolutionTables(c, bits=bits, goal=accuracy, most=self._limits.panels)
+                for c in convolutions
+            ]
+            functions = [direct.function for direct in directs]
+            self._source = TableSource(tables, functions, combine, bits)
+            self._panels: list[Panel] = []
+            self._cut([*breaks, *(kink for f in functions for kink in f.kinks)])
+
+    @property
+    def panels(self) -> int:
+        """Number of panels of the latest integration."""
+        return len(self._panels)
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes of the latest integration."""
+        return sum(panel.order for panel in self._panels)
+
+    def integrate(
+        self, integrands: Integrands, tails: Sequence[Ball] | None = None, goal: Any = None
+    ) -> list[Ball]:
+        r"""Return proven balls of :math:`\mathbb{E}[g_i(\kappa)]`.
+
+        Parameters
+        ----------
+        integrands : callable
+            Maps the tables to the :math:`g_i`, real for real tables and analytic wherever they are
+            finite; it may hold fat balls for its parameters.
+        tails : sequence of ball, optional
+            Bounds of :math:`\int_{|\kappa| > R} |g_i|\varphi`, both sides together; without them
+            the integrals are those over [−R, R].
+        goal : number, optional
+            In place of that of the integrator.
+
+        Returns
+        -------
+        list of ball
+
+        Raises
+        ------
+        CertificationError
+            If an integrand is not proven analytic around a part of the line, or the work exceeds
+            the limits.
+        """
+        flint = self._flint
+        with flint.ctx.workprec(self._bits):
+            aim = self._goal if goal is None else _checked_goal(flint.arb(goal))
+            work = _Work(integrands, aim, self._limits)
+            totals = work.over_gaps(self._source, self._gaps, self._panels)
+            self._panels = work.over_panels(self._panels, totals)
+            if self._even:
+                totals = [2 * total for total in totals]
+            if tails is not None:
+                if len(tails) != len(totals):
+                    raise ParameterError(
+                        f"tails has to hold one bound for each of the {len(totals)} integrands, "
+                        f"not {len(tails)}"
+                    )
+                totals = [
+                    total + flint.arb(0, flint.arb(tail).upper())
+                    for total, tail in zip(totals, tails, strict=True)
+                ]
+            for total in totals:
+                if not total.is_finite():
+                    raise CertificationError(
+                        "an integral over the line is not finite: an integrand, or its bound far "
+                        "out, has no finite enclosure"
+                    )
+            return totals
+
+    def _cut(self, points: Sequence[Ball]) -> None:
+        """Divide the line into panels between kinks, and the gaps that these lie in."""
+        arb = self._flint.arb
+        first = arb(0) if self._even else -self._reach
+        gaps = [
+            (left.max(first), right.min(self._reach))
+            for left, right in disjoint_gaps(points)
+            if right > first and left < self._reach
+        ]
+        half = min(_HALF, _SHIFT / self._source.rate) if self._source.rate > 0 else _HALF
+        starts = [first, *(right for _, right in gaps)]
+        ends = [*(left for left, _ in gaps), self._reach]
+        for left, right in zip(starts, ends, strict=True):
+            if not left < right:
+                continue
+            pieces = max(1.0, math.ceil(float(right - left) / (2 * half)))
+            if len(self._panels) + pieces > self._limits.panels:
+                raise CertificationError(
+                    f"more than {self._limits.panels} panels are needed: the Gaussians move by "
+                    f"{self._source.rate:.3g} of their standard deviations for each unit of the "
+                    "line; less is needed, as from an alignment further from 1 or a weaker spike"
+                )
+            edges = [left + (right - left) * k / int(pieces) for k in range(1, int(pieces))]
+            edges = [left, *(edge.mid() for edge in edges), right]
+            self._panels += [Panel(self._source, a, b) for a, b in itertools.pairwise(edges)]
+        self._gaps = [gap for gap in gaps if gap[0] < gap[1]]
+
+
+def _checked_goal(goal: Ball) -> Ball:
+    if not 0 < goal < 1:
+        raise ParameterError(f"goal has to be between 0 and 1, not {goal}")
+    return goal
+
+
+class _Work:
+    """One integration: its integrands, goal and what has been spent."""
+
+    def __init__(self, integrands: Integrands, goal: Ball, limits: Limits) -> None:
+        self._flint = require_flint()
+        self._integrands, self._limits = integrands, limits
+        self._most = highest_order(math.ceil(-log_size(goal) / math.log(2)))
+        self._goal = log_size(goal)
+        self._evaluations = 0
+
+    def over_gaps(
+        self, source: TableSource, gaps: list[tuple[Ball, Ball]], panels: list[Panel]
+    ) -> list[Ball]:
+        """Return crude enclosures of the integrals over the gaps, which are as wide as rounding."""
+        totals: list[Ball] = []
+        for left, right in gaps:
+            point = left.union(right)
+            beside = next((p for p in panels if p.left == right or p.right == left), None)
+            if beside is None:
+                raise CertificationError(
+                    f"kinks near {float(point):.6g} are not told apart: they nearly coincide, and "
+                    "more digits may separate them"
+                )
+            density = (-point * point / 2).exp() / (2 * self._flint.arb.pi()).sqrt()
+            values = self._values(source.over(point, beside.local))
+            parts = [(right - left) * density * value for value in values]
+            totals = [t + x for t, x in zip(totals, parts, strict=True)] if totals else parts
+        return totals
+
+    def over_panels(self, panels: list[Panel], totals: list[Ball]) -> list[Panel]:
+        """Add the integrals over all panels; return these as they were halved."""
+        scales = self._scales(panels)
+        totals += [self._flint.arb(0)] * (len(scales) - len(totals))
+        pending, done = panels[::-1], list[Panel]()
+        while pending:
+            panel = pending.pop()
+            found = self._ellipse(panel, scales)
+            if found is None:
+                if panel.depth == self._limits.depth or (
+                    len(pending) + len(done) > self._limits.panels
+                ):
+                    raise CertificationError(
+                        "an integrand is not proven analytic around the line near "
+                        f"{float(panel.centre):.6g}: it may have a singularity there, or its "
+                        "parameters are not known well enough"
+                    )
+                pending += panel.halves()[::-1]
+                continue
+            order, bounds = found
+            constant = error_constant(RADII[panel.radius], order) * panel.half
+            for i, bound in enumerate(bounds):
+                totals[i] += self._flint.arb(0, (constant * bound).upper())
+            for weight, tables in panel.nodes(order):
+                for i, value in enumerate(self._values(tables)):
+                    totals[i] += weight * value
+            panel.order = order
+            done.append(panel)
+        return done
+
+    def _values(self, tables: Sequence[Ball]) -> Sequence[Ball]:
+        self._evaluations += 1
+        if self._evaluations > self._limits.evaluations:
+            raise CertificationError(
+                f"an integral needs more than {self._limits.evaluations} evaluations: the "
+                "integrands vary too fast, or an ellipse without a pole is too narrow"
+            )
+        return self._integrands(tables)
+
+    def _scales(self, panels: list[Panel]) -> list[float]:
+        """Return the logarithms of about E|g|; they only steer."""
+        totals: list[Ball] = []
+        for panel in panels:
+            length, tables = panel.middle
+            parts = [modulus(self._flint.acb(v)) * length for v in self._values(tables)]
+            totals = totals or [self._flint.arb(0)] * len(parts)
+            totals = [
+                total + part if part.is_finite() else total
+                for total, part in zip(totals, parts, strict=True)
+            ]
+        logs = [log_size(total) for total in totals]
+        largest = max((x for x in logs if x > -math.inf), default=0.0)
+        return [x if x > -math.inf else largest for x in logs]
+
+    def _ellipse(self, panel: Panel, scales: list[float]) -> tuple[int, list[Ball]] | None:
+        """Return the number of nodes and bounds on an ellipse; None if the panel is too long."""
+        tolerances = [scale + self._goal + math.log(_SHARE) for scale in scales]
+        tried: dict[int, tuple[float, list[Ball]] | None] = {}
+
+        def needed(radius: int) -> float:
+            if not 0 <= radius < len(RADII):
+                return math.inf
+            if radius not in tried:
+                tried[radius] = self._tried(panel, radius, tolerances)
+            found = tried[radius]
+            return math.inf if found is None else found[0]
+
+        radius = panel.radius
+        while radius < len(RADII) - 1 and needed(radius) == math.inf:
+            radius += 1
+        if not panel.is_settled or needed(radius) > self._most:
+            while needed(radius - 1) < needed(radius):
+                radius -= 1
+            while needed(radius + 1) < needed(radius):
+                radius += 1
+        found, order = tried[radius], order_for(needed(radius))
+        if found is None or order is None or found[0] > self._most:
+            return None
+        panel.radius, panel.is_settled = radius, True
+        return order, found[1]
+
+    def _tried(
+        self, panel: Panel, radius: int, tolerances: list[float]
+    ) -> tuple[float, list[Ball]] | None:
+        """Return the number of nodes that an ellipse needs and the bounds; None if it has poles."""
+        cells = panel.cells(radius)
+        bounds = [self._flint.arb(0)] * len(tolerances)
+        with self._flint.ctx.workprec(ROUGH_BITS):
+            k = 0
+            while k < len(cells):
+                sizes = [modulus(self._flint.acb(v)) for v in self._values(cells[k].tables)]
+                if not all(size.is_finite() for size in sizes):
+                    if not panel.refine(radius, k):
+                        return None
+                    continue
+                density = cells[k].density
+                bounds = [
+                    bound.max(size * density) for bound, size in zip(bounds, sizes, strict=True)
+                ]
+                k += 1
+            half = log_size(panel.half)
+            nodes = [
+                nodes_needed(log_size(bound) + half, tolerance, RADII[radius])
+                for bound, tolerance in zip(bounds, tolerances, strict=True)
+            ]
+            return max(2.0, *nodes), [bound.upper() for bound in bounds]

@@ -1,0 +1,164 @@
+r"""Gauss–Legendre rules with proven errors: nodes, error constants, covers of Bernstein ellipses.
+
+On [−1, 1] let f be analytic in the ellipse with foci ±1 and semi-axes
+:math:`a = (\rho + 1/\rho)/2`, :math:`b = (\rho - 1/\rho)/2`, and \|f\| <= M there. Then its
+Chebyshev coefficients obey :math:`|a_k| \le 2M\rho^{-k}`. The rule with n >= 2 nodes is exact for
+k < 2n and, by symmetry, for odd k; for even k >= 2n >= 4 it misses the integral of
+:math:`T_k`, :math:`-2/(k^2-1)`, by at most :math:`2 + 2/15`. So its error is at most
+
+.. math:: \frac{64}{15}\,\frac{M \rho^{-2n}}{1 - \rho^{-2}}
+
+(Trefethen, *Is Gauss quadrature better than Clenshaw–Curtis?*, SIAM Rev. 50 (2008), theorem 4.5,
+which counts n + 1 nodes; as used in arXiv:1802.07942). M is the largest of the bounds of f on boxes
+that cover the ellipse; a function that is real on the line needs only the upper half.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import itertools
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ..errors import CertificationError, MissingDependencyError
+
+# Balls are objects of python-flint, which is optional and imported when first needed.
+Ball = Any
+# x0, x1, y0, y1 in the coordinates in which the panel is [−1, 1].
+Box = tuple[float, float, float, float]
+
+# Sums ρ of semi-axes that are tried, and numbers of nodes.
+RADII = (16.0, 11.0, 8.0, 6.0, 4.5, 3.5, 2.75, 2.25, 1.875, 1.625, 1.4375)
+ORDERS = (
+    *range(2, 24, 2),
+    *range(24, 40, 4),
+    *range(40, 64, 8),
+    *range(64, 128, 16),
+    *range(128, 1025, 64),
+)
+# Upper bounds need few bits.
+ROUGH_BITS = 64
+# Floating-point numbers of the ellipse are off by less than this.
+_MARGIN = 1e-12
+_STRIPS = 6
+
+
+def require_flint() -> Any:
+    """Return the module flint.
+
+    Raises
+    ------
+    MissingDependencyError
+        If python-flint is not installed.
+    """
+    try:
+        return importlib.import_module("flint")
+    except ImportError:
+        raise MissingDependencyError(
+            "certified integrals need the package python-flint, which is not installed\n"
+            '  install it with: pip install "giantstep[flint]"'
+        ) from None
+
+
+# For functions that are called for each box.
+_flint = functools.cache(require_flint)
+
+
+@functools.lru_cache(maxsize=256)
+def legendre_rule(order: int, bits: int) -> tuple[tuple[Ball, Ball], ...]:
+    """Return nodes and weights on [−1, 1] as balls of about `bits` bits."""
+    flint = _flint()
+    with flint.ctx.workprec(bits + 10):
+        return tuple(flint.arb.legendre_p_root(order, k, weight=True) for k in range(order))
+
+
+def error_constant(radius: float, order: int) -> Ball:
+    """Bound the error on [−1, 1] of the rule for a function with M = 1; order >= 2."""
+    rho = _flint().arb(radius)
+    return (64 * rho ** (-2 * order) / (15 * (1 - rho**-2))).upper()
+
+
+def nodes_needed(log_bound: float, log_tolerance: float, radius: float) -> float:
+    """Estimate the number of nodes for a bound M; both as logarithms."""
+    constant = math.log(64 / 15 / (1 - radius**-2))
+    return (log_bound + constant - log_tolerance) / (2 * math.log(radius))
+
+
+def order_for(needed: float) -> int | None:
+    """Return the least order of the ladder that has enough nodes, None beyond the last."""
+    return next((order for order in ORDERS if order >= needed), None)
+
+
+def highest_order(bits: int) -> int:
+    """Return the number of nodes beyond which a panel is better cut in two."""
+    return min(ORDERS[-1], 16 + bits // 4)
+
+
+def semi_axes(radius: float) -> tuple[float, float]:
+    """Return upper bounds of the semi-axes a and b."""
+    return (
+        (radius + 1 / radius) / 2 * (1 + _MARGIN),
+        (radius - 1 / radius) / 2 * (1 + _MARGIN),
+    )
+
+
+@functools.cache
+def half_ellipse(radius: float) -> tuple[Box, ...]:
+    """Cover the upper half of the ellipse by boxes."""
+    a, b = semi_axes(radius)
+    ends = [a * (2 * k / _STRIPS - 1) for k in range(_STRIPS)] + [a]
+    boxes = []
+    for x0, x1 in itertools.pairwise(ends):
+        nearest = 0.0 if x0 <= 0 <= x1 else min(abs(x0), abs(x1))
+        height = b * math.sqrt(max(0.0, 1 - (nearest / a) ** 2) + _MARGIN)
+        boxes.append((x0, x1, 0.0, height))
+    return tuple(boxes)
+
+
+def quarters(box: Box, radius: float) -> tuple[Box, ...]:
+    """Cut a box into four; those outside of the ellipse are left out."""
+    x0, x1, y0, y1 = box
+    x, y = (x0 + x1) / 2, (y0 + y1) / 2
+    a, b = semi_axes(radius)
+    parts = ((x0, x, y0, y), (x, x1, y0, y), (x0, x, y, y1), (x, x1, y, y1))
+
+    def outside(part: Box) -> bool:
+        nearest = 0.0 if part[0] <= 0 <= part[1] else min(abs(part[0]), abs(part[1]))
+        return (nearest / a) ** 2 + (part[2] / b) ** 2 > 1 + 1e-9
+
+    return tuple(part for part in parts if not outside(part))
+
+
+def placed(box: Box, centre: Ball, half: Ball) -> Ball:
+    """Return the image of a box of [−1, 1] on a panel, as a complex ball."""
+    flint = _flint()
+    arb = flint.arb
+    x, y = arb(box[0]).union(arb(box[1])), arb(box[2]).union(arb(box[3]))
+    return flint.acb(centre + half * x, half * y)
+
+
+def modulus(value: Ball) -> Ball:
+    """Return an upper bound of the absolute value as a real number."""
+    return _flint().arb(value.abs_upper())
+
+
+def log_size(value: Ball) -> float:
+    """Return the logarithm of a bound that is finite, −inf for 0; approximately."""
+    return float(value.log()) if value > 0 else -math.inf
+
+
+def disjoint_gaps(points: Iterable[Ball]) -> list[tuple[Ball, Ball]]:
+    """Return exact, disjoint intervals that contain the points, from left to right."""
+    gaps: list[tuple[Ball, Ball]] = []
+    for point in sorted(points, key=lambda x: x.mid()):
+        if not point.is_finite():
+            raise CertificationError(f"a kink is not known: its enclosure is {point}")
+        left, right = point.lower(), point.upper()
+        # Sorted by midpoints a wide ball may reach over several of those before it.
+        while gaps and left <= gaps[-1][1]:
+            left, right = left.min(gaps[-1][0]), right.max(gaps[-1][1])
+            gaps.pop()
+        gaps.append((left, right))
+    return gaps

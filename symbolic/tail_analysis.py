@@ -1,0 +1,315 @@
+r"""Bounds of expressions far out, by recursion on their structure.
+
+The rules of :mod:`.tail_bounds`, for expressions in t and in other quantities whose growth with t
+is known (:class:`.tail_growth.Growth`), such as the tables of a system of equations. Denominators
+are kept away from 0 by lower bounds, which follow from those of their parts: squares, sums and
+products of nonnegative quantities, positive constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import sympy as sp
+
+from ..errors import AssumptionError, UnsupportedExpressionError
+from ._singularities import expanded, is_positive_sum, polynomial
+from .ball_functions import Ball, BallEvaluator
+from .functions import log_cosh, relu, sigmoid, softplus
+from .tail_growth import Growth, TailBound
+
+T = sp.Symbol("|z|", positive=True)
+"""The distance t from 0 in the expressions that are bounded."""
+_BOUNDS = {
+    sp.sin: sp.S.One,
+    sp.cos: sp.S.One,
+    sp.tanh: sp.S.One,
+    sp.sech: sp.S.One,
+    sp.erf: sp.S.One,
+    sp.erfc: sp.Integer(2),
+    sigmoid: sp.S.One,
+    sp.atan: sp.pi / 2,
+}
+_BOUNDED_ON_THE_LINE = (*_BOUNDS, softplus, log_cosh, sp.asinh, sp.tan)
+_NONNEGATIVE = (sp.Abs, relu, softplus, sigmoid, log_cosh, sp.exp, sp.sech, sp.erfc)
+_REAL_FUNCTIONS = (*_BOUNDED_ON_THE_LINE, sp.exp, sp.sinh, sp.cosh)
+
+
+class TailAnalysis:
+    """Bounds of expressions in t >= 1 and in quantities that depend on it, by their structure.
+
+    Parameters
+    ----------
+    evaluator : BallEvaluator
+        For the constants.
+    known : mapping of Symbol to Growth, optional
+        What grows with t in a known way. The symbols must be declared real.
+    """
+
+    def __init__(
+        self, evaluator: BallEvaluator, known: Mapping[sp.Symbol, Growth] | None = None
+    ) -> None:
+        self.evaluator = evaluator
+        self.known: dict[sp.Symbol, Growth] = dict(known or {})
+
+    def number(self, expr: sp.Expr) -> Ball:
+        return self.evaluator.real_constant(expr)
+
+    def plain(self, constant: Ball, power: int = 0) -> TailBound:
+        zero, one = self.number(sp.S.Zero), self.number(sp.S.One)
+        return TailBound(constant, zero + power, zero, zero, one)
+
+    def is_constant(self, expr: sp.Expr) -> bool:
+        symbols = expr.free_symbols
+        return T not in symbols and symbols.isdisjoint(self.known)
+
+    def is_polynomial(self, expr: sp.Expr) -> bool:
+        """Whether an expression is a polynomial in t with constant coefficients."""
+        return bool(expr.free_symbols.isdisjoint(self.known) and expr.is_polynomial(T))
+
+    def growth(self, expr: sp.Expr) -> Growth:
+        """Bound an expression from above and from below."""
+        return Growth(self.size(expr), self.least(expr))
+
+    def size(self, expr: sp.Expr) -> TailBound:
+        """Bound \\|expr\\| from above."""
+        if self.is_constant(expr):
+            value = abs(self.evaluator.constant(expr))
+            if not value.is_finite():
+                raise _unknown(expr, "its value is not known to be finite")
+            return self.plain(value)
+        if expr == T:
+            return self.plain(self.number(sp.S.One), 1)
+        if expr in self.known:
+            return self.known[expr].size
+        if expr.is_Add:
+            first, *rest = (self.size(term) for term in expr.args)
+            return sum(rest, first)
+        if expr.is_Mul:
+            return self.product(self.size(factor) for factor in expr.args)
+        if expr.is_Pow:
+            return self.power(*expr.args)
+        u = expr.args[0]
+        if isinstance(expr, _BOUNDED_ON_THE_LINE) and not is_real_valued(u):
+            raise _unknown(expr, "its argument is not known to be real")
+        if expr.func in _BOUNDS:
+            return self.plain(self.number(_BOUNDS[expr.func]))
+        if isinstance(expr, sp.exp):
+            return self.exponential(u)
+        if isinstance(expr, sp.sinh | sp.cosh):
+            return self.exponential(u) + self.exponential(-u)
+        if isinstance(expr, softplus | log_cosh):
+            return self.size(u) + self.plain(self.number(sp.log(2)))
+        if isinstance(expr, sp.asinh | sp.Abs):
+            return self.size(u)
+        if isinstance(expr, sp.log):
+            return self.logarithm(u)
+        if isinstance(expr, sp.tan):
+            bound = self.size(u)
+            if _is_bounded(bound) and bound.constant < self.number(sp.pi / 2):
+                return self.plain(bound.constant.tan()) * self.since(bound.start)
+        raise _unknown(expr, "its growth is not known")
+
+    def least(self, expr: sp.Expr) -> Ball | None:
+        """Return a lower bound of a real expression, None if its structure shows none."""
+        zero, one = self.number(sp.S.Zero), self.number(sp.S.One)
+        if self.is_constant(expr):
+            value = self.evaluator.constant(expr)
+            return value.real.lower() if value.imag == 0 else None
+        if expr == T:
+            return one
+        if expr in self.known:
+            return self.known[expr].least
+        if expr.is_Add or expr.is_Mul:
+            total = zero if expr.is_Add else one
+            for operand in expr.args:
+                bound = self.least(operand)
+                if bound is None or (expr.is_Mul and not bound >= 0):
+                    return None
+                total = total + bound if expr.is_Add else total * bound
+            return total.lower()
+        if expr.is_Pow:
+            return self.least_power(*expr.args)
+        if isinstance(expr, _NONNEGATIVE) and is_real_valued(expr.args[0]):
+            return zero
+        return one if isinstance(expr, sp.cosh) and is_real_valued(expr.args[0]) else None
+
+    def least_power(self, base: sp.Expr, exponent: sp.Expr) -> Ball | None:
+        least = self.least(base)
+        positive = least is not None and least >= 0
+        if least is not None and positive and exponent.is_Integer and exponent > 0:
+            return (least ** int(exponent)).lower()
+        # A negative power of what is not negative is positive, or infinite.
+        even = exponent.is_Integer and exponent % 2 == 0 and is_real_valued(base)
+        return self.number(sp.S.Zero) if even or (positive and is_real_valued(exponent)) else None
+
+    def start(self, expr: sp.Expr) -> Ball:
+        """Return from where on the bounds of all that an expression holds apply."""
+        found = self.number(sp.S.One)
+        for symbol in expr.free_symbols & self.known.keys():
+            found = found.max(self.known[symbol].size.start)
+        return found
+
+    def product(self, bounds: Iterable[TailBound]) -> TailBound:
+        total = self.plain(self.number(sp.S.One))
+        for bound in bounds:
+            total = total * bound
+        return total
+
+    def power(self, base: sp.Expr, exponent: sp.Expr) -> TailBound:
+        if not self.is_constant(exponent):
+            return self.exponential(exponent * sp.log(base))
+        if self.evaluator.constant(exponent).imag != 0:
+            raise _unknown(base**exponent, "its exponent is not real")
+        value = self.number(exponent)
+        if value > 0:
+            return self.size(base) ** value
+        if value < 0:
+            return self.reciprocal(base) ** -value
+        raise _unknown(base**exponent, "the sign of its exponent is not known")
+
+    def logarithm(self, u: sp.Expr) -> TailBound:
+        # |log u| is below the logarithms of the bounds of |u| and of 1/|u|, and log t below t;
+        # the imaginary part of a complex logarithm is at most pi.
+        total = self.plain(self.number(sp.pi))
+        for bound in (self.size(u), self.reciprocal(u)):
+            constant, zero = bound.constant.upper(), self.number(sp.S.Zero)
+            if not constant > 0:
+                raise _unknown(sp.log(u), "its argument may vanish")
+            linear = abs(bound.power) + abs(bound.rate)
+            parts = ((abs(constant.log()), 0), (linear, 1), (abs(bound.curvature), 2))
+            for size, degree in parts:
+                if size != zero:
+                    total = total + self.plain(size, degree) * self.since(bound.start)
+        return total
+
+    def since(self, start: Ball) -> TailBound:
+        """Return the bound 1, from a later point on."""
+        one = self.plain(self.number(sp.S.One))
+        return TailBound(one.constant, one.power, one.rate, one.curvature, start)
+
+    def exponential(self, u: sp.Expr) -> TailBound:
+        """Bound exp(u), u with its sign: by A + a t + q t² from `start` on."""
+        if u.is_nonpositive and not self.is_polynomial(u):
+            return self.plain(self.number(sp.S.One))
+        regular, bounds = [], []
+        for term in sp.Add.make_args(expanded(u)):
+            if self.is_polynomial(term):
+                regular.append(term)
+            elif not term.is_nonpositive:
+                bounds.append((term, self.size(term)))
+        zero, one = self.number(sp.S.Zero), self.number(sp.S.One)
+        start = one
+        coefficients = [self.number(c) for c in self.coefficients(sp.Add(*regular))]
+        coefficients += [zero] * (3 - len(coefficients))
+        for term, bound in bounds:
+            start = start.max(bound.start)
+            degree = next((n for n in range(len(coefficients)) if bound.power <= n), None)
+            if degree is None or not (bound.rate <= 0 and bound.curvature <= 0):
+                raise AssumptionError(
+                    f"exp({str(term)[:100]}) is not known to grow slower than exp(z**2/2)"
+                )
+            coefficients[degree] = coefficients[degree] + bound.constant
+        if len(coefficients) > 3:
+            coefficients = self.without_high_powers(coefficients, u)
+        constant, rate, curvature = coefficients
+        return TailBound(constant.exp(), zero, rate, curvature, start)
+
+    def without_high_powers(self, coefficients: list[Ball], u: sp.Expr) -> list[Ball]:
+        """Bound a polynomial with negative leading coefficient −c: the rest yields beyond T.
+
+        With S the sum of the positive coefficients from degree 2 on, S t**(n−1) <= c t**n for
+        t >= T = max(1, S/c), and up to T these terms are at most S T**(n−1).
+        """
+        *lower, leading = coefficients
+        if not leading < 0:
+            raise AssumptionError(
+                f"exp({str(u)[:100]}) is not known to grow slower than exp(z**2/2)"
+            )
+        zero, one = self.number(sp.S.Zero), self.number(sp.S.One)
+        rest = sum((c.max(zero) for c in lower[2:]), zero)
+        turning = (rest / -leading).max(one)
+        return [lower[0] + rest * turning ** (len(lower) - 1), lower[1], zero]
+
+    def coefficients(self, u: sp.Expr) -> list[sp.Expr]:
+        """Return the coefficients of a polynomial in t, the constant one first."""
+        return [sp.S.Zero] if u == 0 else polynomial(u, T).all_coeffs()[::-1]
+
+    def reciprocal(self, expr: sp.Expr) -> TailBound:
+        """Bound 1/\\|expr\\| from above."""
+        least = self.least(expr)
+        if least is not None and least > 0:
+            return self.plain(1 / least) * self.since(self.start(expr))
+        if self.is_constant(expr):
+            value = abs(self.evaluator.constant(expr))
+            if value > 0:
+                return self.plain(1 / value)
+        elif expr == T:
+            return self.plain(self.number(sp.S.One), -1)
+        elif expr.is_Mul:
+            return self.product(self.reciprocal(factor) for factor in expr.args)
+        elif expr.is_Pow:
+            return self.power(expr.base, -expr.exp)
+        elif isinstance(expr, sp.exp):
+            return self.exponential(-expr.args[0])
+        elif isinstance(expr, sp.sech):
+            return self.size(sp.cosh(expr.args[0]))
+        elif isinstance(expr, sigmoid):
+            return self.size(1 + sp.exp(-expr.args[0]))
+        elif expr.is_Add:
+            return self.reciprocal_sum(expr)
+        raise _unknown(expr, "it may come too close to 0: no lower bound is known")
+
+    def reciprocal_sum(self, expr: sp.Expr) -> TailBound:
+        if self.is_polynomial(expr):
+            *lower, leading = (abs(self.number(c)) for c in self.coefficients(expanded(expr)))
+            if leading > 0:
+                # Beyond T the leading term is at least twice all the others.
+                start = 2 * sum(lower, self.number(sp.S.Zero)) / leading
+                bound = self.plain(2 / leading, -len(lower))
+                return bound * self.since(start.max(self.number(sp.S.One)))
+        constant, rest = expr.as_independent(T, *self.known, as_Add=True)
+        outweighed = self.size(rest)
+        margin = abs(self.number(constant)) - outweighed.constant
+        if _is_bounded(outweighed) and margin > 0:
+            return self.plain(1 / margin) * self.since(outweighed.start)
+        for sign in (1, -1):
+            if all((sign * term).is_nonnegative for term in expr.args):
+                for term in expr.args:
+                    try:
+                        return self.reciprocal(term)
+                    except (UnsupportedExpressionError, AssumptionError):
+                        continue
+        raise _unknown(expr, "it may come too close to 0: no lower bound is known")
+
+
+def is_real_valued(expr: sp.Expr, variable: sp.Symbol = T) -> bool:
+    """Whether an expression is provably real for all large t (and not an infinity there).
+
+    Parameters
+    ----------
+    expr : Expr
+    variable : Symbol
+        t by default; with another real variable the answer is for its whole line.
+    """
+    if expr.is_extended_real:
+        return True
+    if expr.is_Pow and not expr.exp.is_Integer:
+        base = expr.base
+        positive = base.is_nonnegative or (base.is_Add and is_positive_sum(base, variable))
+        return bool(positive) and is_real_valued(expr.exp, variable)
+    if isinstance(expr, sp.log):
+        return bool(expr.args[0].is_Add and is_positive_sum(expr.args[0], variable))
+    known = expr.is_Add or expr.is_Mul or expr.is_Pow or isinstance(expr, _REAL_FUNCTIONS)
+    return known and all(is_real_valued(operand, variable) for operand in expr.args)
+
+
+def _is_bounded(bound: TailBound) -> bool:
+    """Whether the constant alone is a bound."""
+    return bool(bound.power <= 0 and bound.rate <= 0 and bound.curvature <= 0)
+
+
+def _unknown(expr: sp.Expr, reason: str) -> UnsupportedExpressionError:
+    shown = str(expr)[:100]
+    kind = f"function {expr.func.__name__} in {shown}" if expr.is_Function else shown
+    return UnsupportedExpressionError(f"{kind} cannot be bounded far out: {reason}")
