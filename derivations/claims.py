@@ -13,20 +13,20 @@ from __future__ import annotations
 import difflib
 import html
 import json
-import math
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
-from ..errors import ParameterError
-from .claim_options import Option, arguments_of, check_options
+from ..errors import MissingDependencyError, ParameterError
+from .claim_options import Option, check_options
+from .evidence import Check, Deferred, Evidence, EvidenceKind, Finding
 
 __all__ = [
     "Check",
     "Claim",
+    "Deferred",
     "Evidence",
     "EvidenceKind",
     "Finding",
@@ -43,15 +43,6 @@ _LINES_OF_WORK = (
 )  # fmt: skip
 
 
-class EvidenceKind(StrEnum):
-    """What a piece of evidence rests on, from the strongest to the weakest."""
-
-    EXACT = "exact"
-    CERTIFIED = "certified"
-    QUADRATURE = "quadrature"
-    SIMULATION = "simulation"
-
-
 class Status(StrEnum):
     """What a statement is in its source."""
 
@@ -59,122 +50,6 @@ class Status(StrEnum):
     REPLICA = "result by the replica method"
     CONJECTURE = "conjecture"
     DERIVED_HERE = "derived here"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What the computation of a check found.
-
-    Attributes
-    ----------
-    passed : bool
-    summary : str
-        One sentence with the figures that decide.
-    details : mapping
-        Named values: numbers, texts, and lists or mappings of them.
-    """
-
-    passed: bool
-    summary: str
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """The outcome of a check.
-
-    Attributes
-    ----------
-    kind : EvidenceKind
-    summary : str
-        What was found, with the figures that decide; of a check that broke, the error.
-    passed : bool
-    details : mapping
-        Named values.
-    description : str
-        What was checked.
-    seconds : float
-        How long it took.
-    """
-
-    kind: EvidenceKind
-    summary: str
-    passed: bool
-    details: Mapping[str, Any] = field(default_factory=dict)
-    description: str = ""
-    seconds: float = 0.0
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values: texts, numbers, lists and dictionaries."""
-        return {
-            "kind": self.kind.value,
-            "description": self.description,
-            "summary": self.summary,
-            "passed": self.passed,
-            "seconds": round(self.seconds, 3),
-            "details": _plain(self.details),
-        }
-
-    def __str__(self) -> str:
-        mark = "passed" if self.passed else "FAILED"
-        return f"{mark}  {self.kind.value:<10} {self.description}: {self.summary}"
-
-
-@dataclass(frozen=True)
-class Check:
-    """A computation that supports a claim.
-
-    Attributes
-    ----------
-    kind : EvidenceKind
-    description : str
-        What is checked.
-    compute : callable
-        Computes a :class:`Finding`; takes its options by name, and `progress` if it shows any.
-    slow : bool
-        Takes more than a few seconds; left out unless asked for.
-    options : tuple of Option
-        What a user may change about it.
-    shows_progress : bool
-        Whether it has a progress bar of its own.
-    """
-
-    kind: EvidenceKind
-    description: str
-    compute: Callable[..., Finding]
-    slow: bool = False
-    options: tuple[Option, ...] = ()
-    shows_progress: bool = False
-
-    def run(self, options: Mapping[str, Any] | None = None, *, progress: bool = False) -> Evidence:
-        """Recompute the evidence. An exception inside the check makes it fail.
-
-        Parameters
-        ----------
-        options : mapping, optional
-            By name; those that the check does not know are left out, the others are at their
-            defaults.
-        progress : bool
-            Show its progress bar, if it has one.
-
-        Raises
-        ------
-        ParameterError
-            If an option has a value that cannot be.
-        """
-        arguments = arguments_of(self, options or {})
-        if self.shows_progress:
-            arguments["progress"] = progress
-        begin = time.perf_counter()
-        try:
-            found = self.compute(**arguments)
-            passed, summary, details = bool(found.passed), found.summary, found.details
-        except Exception as error:
-            first_line = str(error).partition("\n")[0]
-            passed, details = False, {"error": f"{type(error).__name__}: {error}"}
-            summary = f"the check broke with {type(error).__name__}: {first_line}"
-        seconds = time.perf_counter() - begin
-        return Evidence(self.kind, summary, passed, details, self.description, seconds)
 
 
 @dataclass(frozen=True)
@@ -203,10 +78,17 @@ class Claim:
     status: Status
     checks: tuple[Check, ...]
 
-    def verify(self, *, slow: bool = False, **options: Any) -> Verdict:
+    @property
+    def proofs(self) -> tuple[Check, ...]:
+        """The checks that prove something by intervals."""
+        return tuple(check for check in self.checks if check.kind is EvidenceKind.CERTIFIED)
+
+    def verify(self, *, slow: bool = False, certified: bool = False, **options: Any) -> Verdict:
         """Run the checks of this claim alone; see :func:`verify`."""
+        _check_proofs([self], certified)
         check_options([self], options)
-        return _verdict(self, slow, options, lambda: None, progress=False)
+        checks = self.proofs if certified else self.checks
+        return _verdict(self, checks, slow, options, lambda: None, progress=False)
 
     def __repr__(self) -> str:
         return f"Claim({self.identifier!r}: {self.title})"
@@ -251,16 +133,29 @@ class Verdict:
         Every check that ran passed, and at least one ran.
     skipped : tuple of str
         Descriptions of the slow checks that were left out.
+    unavailable : tuple of str
+        Checks that need a package that is not installed: description and what to install. They
+        count neither for the claim nor against it.
     """
 
     claim: Claim
     evidence: tuple[Evidence, ...]
     passed: bool
     skipped: tuple[str, ...] = ()
+    unavailable: tuple[str, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether a check failed, or none was there to be run; not the same as not passed."""
+        return not self.passed and bool(self.evidence or not self.unavailable)
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in a word or two: passed, FAILED or not available."""
+        return "passed" if self.passed else "FAILED" if self.failed else "not available"
 
     def __repr__(self) -> str:
-        mark = "passed" if self.passed else "FAILED"
-        return f"Verdict({self.claim.identifier!r}: {mark}, {len(self.evidence)} checks)"
+        return f"Verdict({self.claim.identifier!r}: {self.outcome}, {len(self.evidence)} checks)"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: texts, numbers, lists and dictionaries."""
@@ -274,6 +169,7 @@ class Verdict:
             "passed": self.passed,
             "evidence": [evidence.to_dict() for evidence in self.evidence],
             "skipped": list(self.skipped),
+            "unavailable": list(self.unavailable),
         }
 
     def to_json(self) -> str:
@@ -281,10 +177,11 @@ class Verdict:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
     def __str__(self) -> str:
-        mark = "passed" if self.passed else "FAILED"
+        claim = self.claim
         lines = [
-            f"{mark}  {self.claim.identifier}: {self.claim.title} ({self.claim.status.value})",
+            f"{self.outcome}  {claim.identifier}: {claim.title} ({claim.status.value})",
             *(f"    {evidence}" for evidence in self.evidence),
+            *(f"    not available: {text}" for text in self.unavailable),
             *(f"    skipped (slow): {description}" for description in self.skipped),
         ]
         return "\n".join(lines)
@@ -297,42 +194,18 @@ class Verdict:
             for e in self.evidence
         )
         skipped = "".join(
-            f"<tr><td>skipped</td><td></td><td>{html.escape(text)}</td><td>slow</td></tr>"
-            for text in self.skipped
+            f"<tr><td>{mark}</td><td></td><td>{html.escape(text)}</td><td>{why}</td></tr>"
+            for mark, why, texts in (
+                ("not available", "", self.unavailable),
+                ("skipped", "slow", self.skipped),
+            )
+            for text in texts
         )
         claim = self.claim
         return (
             f"<h4>{html.escape(claim.identifier)}: {html.escape(claim.title)}</h4>"
             f"<p>{html.escape(claim.statement)}</p><table>{rows}{skipped}</table>"
         )
-
-
-@dataclass(frozen=True)
-class Deferred:
-    """Evidence that is imported when it is asked for: it needs SymPy, numpy and models.
-
-    Attributes
-    ----------
-    package : str
-        ``__package__`` of the claims.
-    module, function : str
-        Where the evidence is, relative to the package.
-    """
-
-    package: str | None
-    module: str
-    function: str
-
-    def load(self) -> Callable[..., Finding]:
-        """Import the function."""
-        found: Callable[..., Finding] = getattr(
-            import_module(f".{self.module}", self.package), self.function
-        )
-        return found
-
-    def __call__(self, **options: object) -> Finding:
-        """Compute the evidence."""
-        return self.load()(**options)
 
 
 def claims() -> tuple[Claim, ...]:
@@ -353,10 +226,13 @@ def verify(
     names: Sequence[str] | None = None,
     *,
     slow: bool = False,
+    certified: bool = False,
     progress: bool = True,
     **options: Any,
 ) -> list[Verdict]:
     """Recompute the evidence of claims.
+
+    Checks that need a package that is not installed are listed as not available.
 
     Parameters
     ----------
@@ -364,6 +240,8 @@ def verify(
         Identifiers; default: all claims.
     slow : bool
         Run slow checks too; simulations of networks take minutes.
+    certified : bool
+        Run nothing but proofs by intervals: of the named claims, by default of all that have one.
     progress : bool
         Show a progress bar on the standard error stream if it takes longer than a second.
     **options
@@ -380,7 +258,8 @@ def verify(
     ------
     ParameterError
         If there is no claim of a name, a claim does not know an option, an option has a value
-        that cannot be, or options are given without names.
+        that cannot be, options are given without names, or `certified` is asked of a claim that
+        has no proof by intervals.
     """
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
     from tqdm.auto import tqdm
@@ -391,10 +270,17 @@ def verify(
             f"{', '.join(options)}: options belong to claims that are named, as in "
             "verify(['conjecture-1'], targets=50)"
         )
+    if certified and names is None:
+        chosen = tuple(claim for claim in chosen if claim.proofs)
+    _check_proofs(chosen, certified)
     check_options(chosen, options)
-    total = sum(slow or not check.slow for claim in chosen for check in claim.checks)
+    work = [(claim, claim.proofs if certified else claim.checks) for claim in chosen]
+    total = sum(slow or not check.slow for _, checks in work for check in checks)
     with tqdm(total=total, delay=1, disable=not progress, unit="check") as bar:
-        return [_verdict(claim, slow, options, bar.update, progress=progress) for claim in chosen]
+        return [
+            _verdict(claim, checks, slow, options, bar.update, progress=progress)
+            for claim, checks in work
+        ]
 
 
 def to_json(verdicts: Sequence[Verdict]) -> str:
@@ -417,36 +303,34 @@ def _choose(names: Sequence[str] | None) -> tuple[Claim, ...]:
     return tuple(known[name] for name in dict.fromkeys(wanted))
 
 
+def _check_proofs(chosen: Sequence[Claim], certified: bool) -> None:
+    without = [claim.identifier for claim in chosen if certified and not claim.proofs]
+    if without:
+        listed = ", ".join(claim.identifier for claim in claims() if claim.proofs)
+        raise ParameterError(
+            f"no proof by intervals: {', '.join(without)}\n  claims that have one: {listed}"
+        )
+
+
 def _verdict(
     claim: Claim,
+    checks: Sequence[Check],
     slow: bool,
     options: Mapping[str, Any],
     tick: Callable[[], object],
     *,
     progress: bool,
 ) -> Verdict:
-    evidence, skipped = [], []
-    for check in claim.checks:
+    evidence, skipped, unavailable = [], [], []
+    for check in checks:
         if check.slow and not slow:
             skipped.append(check.description)
             continue
-        evidence.append(check.run(options, progress=progress))
+        try:
+            evidence.append(check.run(options, progress=progress))
+        except MissingDependencyError as error:
+            reason = "; ".join(line.strip() for line in str(error).splitlines())
+            unavailable.append(f"{check.description}: {reason}")
         tick()
     passed = bool(evidence) and all(e.passed for e in evidence)
-    return Verdict(claim, tuple(evidence), passed, tuple(skipped))
-
-
-def _plain(value: Any) -> Any:
-    """Turn details into what JSON knows; numbers of other libraries go through float or text."""
-    if isinstance(value, Mapping):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float):
-        # JSON has no infinities.
-        return float(value) if math.isfinite(value) else str(float(value))
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    return str(value)
+    return Verdict(claim, tuple(evidence), passed, tuple(skipped), tuple(unavailable))

@@ -27,7 +27,8 @@ _GREEK = {
     "psi": "ψ", "chi": "χ", "ell": "\N{SCRIPT SMALL L}",
 }  # fmt: skip
 # Base, hat, subscript, superscript: Vhat_1, alpha_0, mu_2^2.
-_NAME = re.compile(r"([A-Za-z]+?)(hat)?(?:_([A-Za-z0-9*]+))?(?:\^([A-Za-z0-9*]+))?")
+_SCRIPT = r"(?:([A-Za-z0-9*]+)|\{([^{}]+)\})"
+_NAME = re.compile(rf"([A-Za-z]+?)(hat)?(?:_{_SCRIPT})?(?:\^{_SCRIPT})?")
 # In products and sums: numbers, then these, then what is not listed, then functions and averages.
 _ORDER = (
     "a", "b", "alpha", "beta", "lambda", "Delta", "r", "c", "gamma", "rho", "kappa", "V", "q", "m",
@@ -347,13 +348,15 @@ class _FormulaPrinter(Printer):  # type: ignore[misc]
         if exponent == sp.S.Half:
             return self.out.root(self._print(base))
         power = self._exponent(exponent)
-        if isinstance(base, AppliedUndef | sp.Symbol) and "^" not in str(base.func):
+        if isinstance(base, AppliedUndef | sp.Symbol) and "^" not in self._head(base):
             if isinstance(base, sp.Symbol) or not self.arguments:
                 return self._name(self._head(base), power=str(exponent))
         elif isinstance(base, sp.Function) and not isinstance(base, sp.exp | Resolvent | sp.Abs):
             head = self.out.power(self._function_name(base), power)
             return self.out.applied(head, [self._print(a) for a in base.args])
         simple = isinstance(base, sp.Symbol | sp.Integer | sp.NumberSymbol) and base != -1
+        # A power of a starred letter would hide its star.
+        simple = simple and not (isinstance(base, sp.Symbol) and "^" in base.name)
         inside = self._print(base)
         return self.out.power(inside if simple else self.out.fenced(inside), power)
 
@@ -363,7 +366,8 @@ class _FormulaPrinter(Printer):  # type: ignore[misc]
         found = _NAME.fullmatch(text)
         if found is None:
             return self.out.name(text, False, "", power, upright=True)
-        base, hat, sub, above = (part or "" for part in found.groups())
+        base, hat, *scripts = (part or "" for part in found.groups())
+        sub, above = scripts[0] or scripts[1], scripts[2] or scripts[3]
         return self.out.name(base, bool(hat), sub, power or above, upright=upright)
 
     def _head(self, expr: sp.Expr) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
+from ..evidence import proof
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
@@ -36,6 +37,7 @@ _EXPANSION = Claim(
     checks=(
         _exact("polynomial_identity", "polynomial students against direct averages, for every w"),
         _quadrature("quadrature_identity", "relu, erf, tanh, gelu against quadrature along w"),
+        proof(__package__, "stein", "E[f' He_k] = E[f He_(k+1)] in intervals, four students"),
         _simulation("sampled_gradients", "sampled gradients of relu, erf and polynomial neurons"),
     ),
 )

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...digits import held_digits
 from ...errors import ParameterError
+from ...numeric.packed_numbers import packed, unpacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +19,7 @@ class Derivatives(Mapping[tuple[str, str], Any]):
     Attributes
     ----------
     derivatives : mapping from (output, parameter) to float or mpmath number
-    errors : mapping from (output, parameter) to float
+    errors : mapping from (output, parameter) to number
         Estimated absolute errors.
     excluded : mapping from str to str
         Parameters without a derivative here, with the reason.
@@ -26,7 +28,7 @@ class Derivatives(Mapping[tuple[str, str], Any]):
     """
 
     derivatives: Mapping[tuple[str, str], Any]
-    errors: Mapping[tuple[str, str], float]
+    errors: Mapping[tuple[str, str], Any]
     excluded: Mapping[str, str]
     digits: int | None = field(default=None, kw_only=True)
 
@@ -73,11 +75,13 @@ class Derivatives(Mapping[tuple[str, str], Any]):
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
         if self.digits is not None:
-            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+            from .precise import promise
+
+            return promise(self.digits, self.errors, self.derivatives)
         worst = max(self.errors.values(), default=0.0)
         return f"float, exact derivatives of the equations, estimated errors up to {worst:.1e}"
 
-    def error(self, output: str, parameter: str) -> float:
+    def error(self, output: str, parameter: str) -> Any:
         """Return the estimated absolute error of one derivative."""
         _ = self[output, parameter]
         return self.errors[output, parameter]
@@ -87,23 +91,19 @@ class Derivatives(Mapping[tuple[str, str], Any]):
         value = self[output, parameter]
         if self.digits is None:
             return f"{value:.10g}"
-        import mpmath
-
-        return str(mpmath.nstr(value, self.digits, strip_zeros=False))
+        return held_digits(value, self.digits, self.errors[output, parameter])
 
     def __getstate__(self) -> dict[str, Any]:
         # Numbers of a local mpmath context cannot be pickled; their digits can.
         state = dict(self.__dict__)
-        if self.digits is not None:
-            state["derivatives"] = {key: v._mpf_ for key, v in self.derivatives.items()}
-        return state
+        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state["digits"] is not None:
             from ...numeric.precision import local_context
 
-            make = local_context(state["digits"]).make_mpf
-            state["derivatives"] = {key: make(v) for key, v in state["derivatives"].items()}
+            ctx = local_context(state["digits"])
+            state = {name: unpacked(value, ctx) for name, value in state.items()}
         self.__dict__.update(state)
 
     def __str__(self) -> str:

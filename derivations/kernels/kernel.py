@@ -12,46 +12,41 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
-from ...numeric.saddle_point_solver import RUN_OFF, BatchSolution, refusal
+from ...numeric.saddle_point_solver import BatchSolution
+from ..certificates.wanted import certificate_wanted
 from .arguments import column, data_arrays, exact_data, known_names, start_values
 from .job import Job
 from .points import Points, Tie
 from .sinks import checked_path
 from .solution import KernelSolution
 from .sweep import Variables, run_sweep
+from .texts import KernelTexts
+from .unsolved import unsolved
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ...symbolic.lowering.baked import BakedTables
+    from ...symbolic.enclosures import Enclosure
     from ...symbolic.lowering.lowered import LoweredSystem
-    from ...symbolic.lowering.program import Program
-    from ...symbolic.saddle_point import SaddlePointSystem
+    from .precise import Refined
     from .sensitivities import Sensitivities
 
 # Words of the methods of a kernel that parameters cannot have.
 RESERVED = frozenset(
     {
-        "data", "digits", "executor", "failures", "out", "outputs", "product", "progress", "rtol",
-        "self", "start", "store", "workers", "wrt",
+        "certify", "data", "digits", "executor", "failures", "out", "outputs", "product",
+        "progress", "rtol", "self", "start", "store", "workers", "wrt",
     }
 )  # fmt: skip
-# More digits than anybody has asked for in earnest; a guard against a slip of the finger.
-_MOST_DIGITS = 2000
-# Of positive unknowns: smaller ones are on their way to zero.
-_VANISHING = 1e-12
-_REMEDY = (
-    "give first values near the solution with start=, come from parameters where the equations "
-    "are easier (a larger ridge or temperature), or check that a solution exists here"
-)
 
 
 @dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(KernelTexts):
     """A system of equations as numbers; made by :func:`giantstep.lower`.
 
     Attributes
@@ -65,6 +60,8 @@ class Kernel:
         Parameters that need not be given.
     exact_defaults : callable, optional
         Takes an mpmath context and returns the defaults as its numbers.
+    proven_defaults : callable, optional
+        Takes a number of digits and returns proven intervals of the defaults, infinity as a float.
     ties : mapping from str to Tie
         Parameters that follow from others, unless they are given themselves.
     labels : mapping from str to str
@@ -83,10 +80,13 @@ class Kernel:
     make: Callable[[], LoweredSystem] = field(repr=False)
     defaults: Mapping[str, float] = field(default_factory=dict)
     exact_defaults: Callable[[Any], Mapping[str, Any]] | None = field(default=None, repr=False)
+    proven_defaults: Callable[[int], Mapping[str, Enclosure | float]] | None = field(
+        default=None, repr=False
+    )
     ties: Mapping[str, Tie] = field(default_factory=dict, repr=False)
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache_folder: str | os.PathLike[str] | None = None
-    most_digits: int = _MOST_DIGITS
+    most_digits: int = MOST_DIGITS
 
     # ------------------------------------------------------------------ what it is
 
@@ -101,21 +101,6 @@ class Kernel:
         return self.code.results
 
     @cached_property
-    def lowered(self) -> LoweredSystem:
-        """The system with all stages of its lowering."""
-        return self.make()
-
-    @property
-    def system(self) -> SaddlePointSystem:
-        """The equations."""
-        return self.lowered.system
-
-    @property
-    def program(self) -> Program:
-        """The intermediate form, from which all targets are printed."""
-        return self.lowered.program
-
-    @cached_property
     def _cache(self) -> FileCache:
         return FileCache(self.cache_folder)
 
@@ -128,6 +113,7 @@ class Kernel:
         data: Mapping[str, Any] | None = None,
         start: Mapping[str, float] | KernelSolution | None = None,
         digits: int | None = None,
+        certify: bool = False,
         rtol: float = 1e-11,
         progress: bool = True,
         **parameters: Any,
@@ -144,6 +130,9 @@ class Kernel:
         digits : int, optional
             Refine to so many digits with mpmath. Floats are then read as the decimal numbers that
             they print as.
+        certify : bool
+            Prove `digits` digits (default: 15) of every output with ball arithmetic, for equations
+            whose averages are over one Gaussian variable; the solution holds the certificate.
         rtol : float
             Relative quadrature error of the first output at which refinement ends.
         progress : bool
@@ -161,7 +150,16 @@ class Kernel:
             If a parameter is missing, unknown or outside its domain.
         ConvergenceError
             If Newton's method fails; names the point.
+        CertificationError
+            If a proof is wanted and does not succeed.
+        UnsupportedExpressionError
+            If a proof is wanted and the system is outside of what can be certified.
+        MissingDependencyError
+            If a proof is wanted and python-flint is not installed.
         """
+        certify = certificate_wanted(certify)
+        if digits is not None:
+            digits = checked_digits(digits, most=self.most_digits)
         columns = self._columns(parameters)
         for name, value in columns.items():
             if value.ndim:
@@ -177,13 +175,19 @@ class Kernel:
             name: float(batch.errors[name][0]) for name in self.outputs if name in batch.errors
         }
         nodes = int(batch.nodes[0])
-        if digits is not None:
-            from ...numeric.precision import local_context
+        budget: dict[str, dict[str, Any]] = {}
+        certificate = None
+        if certify:
+            from .certified import certified_solution
 
-            values, nodes = self._refined(batch, parameters, data, digits, progress)
-            ctx = local_context(digits)
-            values = {name: ctx.mpf(v) for name, v in values.items()}
-            errors = {name: float(abs(v)) * 10.0**-digits for name, v in values.items()}
+            certificate = certified_solution(
+                self, parameters, values, digits, errors=errors, progress=progress
+            )
+            values, errors = certificate.numbers(digits)
+        elif digits is not None:
+            refined = self._refined(batch, parameters, data, digits, progress)
+            values, errors, nodes = refined.values, refined.errors, refined.nodes
+            budget = refined.budget
         return KernelSolution(
             kernel=self.name,
             parameters=dict(zip(self.parameters, row[0].tolist(), strict=True)),
@@ -194,6 +198,8 @@ class Kernel:
             nodes=nodes,
             digits=digits,
             labels=self.labels,
+            budget=budget,
+            certificate=certificate,
         )
 
     def sweep(
@@ -292,71 +298,7 @@ class Kernel:
 
         return sensitivities(self, options, wrt=wrt)
 
-    # ------------------------------------------------------------------ text and files
-
-    def source(self, target: str = "numba", *, tables: str = "computed", **values: float) -> str:
-        """Return the generated code for a target as text; see :meth:`write`."""
-        return self.lowered.source(target, tables=self._baked(tables, values))
-
-    def files(
-        self,
-        target: str = "numba",
-        *,
-        tables: str = "computed",
-        name: str | None = None,
-        **values: float,
-    ) -> Mapping[str, str]:
-        """Return {file name: text} for a target; see :meth:`write`."""
-        return self.lowered.files(target, tables=self._baked(tables, values), name=name)
-
-    def write(
-        self,
-        path: str | os.PathLike[str],
-        target: str | None = None,
-        *,
-        tables: str = "computed",
-        **values: float,
-    ) -> list[Path]:
-        """Write files that run without giantstep and return their paths.
-
-        Parameters
-        ----------
-        path : path-like
-            For C both ``NAME.c`` and ``NAME.h`` are written.
-        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia"}, optional
-            By default what the suffix says: .c, .h, .jl, .py (numba).
-        tables : {"computed", "baked"}
-            Whether the files compute tables from the activations, or hold those of fixed
-            parameters.
-        **values
-            With "baked": the parameters on which the tables depend; they become constants.
-
-        Raises
-        ------
-        EmissionError
-            If the target is unknown, or lacks a function that the program needs.
-        ParameterError
-            If a file cannot be written, or a value is missing.
-        """
-        return self.lowered.write(path, target, tables=self._baked(tables, values))
-
-    def inspect(self, stage: str = "program") -> str:
-        """Return one stage of the way from equations to code as text.
-
-        Parameters
-        ----------
-        stage : str
-            "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program",
-            "functions", "tables" or a target.
-        """
-        return self.lowered.inspect(stage)
-
-    def latex(self) -> str:
-        """Return the equations in LaTeX."""
-        return self.system.latex()
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
+    # ------------------------------------------------------------------ text
 
     def __str__(self) -> str:
         return str(self.program)
@@ -418,41 +360,15 @@ class Kernel:
         )
 
     def _refusal(self, rows: Any, batch: BatchSolution) -> ConvergenceError:
-        kernel = self.code.load(self._cache)
-        first = int(np.argmin(batch.converged))
-        vanishing = [
-            name
-            for name in self.code.unknowns
-            if self.domains.get(name) == "positive"
-            and name in batch.values
-            and batch.values[name][first] < _VANISHING
-        ]
-        hints = [
-            f"{name} ran towards its boundary 0 ({batch.values[name][first]:.1e}): if the solution "
-            "lies there, declare the symbol real or write the equations for its square root"
-            for name in vanishing
-        ]
-        hints += [
-            f"{name} ran off to {batch.values[name][first]:.1e}: the equations have no finite "
-            "solution in this direction"
-            for name in self.code.unknowns
-            if name in batch.values and abs(batch.values[name][first]) > RUN_OFF
-        ]
-        if not np.isfinite(batch.residual[first]):
-            hints.append("the equations are not finite where the iteration starts or leads")
-        return refusal(kernel, rows, batch, remedy="; ".join([*hints, _REMEDY]))
+        return unsolved(self.code.load(self._cache), self.domains, rows, batch)
 
     def _refined(
         self, batch: BatchSolution, parameters: Mapping[str, Any],
         data: object, digits: int, progress: bool,
-    ) -> tuple[dict[str, Any], int]:  # fmt: skip
+    ) -> Refined:  # fmt: skip
         import sympy as sp
 
-        from .precise import exact_number, precise_kernel, refine
-
-        digits = whole_number("digits", digits)
-        if digits > self.most_digits:
-            raise ParameterError(f"digits must be at most {self.most_digits}, got {digits}")
+        from .precise import cached_kernel, exact_number, precise_kernel, refine, source_key
 
         def exact(ctx: Any) -> dict[str, Any]:
             given = {name: exact_number(value) for name, value in parameters.items()}
@@ -467,18 +383,17 @@ class Kernel:
 
         return refine(
             self.code.load(self._cache),
-            precise_kernel(self.lowered, self.code),
+            cached_kernel(
+                self._cache,
+                source_key(self.code),
+                lambda: precise_kernel(self.lowered, self.code),
+            ),
             exact,
             digits,
             batch,
             data=exact_data(self.code.data, data),
             show_progress=progress,
         )
-
-    def _baked(self, tables: str, values: Mapping[str, Any]) -> BakedTables | None:
-        from .baking import wanted_tables
-
-        return wanted_tables(self, tables, values)
 
     def _meanings(self) -> dict[str, str]:
         return {name: f"parameter, {self.domains[name]}" for name in self.parameters}

@@ -2,28 +2,76 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 
+from ...digits import error_text
+from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...numeric.precision import PreciseKernel, local_context, solve_precisely
 from ...numeric.quadrature import REACH
 from ...numeric.saddle_point_solver import BatchSolution
-from ...symbolic.lowering.lowered import LoweredSystem
-from ...symbolic.lowering.targets.solver_source import solver_source
-from ...symbolic.lowering.targets.table_source import mpmath_table_source
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from ...symbolic.lowering.lowered import LoweredSystem
 
 # The step of the float solution gives at least this many digits, and digits grow at least like
-# its inverse; the first of two rules need only reach two thirds of the digits.
+# its inverse; the first of two rules need only reach two thirds of the digits. They may grow like
+# its square: coarser rules, whose nodes the finer ones have anyway, are tried before.
 _FLOAT_DIGITS = 16
+_COARSER = 4
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Outputs to many digits with their estimated errors.
+
+    Attributes
+    ----------
+    values : dict
+        Outputs as numbers of an mpmath context of their own.
+    budget : dict
+        {"quadrature", "truncation", "root", "rounding": {output: absolute error}}: of the rule, of
+        the ends of the line, of Newton's method and of arithmetic.
+    nodes : int
+        Outer nodes used.
+    """
+
+    values: dict[str, Any]
+    budget: dict[str, dict[str, Any]]
+    nodes: int
+
+    @property
+    def errors(self) -> dict[str, Any]:
+        """Sum of all errors of each output."""
+        return {name: sum(part[name] for part in self.budget.values()) for name in self.values}
+
+
+def promise(digits: int, errors: Mapping[Any, Any], values: Mapping[Any, Any]) -> str:
+    """Say in words what numbers of many digits rest on."""
+    relative = [
+        errors[name] / abs(value) for name, value in values.items() if abs(value) > errors[name]
+    ]
+    worst = error_text(max(relative)) if relative else "0"
+    return (
+        f"{digits} digits asked for; estimated relative errors of at most {worst} (difference of "
+        "two quadrature rules, ends of the line, last residual, rounding); digits cut off, not "
+        "rounded"
+    )
 
 
 def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     """Print the program of a lowered system for mpmath."""
+    from ...symbolic.lowering.targets.solver_source import solver_source
+    from ...symbolic.lowering.targets.table_source import mpmath_table_source
+
     tables = ""
     if lowered.program.tables:
         tables = mpmath_table_source(
@@ -50,8 +98,27 @@ def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     )
 
 
+def cached_kernel(cache: FileCache, key: str, derive: Callable[[], PreciseKernel]) -> PreciseKernel:
+    """Return a program for mpmath that is derived once and kept under a key."""
+    document = cache.load_json(key)
+    if document is None:
+        document = asdict(derive())
+        cache.store_json(key, document)
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
+    }
+    return PreciseKernel(**fields)
+
+
+def source_key(code: KernelCode) -> str:
+    """Return the key of the program of a kernel in the cache."""
+    return f"kernels/precise/{hashlib.sha256(repr(code).encode()).hexdigest()}"
+
+
 def exact_number(value: object) -> sp.Expr:
     """Return a number exactly: a float as the decimal number that it prints as."""
+    import sympy as sp
+
     if isinstance(value, float | np.floating):
         if math.isinf(value):
             return sp.oo if value > 0 else -sp.oo
@@ -68,7 +135,7 @@ def refine(
     *,
     data: Mapping[str, Sequence[Sequence[sp.Expr]]] | None = None,
     show_progress: bool = True,
-) -> tuple[dict[str, Any], int]:
+) -> Refined:
     """Return outputs to `digits` digits, from the float solution in the first row of `batch`.
 
     Parameters
@@ -86,10 +153,7 @@ def refine(
 
     Returns
     -------
-    dict
-        Results as numbers of a context of their own.
-    int
-        Outer nodes used.
+    Refined
 
     Raises
     ------
@@ -102,20 +166,19 @@ def refine(
     ctx = local_context(digits, max(0, math.ceil(math.log10(1 + largest))))
     values = exact(ctx)
     numbers = {
-        name: [[ctx.mpf(str(sp.N(x, ctx.dps + 5))) for x in column] for column in columns]
+        name: [[ctx.mpf(str(x.evalf(ctx.dps + 5))) for x in column] for column in columns]
         for name, columns in (data or {}).items()
     }
     from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
 
-    with tqdm(
-        desc=f"{digits} digits", unit="node", delay=1, leave=False, disable=not show_progress
-    ) as bar:
+    hidden = None if show_progress else True  # None: where there is no terminal
+    with tqdm(desc=f"{digits} digits", unit="node", delay=1, leave=False, disable=hidden) as bar:
 
         def progress(done: int, total: int) -> None:
             bar.total = total
             bar.update(done - bar.n)
 
-        return solve_precisely(
+        found, budget, nodes = solve_precisely(
             precise,
             values,
             ctx=ctx,
@@ -125,6 +188,17 @@ def refine(
             progress=progress,
             **_line(kernel, values, int(batch.nodes[0]), digits, ctx),
         )
+    # Without the digits that were to spare for large values; an output without unknowns may be an
+    # integer, or a constant such as pi.
+    shown = local_context(digits)
+    return Refined(
+        {name: shown.mpf(value) for name, value in found.items()},
+        {
+            part: {name: shown.mpf(error) for name, error in errors.items()}
+            for part, errors in budget.items()
+        },
+        nodes,
+    )
 
 
 def _line(
@@ -143,7 +217,8 @@ def _line(
         for slot, (kind, argument) in tables.inner_rules(node, *table_values).items()
     }
     step = REACH / (nodes - 1) if kernel.code.even else 2 * REACH / (nodes - 1)
-    first = min(step, width) * min(1.0, _FLOAT_DIGITS / (2 / 3 * digits)) ** 0.75
+    resolved = min(step, width)
+    first = resolved * min(1.0, _COARSER * (_FLOAT_DIGITS / (2 / 3 * digits)) ** 0.75)
     breaks = [ctx.mpf(float(b)) for b in tables.breaks(node, *table_values)]
     widths = [width]
     if kernel.code.inner_nodes:

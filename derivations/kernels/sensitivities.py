@@ -108,7 +108,7 @@ def sensitivities(
     unknowns = [kernel.system.identifiers[x] for x in kernel.system.unknowns]
     outputs |= {name: value_of(name) for name in unknowns}
 
-    def derivative(output: str, parameter: str) -> tuple[Any, float]:
+    def derivative(output: str, parameter: str) -> tuple[Any, Any]:
         name = derivative_name(outputs[output], parameter)
         if name not in found.values:
             return 0 * next(iter(found.values.values())), 0.0
@@ -132,7 +132,7 @@ def sensitivities(
             value, error = derivative(output, name)
             factor = _like(slope, value)
             values[output, source] += factor * value
-            errors[output, source] += float(abs(factor)) * error
+            errors[output, source] += abs(factor) * error
     return Sensitivities(
         values, errors, excluded, kernel.name, found.parameters, digits=found.digits
     )

@@ -7,9 +7,14 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...digits import checked_digits, error_text, held_digits
 from ...errors import ParameterError
+from ...numeric.packed_numbers import packed, unpacked
+
+if TYPE_CHECKING:
+    from ..certificates.certificate import Certificate
 
 _KIND = "giantstep kernel solution"
 
@@ -28,8 +33,9 @@ class KernelSolution:
         Where it was solved.
     values : mapping from str to float or mpmath number
         Outputs, then the unknowns of the equations.
-    errors : mapping from str to float
-        Estimated absolute error of each value (quadrature and rounding).
+    errors : mapping from str to number
+        Estimated absolute error of each value: quadrature and rounding; with digits, the sum of the
+        `budget`, as numbers of mpmath.
     residual : float
         Largest relative residual of the equations.
     iterations : int
@@ -40,23 +46,31 @@ class KernelSolution:
         Digits asked for; None for a float solution.
     labels : mapping from str to str
         LaTeX of the names.
+    certificate : Certificate or None
+        Proven intervals, where a proof was asked for; `values` are their midpoints then.
     """
 
     kernel: str
     parameters: Mapping[str, float]
     values: Mapping[str, Any]
-    errors: Mapping[str, float]
+    errors: Mapping[str, Any]
     residual: float
     iterations: int
     nodes: int
     digits: int | None = None
     labels: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+    budget: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    certificate: Certificate | None = field(default=None, repr=False)
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
+        if self.certificate is not None:
+            return self.certificate.rests_on
         if self.digits is not None:
-            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+            from .precise import promise
+
+            return promise(self.digits, self.errors, self.values)
         worst = max(self.errors.values(), default=0.0)
         unknown = [name for name, error in self.errors.items() if not math.isfinite(error)]
         if unknown:
@@ -86,25 +100,28 @@ class KernelSolution:
     def __getstate__(self) -> dict[str, Any]:
         # Numbers of a local mpmath context cannot be pickled; their digits can.
         state = dict(self.__dict__)
-        if self.digits is not None:
-            state["values"] = {name: v._mpf_ for name, v in self.values.items()}
-        return state
+        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state["digits"] is not None:
             from ...numeric.precision import local_context
 
-            make = local_context(state["digits"]).make_mpf
-            state["values"] = {name: make(v) for name, v in state["values"].items()}
+            ctx = local_context(state["digits"])
+            state = {name: unpacked(value, ctx) for name, value in state.items()}
         self.__dict__.update(state)
 
     def to_json(self) -> str:
         """Return the solution as JSON; digits are kept as text. :meth:`from_json` reads it."""
         fields = {k: v for k, v in self.__dict__.items() if k != "labels"}
         fields["values"] = {name: self._exact(v) for name, v in self.values.items()}
-        fields["errors"] = {k: _finite(v) for k, v in self.errors.items()}
+        fields["errors"] = {k: self._exact_error(v) for k, v in self.errors.items()}
+        fields["budget"] = {
+            part: {k: self._exact_error(v) for k, v in found.items()}
+            for part, found in self.budget.items()
+        }
         fields["parameters"] = dict(self.parameters)
         fields["labels"] = dict(self.labels)
+        fields["certificate"] = None if self.certificate is None else self.certificate.to_dict()
         return json.dumps({"kind": _KIND, **fields}, indent=2)
 
     @classmethod
@@ -120,12 +137,21 @@ class KernelSolution:
             fields = json.loads(text)
             if not isinstance(fields, dict) or fields.pop("kind", "") != _KIND:
                 raise ValueError(f"it has no entry 'kind': {_KIND!r}")
-            fields["errors"] = {k: float(v) for k, v in fields["errors"].items()}
+            make: Any = float
             if fields["digits"] is not None:
                 from ...numeric.precision import local_context
 
-                make = local_context(fields["digits"]).mpf
+                make = local_context(checked_digits(fields["digits"])).mpf
                 fields["values"] = {k: make(v) for k, v in fields["values"].items()}
+            fields["errors"] = {k: make(v) for k, v in fields["errors"].items()}
+            fields["budget"] = {
+                part: {k: make(v) for k, v in found.items()}
+                for part, found in fields.get("budget", {}).items()
+            }
+            if fields.get("certificate") is not None:
+                from ..certificates.certificate import Certificate
+
+                fields["certificate"] = Certificate.from_dict(fields["certificate"])
             return cls(**fields)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"text is not a solution written by to_json: {error}") from None
@@ -145,13 +171,14 @@ class KernelSolution:
         digits = mpmath.libmp.repr_dps(local_context(self.digits).prec)
         return str(mpmath.nstr(value, digits, strip_zeros=False))
 
+    def _exact_error(self, error: Any) -> Any:
+        return _finite(error) if self.digits is None else self._exact(error)
+
     def _shown(self, name: str) -> str:
         value = self.values[name]
         if self.digits is None:
             return f"{float(value):.12g}"
-        import mpmath
-
-        return str(mpmath.nstr(value, self.digits, strip_zeros=False))
+        return held_digits(value, self.digits, self.errors.get(name))
 
     def __str__(self) -> str:
         width = max(map(len, self.values), default=0) + 1
@@ -167,7 +194,7 @@ class KernelSolution:
     def _repr_html_(self) -> str:
         rows = "".join(
             f"<tr><th>{html.escape(name)}</th><td>{self._shown(name)}</td>"
-            f"<td>± {self.errors[name]:.1e}</td></tr>"
+            f"<td>± {error_text(self.errors[name])}</td></tr>"
             for name in self.values
         )
         return f"<table>{rows}</table><p>{html.escape(self.rests_on)}</p>"

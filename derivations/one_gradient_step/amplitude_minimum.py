@@ -19,6 +19,7 @@ import numpy as np
 import sympy as sp
 from scipy.optimize import brentq, minimize_scalar
 
+from ...digits import held_digits
 from ...errors import ConvergenceError, EmissionError, GiantstepError
 from ...numeric.cache import cache_folder as cache_folder_of
 from ...numeric.quadrature import REACH
@@ -46,6 +47,8 @@ _LARGEST = 1e100
 _MOST_INTERVALS = 4
 _MOST_ITERATIONS = 40
 _MOST_EXTRA_DIGITS = 40
+# Of numbers that are printed with fewer.
+_SPARE_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -179,23 +182,24 @@ def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int)
         If the digits are not reached.
     """
     if start.exact is not None:
-        return tuple(str(x.evalf(digits)) if x != 0 else "0" for x in start.exact)  # type: ignore[return-value]
+        h, value = (held_digits(x.evalf(digits + _SPARE_DIGITS), digits) for x in start.exact)
+        return h, value
     if math.isinf(start.amplitude):
         side = 1 if start.amplitude > 0 else -1
-        value = _limit_expression(error, side, float_distance(error).size)
-        assert value is not None
-        return str(start.amplitude), "0" if value == 0 else str(value.evalf(digits))
+        limit = limit_at_infinity(error, side, float_distance(error).size)
+        assert limit is not None
+        return str(start.amplitude), held_digits(limit.evalf(digits + _SPARE_DIGITS), digits)
     small = 0 if start.value <= 0 else -math.log10(start.value)
     extra = min(_MOST_EXTRA_DIGITS, max(0, math.ceil(small)))
-    evaluate = error.precise(digits + extra + 5)
+    evaluate = error.precise(digits + extra + _SPARE_DIGITS)
     ctx = evaluate.ctx
     h = ctx.mpf(start.amplitude)
     value, slope = evaluate(h)
     if start.amplitude == 0 and slope == 0:
-        return "0", ctx.nstr(value, digits, strip_zeros=False)
+        return "0", held_digits(value, digits)
     width = ctx.mpf(10) ** -6 * (1 + abs(h))
     before, slope_before = h + width, evaluate(h + width)[1]
-    goal = ctx.mpf(10) ** -(digits + 2)
+    goal = ctx.mpf(10) ** -(digits + _SPARE_DIGITS - 2)
     for _ in range(_MOST_ITERATIONS):
         if slope == slope_before:
             break
@@ -206,7 +210,7 @@ def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int)
             break
         value, slope = evaluate(h)
         if abs(step) <= goal * (1 + abs(h)):
-            return tuple(ctx.nstr(x, digits, strip_zeros=False) for x in (h, value))  # type: ignore[return-value]
+            return held_digits(h, digits), held_digits(value, digits)
     raise ConvergenceError(
         f"the amplitude did not settle to {digits} digits near h = {start.amplitude:.9g}; J may be "
         "flat there: ask for fewer digits"
@@ -291,14 +295,17 @@ def _error(distance: ScaledDistance, h: float, value: float) -> float:
 
 
 def _limit(error: AmplitudeError, side: int, size: float) -> float | None:
-    expr = _limit_expression(error, side, size)
+    expr = limit_at_infinity(error, side, size)
     if expr is None:
         return None
     return math.inf if expr is sp.oo else float(expr.evalf(20))
 
 
-def _limit_expression(error: AmplitudeError, side: int, size: float) -> sp.Expr | None:
-    """J for h to ± infinity: the student is a step, or leaves every bound."""
+def limit_at_infinity(error: AmplitudeError, side: int, size: float) -> sp.Expr | None:
+    """Return J for h to ± infinity: the student is a step, or leaves every bound.
+
+    Numbers that are rounding against `size` become zero; with a size of 0 none does.
+    """
     ends = [value_at_infinity(error.student.expr, variable, s * side) for s in (-1, 1)]
     if any(end is not None and end.is_infinite for end in ends):
         return sp.oo

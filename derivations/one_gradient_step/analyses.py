@@ -130,14 +130,16 @@ class Analyses(RiskAnalyses, SpectrumAnalyses):
 
         return gaussian_equivalence(self._model, step_exponent)
 
-    def large_steps(self, digits: int | None = None) -> LargeStepLimit:
+    def large_steps(self, digits: int | None = None, certify: bool = False) -> LargeStepLimit:
         """Return what steps with η of order √N can represent of the teacher, τ_*.
+
+        With `certify` and python-flint, τ_* is also a proven interval.
 
         See :func:`.large_steps.large_step_limit`.
         """
         from .large_steps import large_steps_of
 
-        return large_steps_of(self._model, digits)
+        return large_steps_of(self._model, digits, certify)
 
     def several_steps(self, steps: object, fresh: object = False) -> SeveralSteps:
         """Return this model after several steps with η of order one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
+from ..evidence import proof
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -56,6 +57,8 @@ CLAIMS = (
         checks=(
             _computed(_QUADRATURE, "reference_values", "13 models by integrals, and a table"),
             _computed(_EXACT, "half_or_full_loss", "an example where the convention decides"),
+            proof(__package__, "kernel_thresholds", "thresholds and edges, two models", count=2),
+            proof(__package__, "kernel_thresholds", "thresholds and edges, 13 models", slow=True),
         ),
     ),
     Claim(

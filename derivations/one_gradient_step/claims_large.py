@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
+from ..evidence import proof
 
 _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -84,6 +85,8 @@ _TAU = Claim(
     checks=(
         _check(_EXACT, "closed_forms", "closed forms of J for erf, sin, relu; τ* = 0 of erf"),
         _check(_QUADRATURE, "tau_table", "ten pairs to 16 digits; closed forms to 25"),
+        proof(__package__, "amplitudes", "τ* = 0 of erf on erf is the global minimum", count=1),
+        proof(__package__, "amplitudes", "τ* of ten pairs", slow=True),
     ),
 )
 

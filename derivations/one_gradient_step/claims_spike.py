@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
+from ..evidence import proof
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -85,6 +86,8 @@ _SPIKE = Claim(
         _computed(
             EvidenceKind.EXACT, "published_wording", "the slide's example; the factor of the loss"
         ),
+        proof(__package__, "spikes", "sizes, overlaps and outliers of four networks", count=4),
+        proof(__package__, "spikes", "sizes, overlaps and outliers of 13 networks", slow=True),
         _simulation(
             "spike_quick",
             "four networks up to d = 200, extrapolated; noise left out",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-MOMENT_GUARD_DIGITS = 10
+MOMENT_GUARD_DIGITS = 15
 """Digits of the moments of student and teacher beyond those of a result."""
 
 

@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ...digits import checked_digits, held_digits
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import whole_number
 from .penalties import one_ridge
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ class InterpolationPeak:
         """Return a number with the digits that were asked for."""
         if self.digits is None:
             return f"{float(number):.10g}"
-        import mpmath
-
-        return str(mpmath.nstr(number, self.digits, strip_zeros=False))
+        return held_digits(number, self.digits)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values; numbers with digits as text."""
@@ -144,9 +142,7 @@ def interpolation_peak(
         name = "ridge" if paper_ridge is None else "paper_ridge"
         raise ParameterError(f"{name} must be positive: without a penalty the peak is infinite")
     if digits is not None:
-        digits = whole_number("digits", digits)
-        if digits < 1:
-            raise ParameterError(f"digits must be at least 1, got {digits}")
+        digits = checked_digits(digits)
     student = model.student_moments
     if not student.residual and (model.beta >= 1 or not student.linear):
         raise AssumptionError(

@@ -19,19 +19,21 @@ from __future__ import annotations
 import html
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ...digits import checked_digits
 from ...errors import ParameterError
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
 from ...symbolic.activations import activation
+from ..certificates.wanted import certificate_wanted
 from ..formulas import latex
-from ..spiked_random_features.arguments import activation_text, checked_digits, checked_switch
+from ..spiked_random_features.arguments import activation_text, checked_switch
 from ..tables import aligned
 from .amplitude_error import AmplitudeError
 from .amplitude_minimum import AmplitudeMinimum, float_distance, least_error, precise_minimum
@@ -40,6 +42,7 @@ from .assumptions import Assumption, all_hold, assumptions_html, boundedness
 from .moments import Moments, moments
 
 if TYPE_CHECKING:
+    from ..certificates.certified_values import CertifiedValues
     from .model import OneGradientStep
 
 Array = NDArray[np.float64]
@@ -76,6 +79,8 @@ class LargeStepLimit:
         `amplitude` and `tau_star` to the digits asked for.
     assumptions : tuple of Assumption
         Those of the bound.
+    certificate : CertifiedValues or None
+        τ_* as a proven interval, or a proven upper bound of it; see :mod:`.certified_amplitude`.
     """
 
     student: str
@@ -92,6 +97,7 @@ class LargeStepLimit:
     minimum: AmplitudeMinimum
     _error: AmplitudeError = field(compare=False)
     _distance: ScaledDistance = field(compare=False)
+    certificate: CertifiedValues | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -218,7 +224,7 @@ class LargeStepLimit:
         if self.centre:
             head += ", both centred"
         lines = [head, aligned(("quantity", "value"), self._cells())]
-        lines.append(self.rests_on)
+        lines.append(self.rests_on if self.certificate is None else str(self.certificate))
         lines.append("R <= 16 τ* + C (sqrt(τ*/α) + 1/α) for α > α*; C and α* are not known")
         lines += [f"  {assumption}" for assumption in self.assumptions]
         lines.append(f"  {_RIDGE_WINDOW}: to be chosen so")
@@ -232,10 +238,10 @@ class LargeStepLimit:
             f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._cells()
         )
         title = html.escape(f"large steps, student {self.student}, teacher {self.teacher}")
-        rests = html.escape(self.rests_on)
-        return (
-            f"<p>{title}</p><table>{rows}</table><p>{rests}</p>{assumptions_html(self.assumptions)}"
-        )
+        rests = f"<p>{html.escape(self.rests_on)}</p>"
+        if self.certificate is not None:
+            rests = self.certificate._repr_html_()
+        return f"<p>{title}</p><table>{rows}</table>{rests}{assumptions_html(self.assumptions)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; infinite amplitudes and missing numbers as texts and None."""
@@ -258,6 +264,7 @@ class LargeStepLimit:
                 {"statement": a.statement, "verdict": a.verdict, "reason": a.reason}
                 for a in self.assumptions
             ],
+            **({"certificate": self.certificate.to_dict()} if self.certificate else {}),
         }
 
     def plot(self, *, ax: Any = None) -> Any:
@@ -279,6 +286,8 @@ def large_step_limit(
     *,
     centre: bool = False,
     digits: int | None = None,
+    certify: bool = False,
+    progress: bool | None = None,
     cache_folder: str | os.PathLike[str] | None = None,
 ) -> LargeStepLimit:
     r"""Find :math:`\tau_* = \inf_h J(h)` and the best amplitude of a pair of functions.
@@ -291,6 +300,11 @@ def large_step_limit(
         Take both minus their means.
     digits : int, optional
         Decimal digits of amplitude and τ_* as texts; default: floating point.
+    certify : bool
+        Also prove an interval for τ_*, to 15 digits or `digits`: that no amplitude is better, or,
+        where that is not proven, an upper bound. Needs python-flint.
+    progress : bool, optional
+        Progress bar of the proof; by default where the error stream is a terminal.
     cache_folder : path, optional
         Where generated functions are kept; default: the user's cache directory.
 
@@ -304,6 +318,8 @@ def large_step_limit(
         If one is not centred, without `centre`, or the student jumps.
     ConvergenceError
         If quadrature does not reach its accuracy.
+    CertificationError, MissingDependencyError
+        If a proof is asked for and J cannot be enclosed, or python-flint is not installed.
 
     Examples
     --------
@@ -311,10 +327,11 @@ def large_step_limit(
     >>> limit.tau_star, limit.exact
     (0.0, (sqrt(3), 0))
     >>> large_step_limit("erf", "sin", digits=20).texts
-    ('1.6471962143208043265', '0.0089829993048948387743')
+    ('1.6471962143208043265', '0.0089829993048948387742')
     """
     checked_switch("centre", centre)
     wanted = None if digits is None else checked_digits(digits)
+    certify = certificate_wanted(certify)
     names = activation_text("student", student), activation_text("teacher", teacher)
     cache = FileCache(cache_folder)
     known = [
@@ -323,7 +340,13 @@ def large_step_limit(
     ]
     if not centre:
         require_centred(*known)
-    return _limit(names, (known[0], known[1]), bool(centre), wanted, cache_folder)
+    found = _limit(names, (known[0], known[1]), bool(centre), wanted, cache_folder)
+    if not certify:
+        return found
+    from .certified_amplitude import certified_tau_star
+
+    proof = certified_tau_star(found._error, found.minimum, wanted or 15, progress=progress)
+    return replace(found, certificate=proof)
 
 
 def _limit(
@@ -365,13 +388,16 @@ def _moved(student: Moments, teacher: Moments) -> Assumption:
     return Assumption(statement, product != 0, reason)
 
 
-def large_steps_of(model: OneGradientStep, digits: int | None = None) -> LargeStepLimit:
+def large_steps_of(
+    model: OneGradientStep, digits: int | None = None, certify: bool = False
+) -> LargeStepLimit:
     """Return the limit of a model's student and teacher; its other parameters do not matter."""
     return large_step_limit(
         model.student,
         model.teacher,
         centre=model.centre,
         digits=digits,
+        certify=certify,
         cache_folder=model.cache_folder,
     )
 

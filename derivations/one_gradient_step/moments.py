@@ -16,6 +16,8 @@ from ...numeric.cache import FileCache
 if TYPE_CHECKING:
     import sympy as sp
 
+    from ...symbolic.enclosures import Enclosure
+
 # Of the texts in the cache; more are computed when they are asked for, this many at a time.
 _DIGITS = 60
 _STEP = 20
@@ -67,6 +69,30 @@ class Moments:
     def exact(self) -> dict[str, sp.Expr]:
         """Return mean, linear part, residual and slope variance as SymPy expressions."""
         return exact_moments(self.name)
+
+    def certified(self, digits: int = 15) -> dict[str, Enclosure]:
+        """Return proven intervals of mean, linear part, residual and slope variance.
+
+        The slope variance of a function that jumps is left out.
+
+        Raises
+        ------
+        CertificationError
+            If one cannot be proven.
+        MissingDependencyError
+            If python-flint is not installed.
+        """
+        import sympy as sp
+
+        from ...symbolic.enclosed_formulas import FormulaBalls
+        from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS
+
+        formulas = FormulaBalls({})
+        return {
+            name: formulas.enclosure(value, digits, most=INTERMEDIATE_DIGITS)
+            for name, value in self.exact().items()
+            if value is not sp.nan
+        }
 
     def precise(self, digits: int) -> dict[str, str]:
         """Return linear part and residual as decimal texts with at least so many digits.

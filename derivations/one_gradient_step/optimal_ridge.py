@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from ...digits import checked_digits, held_digits
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import positive_number, whole_number
+from ...numeric.arguments import positive_number
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
 
 if TYPE_CHECKING:
@@ -94,9 +95,7 @@ class OptimalRidge:
         """Return a number of this optimum with the digits that were asked for."""
         if self.digits is None or number in (0, math.inf):
             return f"{float(number):.12g}"
-        import mpmath
-
-        return str(mpmath.nstr(number, self.digits, strip_zeros=False))
+        return held_digits(number, self.digits)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values; numbers with digits, and infinities, as text."""
@@ -172,9 +171,7 @@ def optimal_ridge(
     if not isinstance(trained, bool):
         raise ParameterError(f"trained must be True or False, got {trained!r}")
     if digits is not None:
-        digits = whole_number("digits", digits)
-        if digits < 1:
-            raise ParameterError(f"digits must be at least 1, got {digits}")
+        digits = checked_digits(digits)
     if alpha is not None:
         model = replace(model, alpha=positive_number("alpha", alpha))
     if model.student_moments.linear == 0:

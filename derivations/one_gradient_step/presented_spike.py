@@ -6,6 +6,8 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
+from ...digits import held_digits
+
 if TYPE_CHECKING:
     from .weight_spike import WeightSpike
 
@@ -80,6 +82,4 @@ def _show(value: Any, digits: int | None) -> str:
         return "inf"
     if digits is None:
         return f"{value:.12g}"
-    import mpmath
-
-    return str(mpmath.nstr(value, digits))
+    return held_digits(value, digits)

@@ -9,12 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...digits import checked_digits, held_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
-from ...numeric.arguments import nonnegative_number, whole_number
+from ...numeric.arguments import nonnegative_number
+from ...numeric.packed_numbers import packed, unpacked
+from ..certificates.wanted import certificate_wanted
 from .penalties import given_ridge
 from .risk_kernel import LEAST_SQUARES, RIDGE, RIDGELESS, risk_kernel
 
 if TYPE_CHECKING:
+    from ..certificates.certificate import Certificate
     from ..kernels.kernel import Kernel
     from ..kernels.solution import KernelSolution
     from .model import OneGradientStep
@@ -101,6 +105,9 @@ class RidgeRisk:
         What the numbers rest on.
     digits : int or None
         Digits asked for; None for floats.
+    certificate : Certificate or None
+        Proven intervals under the names of the kernel (``risk_trained``, …), where a proof was
+        asked for.
     """
 
     ridge: Any
@@ -120,9 +127,10 @@ class RidgeRisk:
     ridge_derivative: Any
     inverse_s: Any
     residual: float
-    errors: Mapping[str, float] = field(repr=False)
+    errors: Mapping[str, Any] = field(repr=False)
     rests_on: str
     digits: int | None = None
+    certificate: Certificate | None = field(default=None, repr=False)
 
     @property
     def s(self) -> Any:
@@ -137,22 +145,24 @@ class RidgeRisk:
     def __getstate__(self) -> dict[str, Any]:
         # Numbers of a local mpmath context cannot be pickled; their digits can.
         state = dict(self.__dict__)
-        if self.digits is not None:
-            state |= {name: state[name]._mpf_ for name in _NUMBERS}
-        return state
+        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state["digits"] is not None:
             from ...numeric.precision import local_context
 
-            make = local_context(state["digits"]).make_mpf
-            state |= {name: make(state[name]) for name in _NUMBERS}
+            ctx = local_context(state["digits"])
+            state = {name: unpacked(value, ctx) for name, value in state.items()}
         self.__dict__.update(state)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values; numbers with digits as text."""
         found = dict(self.__dict__)
-        found["errors"] = {k: v if math.isfinite(v) else str(v) for k, v in self.errors.items()}
+        found["errors"] = {
+            k: v if isinstance(v, float) and math.isfinite(v) else str(v)
+            for k, v in self.errors.items()
+        }
+        found["certificate"] = None if self.certificate is None else self.certificate.to_dict()
         if self.digits is not None:
             found |= {name: self._shown(name) for name in _NUMBERS}
         return found
@@ -174,12 +184,17 @@ class RidgeRisk:
             fields = json.loads(text)
             if not isinstance(fields, dict) or fields.pop("kind", "") != _KIND:
                 raise ValueError(f"it has no entry 'kind': {_KIND!r}")
-            fields["errors"] = {k: float(v) for k, v in fields["errors"].items()}
+            make: Any = float
             if fields["digits"] is not None:
                 from ...numeric.precision import local_context
 
-                make = local_context(fields["digits"]).mpf
+                make = local_context(checked_digits(fields["digits"])).mpf
                 fields |= {name: make(fields[name]) for name in _NUMBERS}
+            fields["errors"] = {k: make(v) for k, v in fields["errors"].items()}
+            if fields.get("certificate") is not None:
+                from ..certificates.certificate import Certificate
+
+                fields["certificate"] = Certificate.from_dict(fields["certificate"])
             return cls(**fields)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"text is no risk written by to_json: {error}") from None
@@ -188,9 +203,7 @@ class RidgeRisk:
         value = getattr(self, name)
         if self.digits is None:
             return f"{value:.12g}"
-        import mpmath
-
-        return str(mpmath.nstr(value, self.digits, strip_zeros=False))
+        return held_digits(value, self.digits, self.errors.get(name))
 
     def __str__(self) -> str:
         lines = [f"{name.replace('_', ' '):<24} {self._shown(name)}" for name in _NUMBERS]
@@ -214,6 +227,7 @@ def risk(
     *,
     paper_ridge: object = None,
     digits: int | None = None,
+    certify: bool = False,
 ) -> RidgeRisk:
     """Return the risk at one penalty, given in one of the two conventions.
 
@@ -226,16 +240,17 @@ def risk(
     ConvergenceError
         If parameters are so large or small that their products are no floats.
     """
+    certify = certificate_wanted(certify)
     name, value = given_ridge(ridge, paper_ridge)
     number = nonnegative_number(name, value)
     if digits is not None:
-        digits = whole_number("digits", digits)
+        digits = checked_digits(digits)
     if number == 0:
         kernel = risk_kernel(model, limit_kind(model))
-        solution = _solved(kernel, digits=digits)
+        solution = _solved(kernel, digits=digits, certify=certify)
         return _result(model, solution, ridge=0 * solution["risk_trained"])
     kernel = risk_kernel(model, RIDGE)
-    if digits is None:
+    if digits is None and not certify:
         penalty = number if name == "ridge" else number * model.alpha / model.beta
         if not 0 < penalty < math.inf:
             raise ParameterError(
@@ -248,9 +263,10 @@ def risk(
     exact = exact_number(number)
     if name == "paper_ridge":
         exact *= exact_number(model.alpha) / exact_number(model.beta)
-    solution = _solved(kernel, ridge=exact, digits=digits)
+    solution = _solved(kernel, ridge=exact, digits=digits, certify=certify)
     # The solution's own context, so that all numbers go together.
-    return _result(model, solution, ridge=_in_context(solution, exact))
+    penalty = float(exact) if digits is None else _in_context(solution, exact)
+    return _result(model, solution, ridge=penalty)
 
 
 def limit_kind(
@@ -308,12 +324,25 @@ def _result(model: OneGradientStep, solution: KernelSolution, *, ridge: Any) -> 
         errors={name: solution.errors[output] for name, output in _OUTPUTS.items()},
         rests_on=f"{_accuracy(solution)}; {model.standing}",
         digits=solution.digits,
+        certificate=_about_the_model(model, solution.certificate),
+    )
+
+
+def _about_the_model(model: OneGradientStep, certificate: Certificate | None) -> Certificate | None:
+    """Add what has to hold for the intervals to be about networks, not the equations alone."""
+    if certificate is None:
+        return None
+    return certificate.resting_on(
+        "the equations are those of Gaussian features for d → ∞, which is no part of the proof; "
+        f"for networks after the step: {model.standing}"
     )
 
 
 def _accuracy(solution: KernelSolution) -> str:
+    if solution.certificate is not None:
+        return solution.certificate.rests_on
     if solution.digits is not None:
-        return f"closed form evaluated to {solution.digits} digits"
+        return f"closed form; {solution.rests_on}"
     worst = max(solution.errors.values())
     return f"closed form in floats, rounding of at most {worst:.1e} (estimated)"
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from numpy.typing import ArrayLike
 
+    from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
     from .conditional_risk import ConditionalRisk
     from .figures.risk import FiniteSizes
@@ -26,7 +27,12 @@ class RiskAnalyses(Analysed):
     """Risk, its optimum, its limits and its figures."""
 
     def risk(
-        self, ridge: object = None, *, paper_ridge: object = None, digits: int | None = None
+        self,
+        ridge: object = None,
+        *,
+        paper_ridge: object = None,
+        digits: int | None = None,
+        certify: bool = False,
     ) -> RidgeRisk:
         r"""Return the risk of the ridge readout before and after the step, at one penalty.
 
@@ -40,6 +46,9 @@ class RiskAnalyses(Analysed):
         digits : int, optional
             So many digits with mpmath. Floats are then read as the decimal numbers that they
             print as.
+        certify : bool
+            Prove `digits` digits (default: 15) with ball arithmetic; the result holds the
+            certificate.
 
         Raises
         ------
@@ -47,6 +56,10 @@ class RiskAnalyses(Analysed):
             If not exactly one penalty is given, or it is negative or infinite.
         AssumptionError
             If the penalty is zero at the interpolation peak, n = N.
+        CertificationError
+            If a proof is wanted and does not succeed.
+        MissingDependencyError
+            If a proof is wanted and python-flint is not installed.
 
         Examples
         --------
@@ -59,7 +72,7 @@ class RiskAnalyses(Analysed):
         """
         from .risk import risk
 
-        return risk(self._model, ridge, paper_ridge=paper_ridge, digits=digits)
+        return risk(self._model, ridge, paper_ridge=paper_ridge, digits=digits, certify=certify)
 
     def ridgeless(self, digits: int | None = None) -> RidgeRisk:
         """Return the risk in the limit of a vanishing penalty, in closed form.
@@ -240,6 +253,68 @@ class RiskAnalyses(Analysed):
         from .limits import risk_limits
 
         return risk_limits(self._model, ridge, paper_ridge=paper_ridge)
+
+    def expansion(
+        self,
+        name: str,
+        order: int = 2,
+        *,
+        ridge: float | None = None,
+        paper_ridge: float | None = None,
+        digits: int = 30,
+        formulas: bool = False,
+    ) -> Expansion:
+        r"""Return the risk as a series: many samples, a vanishing penalty, or short steps.
+
+        Parameters
+        ----------
+        name : {"large_alpha", "small_ridge", "small_step"}
+            In 1/α (the samples of the step follow, unless the model has its own `alpha0`), in λ,
+            or in the step size.
+        order : int
+            The last power of the small quantity, from 0 to 20.
+        ridge, paper_ridge : float
+            The penalty that is held fixed, exactly one of the two; none for "small_ridge".
+        digits : int
+            Of the coefficients, from 1 to 1000.
+        formulas : bool
+            With formulas of the first coefficients, which take up to a few seconds once; for
+            students and teachers with linear part and students that are not linear.
+
+        Returns
+        -------
+        Expansion
+            Of risk, bias, variance, training error and objective, before and after the step, with
+            the radius of convergence. At the interpolation threshold "small_ridge" is a series in
+            √λ that begins with the peak.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such expansion, an argument is outside its range, or not exactly the
+            penalties are given that are held fixed.
+        AssumptionError
+            If the fixed penalty is 0 at the interpolation peak, or the student jumps and the
+            series is in the step size.
+
+        Examples
+        --------
+        >>> from giantstep import OneGradientStep
+        >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+        ...                         noise_variance=0.25)
+        >>> series = model.expansion("large_alpha", ridge=0.1)
+        >>> print(series.latex("initial"))
+        R_0 = 0.0955154 + 0.518273\,\alpha^{-1} - 0.723410\,\alpha^{-2} + O(\alpha^{-3})
+        >>> left = series.estimate_of_remainder(100.0, "initial")
+        >>> print(f"{series(100.0, 'initial'):.7f} {left:.1e}")
+        0.1006258 1.9e-06
+        """
+        from .expansion import expansion
+
+        return expansion(
+            self._model, name, order, ridge=ridge, paper_ridge=paper_ridge, digits=digits,
+            formulas=formulas,
+        )  # fmt: skip
 
     def kernel(self) -> Kernel:
         """Return the kernel of the risk: sweeps, derivatives, files for other languages.

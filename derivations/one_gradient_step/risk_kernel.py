@@ -46,6 +46,7 @@ def risk_kernel(model: OneGradientStep, kind: str = RIDGE) -> Kernel:
         make=partial(_lowered, kind),
         defaults=model_parameters(model),
         exact_defaults=partial(_exact_defaults, model),
+        proven_defaults=partial(_proven_defaults, model),
         # The step has the samples of the readout, unless it has its own.
         ties={"alpha0": Tie("alpha", _same)} if model.alpha0 is None else {},
         labels=document["labels"],
@@ -79,6 +80,21 @@ def _exact_defaults(model: OneGradientStep, ctx: Any) -> dict[str, Any]:
         digits = known.precise(ctx.dps)
         found[f"{layer}_linear"] = ctx.mpf(digits["linear"])
         found[f"{layer}_residual"] = ctx.mpf(digits["residual"])
+    return found
+
+
+def _proven_defaults(model: OneGradientStep, digits: int) -> dict[str, Any]:
+    """Return the same as proven intervals."""
+    from ..kernels.certified import enclosed_parameter
+    from ..kernels.precise import exact_number
+
+    found: dict[str, Any] = {
+        name: enclosed_parameter(exact_number(value), digits)
+        for name, value in model_parameters(model).items()
+    }
+    for layer, known in (("student", model.student_moments), ("teacher", model.teacher_moments)):
+        proven = known.certified(digits)
+        found |= {f"{layer}_{part}": proven[part] for part in ("linear", "residual")}
     return found
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class SpectrumAnalyses(Analysed):
     """Gradient, spike of the first layer, conjugate kernel and their simulation."""
 
-    def weight_spike(self, digits: int | None = None) -> WeightSpike:
+    def weight_spike(self, digits: int | None = None, certify: bool = False) -> WeightSpike:
         r"""Return the spike of the first layer after the step: sizes, outlier and overlaps.
 
         Parameters
@@ -31,11 +31,16 @@ class SpectrumAnalyses(Analysed):
         digits : int, optional
             So many digits with mpmath. Floats are then read as the decimal numbers that they
             print as.
+        certify : bool
+            Also prove intervals of the numbers, ``certificate``, to 15 digits or `digits`; needs
+            python-flint.
 
         Raises
         ------
         ParameterError
             If `digits` is no positive whole number, or the spike is too large for a float.
+        CertificationError
+            If an interval cannot be proven, as at the threshold of the outlier.
 
         Examples
         --------
@@ -46,7 +51,7 @@ class SpectrumAnalyses(Analysed):
         """
         from .weight_spike import weight_spike
 
-        return weight_spike(self._model, digits)
+        return weight_spike(self._model, digits, certify)
 
     def weight_spike_curve(self, step_size: object) -> xr.Dataset:
         """Return the spike of the first layer over step sizes.
@@ -74,7 +79,9 @@ class SpectrumAnalyses(Analysed):
 
         return weight_spike_curve(self._model, step_size)
 
-    def conjugate_kernel(self, trained: bool = True, digits: int | None = None) -> ConjugateKernel:
+    def conjugate_kernel(
+        self, trained: bool = True, digits: int | None = None, certify: bool = False
+    ) -> ConjugateKernel:
         r"""Return the spectrum of the conjugate kernel: bulk, edges, outlier, label alignment.
 
         Parameters
@@ -84,12 +91,17 @@ class SpectrumAnalyses(Analysed):
         digits : int, optional
             So many digits of the scalars with mpmath. Floats are then read as the decimal numbers
             that they print as.
+        certify : bool
+            Also prove intervals of the numbers, ``certificate``, to 15 digits or `digits`; needs
+            python-flint.
 
         Raises
         ------
         ParameterError
             If `digits` is no positive whole number, `trained` no boolean, or the outlier is too
             large for a float.
+        CertificationError
+            If an interval cannot be proven, as where a gap of the bulk closes.
 
         Examples
         --------
@@ -101,7 +113,7 @@ class SpectrumAnalyses(Analysed):
         """
         from .kernel_spectrum.spectrum import conjugate_kernel
 
-        return conjugate_kernel(self._model, trained, digits)
+        return conjugate_kernel(self._model, trained, digits, certify)
 
     def gradient(self) -> FirstStep:
         r"""Derive the limits of the three parts of the first gradient, G = A + B + C.

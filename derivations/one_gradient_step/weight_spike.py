@@ -11,19 +11,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...digits import checked_digits, held_digits
 from ...errors import ParameterError
 from ...numeric.precision import local_context
-from ..spiked_random_features.arguments import checked_digits
+from ..certificates.wanted import certificate_wanted
 from .presented_spike import spike_html, spike_latex, spike_text
 from .weight_spike_values import SpikePoint, array_functions, require_finite
 
 if TYPE_CHECKING:
+    from ..certificates.certified_values import CertifiedValues
     from .model import OneGradientStep
 
 Real = NDArray[np.float64]
@@ -68,6 +70,8 @@ class WeightSpike:
         Share of zeros among the eigenvalues of the d × d matrix :math:`WW^\top`, max(0, 1 − β).
     digits : int or None
         Digits asked for.
+    certificate : CertifiedValues or None
+        Proven intervals of these numbers, which are then their midpoints.
     """
 
     model: OneGradientStep
@@ -83,6 +87,7 @@ class WeightSpike:
     alignment_readout: Any
     atom: Any
     digits: int | None = None
+    certificate: CertifiedValues | None = None
 
     @property
     def spike_strength(self) -> Any:
@@ -103,6 +108,8 @@ class WeightSpike:
     def rests_on(self) -> str:
         """What the numbers rest on."""
         precision = "float" if self.digits is None else f"{self.digits} digits"
+        if self.certificate is not None:
+            precision = self.certificate.rests_on
         return (
             f"{precision}, from closed forms; largest singular value of a random matrix with a "
             "perturbation of rank one (Ba et al., arXiv 2205.01445; label noise derived here)"
@@ -159,6 +166,7 @@ class WeightSpike:
             "supercritical": self.supercritical,
             "digits": self.digits,
             "rests_on": self.rests_on,
+            **({"certificate": self.certificate.to_dict()} if self.certificate else {}),
         }
 
     def to_json(self) -> str:
@@ -168,9 +176,7 @@ class WeightSpike:
     def _plain(self, value: Any) -> Any:
         if self.digits is None:
             return "inf" if value == math.inf else value
-        import mpmath
-
-        return "inf" if value == math.inf else str(mpmath.nstr(value, self.digits))
+        return "inf" if value == math.inf else held_digits(value, self.digits)
 
     def __getstate__(self) -> dict[str, Any]:
         # Numbers of a local mpmath context cannot be pickled; their digits can.
@@ -200,15 +206,21 @@ class WeightSpike:
         return spike_latex(self)
 
 
-def weight_spike(model: OneGradientStep, digits: object = None) -> WeightSpike:
+def weight_spike(
+    model: OneGradientStep, digits: object = None, certify: object = False
+) -> WeightSpike:
     """Return the spike of the first layer; see ``OneGradientStep.weight_spike``.
 
     Raises
     ------
     ParameterError
         If `digits` is no positive whole number, or the spike is too large for a float.
+    CertificationError, MissingDependencyError
+        If a proof is asked for and does not succeed, or needs python-flint.
     """
     count = None if digits is None else checked_digits(digits)
+    if certificate_wanted(certify):
+        return _certified(weight_spike(model, count))
     point = SpikePoint(model, count)
     theta1, theta2 = point.lengths()
     gamma = point.alignment()
@@ -238,6 +250,21 @@ def weight_spike(model: OneGradientStep, digits: object = None) -> WeightSpike:
         bulk_edges=(edges[0], edges[1]),
         digits=count,
         **values,
+    )
+
+
+def _certified(found: WeightSpike) -> WeightSpike:
+    from ..certificates.certified_values import midpoint
+    from .certified_spikes import DEFAULT_DIGITS, certified_weight_spike
+
+    proof = certified_weight_spike(found.model, found.digits or DEFAULT_DIGITS)
+    ctx = None if found.digits is None else local_context(found.digits)
+    numbers: dict[str, Any] = {name: midpoint(proof[name], ctx) for name in proof}
+    return replace(
+        found,
+        **numbers,
+        supercritical=not proof["alignment_readout"].is_exact,
+        certificate=proof,
     )
 
 

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from ..certificates.certified_values import CertifiedValues
+    from ..expansions.expansion import Expansion
     from .bounds.bounds import Bounds
     from .bounds.limits import Asymptotics
     from .convex.readout import ConvexReadout
@@ -25,13 +27,16 @@ class Analyses:
     def _model(self) -> SpikedRandomFeatures:
         return cast("SpikedRandomFeatures", self)
 
-    def bounds(self, *, digits: int | None = None) -> Bounds:
+    def bounds(self, *, digits: int | None = None, certify: bool = False) -> Bounds:
         r"""Return bounds of the test error: L ≤ E_∞ ≤ U, and the error of linear predictors.
 
         Parameters
         ----------
         digits : int, optional
             Refine to so many digits with mpmath.
+        certify : bool
+            Also prove intervals of L, E_∞ and U, ``certificate``, to 15 digits or `digits`; needs
+            python-flint.
 
         Returns
         -------
@@ -52,7 +57,45 @@ class Analyses:
         """
         from .bounds.bounds import bounds
 
-        return bounds(self._model, digits=digits)
+        return bounds(self._model, digits=digits, certify=certify)
+
+    def certified_spike(self, digits: int = 15) -> CertifiedValues:
+        """Return proven intervals of r, c, γ and ρ after the step.
+
+        Raises
+        ------
+        ParameterError
+            If the spike was given, so that there is nothing to prove.
+        AssumptionError
+            If the student jumps.
+        CertificationError
+            If a number cannot be enclosed.
+        MissingDependencyError
+            If python-flint is not installed.
+        """
+        from .certified_spike import certified_spike
+
+        return certified_spike(self._model, digits)
+
+    def certified_coefficients(self, node: float, digits: int = 15) -> CertifiedValues:
+        r"""Return proven intervals of the conditional coefficients at κ = `node`.
+
+        Of the student μ0, μ1 and μ2² (``mu0``, ``mu1``, ``mu2_square``), of the teacher T0, T1 and
+        T2, which holds the label noise. The floats of the spike mean the decimal numbers that they
+        print as.
+
+        Raises
+        ------
+        ParameterError
+            If `node` is not finite.
+        CertificationError
+            If a number cannot be enclosed.
+        MissingDependencyError
+            If python-flint is not installed.
+        """
+        from .certified_spike import certified_coefficients
+
+        return certified_coefficients(self._model, node, digits)
 
     def asymptotics(self, *, digits: int | None = None) -> Asymptotics:
         """Return the limits of the test error: α → ∞, then β → ∞, and λ → ∞.
@@ -65,6 +108,69 @@ class Analyses:
         from .bounds.limits import asymptotics
 
         return asymptotics(self._model, digits=digits)
+
+    def expansion(
+        self,
+        name: str,
+        order: int = 2,
+        *,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        digits: int = 30,
+        width: int | None = None,
+    ) -> Expansion:
+        r"""Return the solution as a series in a small quantity.
+
+        Parameters
+        ----------
+        name : str
+            "large_alpha" (α → ∞ in powers of 1/α, at fixed λ), "small_ridge" (λ → 0 at fixed α, in
+            powers of λ, of √λ at the interpolation threshold α = β) or "small_step" (s → 0 in
+            powers of the step size, at fixed α and λ; the step size of the model plays no role).
+        order : int
+            Last exponent that is kept.
+        alpha, ridge : float
+            What is held fixed: `ridge` for "large_alpha", `alpha` for "small_ridge", both for
+            "small_step".
+        digits : int
+            Of the coefficients.
+        width : int, optional
+            Number of neurons p, for the finite-width correction; default: that of the model.
+
+        Returns
+        -------
+        Expansion
+            Of the errors, all order parameters and their conjugates.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is missing, superfluous or outside its range.
+        AssumptionError
+            If the limit does not exist or the coefficients diverge, as those of the ridgeless limit
+            of a saturating student do; the message has the condition.
+        ConvergenceError
+            If two quadrature rules never agree.
+
+        Notes
+        -----
+        The saddle-point equations are scaled with the leading balance (V ∝ 1/α; V ∝ 1/λ for
+        α < β; V, q ∝ 1/√λ for α = β) and solved order by order: the leading system by Newton's
+        method, each further order linearly; coefficients are averages over κ of expanded
+        integrands.
+
+        Examples
+        --------
+        >>> from giantstep import SpikedRandomFeatures
+        >>> model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4)
+        >>> print(model.expansion("small_step", 0, alpha=2, ridge=0.1, digits=10).remainder_order)
+        2
+        """
+        from .expansions.expand import expansion
+
+        return expansion(
+            self._model, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width
+        )
 
     def realised_functions(
         self,

@@ -8,14 +8,12 @@ from typing import Any
 
 from ...errors import ParameterError
 from ...numeric.arguments import (
+    checked_switch,
     nonnegative_number,
     positive_number,
     real_number,
     whole_number,
 )
-
-# More digits than anybody has asked for in earnest; a guard against a slip of the finger.
-_MOST_DIGITS = 2000
 
 
 def checked_arguments(
@@ -75,20 +73,6 @@ def checked_width(width: object) -> int | None:
     return whole_number("width", width)
 
 
-def checked_digits(digits: object) -> int:
-    """Return a number of digits.
-
-    Raises
-    ------
-    ParameterError
-        If it is no whole number, not positive, or larger than anybody needs.
-    """
-    number = whole_number("digits", digits)
-    if number > _MOST_DIGITS:
-        raise ParameterError(f"digits must be at most {_MOST_DIGITS}, got {number}")
-    return number
-
-
 def activation_text(name: str, value: object) -> str:
     """Return an activation as the text that our own parser reads."""
     # SymPy expressions and Activations print as text that our own parser reads.
@@ -98,20 +82,3 @@ def activation_text(name: str, value: object) -> str:
     from ...symbolic.activations import activation
 
     return str(activation(value, argument=name).name)  # type: ignore[arg-type]
-
-
-def checked_switch(name: str, value: object) -> bool:
-    """Return True or False.
-
-    Raises
-    ------
-    ParameterError
-        If it is anything else.
-    """
-    # "no" and "False" are true in Python; nobody means that.
-    if isinstance(value, bool):
-        return value
-    # Booleans of numpy; the integers 0 and 1 are no answer to yes or no either.
-    if type(value).__name__ in ("bool", "bool_"):
-        return bool(value)
-    raise ParameterError(f"{name} must be True or False, got {value!r}")

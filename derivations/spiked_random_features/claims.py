@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
+from ..evidence import proof
 from .convex.claims import CLAIMS as CONVEX_CLAIMS
 from .spectrum.claims import CLAIMS as SPECTRUM_CLAIMS
 from .vocabulary.claims import CLAIMS as VOCABULARY_CLAIMS
@@ -57,6 +58,7 @@ _MAPPING = Claim(
         _exact("mapping_relations", "derived r, c, γ against the formulas, γ² + ρ² = 1"),
         _exact("stein_identity", "E[z f] = E[f'] for students and teachers"),
         _quadrature("mapping_values", "values of r, c, γ of three models to 25 digits"),
+        proof(__package__, "spikes", "r, c, γ of three models"),
         _simulation("realised_spike", "realised r, c, γ of networks of two sizes"),
     ),
 )
@@ -107,6 +109,8 @@ _ERRORS = Claim(
         _quadrature("reference_values", "206 reference values by the float kernel"),
         _quadrature("quick_digits", "25 digits of A1, A3 and A8"),
         _quadrature("all_digits", "25 digits of all reference values", slow=True),
+        proof(__package__, "errors", "one saddle point in a box, its errors in intervals: A1"),
+        proof(__package__, "errors", "the same for all reference models", slow=True, names=None),
         _simulation("quick_networks", "errors of small networks, with p ≠ d and with noise"),
         _simulation("networks", "errors of networks of two sizes", slow=True),
         _simulation(
@@ -154,6 +158,7 @@ _UNSPIKED = Claim(
         _exact("linear_bound", "the linear bound is the error of the best affine predictor"),
         _quadrature("unspiked_values", "A8, its bound, and no dependence on γ"),
         _quadrature("order_of_limits", "r → 0 at three alignments"),
+        proof(__package__, "without_a_step", "intervals by two systems of equations overlap"),
     ),
 )
 

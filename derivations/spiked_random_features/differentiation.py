@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ...digits import checked_digits
 from ...numeric.arguments import positive_number
-from .arguments import checked_digits
 
 if TYPE_CHECKING:
     import xarray as xr

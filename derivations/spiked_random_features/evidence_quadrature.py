@@ -23,10 +23,11 @@ DIGITS, DIGITS_TOLERANCE = 27, 5.1e-25
 
 # (student, teacher, r, c, γ, β), then U, L and E_∞ with 15 digits (9 where θ has kinks), and the
 # test error at the best ridge penalty for α = 20, 10³, 10⁶. Trapezoidal rule in double precision,
-# independent of giantstep.
+# independent of giantstep; L of tanh on sin, whose last two digits double precision did not reach
+# (...075), in 40-digit arithmetic.
 _BOUNDS: tuple[tuple[tuple[Any, ...], tuple[float, float, float], tuple[float, ...]], ...] = (
     (("tanh", "sin", 1.0, 1.0, 1.0, 1.0),
-     (0.0248911069467352, 0.00268730756804075, 0.0230610227008131),
+     (0.0248911069467352, 0.00268730756804067, 0.0230610227008131),
      (0.0235020, 0.0230702, 0.0230610)),
     (("erf", "He(3, z)/6", 1.5, 1.0, 1.0, 1.0),
      (0.157342673408518, 0.0895263268470716, 0.150683695047525),

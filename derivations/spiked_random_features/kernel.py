@@ -38,6 +38,7 @@ def model_kernel(model: SpikedRandomFeatures) -> Kernel:
         make=partial(_lowered, model),
         defaults={name: values[name] for name in found.parameters if name in values},
         exact_defaults=partial(_exact_defaults, model),
+        proven_defaults=partial(_proven_defaults, model),
         # A new alignment brings its orthogonal part along.
         ties={"orthogonal_alignment": Tie("alignment", _orthogonal)}
         if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
@@ -65,3 +66,9 @@ def _exact_defaults(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
     from .refine import exact_parameters
 
     return exact_parameters(model, ctx)
+
+
+def _proven_defaults(model: SpikedRandomFeatures, digits: int) -> dict[str, Any]:
+    from .certified import proven_parameters
+
+    return proven_parameters(model, digits)

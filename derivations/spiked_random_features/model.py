@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
+from ..certificates.wanted import certificate_wanted
 from .analyses import Analyses
-from .arguments import checked_arguments, checked_digits, checked_width
+from .arguments import checked_arguments, checked_width
 from .derivation import Derivation, derivation
 from .description import Description
 from .differentiation import Differentiation
@@ -360,6 +362,7 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         ridge: float,
         *,
         digits: int | None = None,
+        certify: bool = False,
         progress: bool = True,
         width: int | None = None,
     ) -> Solution:
@@ -374,6 +377,9 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         digits : int, optional
             Refine to so many digits with mpmath. Floats are then read as the decimal numbers that
             they print as.
+        certify : bool
+            Prove `digits` digits (default: 15) with ball arithmetic: the solution holds a
+            certificate with proven intervals, and its numbers are their midpoints.
         progress : bool
             Show a progress bar if the digits take longer than a second.
         width : int, optional
@@ -383,6 +389,12 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         ------
         ParameterError
             If an argument is outside its range.
+        CertificationError
+            If a proof is wanted and does not succeed.
+        UnsupportedExpressionError
+            If a proof is wanted and an activation is outside of what can be enclosed.
+        MissingDependencyError
+            If a proof is wanted and python-flint is not installed.
 
         Warns
         -----
@@ -393,11 +405,16 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         warn_about_quality(self)
         model = self if width is None else self.at_width(width)
         alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        certify = certificate_wanted(certify)
+        digits = None if digits is None else checked_digits(digits)
         batch = model.solve_many([alpha], [ridge])
+        if certify:
+            from .certified import certified
+
+            return certified(model, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
             from .refine import refine
 
-            digits = checked_digits(digits)
             return refine(model, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
             {name: float(v[0]) for name, v in batch.values.items()},

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ...digits import error_text, held_digits
 from ...errors import ParameterError
 from ...numeric.arguments import positive_number
 from ...numeric.kernel_arrays import KernelArrays
@@ -89,7 +90,10 @@ class Optimum:
     def rests_on(self) -> str:
         """What the result rests on, in words."""
         if self.digits is not None:
-            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+            return (
+                f"{self.digits} digits asked for; estimated error of the optimum "
+                f"{error_text(self.error)}; digits cut off, not rounded"
+            )
         if self.kind.endswith(_FLAT):
             return "float; the exact derivative is nowhere larger than its estimated error"
         if not self.is_interior:
@@ -105,9 +109,7 @@ class Optimum:
         """Return a number of this optimum with the digits that were asked for."""
         if self.digits is None:
             return f"{number:.12g}"
-        import mpmath
-
-        return str(mpmath.nstr(number, self.digits, strip_zeros=False))
+        return held_digits(number, self.digits)
 
     def __str__(self) -> str:
         lines = [

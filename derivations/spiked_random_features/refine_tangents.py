@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .optimal import OptimalRidge
 
 _MOST_NEWTON_STEPS = 12
+# Digits by which a relative move is smaller than what it is squared for.
+_MARGIN = 8
 _FIRST, _SECOND = (derivative_name("test_error", *[LABEL] * order) for order in (1, 2))
 _NEXT = "ridge_of_newton"
 
@@ -67,7 +69,7 @@ class _PreciseTangent:
             self._parameters[ctx.prec] = exact_parameters(self.model, ctx)
         return self._parameters[ctx.prec]
 
-    def solve(self, ridge: Any, rates: Mapping[str, Any]) -> dict[str, Any]:
+    def solve(self, ridge: Any, rates: Mapping[str, Any]) -> precise.Refined:
         """Return all outputs at a ridge penalty; `rates` are functions of an mpmath context."""
         given = {**self.model._parameter_values(), "alpha": self.alpha, "ridge": float(ridge)}
         row, tables = parameter_row(self.kernel, given, dict.fromkeys(rates, 1.0))
@@ -79,10 +81,9 @@ class _PreciseTangent:
             point = {"alpha": ctx.mpf(repr(self.alpha)), "ridge": _number(ridge, ctx)}
             return {**still, **self.parameters(ctx), **point, **moving}
 
-        found, _ = precise.refine(
+        return precise.refine(
             self.kernel, self.precise, exact, self.digits, batch, show_progress=self.show
         )
-        return found
 
 
 def _number(value: Any, ctx: Any) -> Any:
@@ -98,18 +99,22 @@ def precise_sensitivities(
     names: tuple[str, ...],
     *,
     show_progress: bool,
-) -> tuple[dict[tuple[str, str], Any], dict[tuple[str, str], float]]:
-    """Return derivatives with respect to the named parameters, and what their digits promise."""
+) -> tuple[dict[tuple[str, str], Any], dict[tuple[str, str], Any]]:
+    """Return derivatives with respect to the named parameters, and their estimated errors."""
     from .sensitivities import OUTPUTS, column_of
 
     worker = _PreciseTangent(model, alpha, Motion.ALL, digits, show_progress)
     found = {name: worker.solve(ridge, _exact_rates(worker, name)) for name in names}
-    values = {
-        (output, name): found[name].get(column_of(output), 0 * found[name]["test_error"])
-        for output in OUTPUTS
-        for name in names
-    }
-    return values, {key: 10.0**-digits * float(abs(value)) for key, value in values.items()}
+    keys = [(output, name) for output in OUTPUTS for name in names]
+    return (
+        {(output, name): _entry(found[name].values, column_of(output)) for output, name in keys},
+        {(output, name): _entry(found[name].errors, column_of(output)) for output, name in keys},
+    )
+
+
+def _entry(outputs: Mapping[str, Any], name: str) -> Any:
+    # What a special case of the model does not have is zero, exactly.
+    return outputs[name] if name in outputs else 0 * outputs["test_error"]
 
 
 def _exact_rates(worker: _PreciseTangent, name: str) -> dict[str, Any]:
@@ -159,14 +164,15 @@ def precise_ridge(
     ridge: Any = best.value
     for used in range(_MOST_NEWTON_STEPS):
         found = worker.solve(ridge, {})
-        after, second = found[_NEXT], found[_SECOND]
+        after, second = found.values[_NEXT], found.values[_SECOND]
         current = _number(ridge, after.context)
         move = current - after
-        if abs(move) <= abs(current) * after.context.mpf(10) ** (-digits):
+        # The next move would be about the square of this one.
+        if abs(move) <= abs(current) * after.context.mpf(10) ** -(0.6 * digits + _MARGIN):
             return replace(
                 best,
-                value=after, test_error=found["test_error"], derivative=move * second,
-                second_derivative=second, error=10.0**-digits * float(after),
+                value=after, test_error=found.values["test_error"], derivative=move * second,
+                second_derivative=second, error=found.errors[_NEXT] + move**2 / current,
                 iterations=best.iterations + used + 1, digits=digits,
             )  # fmt: skip
         ridge = after

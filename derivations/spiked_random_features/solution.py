@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ...digits import held_digits
+from ...numeric.packed_numbers import packed, unpacked
+
+if TYPE_CHECKING:
+    from ..certificates.certificate import Certificate
 
 ORDER_PARAMETERS = ("V1", "V2", "m", "theta", "psi", "q1", "q2")
 CONJUGATES = ("V1_hat", "V2_hat", "theta_hat", "psi_hat", "q1_hat", "q2_hat")
 
 _NUMBERS = ("test_error", "training_error")
 _GROUPS = ("order_parameters", "conjugates")
+_LABELS = {"test_error": "test error", "training_error": "training error"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,14 @@ class Solution:
         Quadrature nodes.
     digits : int or None
         Digits asked for; None for a float solution.
+    errors : mapping
+        With digits: estimated absolute error of every value, the sum of its `budget`.
+    budget : mapping
+        With digits: the parts "quadrature" (difference of two rules), "truncation" (ends of the
+        line), "root" (last residual of Newton's method) and "rounding" of the error of every value.
+    certificate : Certificate or None
+        Proven intervals, where a proof was asked for; all numbers are their midpoints then, and
+        `errors` are bounds.
     """
 
     test_error: Any
@@ -51,36 +66,40 @@ class Solution:
     quadrature_error: float
     nodes: int
     digits: int | None = None
+    errors: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    budget: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
+    certificate: Certificate | None = field(default=None, repr=False)
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
+        if self.certificate is not None:
+            return self.certificate.rests_on
         if self.digits is not None:
-            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+            from ..kernels.precise import promise
+
+            return promise(self.digits, self.errors, self._values())
         return (
             f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
         )
 
+    def _values(self) -> dict[str, Any]:
+        """Return all values by the names that `errors` has."""
+        found = {name: getattr(self, name) for name in _NUMBERS}
+        found |= {**self.order_parameters, **self.conjugates}
+        return {name: found[name] for name in self.errors if name in found}
+
     def __getstate__(self) -> dict[str, Any]:
         # Numbers of a local mpmath context cannot be pickled; their digits can.
         state = dict(self.__dict__)
-        if self.digits is not None:
-            for name, value in state.items():
-                if name in _NUMBERS:
-                    state[name] = value._mpf_
-                elif name in _GROUPS:
-                    state[name] = {x: v._mpf_ for x, v in value.items()}
-        return state
+        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state["digits"] is not None:
             from ...numeric.precision import local_context
 
-            make = local_context(state["digits"]).make_mpf
-            for name in _NUMBERS:
-                state[name] = make(state[name])
-            for name in _GROUPS:
-                state[name] = {x: make(v) for x, v in state[name].items()}
+            ctx = local_context(state["digits"])
+            state = {name: unpacked(value, ctx) for name, value in state.items()}
         self.__dict__.update(state)
 
     def __getattr__(self, name: str) -> Any:
@@ -92,47 +111,38 @@ class Solution:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __str__(self) -> str:
-        values = {**self.order_parameters, **self.conjugates}
-        lines = [
-            f"test error     {_show(self.test_error, self.digits)}",
-            f"training error {_show(self.training_error, self.digits)}",
-            *(f"{name:<14} {_show(value, self.digits)}" for name, value in values.items()),
-            self.rests_on,
-        ]
-        return "\n".join(lines)
+        names = (*_NUMBERS, *self.order_parameters, *self.conjugates)
+        lines = [f"{_LABELS.get(name, name):<14} {self._shown(name)}" for name in names]
+        return "\n".join([*lines, self.rests_on])
 
     def __repr__(self) -> str:
         return (
             f"Solution(alpha={self.alpha:g}, ridge={self.ridge:g}, "
-            f"test_error={_show(self.test_error, self.digits)}, "
-            f"training_error={_show(self.training_error, self.digits)})"
+            f"test_error={self._shown('test_error')}, "
+            f"training_error={self._shown('training_error')})"
         )
 
     def _repr_html_(self) -> str:
-        values = {
-            "test error": self.test_error,
-            "training error": self.training_error,
-            **self.order_parameters,
-            **self.conjugates,
-        }
+        names = (*_NUMBERS, *self.order_parameters, *self.conjugates)
         rows = "".join(
-            f"<tr><th>{name}</th><td>{_show(value, self.digits)}</td></tr>"
-            for name, value in values.items()
+            f"<tr><th>{_LABELS.get(name, name)}</th><td>{self._shown(name)}</td></tr>"
+            for name in names
         )
         return f"<table>{rows}</table><p>{self.rests_on}</p>"
 
-
-def _show(value: Any, digits: int | None) -> str:
-    if digits is None:
-        return f"{float(value):.12g}"
-    import mpmath
-
-    return str(mpmath.nstr(value, digits, strip_zeros=False))
+    def _shown(self, name: str) -> str:
+        value = getattr(self, name)
+        if self.digits is None:
+            return f"{float(value):.12g}"
+        return held_digits(value, self.digits, self.errors.get(name))
 
 
 def solution_from(
     outputs: Mapping[str, Any], *, alpha: float, ridge: float, residual: float, iterations: int,
     quadrature_error: float, nodes: int, digits: int | None = None,
+    errors: Mapping[str, Any] | None = None,
+    budget: Mapping[str, Mapping[str, Any]] | None = None,
+    certificate: Certificate | None = None,
 ) -> Solution:  # fmt: skip
     """Sort the outputs of a kernel into a :class:`Solution`."""
     zero = 0.0 if digits is None else 0 * outputs["test_error"]
@@ -148,4 +158,7 @@ def solution_from(
         quadrature_error=quadrature_error,
         nodes=nodes,
         digits=digits,
+        errors=errors or {},
+        budget=budget or {},
+        certificate=certificate,
     )

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from .derivations.certificates.certificate import Certificate
+    from .derivations.certificates.certified_values import CertifiedValues
     from .derivations.claims import Claim, claims, verify
+    from .derivations.expansions.expansion import Expansion
     from .derivations.giant_steps.one_step import GiantStep, giant_step
     from .derivations.giant_steps.regimes import predict_fit, regimes
     from .derivations.giant_steps.simulated import simulate_giant_steps
@@ -67,8 +70,11 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Activation": "symbolic.activations",
+    "Certificate": "derivations.certificates.certificate",
+    "CertifiedValues": "derivations.certificates.certified_values",
     "Claim": "derivations.claims",
     "ConvexReadout": "derivations.spiked_random_features.convex.readout",
+    "Expansion": "derivations.expansions.expansion",
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
@@ -133,8 +139,11 @@ _HOMES = {
 
 __all__ = [
     "Activation",
+    "Certificate",
+    "CertifiedValues",
     "Claim",
     "ConvexReadout",
+    "Expansion",
     "FiniteSizeStudy",
     "FreeEnergy",
     "GaussianExpectation",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ....digits import held_digits
 from ....errors import GiantstepError, ParameterError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ def kernel_values(kernel: ConjugateKernel) -> dict[str, Any]:
         "edges": [[_plain(x, kernel.digits) for x in row] for row in kernel.edges],
         "masses": [_plain(x, kernel.digits) for x in kernel.masses],
         "rests_on": kernel.rests_on,
+        **({"certificate": kernel.certificate.to_dict()} if kernel.certificate else {}),
     }
 
 
@@ -47,9 +49,7 @@ def _plain(value: Any, digits: int | None) -> Any:
         return "inf"
     if digits is None:
         return float(value)
-    import mpmath
-
-    return str(mpmath.nstr(value, digits))
+    return held_digits(value, digits)
 
 
 def read_kernel(path: str | os.PathLike[str]) -> ConjugateKernel:
@@ -68,7 +68,8 @@ def read_kernel(path: str | os.PathLike[str]) -> ConjugateKernel:
         if document["format"] != _FORMAT:
             raise ValueError("another kind of file")
         model = OneGradientStep.from_json(json.dumps(document["model"]))
-        found = conjugate_kernel(model, document["trained"], document["digits"])
+        certify = "certificate" in document
+        found = conjugate_kernel(model, document["trained"], document["digits"], certify)
         for name in _SCALARS:
             kept, now = document[name], _plain(getattr(found, name), found.digits)
             if (kept is None) != (now is None) or (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,23 +13,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ConvergenceError, ParameterError
+from ....digits import checked_digits
+from ....errors import ParameterError
 from ....numeric.arguments import whole_number
-from ...spiked_random_features.arguments import checked_digits, checked_switch
+from ...certificates.wanted import certificate_wanted
+from ...spiked_random_features.arguments import checked_switch
 from .bulk import KernelBulk, kernel_bulk, kernel_density
-from .curve import Complex, KernelCurve, Real
-from .derivation import spectrum_functions
+from .curve import KernelCurve, Real
+from .model_numbers import critical_step_size, curve_of, rounded_to, step_numbers
+from .transform import complex_array, transform_at
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ...certificates.certified_values import CertifiedValues
     from ..model import OneGradientStep
     from .expected import ExpectedKernel
 
 _FEWEST, _MOST = 50, 20_000
-_FLOAT_DIGITS = 17
 # Of the moments, beyond those of the results.
-_SPARE_DIGITS = 30
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,8 @@ class ConjugateKernel:
     critical_step_size : float
         Step size from which there is an outlier, for the `loss` of the model; larger than that of
         the first layer. Infinite if there is none at any step size.
+    certificate : CertifiedValues or None
+        Proven intervals of these scalars, which are then their midpoints.
 
     Notes
     -----
@@ -88,10 +92,12 @@ class ConjugateKernel:
     label_alignment: Any
     critical_step_size: Any
     _curve: KernelCurve = field(repr=False, compare=False)
+    certificate: CertifiedValues | None = field(default=None, compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Numbers of a local mpmath context cannot be pickled; the other process computes its own.
-        return conjugate_kernel, (self.model, self.trained, self.digits)
+        certify = self.certificate is not None
+        return conjugate_kernel, (self.model, self.trained, self.digits, certify)
 
     def __eq__(self, other: object) -> bool:
         # The rest follows from these.
@@ -132,6 +138,8 @@ class ConjugateKernel:
     def rests_on(self) -> str:
         """What kind of argument the result rests on."""
         bulk = "the bulk and its edges: deterministic equivalent, derived here"
+        if self.certificate is not None:
+            bulk = f"{self.certificate.rests_on}; {bulk}"
         if not self.trained:
             return bulk
         odd = self.model.student_moments.odd
@@ -153,7 +161,7 @@ class ConjugateKernel:
         ParameterError
             If x are no finite real numbers.
         """
-        points = _complex_array("x", x)
+        points = complex_array("x", x)
         if points.imag.any():
             raise ParameterError("x must be real: the density is one of real eigenvalues")
         found = kernel_density(self._curve, points.real)
@@ -167,7 +175,7 @@ class ConjugateKernel:
         ParameterError
             If x are no finite real numbers.
         """
-        points = _complex_array("x", x)
+        points = complex_array("x", x)
         if points.imag.any():
             raise ParameterError("x must be real: eigenvalues are")
         flat = points.real.ravel()
@@ -202,18 +210,7 @@ class ConjugateKernel:
         ParameterError
             If a point lies on the spectrum, or is no finite number.
         """
-        points = _complex_array("z", z)
-        flat = points.ravel()
-        self._refuse_spectrum(flat)
-        upper = np.where(flat.imag < 0, np.conj(flat), flat)
-        root = self._curve.effective_ridge(upper)
-        root = np.where(flat.imag < 0, np.conj(root), root)
-        if digits is not None:
-            if points.ndim:
-                raise ParameterError("digits are for one z at a time, not for an array")
-            return self._precise_transform(complex(flat[0]), complex(root[0]), digits)
-        found = (self.model.beta / self.model.alpha / root).reshape(points.shape)
-        return complex(found) if points.ndim == 0 else found
+        return transform_at(self, z, digits)
 
     def bulk(self, points: int = 400) -> KernelBulk:
         """Return the bulk on a grid of so many points in each interval.
@@ -232,37 +229,6 @@ class ConjugateKernel:
     def mass_error(self) -> float:
         """By how much atom and integrated density together differ from one."""
         return abs(float(self.atom) + float(self.bulk(200).masses.sum()) - 1)
-
-    def _refuse_spectrum(self, z: Complex) -> None:
-        for x in z[z.imag == 0].real:
-            if x == 0 and float(self.atom) > 0:
-                raise ParameterError(
-                    f"z = 0 is an eigenvalue of mass {float(self.atom):g}, where the transform is "
-                    "infinite; give another z"
-                )
-            for low, high in self._curve.float_edges:
-                if low <= x <= high:
-                    raise ParameterError(
-                        f"z = {x:g} lies on the real axis inside the bulk, between {low:g} and "
-                        f"{high:g}, where the transform depends on the side from which it is "
-                        f"reached; give a complex z, such as {x:g}+1e-6j, or take density({x:g})"
-                    )
-
-    def _precise_transform(self, z: complex, start: complex, digits: int) -> Any:
-        """Refine a root of the quartic in mpmath."""
-        count = checked_digits(digits)
-        curve = _curve(self.model, count)
-        ctx = curve.context
-        alpha, beta, slope, floor = curve._numbers
-        point, root = ctx.mpc(z), ctx.mpc(start)
-        rows = list(curve.functions.precise_quartic(ctx, point, slope, floor, alpha, beta))
-        for _ in range(200):
-            value, rate = ctx.polyval(rows, root, derivative=True)
-            step = value / rate if rate else ctx.zero
-            root -= step
-            if abs(step) <= abs(root) * ctx.mpf(10) ** (-count - 10):
-                return _rounded_to(count).mpc(beta / alpha / root)
-        raise ConvergenceError(f"the transform at z = {z} cannot be refined to {count} digits")
 
     # ------------------------------------------------------------------ presentation
 
@@ -328,14 +294,19 @@ class ConjugateKernel:
 
 
 def conjugate_kernel(
-    model: OneGradientStep, trained: object = True, digits: object = None
+    model: OneGradientStep,
+    trained: object = True,
+    digits: object = None,
+    certify: object = False,
 ) -> ConjugateKernel:
     """Return the spectrum of a model's kernel; see ``OneGradientStep.conjugate_kernel``."""
     after = checked_switch("trained", trained)
     count = None if digits is None else checked_digits(digits)
-    curve = _curve(model, count)
+    if certificate_wanted(certify):
+        return _certified(conjugate_kernel(model, after, count))
+    curve = curve_of(model, count)
     ctx, functions = curve.context, curve.functions
-    step = _step_numbers(model, curve)
+    step = step_numbers(model, curve)
     spike = functions.spike_square(ctx, *step) if after else ctx.zero
     threshold = curve.threshold
     outlier, alignment = None, ctx.zero
@@ -347,7 +318,7 @@ def conjugate_kernel(
             f"step_size = {model.step_size:g} makes an eigenvalue that is too large for a float; "
             "take a smaller one"
         )
-    number: Any = float if count is None else _rounded_to(count).mpf
+    number: Any = float if count is None else rounded_to(count).mpf
     return ConjugateKernel(
         model=model,
         trained=after,
@@ -360,73 +331,25 @@ def conjugate_kernel(
         spike=number(spike),
         outlier=None if outlier is None else number(outlier),
         label_alignment=number(alignment),
-        critical_step_size=number(_critical_step_size(model, curve, step)),
+        critical_step_size=number(critical_step_size(model, curve, step)),
         _curve=curve,
     )
 
 
-def _rounded_to(digits: int) -> Any:
-    """Return an mpmath context whose numbers print as so many digits."""
-    import mpmath
+def _certified(found: ConjugateKernel) -> ConjugateKernel:
+    from ...certificates.certified_values import midpoint
+    from ..certified_spikes import DEFAULT_DIGITS, certified_kernel
 
-    ctx = mpmath.mp.clone()
-    ctx.dps = digits
-    return ctx
+    proof = certified_kernel(found.model, found.trained, found.digits or DEFAULT_DIGITS)
+    ctx = None if found.digits is None else rounded_to(found.digits)
+    fields = ("bulk_edge", "threshold", "spike", "outlier", "label_alignment", "critical_step_size")
+    numbers: dict[str, Any] = {x: midpoint(proof[x], ctx) for x in fields if x in proof.values}
+    if "outlier" not in numbers:
+        numbers["outlier"] = None
+    return replace(found, **numbers, certificate=proof)
 
 
 def _array(values: Any, number: Any) -> NDArray[Any]:
     """Return nested tuples as an array of floats, or of mpmath numbers."""
     rows = [[number(x) for x in row] if isinstance(row, tuple) else number(row) for row in values]
     return np.array(rows)
-
-
-def _curve(model: OneGradientStep, digits: int | None) -> KernelCurve:
-    wanted = _FLOAT_DIGITS if digits is None else digits
-    moments = model.student_moments.precise(wanted + _SPARE_DIGITS)
-    return KernelCurve(
-        spectrum_functions(model.cache),
-        model.alpha,
-        model.beta,
-        moments["linear"],
-        moments["residual"],
-        wanted,
-    )
-
-
-def _step_numbers(model: OneGradientStep, curve: KernelCurve) -> tuple[Any, ...]:
-    """Return the arguments of the functions of the step, as numbers of the context."""
-    ctx = curve.context
-    teacher = model.teacher_moments.precise(curve.digits + _SPARE_DIGITS)
-    factor = 2 if model.loss == "full" else 1
-    return (
-        ctx.inf if model.step_samples == math.inf else ctx.mpf(repr(model.step_samples)),
-        factor * ctx.mpf(repr(model.step_size)),
-        ctx.mpf(repr(model.noise_variance)),
-        ctx.mpf(curve.linear),
-        ctx.mpf(teacher["linear"]),
-        ctx.mpf(teacher["residual"]),
-    )
-
-
-def _critical_step_size(model: OneGradientStep, curve: KernelCurve, step: tuple[Any, ...]) -> Any:
-    """Return it in the loss convention of the model."""
-    ctx, functions = curve.context, curve.functions
-    unit = functions.spike_square(ctx, step[0], ctx.one, *step[2:])
-    if not unit or curve.pure_noise or model.student_moments.jumps:
-        return ctx.inf
-    factor = 2 if model.loss == "full" else 1
-    return functions.critical_step_size(ctx, curve.threshold, *step) / factor
-
-
-def _complex_array(name: str, z: object) -> Complex:
-    """Return finite numbers as an array of complex ones."""
-    try:
-        found = np.asarray(z)
-        if found.dtype.kind not in "fiuc":
-            raise TypeError
-        found = found.astype(complex)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be a number or an array of numbers, got {z!r}") from None
-    if not np.isfinite(found).all():
-        raise ParameterError(f"{name} must be finite")
-    return found

@@ -13,18 +13,22 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from ....digits import checked_digits, held_digits
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode
+from ...certificates.wanted import certificate_wanted
 from ...kernels.kernel import Kernel
-from ..arguments import checked_digits
 
 if TYPE_CHECKING:
     import sympy as sp
 
     from ....symbolic.lowering.lowered import LoweredSystem
+    from ...certificates.certificate import Certificate
     from ...kernels.solution import KernelSolution
     from ..model import SpikedRandomFeatures
 
+# Digits of an exact number beyond those asked for.
+_SPARE_DIGITS = 15
 _NAMES = ("lower", "limit", "upper")
 # Errors of a float above which other ways are tried; and a tolerance that no rule exceeds.
 _RELATIVE, _ABSOLUTE = 1e-10, 1e-20
@@ -55,6 +59,8 @@ class Bounds:
         Estimated absolute error of ``lower``, ``limit`` and ``upper``.
     digits : int or None
         Digits asked for.
+    certificate : Certificate or None
+        Proven intervals of ``lower``, ``limit`` and ``upper``, where a proof was asked for.
     """
 
     lower: Any
@@ -64,22 +70,26 @@ class Bounds:
     upper_coefficient: Any
     lower_coefficients: tuple[Any, Any, Any]
     limit_coefficients: tuple[Any, Any, Any]
-    errors: Mapping[str, float]
+    errors: Mapping[str, Any]
     digits: int | None = None
+    certificate: Certificate | None = None
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
+        if self.certificate is not None:
+            widest = max(float(2 * self.certificate[name].radius) for name in _NAMES)
+            return f"certified intervals, {widest:.1e} wide at most"
         if self.digits is not None:
-            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+            from ...kernels.precise import promise
+
+            return promise(self.digits, self.errors, {n: getattr(self, n) for n in self.errors})
         return f"float with error estimates of at most {max(self.errors.values()):.1e}"
 
     def _text(self, number: Any) -> str:
         if self.digits is None:
             return f"{number:.12g}"
-        import mpmath
-
-        return str(mpmath.nstr(number, self.digits, strip_zeros=False))
+        return held_digits(number, self.digits)
 
     def _rows(self) -> list[tuple[str, str, str]]:
         return [
@@ -109,10 +119,16 @@ class Bounds:
         return f"<table>{cells}</table><p>{html.escape(self.rests_on)}</p>"
 
 
-def bounds(model: SpikedRandomFeatures, *, digits: int | None = None) -> Bounds:
+def bounds(
+    model: SpikedRandomFeatures, *, digits: int | None = None, certify: bool = False
+) -> Bounds:
     """Return the bounds of a model; see :meth:`.analyses.Analyses.bounds`."""
     if digits is not None:
         digits = checked_digits(digits)
+    if certificate_wanted(certify):
+        solution = bound_kernel(model).solve(digits=digits, certify=True)
+        return replace(_bounds_from(solution, model, digits), certificate=solution.certificate)
+    if digits is not None:
         return _bounds_from(bound_kernel(model).solve(digits=digits), model, digits)
     return _bounds_from(_floats(model), model, None)
 
@@ -176,7 +192,7 @@ def precise_linear_error(teacher: str, digits: int) -> Any:
     from ..mapping import best_linear_error
 
     expression = best_linear_error(activation(teacher, argument="teacher"))
-    return local_context(digits).mpf(str(expression.evalf(digits + 5)))
+    return local_context(digits).mpf(str(expression.evalf(digits + _SPARE_DIGITS)))
 
 
 def bound_expressions(
@@ -240,6 +256,7 @@ def with_defaults(kernel: Kernel, model: SpikedRandomFeatures) -> Kernel:
         kernel,
         defaults={name: known[name] for name in kernel.parameters},
         exact_defaults=partial(_exact_defaults, model, kernel.parameters),
+        proven_defaults=partial(_proven_defaults, model, kernel.parameters),
     )
 
 
@@ -332,3 +349,12 @@ def _exact_defaults(
 
     exact = exact_parameters(model, ctx)
     return {name: exact[name] for name in names}
+
+
+def _proven_defaults(
+    model: SpikedRandomFeatures, names: tuple[str, ...], digits: int
+) -> dict[str, Any]:
+    from ..certified import proven_parameters
+
+    proven = proven_parameters(model, digits)
+    return {name: proven[name] for name in names}

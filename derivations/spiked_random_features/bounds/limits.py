@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
+from ....digits import checked_digits, error_text, held_digits
 from ....errors import ConvergenceError
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode
 from ...kernels.kernel import Kernel
-from ..arguments import checked_digits
 from .bounds import bounds, cached_code, spike_domains, with_defaults
 
 if TYPE_CHECKING:
@@ -47,14 +47,17 @@ class Asymptotics:
     many_samples_and_neurons: Any
     strong_ridge: Any
     order_parameters: Mapping[str, Any]
-    error: float
+    error: Any
     digits: int | None = None
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
         if self.digits is not None:
-            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+            return (
+                f"{self.digits} digits asked for; estimated error of the limit "
+                f"{error_text(self.error)}; digits cut off, not rounded"
+            )
         return f"float with an error estimate of {self.error:.1e}"
 
     def _rows(self) -> list[tuple[str, Any]]:
@@ -67,9 +70,7 @@ class Asymptotics:
     def _text(self, number: Any) -> str:
         if self.digits is None:
             return f"{number:.12g}"
-        import mpmath
-
-        return str(mpmath.nstr(number, self.digits, strip_zeros=False))
+        return held_digits(number, self.digits)
 
     def __str__(self) -> str:
         lines = [f"test error, {name:<18} {self._text(value)}" for name, value in self._rows()]

@@ -39,7 +39,7 @@ def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
     return found | {name: ctx.mpf(str(sp.N(x, ctx.dps + 5))) for name, x in own.items()}
 
 
-def bound_of_digits(readout: ConvexReadout) -> dict[str, int]:
+def bound_of_digits(readout: ConvexReadout) -> dict[str, Any]:
     """Return the bound of digits for a loss whose averages hold a rule of fixed accuracy."""
     from ....symbolic.convex_losses import without_cases
     from ....symbolic.ramp_moments import RAMP_DIGITS

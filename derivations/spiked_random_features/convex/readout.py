@@ -15,6 +15,7 @@ from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
+from ...certificates.outside import refuse_certificate
 from ...kernels.kernel import Kernel
 from ...kernels.points import Tie
 from ..arguments import checked_width
@@ -306,7 +307,13 @@ class ConvexReadout:
         return self._solver.solve(alphas, ridge, rtol=rtol, workers=workers)
 
     def solve(
-        self, alpha: float, ridge: float, *, digits: int | None = None, progress: bool = True
+        self,
+        alpha: float,
+        ridge: float,
+        *,
+        digits: int | None = None,
+        certify: bool = False,
+        progress: bool = True,
     ) -> ConvexSolution:
         """Return the saddle point at one sample complexity and ridge penalty.
 
@@ -318,6 +325,8 @@ class ConvexReadout:
             Ridge penalty λ > 0.
         digits : int, optional
             Refine to so many digits with mpmath.
+        certify : bool
+            Only the square loss has certificates: True is refused.
         progress : bool
             Show a progress bar if the digits take longer than a second.
 
@@ -327,7 +336,12 @@ class ConvexReadout:
             If an argument is outside its range.
         ConvergenceError
             If no solution is found.
+        CertificationError
+            If a certificate is wanted.
         """
+        refuse_certificate(
+            certify, "convex readouts", "their proximal operators are roots inside of the integrals"
+        )
         alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
         batch = self.solve_many([alpha], ridge)
         values: dict[str, Any] = {name: float(v[0]) for name, v in batch.values.items()}

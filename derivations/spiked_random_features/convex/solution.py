@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ....digits import held_digits
 from ..solution import CONJUGATES, ORDER_PARAMETERS
 
 
@@ -47,7 +48,7 @@ class ConvexSolution:
     residual: float
     iterations: int
     nodes: int
-    errors: Mapping[str, float] = field(repr=False)
+    errors: Mapping[str, Any] = field(repr=False)
     digits: int | None = None
 
     @property
@@ -59,7 +60,9 @@ class ConvexSolution:
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
         if self.digits is not None:
-            return f"{self.digits} digits by two agreeing quadrature rules (estimated)"
+            from ...kernels.precise import promise
+
+            return promise(self.digits, self.errors, self._values())
         return (
             f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
         )
@@ -81,17 +84,26 @@ class ConvexSolution:
             **self.order_parameters,
             **self.conjugates,
         }
-        digits = 12 if self.digits is None else self.digits
 
-        def shown(value: Any) -> str:
-            if isinstance(value, float):
-                return f"{value:.{digits}g}"
-            import mpmath
+        def shown(name: str, value: Any) -> str:
+            if self.digits is None or isinstance(value, float):
+                return f"{value:.12g}"
+            return held_digits(value, self.digits, self.errors.get(name.replace(" ", "_")))
 
-            text: str = mpmath.nstr(value, digits)
-            return text
+        return [(name, shown(name, value)) for name, value in values.items()]
 
-        return [(name, shown(value)) for name, value in values.items()]
+    def _values(self) -> dict[str, Any]:
+        """Return all values by the names that `errors` has."""
+        found = {
+            "test_error": self.test_error,
+            "training_loss": self.training_loss,
+            "test_loss": self.test_loss,
+            "objective": self.objective,
+            **self.metrics,
+            **self.order_parameters,
+            **self.conjugates,
+        }
+        return {name: found[name] for name in self.errors if name in found}
 
     def __str__(self) -> str:
         width = max(len(name) for name, _ in self._rows())
@@ -113,7 +125,7 @@ class ConvexSolution:
 
 def solution_from(
     values: Mapping[str, Any],
-    errors: Mapping[str, float],
+    errors: Mapping[str, Any],
     metrics: tuple[str, ...],
     *,
     alpha: float,
@@ -129,7 +141,10 @@ def solution_from(
         import mpmath
 
         # Numbers of mpmath's own context can be pickled; their digits stay.
-        values = {name: mpmath.mp.make_mpf(x._mpf_) for name, x in values.items()}
+        values, errors = (
+            {name: mpmath.mp.make_mpf(x._mpf_) for name, x in given.items()}
+            for given in (values, errors)
+        )
     return ConvexSolution(
         test_error=values["test_error"],
         training_loss=values["training_loss"],

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....numeric.column_span import ColumnSpan, column_span
-from ....numeric.precision import InnerRule, local_context
+from ....numeric.precise_averages import InnerRule
+from ....numeric.precision import local_context
 from .arguments import VocabularyParameters
 
 Array = NDArray[np.float64]
@@ -30,7 +31,8 @@ _MOST_AVERAGES = 400
 def is_cheap(source: str, values: int) -> bool:
     """Tell whether so many values of μ_0 with many digits are quick, from the text of its table.
 
-    A closed form is; an average of tanh takes some 5 ms, of softplus more, and kinks much longer.
+    A closed form is, and so is an average of a smooth function, which is evaluated on one lattice;
+    other averages take milliseconds, and kinks much longer.
     """
     averages = [line for line in source.splitlines() if " rule(" in line]
     return not averages or (values <= _MOST_AVERAGES and all("[])" in line for line in averages))

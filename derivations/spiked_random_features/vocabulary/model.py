@@ -16,6 +16,7 @@ from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import positive_array, positive_number
 from ....numeric.cache import FileCache
 from ....numeric.feature_setup import FeatureClass
+from ...certificates.outside import refuse_certificate
 from ..arguments import checked_arguments, checked_width
 from .arguments import (
     VocabularyParameters,
@@ -304,7 +305,9 @@ class VocabularyFeatures:
 
     # ------------------------------------------------------------------ solving
 
-    def solve(self, alpha: float, ridge: float, *, width: int | None = None) -> VocabularySolution:
+    def solve(
+        self, alpha: float, ridge: float, *, width: int | None = None, certify: bool = False
+    ) -> VocabularySolution:
         """Return the saddle point at one sample complexity and ridge penalty.
 
         Parameters
@@ -316,6 +319,8 @@ class VocabularyFeatures:
         width : int, optional
             Number of neurons p; by default that of the model. With a width the solution is that of
             width p to first order, and holds the strict limit beside it.
+        certify : bool
+            Only a uniform readout has certificates: True is refused.
 
         Raises
         ------
@@ -324,7 +329,14 @@ class VocabularyFeatures:
         ConvergenceError
             If Newton's method fails, or rounding leaves no digits: letters that hardly differ, in
             the strict limit.
+        CertificationError
+            If a certificate is wanted.
         """
+        refuse_certificate(
+            certify,
+            "vocabularies",
+            "their equations are solved by code of their own, which balls cannot run",
+        )
         alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
         chosen = self.width if width is None else checked_width(width)
         return solve_at(self, alpha, ridge, chosen)

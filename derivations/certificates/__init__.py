@@ -1,0 +1,1 @@
+"""Proofs by intervals for the solutions of lowered systems."""

@@ -1,0 +1,171 @@
+"""Proven intervals of quantities with a formula: closed forms, expectations, roots of polynomials.
+
+There is no saddle point behind them, so nothing but the numbers themselves is proven.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import ParameterError
+from ..tables import aligned
+
+if TYPE_CHECKING:
+    from ...symbolic.enclosures import Enclosure
+
+LIBRARIES = (
+    "python-flint (Arb) computes enclosures that hold",
+    "SymPy is right about derivatives, cancellations and assumptions of the formulas",
+    "floats given as parameters mean the decimal numbers that they print as",
+)
+"""What every proof by intervals rests on."""
+
+
+@dataclass(frozen=True, repr=False)
+class CertifiedValues:
+    """Quantities with proven intervals.
+
+    Attributes
+    ----------
+    title : str
+        What the quantities belong to.
+    values : mapping of str to Enclosure
+        The true value lies in the interval, ends included.
+    statement : str
+        What is proven, in one sentence.
+    assumptions : tuple of str
+        What the proof rests on.
+    digits : int
+        Digits asked for.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> flint = pytest.importorskip("flint")
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4)
+    >>> proof = model.weight_spike(certify=True).certificate
+    >>> proof["theta2"].contains("1.6976527263135504"), proof.width < 1e-15
+    (False, True)
+    """
+
+    title: str
+    values: Mapping[str, Enclosure]
+    statement: str
+    assumptions: tuple[str, ...] = ()
+    digits: int = field(default=15)
+
+    def __getitem__(self, name: str) -> Enclosure:
+        return self.values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def width(self) -> float:
+        """Largest length of an interval relative to its number; that of a zero absolutely."""
+        return max((_width(value) for value in self.values.values()), default=0.0)
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on, in words."""
+        return f"certified intervals of relative width {self.width:.1e}"
+
+    def __str__(self) -> str:
+        rows = [(name, str(value)) for name, value in self.values.items()]
+        lines = [self.title, aligned(("quantity", "proven interval"), rows), self.statement]
+        return "\n".join([*lines, "assumed:", *(f"  {text}" for text in self.assumptions)])
+
+    def __repr__(self) -> str:
+        return f"CertifiedValues({self.title}: {', '.join(self.values)}; {self.rests_on})"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+            for name, value in self.values.items()
+        )
+        items = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
+        return (
+            f"<p>{html.escape(self.title)}</p><table>{rows}</table>"
+            f"<p>{html.escape(self.statement)}</p><p>Assumed:</p><ul>{items}</ul>"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values; intervals as exact hexadecimal numbers."""
+        return {
+            "title": self.title,
+            "values": {name: value.to_dict() for name, value in self.values.items()},
+            "statement": self.statement,
+            "assumptions": list(self.assumptions),
+            "digits": self.digits,
+        }
+
+    @classmethod
+    def from_dict(cls, document: object) -> CertifiedValues:
+        """Return what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If it is something else.
+        """
+        from ...symbolic.enclosures import Enclosure
+
+        try:
+            found: Any = document
+            values = {str(k): Enclosure.from_dict(v) for k, v in found["values"].items()}
+            return cls(
+                title=str(found["title"]),
+                values=values,
+                statement=str(found["statement"]),
+                assumptions=tuple(map(str, found["assumptions"])),
+                digits=int(found["digits"]),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ParameterError(
+                f"these are no certified values written by to_dict: {error}"
+            ) from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the intervals to a file as JSON; :meth:`load` reads it."""
+        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        Path(path).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> CertifiedValues:
+        """Return the intervals that :meth:`save` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the file holds something else.
+        """
+        try:
+            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (UnicodeDecodeError, json.JSONDecodeError):
+            raise ParameterError(f"{os.fspath(path)!r} is no file of certified values") from None
+
+
+def midpoint(value: Enclosure, ctx: Any = None) -> Any:
+    """Return the midpoint of an interval as a float, or rounded to the precision of a context."""
+    if ctx is None:
+        return float(value.midpoint)
+    return ctx.mpf(int(value.midpoint.p)) / int(value.midpoint.q)
+
+
+def _width(value: Enclosure) -> float:
+    if value.is_exact:
+        return 0.0
+    size = 1 if value.contains_zero else abs(value.midpoint)
+    found = float((2 * value.radius / size).evalf(5))
+    return found if math.isfinite(found) else math.inf

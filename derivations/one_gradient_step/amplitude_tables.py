@@ -1,0 +1,115 @@
+r"""J(h) and its derivatives where the smoothed student has no closed form.
+
+The tables :math:`g_k(t) = \mathbb{E}_z[\sigma(ht + z)\,\mathrm{He}_k(z)]` are G, G' and G'' at ht,
+by Stein's lemma, and entire functions of t whatever the kinks of σ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cached_property
+
+import sympy as sp
+
+from ...numeric.certified_integrals import Direct, LineIntegrator
+from ...symbolic.activations import z as variable
+from ...symbolic.ball_functions import Ball, require_flint
+from ...symbolic.gaussian import GaussianExpectation
+from ...symbolic.gaussian_balls import ConstantBalls
+from ...symbolic.gaussian_convolutions import GaussianTables, gaussian_tables
+from ...symbolic.hermite_polynomials import hermite_polynomial
+from ...symbolic.integrand_tails import integrand_tails, mass_outside
+from ...symbolic.lowering.program import Assign
+from ..certificates.averages import branched, convolution
+from .amplitude_error import AmplitudeError, amplitude, coordinate
+
+_GUARD_BITS = 40
+_values = sp.symbols("g_0 g_1 g_2", real=True)
+_teacher = sp.Symbol("f", real=True)
+
+
+class AmplitudeTables:
+    """J, J' and J'' by tables of the smoothed student.
+
+    Parameters
+    ----------
+    error : AmplitudeError
+    """
+
+    def __init__(self, error: AmplitudeError) -> None:
+        self._flint = require_flint()
+        self._error = error
+        self._means: dict[sp.Symbol, tuple[sp.Expr, ConstantBalls]] = {}
+        self._known: tuple[sp.Rational, int, tuple[LineIntegrator, list[Ball]]] | None = None
+
+    def at(self, h: sp.Rational, order: int, bits: int) -> Ball:
+        """Return a derivative of J at h, to about so many bits of its size."""
+        line, tails = self._line(h, bits)
+
+        def integrand(tables: Sequence[Ball]) -> Sequence[Ball]:
+            t, value, first, second, target = tables
+            difference = target - value
+            if order == 0:
+                return [difference * difference]
+            if order == 1:
+                return [-2 * difference * t * first]
+            return [2 * t * t * (first * first - difference * second)]
+
+        return line.integrate(integrand, [tails[order]])[0]
+
+    @cached_property
+    def _tables(self) -> GaussianTables:
+        student = self._error.student_expr.xreplace({variable: amplitude * coordinate + variable})
+        definitions = {
+            sp.Function(str(name), real=True)(coordinate): GaussianExpectation(
+                student * hermite_polynomial(k, variable), variable
+            )
+            for k, name in enumerate(_values)
+        }
+        target = sp.Function(str(_teacher), real=True)(coordinate)
+        definitions[target] = self._error.teacher_expr.xreplace({variable: coordinate})
+        return gaussian_tables(
+            {f: self._with_symbols(e) for f, e in definitions.items()}, coordinate
+        )
+
+    def _with_symbols(self, definition: sp.Expr) -> sp.Expr:
+        """Put symbols for the means of student and teacher that have no closed form."""
+        nodes = {n for n in definition.atoms(GaussianExpectation) if not n.free_symbols}
+        for node in nodes - {n for n, _ in self._means.values()}:
+            self._means[sp.Dummy("mean", real=True)] = (node, ConstantBalls(node))
+        return definition.xreplace({node: symbol for symbol, (node, _) in self._means.items()})
+
+    def _line(self, h: sp.Rational, bits: int) -> tuple[LineIntegrator, list[Ball]]:
+        if self._known is None or self._known[:2] != (h, bits):
+            self._known = (h, bits, self._prepared(h, bits))
+        return self._known[2]
+
+    def _prepared(self, h: sp.Rational, bits: int) -> tuple[LineIntegrator, list[Ball]]:
+        flint = self._flint
+        prec = bits + _GUARD_BITS
+        with flint.ctx.workprec(prec):
+            tables, point = self._tables, flint.arb(flint.fmpq(int(h.p), int(h.q)))
+            means = {symbol: mean.ball(prec) for symbol, (_, mean) in self._means.items()}
+            balls = tables.balls({amplitude: point, **means})
+            growth = dict(zip((*_values, _teacher), balls.growth, strict=True))
+            t, (value, first, second), target = coordinate, _values, _teacher
+            sums = [
+                (target - value) ** 2,
+                -2 * (target - value) * t * first,
+                2 * t**2 * (first**2 - (target - value) * second),
+            ]
+            assigned = [Assign(sp.Symbol(f"J_{k}"), x) for k, x in enumerate(sums)]
+            bounds = integrand_tails([], assigned, node=t, tables=growth, scalars={})
+            starts = [float(b.start.upper()) for b in bounds]
+            reach = flint.arb(math.ceil(max(4, math.sqrt(2 * bits * math.log(2)) + 3, *starts)))
+            line = LineIntegrator(
+                [convolution(c) for c in balls.convolutions],
+                [Direct(branched(direct.function)) for direct in balls.directs],
+                balls.combine,
+                reach=reach,
+                bits=prec,
+                goal=flint.arb(2) ** -bits,
+                breaks=balls.breaks,
+            )
+            return line, [mass_outside(bound, reach) for bound in bounds]

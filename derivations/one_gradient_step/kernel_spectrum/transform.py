@@ -1,0 +1,80 @@
+r"""The transform :math:`g(z) = \frac1n\operatorname{tr}(K - z)^{-1}` off the spectrum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ....digits import checked_digits
+from ....errors import ConvergenceError, ParameterError
+from .curve import Complex
+from .model_numbers import curve_of, rounded_to
+
+if TYPE_CHECKING:
+    from ..model import OneGradientStep
+    from .spectrum import ConjugateKernel
+
+
+def transform_at(kernel: ConjugateKernel, z: object, digits: int | None) -> Any:
+    """Return the transform at points; see ``ConjugateKernel.stieltjes``."""
+    points = complex_array("z", z)
+    flat = points.ravel()
+    _refuse_spectrum(kernel, flat)
+    upper = np.where(flat.imag < 0, np.conj(flat), flat)
+    root = kernel._curve.effective_ridge(upper)
+    root = np.where(flat.imag < 0, np.conj(root), root)
+    model = kernel.model
+    if digits is not None:
+        if points.ndim:
+            raise ParameterError("digits are for one z at a time, not for an array")
+        return _refined(model, complex(flat[0]), complex(root[0]), digits)
+    found = (model.beta / model.alpha / root).reshape(points.shape)
+    return complex(found) if points.ndim == 0 else found
+
+
+def _refuse_spectrum(kernel: ConjugateKernel, z: Complex) -> None:
+    for x in z[z.imag == 0].real:
+        if x == 0 and float(kernel.atom) > 0:
+            raise ParameterError(
+                f"z = 0 is an eigenvalue of mass {float(kernel.atom):g}, where the transform is "
+                "infinite; give another z"
+            )
+        for low, high in kernel._curve.float_edges:
+            if low <= x <= high:
+                raise ParameterError(
+                    f"z = {x:g} lies on the real axis inside the bulk, between {low:g} and "
+                    f"{high:g}, where the transform depends on the side from which it is "
+                    f"reached; give a complex z, such as {x:g}+1e-6j, or take density({x:g})"
+                )
+
+
+def _refined(model: OneGradientStep, z: complex, start: complex, digits: int) -> Any:
+    """Refine a root of the quartic in mpmath."""
+    count = checked_digits(digits)
+    curve = curve_of(model, count)
+    ctx = curve.context
+    alpha, beta, slope, floor = curve._numbers
+    point, root = ctx.mpc(z), ctx.mpc(start)
+    rows = list(curve.functions.precise_quartic(ctx, point, slope, floor, alpha, beta))
+    for _ in range(200):
+        value, rate = ctx.polyval(rows, root, derivative=True)
+        step = value / rate if rate else ctx.zero
+        root -= step
+        if abs(step) <= abs(root) * ctx.mpf(10) ** (-count - 10):
+            return rounded_to(count).mpc(beta / alpha / root)
+    raise ConvergenceError(f"the transform at z = {z} cannot be refined to {count} digits")
+
+
+def complex_array(name: str, z: object) -> Complex:
+    """Return finite numbers as an array of complex ones."""
+    try:
+        found = np.asarray(z)
+        if found.dtype.kind not in "fiuc":
+            raise TypeError
+        found = found.astype(complex)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a number or an array of numbers, got {z!r}") from None
+    if not np.isfinite(found).all():
+        raise ParameterError(f"{name} must be finite")
+    return found

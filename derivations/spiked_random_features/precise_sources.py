@@ -1,0 +1,158 @@
+"""What many digits of the model need besides floats: derived once, kept as text.
+
+The program for mpmath, the map of the step with its exact constants as symbols, and the digits of
+these constants. A run that finds them in the cache imports no SymPy.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ...numeric.precision import PreciseKernel
+from ..kernels.precise import cached_kernel
+from ..one_gradient_step.decimals import decimal_fraction
+from .tangents import SPIKE
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from .model import SpikedRandomFeatures
+
+# Digits of constants are computed and kept in steps, so that a few more cost nothing.
+_STEP = 50
+_SPARE_DIGITS = 10
+
+
+def precise_program(model: SpikedRandomFeatures) -> PreciseKernel:
+    """Return the program of a model for mpmath."""
+
+    def derived() -> PreciseKernel:
+        from .derive import precise_kernel
+
+        return precise_kernel(model.symbolic())
+
+    unspiked = model.spike.spike_strength == 0
+    cases = {
+        "unspiked": unspiked,
+        "aligned": model.spike.orthogonal_alignment == 0,
+        "correlated_norms": model.correlated_norms and not unspiked,
+        "finite_width": model.width is not None,
+    }
+    names = " ".join(name for name, holds in cases.items() if holds)
+    return cached_kernel(model._cache, f"{_key(model)}/{names}/program", derived)
+
+
+def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
+    """Return r, c, γ, ρ and the norm overlap, every float read as the decimal that it prints as."""
+    if model.direct_parameters is not None or model.step_size == 0:
+        direct = model.spike
+        r, c, gamma = (
+            decimal_fraction(x)
+            for x in (direct.spike_strength, direct.bulk_variance, direct.alignment)
+        )
+        rho = ctx.sqrt(number(ctx, 1 - gamma**2))
+        values = [number(ctx, r), number(ctx, c), number(ctx, gamma), rho, ctx.zero]
+        return dict(zip(SPIKE, values, strict=True))
+    infinite = model.alpha0 == math.inf
+    document = _map(model)
+    namespace: dict[str, Any] = {"ctx": ctx}
+    exec(document["source"], namespace)
+    if infinite and model.leap_index > 1:
+        # No gradient: the direction of the spike is a convention.
+        fixed = {"spike_strength": 0, "alignment": 0, "orthogonal_alignment": 1, "norm_overlap": 0}
+    else:
+        fixed = {}
+    arguments = (
+        number(ctx, decimal_fraction(model.step_size)),
+        ctx.inf if infinite else number(ctx, decimal_fraction(model.alpha0)),
+        number(ctx, decimal_fraction(model.noise_variance)),
+        *map(ctx.mpf, _constants(model, len(document["constants"]), ctx.dps + _SPARE_DIGITS)),
+    )
+    return {
+        name: ctx.mpf(fixed[name] if name in fixed else namespace[name](*arguments))
+        for name in SPIKE
+    }
+
+
+def number(ctx: Any, value: Fraction) -> Any:
+    """Return a fraction as a number of a context."""
+    return ctx.mpf(value.numerator) / value.denominator
+
+
+def _key(model: SpikedRandomFeatures) -> str:
+    return f"spiked_random_features/precise/{model.student}/{model.teacher}"
+
+
+def _map(model: SpikedRandomFeatures) -> dict[str, Any]:
+    """Return the source of five functions, and the names of the constants that they take."""
+    key = f"{_key(model)}/map"
+    document = model._cache.load_json(key)
+    if document is None:
+        constants, formulas = _exact_map(model)
+        document = {"source": _source(list(constants.values()), formulas)}
+        document["constants"] = [str(x) for x in constants.values()]
+        model._cache.store_json(key, document)
+    return document
+
+
+def _constants(model: SpikedRandomFeatures, count: int, digits: int) -> list[str]:
+    """Return the constants of the map as decimal texts of at least so many digits."""
+    if not count:
+        return []
+    wanted = -(-digits // _STEP) * _STEP
+    key = f"{_key(model)}/map/{wanted}"
+    document = model._cache.load_json(key)
+    if document is None:
+        constants, _ = _exact_map(model)
+        document = {"texts": [str(value.evalf(wanted)) for value in constants]}
+        model._cache.store_json(key, document)
+    texts: list[str] = document["texts"]
+    return texts
+
+
+def _exact_map(
+    model: SpikedRandomFeatures,
+) -> tuple[dict[sp.Expr, sp.Symbol], dict[str, sp.Expr]]:
+    """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
+    import sympy as sp
+
+    from ...symbolic.activations import activation
+    from .mapping import spike_mapping
+
+    found = spike_mapping(
+        activation(model.student, argument="student"), activation(model.teacher, argument="teacher")
+    )
+    constants: dict[sp.Expr, sp.Symbol] = {}
+
+    def named(value: sp.Expr) -> sp.Expr:
+        name = sp.Symbol(f"constant_{len(constants)}", real=True)
+        return value if value.is_Rational else constants.setdefault(value, name)
+
+    def without_constants(expr: sp.Expr) -> sp.Expr:
+        if not expr.free_symbols:
+            return named(expr)
+        if expr.is_Add or expr.is_Mul:
+            # All constant terms as one: they may cancel each other.
+            fixed, moving = expr.as_independent(*expr.free_symbols, as_Add=expr.is_Add)
+            parts = (expr.func.make_args(moving)) if moving != expr else expr.args
+            return expr.func(named(fixed), *map(without_constants, parts))
+        return expr.func(*map(without_constants, expr.args)) if expr.args else expr
+
+    return constants, {name: without_constants(getattr(found, name)) for name in SPIKE}
+
+
+def _source(constants: list[sp.Symbol], formulas: dict[str, sp.Expr]) -> str:
+    import sympy as sp
+
+    from ...symbolic.lowering.targets.printers import MpmathPrinter
+    from .derive import STEP_ARGUMENTS
+
+    names = {x: sp.Symbol(text, real=True) for x, text in STEP_ARGUMENTS.items()}
+    signature = ", ".join([*STEP_ARGUMENTS.values(), *map(str, constants)])
+    printer = MpmathPrinter()
+    return "\n\n".join(
+        f"def {name}({signature}):\n    return {printer.print(value.xreplace(names))}\n"
+        for name, value in formulas.items()
+    )
