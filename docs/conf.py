@@ -84,7 +84,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"giantstep {release}"
 html_static_path = ["_static"]
 html_sidebars: dict[str, list[str]] = {
-    page: [] for page in ("index", "conventions", "convergence", "changelog")
+    page: [] for page in ("index", "certificates", "conventions", "convergence", "changelog")
 }
 html_css_files = ["giantstep.css"]
 html_math_renderer = "mathml"

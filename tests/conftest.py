@@ -11,6 +11,19 @@ settings.register_profile("local", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+# Examples in docstrings that compile or differentiate a model of their own, 7 to 15 s each.
+_SLOW_EXAMPLES = (
+    "convex.readout.ConvexReadout",
+    "differentiation.Differentiation.sensitivities",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark slow examples as the slow tests are marked: a docstring cannot say so itself."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name.endswith(_SLOW_EXAMPLES):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(scope="session", autouse=True)
 def session_cache(tmp_path_factory: pytest.TempPathFactory):

@@ -289,7 +289,7 @@ def test_solve_prints_digits(run):
                        "--alpha0", "4", "--alpha", "1.5", "--digits", "25")  # fmt: skip
     assert code == 0
     assert "test error     0.0798849999" in out
-    assert "25 digits by two agreeing quadrature rules" in out
+    assert "25 digits asked for; estimated relative errors" in out
     assert "V1_hat" in out
 
 
@@ -325,6 +325,61 @@ def test_verify_fails_with_exit_code_1(run, monkeypatch):
     code, out, _ = run("verify")
     assert code == 1
     assert f"0 of 1 claims passed; failed: {claim.identifier}" in out
+
+
+def certified(monkeypatch, *evidence, unavailable=()):
+    from giantstep.derivations import claims
+
+    claim = claims.claims()[0]
+    verdict = claims.Verdict(
+        claim, evidence, bool(evidence) and all(e.passed for e in evidence), (), unavailable
+    )
+    asked = []
+
+    def verify(names, **given):
+        asked.append(given)
+        return [verdict]
+
+    monkeypatch.setattr(claims, "verify", verify)
+    return claim, asked
+
+
+@pytest.mark.parametrize(("passed", "outcome"), [(True, "proven"), (False, "FAILED")])
+def test_verify_certified_prints_a_table_of_proofs(run, monkeypatch, passed, outcome):
+    from giantstep.derivations.claims import Evidence, EvidenceKind
+
+    evidence = Evidence(EvidenceKind.CERTIFIED, "inside", passed, {}, "an interval", 1.25)
+    claim, asked = certified(monkeypatch, evidence)
+    code, out, err = run("verify", "--certified")
+    assert (code, err) == (0 if passed else 1, "")
+    assert asked == [{"slow": False, "certified": True}]
+    (row,) = [line for line in out.splitlines() if line.strip().startswith(f"{claim.identifier} ")]
+    assert [cell.strip() for cell in row.split("│")] == [
+        claim.identifier, "an interval", outcome, "1.2",
+    ]  # fmt: skip
+    assert "claims have a proof by intervals" in out
+
+
+def test_proofs_that_cannot_be_made_say_what_to_install(run, monkeypatch):
+    from giantstep.derivations.claims import Evidence, EvidenceKind
+
+    missing = (
+        'an interval: it needs python-flint; install it with: pip install "giantstep[flint]"',
+    )
+    certified(monkeypatch, unavailable=missing)
+    code, out, err = run("verify", "--certified")
+    assert code == 2 and "not available" in out and "0 of 1 claims passed\n" in out
+    assert err.count("\n") == 1 and "giantstep[flint]" in err
+    # Without --certified the rest of the evidence stands.
+    certified(monkeypatch, Evidence(EvidenceKind.EXACT, "is", True), unavailable=missing)
+    code, out, err = run("verify")
+    assert code == 0 and "1 of 1 claims passed" in out and "1 check was not made" in err
+
+
+def test_claims_with_proofs_are_listed(run):
+    code, out, _ = run("claims", "--certified")
+    assert code == 0 and "staircase-algorithm" in out and "  - certified" in out
+    assert len(out) < len(run("claims")[1])
 
 
 def test_claims_are_listed(run):

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from . import (
     __version__,
     cli_exact,
+    cli_expand,
     cli_giant_steps,
     cli_kernel,
     cli_leap,
@@ -27,6 +28,7 @@ from . import (
     cli_staircase,
 )
 from .cli_numbers import (
+    digits,
     nonnegative,
     positive,
     positive_or_infinite,
@@ -50,8 +52,9 @@ _FLAGS = {
 _NEGATIVE = re.compile(r"-(?!h$|-)")
 # Flags without a value: what follows them is an argument of its own.
 _SWITCHES = {
-    "--allow-non-odd", "--centre", "--certified", "--closed-form", "--correlated-norms", "--fresh",
-    "--latex", "--list", "--simulate", "--slow", "--table-only", "--tune-step",
+    "--allow-non-odd", "--centre", "--certified", "--certify", "--closed-form",
+    "--correlated-norms", "--formulas", "--fresh", "--joint", "--latex", "--list", "--simulate",
+    "--slow", "--table-only", "--tune-step",
 }  # fmt: skip
 
 _EPILOG = """\
@@ -59,6 +62,8 @@ examples:
   giantstep curve --student tanh --teacher sin --simulate
   giantstep curve --student erf --teacher "sin(z) + He(3, z)/6" --alpha 0.5,1,2 --table-only
   giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
+  giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --certify
+  giantstep expand srf large-alpha --student tanh --teacher sin --ridge 0.1
   giantstep optimal --student erf --teacher erf --noise 0.1 --alpha 0.5:4:8
   giantstep kernel sherrington-kirkpatrick --target c --out sk.c
   giantstep one-step risk --student erf --teacher erf --over alpha --out risk.png
@@ -101,12 +106,35 @@ examples:
 """
 
 
+_SOLVE_EPILOG = """\
+--digits N   N digits, by mpmath; only digits that hold are printed.
+--certify    a proof by interval arithmetic (python-flint): the equations have exactly one solution
+             in a small box, and training and test error lie in the intervals that are printed;
+             with --digits N as narrow as N digits [15]. It is about the equations of the theory,
+             their integrals included; that they describe networks rests on the replica method.
+             Where there is no proof there is no interval: the command says why, exit code 2.
+--out FILE   with --certify: the intervals, exactly, and what they rest on, as .json.
+
+examples:
+  giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1
+  giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
+  giantstep solve --student erf --teacher erf --alpha 1 --ridge 1e-3 --certify --out proof.json
+"""
+
 _VERIFY_EPILOG = """\
 giantstep claims lists every claim with its checks, and the options that these take.
+
+--certified runs the checks that prove something by interval arithmetic: a solution exists, is
+the only one in a box, and its test error is inside an interval. They need python-flint:
+pip install "giantstep[flint]". Without it they are listed as not available, which counts neither
+as passed nor as failed; with --certified the exit code is then 2.
+
+exit codes: 0 all passed, 1 a claim failed, 2 bad input or a wanted proof could not be made.
 
 examples:
   giantstep verify
   giantstep verify cui-3.1 block-structure --slow
+  giantstep verify --certified
   giantstep verify conjecture-1 --targets 50 --dimension 400 --store checked --out found.json
 """
 
@@ -235,7 +263,7 @@ def _parser() -> argparse.ArgumentParser:
         return _command(commands, name, summary, epilog)
 
     _add_curve(command("curve", "learning curve, theory and simulation", _CURVE_EPILOG))
-    _add_solve(command("solve", "one saddle point with all order parameters"))
+    _add_solve(command("solve", "one saddle point with all order parameters", _SOLVE_EPILOG))
     optimal = command(
         "optimal", "ridge penalty or step size with the smallest test error", cli_optimal.EPILOG
     )
@@ -262,6 +290,13 @@ def _parser() -> argparse.ArgumentParser:
         _command,
         _later,
     )
+    cli_expand.add_commands(
+        command("expand", "series in a small quantity, against the exact solution",
+                cli_expand.EPILOG),
+        _command,
+        _add_model,
+        _later,
+    )  # fmt: skip
     _add_claims(command("claims", "list the published results that are held as claims"))
     _add_verify(
         command(
@@ -462,19 +497,31 @@ def _add_solve(parser: argparse.ArgumentParser) -> None:
         metavar="A",
         help="sample complexity n/d of the readout [2]",
     )
+    parser.add_argument("--digits", type=digits(50), metavar="N", help="refine to N digits")
     parser.add_argument(
-        "--digits", type=whole("--digits", 1, 50), metavar="N", help="refine to N digits"
+        "--certify", action="store_true", help="prove intervals of training and test error"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="write the proven intervals, .json; with --certify"
     )
     parser.set_defaults(run=_later("cli_commands", "solve"))
 
 
 def _add_claims(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--certified", action="store_true", help="those that have a proof by intervals"
+    )
     parser.set_defaults(run=_later("cli_commands", "list_claims"))
 
 
 def _add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="claims [all of them]")
     parser.add_argument("--slow", action="store_true", help="simulations of minutes, too")
+    parser.add_argument(
+        "--certified",
+        action="store_true",
+        help="nothing but proofs by intervals, with a table of them",
+    )
     group = parser.add_argument_group("options of the named claims")
     for flag, minimum, example, letter, summary in (
         ("--targets", 1, 50, "N", "how many random targets are tried"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from .cli_numbers import whole
+from .cli_numbers import digits, whole
 
 HERMITE_EPILOG = """\
 conventions:
@@ -127,7 +127,5 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--digits", type=whole("--digits", 1, 20), default=20, metavar="N", help="[20]"
-    )
+    parser.add_argument("--digits", type=digits(20), default=20, metavar="N", help="[20]")
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from .digits import MOST_DIGITS, held_digits
 from .errors import AssumptionError, ParameterError
 
 if TYPE_CHECKING:
     import sympy as sp
 
     from .symbolic.stein import GradientExpansion
+
+# Digits beyond those that are printed.
+_SPARE_DIGITS = 12
 
 
 def hermite(arguments: argparse.Namespace) -> int:
@@ -72,7 +76,13 @@ def _digits_column(
         return []
     if arguments.certified:
         return [str(ball) for ball in found.enclosures(arguments.digits)]
-    return [str(value) for value in found.evalf(arguments.digits)]
+    more = min(arguments.digits + _SPARE_DIGITS, MOST_DIGITS)
+    return [_held(value, arguments.digits) for value in found.evalf(more)]
+
+
+def _held(value: sp.Expr, digits: int) -> str:
+    """Return digits of a number that was evaluated to some more; what is no Float is exact."""
+    return held_digits(value, digits) if value.is_Float else str(value)
 
 
 def expect(arguments: argparse.Namespace) -> int:
@@ -94,7 +104,9 @@ def expect(arguments: argparse.Namespace) -> int:
         value, law = _joint_expectation(arguments, parameters)
     closed = not value.atoms(*_unevaluated())
     is_open_number = not value.free_symbols and not value.is_Rational
-    digits = value.evalf(arguments.digits) if is_open_number else None
+    digits = None
+    if is_open_number:
+        digits = _held(value.evalf(arguments.digits + _SPARE_DIGITS), arguments.digits)
     print(f"E[{arguments.expression.strip()}], {law}")
     print(f"= {expression_text(value) if closed else value}")
     if digits is not None:

@@ -6,6 +6,8 @@ import argparse
 import math
 from collections.abc import Callable
 
+from .digits import MOST_DIGITS
+
 _MOST_POINTS = 100_000
 
 
@@ -70,6 +72,19 @@ def whole(flag: str, minimum: int, example: int) -> Callable[[str], int]:
         if int(text) < minimum:
             raise _refusal(flag, f">= {minimum}", text, example)
         return int(text)
+
+    return read
+
+
+def digits(example: int) -> Callable[[str], int]:
+    """Return a reader of ``--digits``."""
+    count = whole("--digits", 1, example)
+
+    def read(text: str) -> int:
+        number = count(text)
+        if number > MOST_DIGITS:
+            raise _refusal("--digits", f"at most {MOST_DIGITS}", text, example)
+        return number
 
     return read
 

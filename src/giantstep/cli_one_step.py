@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .cli_numbers import (
+    digits,
     nonnegative,
     positive,
     positive_or_infinite,
@@ -85,10 +86,14 @@ resumes after an interruption, and more --seeds extend a run.
 --steps T takes T steps: to leading order one step, T times as long (--fresh: on T times as many
 samples).
 
+--certify, at one point, prints intervals that are proven to hold the risks of the closed form, and
+says what they rest on; with --out point.json they are stored exactly.
+
 {_CONVENTIONS}
 examples:
   giantstep one-step risk --student erf --teacher erf --noise-variance 0.25 --paper-ridge 0.05
   giantstep one-step risk --student erf --teacher erf --digits 30
+  giantstep one-step risk --student erf --teacher erf --certify
   giantstep one-step risk --over alpha --ridge 0.01 --out peak.png
   giantstep one-step risk --beta 0.5,1,2,4 --simulate --dimension 200 --seeds 10 --table-only
   giantstep one-step risk --over ridge=1e-4:10:40 --noise-variance 0.25 --out ridge.html
@@ -136,9 +141,13 @@ Steps of size eta = Theta(sqrt(N)) leave the regime of the Gaussian equivalence.
 R <= C tau* + C' (sqrt(tau* d/n) + d/n) with tau* = inf_h E (f*(z) - E sigma(h z + z'))^2, of which
 only tau* is known; kernels stay above the error of the best linear predictor.
 
+--certify proves an interval for tau*, that no other amplitude h is better; for students where the
+toolkit cannot prove that, an upper bound, and it says so.
+
 examples:
   giantstep one-step large-steps --student erf --teacher erf
   giantstep one-step large-steps --student relu --teacher relu --centre --digits 20
+  giantstep one-step large-steps --student erf --teacher sin --certify
   giantstep one-step large-steps --student tanh --teacher erf --out large.png
 """
 
@@ -342,9 +351,14 @@ def _add_networks(parser: argparse.ArgumentParser, dimension: int, seeds: int) -
 
 
 def _add_digits(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--digits", type=digits(30), metavar="N", help="so many digits, by mpmath")
+
+
+def _add_certify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--digits", type=whole("--digits", 1, 30), metavar="N", help="so many digits, by mpmath"
-    )
+        "--certify", action="store_true",
+        help="prove intervals by interval arithmetic (python-flint), as narrow as N digits [15]",
+    )  # fmt: skip
 
 
 def _add_risk(parser: argparse.ArgumentParser) -> None:
@@ -363,6 +377,7 @@ def _add_risk(parser: argparse.ArgumentParser) -> None:
         "--fresh", action="store_true", help="new samples in each step, not the same in all"
     )
     _add_digits(parser)
+    _add_certify(parser)
     _add_networks(parser, 200, 8)
     parser.add_argument(
         "--features", choices=("network", "gaussian", "both"),
@@ -379,6 +394,7 @@ def _add_spectrum(parser: argparse.ArgumentParser) -> None:
         help="which spectrum [both]",
     )  # fmt: skip
     _add_digits(parser)
+    _add_certify(parser)
     _add_networks(parser, 400, 2)
     _add_out(parser, "one-step-spectrum.png")
 
@@ -410,6 +426,7 @@ def _add_optimal(parser: argparse.ArgumentParser) -> None:
 def _add_large(parser: argparse.ArgumentParser) -> None:
     _add_pair(parser)
     _add_digits(parser)
+    _add_certify(parser)
     _add_out(parser, "one-step-large-steps.png")
 
 

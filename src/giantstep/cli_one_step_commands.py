@@ -40,6 +40,8 @@ def risk(arguments: argparse.Namespace) -> int:
         raise ParameterError("--steps is for one point; leave out it or the axis")
     if arguments.digits is not None:
         raise ParameterError("--digits is for one point; leave out it or the axis")
+    if arguments.certify:
+        raise ParameterError("--certify is for one point; leave out it or the axis")
     out = checked_out(arguments)
     store = checked_store(arguments)
     from .derivations.one_gradient_step.figures.risk import plot_risk, risk_data
@@ -78,10 +80,12 @@ def spectrum(arguments: argparse.Namespace) -> int:
     wanted = ("weights", "kernel") if arguments.matrix == "both" else (arguments.matrix,)
     found: dict[str, Any] = {}
     if "weights" in wanted:
-        found["weights"] = model.weight_spike(digits=arguments.digits)
+        found["weights"] = model.weight_spike(arguments.digits, arguments.certify)
     if "kernel" in wanted:
-        found["kernel"] = model.conjugate_kernel(digits=arguments.digits)
+        found["kernel"] = model.conjugate_kernel(digits=arguments.digits, certify=arguments.certify)
     text = "\n\n".join(map(str, found.values()))
+    if arguments.certify:
+        text += "".join(f"\n\n{one.certificate}" for one in found.values())
     simulation = None
     if arguments.simulate:
         try:
@@ -180,7 +184,7 @@ def large_steps(arguments: argparse.Namespace) -> int:
     out = checked_out(arguments)
     found = large_step_limit(
         arguments.student, arguments.teacher, centre=arguments.centre, digits=arguments.digits,
-        cache_folder=arguments.cache_folder,
+        certify=arguments.certify, cache_folder=arguments.cache_folder,
     )  # fmt: skip
     text = str(found)
     print(text)
@@ -221,13 +225,21 @@ def _risk_at_a_point(arguments: argparse.Namespace) -> int:
     store = checked_store(arguments)
     if arguments.digits is not None and arguments.simulate:
         raise ParameterError("--digits is about the theory alone; leave out it or --simulate")
+    if arguments.certify and arguments.simulate:
+        raise ParameterError("--certify is about the theory alone; leave out it or --simulate")
     model = model_from(arguments)
     several = model.several_steps(arguments.steps, fresh=arguments.fresh)
     equivalent = model if arguments.steps == 1 else several.model
-    found = equivalent.risk(**_penalty(arguments), digits=arguments.digits)
+    given = {"certify": True} if arguments.certify else {}
+    if arguments.digits is not None:
+        given["digits"] = arguments.digits
+    found = equivalent.risk(**_penalty(arguments), **given)
     head = str(model) if arguments.steps == 1 else f"{model}\n\n{several}"
     text = f"{head}\n\n{found}\nbest linear error (kernels) {model.best_linear_error:.12g}"
     document: dict[str, Any] = found.to_dict()
+    if found.certificate is not None:
+        text += f"\n\n{found.certificate}"
+        document["certificate"] = found.certificate.to_dict()
     if arguments.steps > 1:
         document["several_steps"] = several.to_dict()
     interrupted = False

@@ -6,7 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from .cli_numbers import positive, real, sample_complexities, whole
+from .cli_numbers import digits, positive, real, sample_complexities
 from .errors import ParameterError
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LOW:HIGH",
         help="where to look for a step size with --joint [0.05:20]",
     )
-    parser.add_argument(
-        "--digits", type=whole("--digits", 1, 30), metavar="N", help="refine a ridge to N digits"
-    )
+    parser.add_argument("--digits", type=digits(30), metavar="N", help="refine a ridge to N digits")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .cli_numbers import positive, real, sample_complexities, whole
+from .cli_numbers import digits, positive, real, sample_complexities, whole
 from .errors import ParameterError
 
 AXES = {
@@ -241,9 +241,7 @@ def _add_spectrum(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bounds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--digits", type=whole("--digits", 1, 30), metavar="N", help="refine to N digits"
-    )
+    parser.add_argument("--digits", type=digits(30), metavar="N", help="refine to N digits")
     parser.add_argument(
         "--tune-step", action="store_true", help="scan the size of the step at --alpha0"
     )

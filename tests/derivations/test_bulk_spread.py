@@ -79,9 +79,3 @@ def test_the_spread_is_a_number_and_falls_with_more_samples(pair, step, alpha0, 
 def test_evidence(name):
     found = getattr(evidence, name)()
     assert found.passed, found.summary
-
-
-@pytest.mark.slow
-def test_networks_deviate_where_the_spread_is_large():
-    found = evidence.deviations()
-    assert found.passed, found.summary

@@ -33,7 +33,7 @@ from giantstep.derivations.spiked_random_features import free_energy as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
-from giantstep.errors import ParameterError
+from giantstep.errors import MissingDependencyError, ParameterError
 from giantstep.symbolic.activations import activation, z
 from giantstep.symbolic.gaussian import expect
 from giantstep.symbolic.hermite import hermite_coefficient
@@ -75,9 +75,12 @@ def test_the_required_claims_are_there():
 def test_a_claim_is_complete(claim):
     assert claim.title and claim.source
     assert claim.statement.count("$") % 2 == 0 and "$" in claim.statement
-    # Something stronger than simulation, and something to run without asking for slow checks.
+    # Something stronger than simulation, and something to run without asking for slow checks or
+    # for a package that is not installed with this one.
     assert any(check.kind is not EvidenceKind.SIMULATION for check in claim.checks)
-    assert any(not check.slow for check in claim.checks)
+    assert any(
+        not check.slow and check.kind is not EvidenceKind.CERTIFIED for check in claim.checks
+    )
     descriptions = [check.description for check in claim.checks]
     assert len(set(descriptions)) == len(descriptions)
     assert claim.identifier in str(claim) and claim.statement in claim._repr_latex_()
@@ -88,7 +91,7 @@ def test_quick_evidence_of_every_claim_passes(identifier):
     (verdict,) = verify([identifier], progress=False)
     assert verdict.passed, str(verdict)
     quick = [check for check in verdict.claim.checks if not check.slow]
-    assert len(verdict.evidence) == len(quick)
+    assert len(verdict.evidence) + len(verdict.unavailable) == len(quick)
     assert len(verdict.skipped) == len(verdict.claim.checks) - len(quick)
 
 
@@ -102,7 +105,10 @@ def test_slow_evidence_of_every_claim_passes(identifier):
     (claim,) = (claim for claim in claims() if claim.identifier == identifier)
     for check in claim.checks:
         if check.slow:
-            evidence = check.run()
+            try:
+                evidence = check.run()
+            except MissingDependencyError:
+                continue
             assert evidence.passed, str(evidence)
 
 
@@ -342,3 +348,57 @@ def test_a_wrong_theory_is_found_by_simulation(monkeypatch):
     monkeypatch.setattr(type(case), "build", lambda self: disguised)
     found = evidence_simulation.networks(((100, 20),), cases=(case,))
     assert not found.passed
+
+
+# ---------------------------------------------------------------------- proofs by intervals
+
+
+def proof_of(compute, **given):
+    return Check(EvidenceKind.CERTIFIED, "a proof", compute, **given)
+
+
+def no_package():
+    raise MissingDependencyError("a proof needs python-flint\n  install it with: pip install it")
+
+
+def test_a_missing_package_is_neither_for_nor_against_a_claim(only):
+    only(check_of(passing), proof_of(no_package))
+    (verdict,) = verify(progress=False)
+    assert verdict.passed and not verdict.failed and len(verdict.evidence) == 1
+    assert verdict.unavailable == (
+        "a proof: a proof needs python-flint; install it with: pip install it",
+    )
+    assert "not available: a proof" in str(verdict)
+    assert "not available" in verdict._repr_html_()
+    assert verdict.to_dict()["unavailable"] == list(verdict.unavailable)
+
+
+def test_a_claim_of_which_nothing_could_run_has_not_passed(only):
+    only(proof_of(no_package))
+    (verdict,) = verify(progress=False)
+    assert not verdict.passed and not verdict.failed
+    assert verdict.outcome == "not available" and "not available" in repr(verdict)
+
+
+def test_evidence_against_a_claim_counts_where_a_proof_is_not_available(only):
+    only(check_of(lambda: Finding(False, "no")), proof_of(no_package))
+    (verdict,) = verify(progress=False)
+    assert verdict.failed and verdict.outcome == "FAILED"
+
+
+def test_certified_runs_proofs_alone(only):
+    claim = only(check_of(passing), proof_of(passing), proof_of(passing, slow=True))
+    (verdict,) = verify(certified=True, progress=False)
+    assert [e.kind for e in verdict.evidence] == [EvidenceKind.CERTIFIED]
+    assert verdict.skipped == ("a proof",)
+    (verdict,) = verify(certified=True, slow=True, progress=False)
+    assert len(verdict.evidence) == 2 == len(claim.verify(certified=True, slow=True).evidence)
+
+
+def test_a_claim_without_a_proof_is_refused(only):
+    claim = only(check_of(passing))
+    with pytest.raises(ParameterError, match="no proof by intervals: test-1"):
+        verify(["test-1"], certified=True, progress=False)
+    with pytest.raises(ParameterError, match="no proof by intervals: test-1"):
+        claim.verify(certified=True)
+    assert verify(certified=True, progress=False) == []

@@ -154,8 +154,8 @@ def test_results_of_many_digits_are_shown_and_pickled():
     third = ctx.mpf(1) / 3
     names = ("test_error", "training_loss", "test_loss", "objective")
     found = solution_from(
-        dict.fromkeys(names, third), dict.fromkeys(names, 1e-20), (), alpha=1.0, ridge=0.1,
-        residual=0.0, iterations=1, nodes=9, digits=20,
+        dict.fromkeys(names, third), dict.fromkeys(names, ctx.mpf(10) ** -35), (), alpha=1.0,
+        ridge=0.1, residual=0.0, iterations=1, nodes=9, digits=20,
     )  # fmt: skip
     assert "0.33333333333333333333\n" in str(found)
     copy = pickle.loads(pickle.dumps(found))

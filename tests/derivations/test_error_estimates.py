@@ -21,11 +21,19 @@ CASES = [
     (("erf", "erf", 3**0.5, 1.0, 1.0), (50.0, 1.0, 1e-3, 0.0), "nearly perfect learning"),
 ]
 
+# Many digits of these take some ten seconds each.
+SLOW = ("steep student, narrow bulk", "steep teacher")
 # model.solve(alpha, ridge, digits=18).test_error where that takes more than a minute.
 PRECISE = {"nearly perfect learning": 9.73377913829615759e-35}
 
 
-@pytest.mark.parametrize(("spiked", "point", "why"), CASES, ids=[c[2] for c in CASES])
+@pytest.mark.parametrize(
+    ("spiked", "point", "why"),
+    [
+        pytest.param(*case, id=case[2], marks=pytest.mark.slow if case[2] in SLOW else ())
+        for case in CASES
+    ],
+)
 def test_true_error_is_below_the_reported_one(spiked, point, why):
     student, teacher, r, c, gamma = spiked
     alpha, beta, ridge, noise = point

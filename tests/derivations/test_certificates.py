@@ -1,0 +1,448 @@
+"""Certificates: proven intervals hold what other routes find, and wrong equations get none."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import sys
+import warnings
+from dataclasses import replace
+
+import pytest
+import sympy as sp
+
+import giantstep as gs
+from giantstep.derivations.certificates.certificate import Certificate
+from giantstep.derivations.certificates.proof import certify
+from giantstep.derivations.kernels.certified import enclosed_parameter
+from giantstep.derivations.kernels.solution import KernelSolution
+from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
+from giantstep.derivations.one_gradient_step.risk import RidgeRisk
+from giantstep.derivations.spiked_random_features.reference import reference_cases
+from giantstep.errors import (
+    ApproximationWarning,
+    CertificationError,
+    ConvergenceError,
+    MissingDependencyError,
+    ParameterError,
+    UnsupportedExpressionError,
+)
+from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.lowering.ball_program import BallProgram
+from giantstep.symbolic.lowering.program import Assign, Newton, NodeLoop
+
+STEP = {"alpha": 2.5, "beta": 1.2, "step_size": 3, "noise_variance": 0.16}
+from_parameters = gs.SpikedRandomFeatures.from_parameters
+
+
+@pytest.fixture
+def flint():
+    return pytest.importorskip("flint")
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ApproximationWarning)
+        yield
+
+
+@pytest.fixture(scope="module")
+def spiked_solution():
+    pytest.importorskip("flint")
+    case = reference_cases()[0]
+    return case.build().solve(float(case.alpha), float(case.ridge), certify=True, digits=20)
+
+
+def missed(certificate, values):
+    return [n for n in certificate.values if n in values and not certificate[n].contains(values[n])]
+
+
+def all_values(solution):
+    return {
+        "test_error": solution.test_error,
+        "training_error": solution.training_error,
+        **solution.order_parameters,
+        **solution.conjugates,
+    }
+
+
+# ------------------------------------------------------------------ agreement with other routes
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if number else [])
+        for number, case in enumerate(reference_cases())
+    ],
+)
+def test_intervals_hold_the_reference_values(spiked_solution, case):
+    if case == reference_cases()[0]:
+        certificate = spiked_solution.certificate
+    else:
+        solution = case.build().solve(float(case.alpha), float(case.ridge), certify=True)
+        certificate = solution.certificate
+    for name, text in case.values.items():
+        if name in certificate.values:
+            # The stored values are rounded in their last digit.
+            slack = abs(sp.Rational(text)) * sp.Rational(10) ** -24
+            assert certificate[name].lower - slack <= sp.Rational(text)
+            assert certificate[name].upper + slack >= sp.Rational(text)
+    assert certificate["test_error"].digits >= 15 and certificate.width < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("ridge", "changes"),
+    [
+        (0.1, {}), (0, {}), (1e-8, {"alpha": 1.2}), (0.3, {"alpha0": math.inf, "alpha": 0.4}),
+        (0, {"alpha": 0.5}), (2.0, {"step_size": 0}), (1e-3, {"alpha": 1.2, "noise_variance": 0}),
+    ],
+)  # fmt: skip
+def test_risks_hold_60_digits_of_mpmath(flint, ridge, changes):
+    model = gs.OneGradientStep("erf", "tanh", **{**STEP, **changes})
+    risk = model.risk(ridge, certify=True)
+    exact = model.risk(ridge, digits=60)
+    values = {"risk_trained": exact.trained, "risk_initial": exact.initial}
+    values |= {n: getattr(exact, n) for n in ("improvement", "effective_ridge", "inverse_s")}
+    assert not missed(risk.certificate, values)
+    assert abs(risk.trained - exact.trained) <= risk.errors["trained"] < 1e-12
+
+
+@pytest.mark.parametrize("student", ["z", "relu", pytest.param("softplus", marks=pytest.mark.slow)])
+def test_risks_of_other_students(flint, student):
+    model = gs.OneGradientStep(student, "sin", **STEP, centre=True)
+    ridges = [0.0, 0.5]
+    for ridge in ridges:
+        exact = model.risk(ridge, digits=40)
+        found = model.risk(ridge, certify=True, digits=30)
+        assert not missed(found.certificate, {"risk_trained": exact.trained})
+        assert found.certificate["risk_trained"].digits >= 30 and found.digits == 30
+
+
+HARD = {
+    "small ridge": (gs.SpikedRandomFeatures, ("tanh", "sin"), {}, 2, 1e-8),
+    "peak": (gs.SpikedRandomFeatures, ("tanh", "sin"), {}, 1, 1e-4),
+    "no step": (gs.SpikedRandomFeatures, ("erf", "erf"), {"step_size": 0}, 2, 0.1),
+    "population": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"alpha0": math.inf}, 2, 0.1),
+    "no gradient": (gs.SpikedRandomFeatures, ("tanh", "He(2, z)"), {"alpha0": math.inf}, 2, 0.1),
+    "width": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"width": 1000}, 2, 0.1),
+    "norms": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"correlated_norms": True}, 2, 0.1),
+    "aligned": (from_parameters, ("tanh", "sin"), {"alignment": 1.0}, 2, 0.1),
+    "no spike": (from_parameters, ("tanh", "sin"), {"spike_strength": 0.0}, 2, 0.1),
+    "unit bulk": (from_parameters, ("erf", "erf"), {"bulk_variance": 1.0}, 2, 0.1),
+    "kinks": (from_parameters, ("relu", "relu"), {}, 2, 0.1),
+    "jumps": (from_parameters, ("sign", "sign"), {}, 2, 0.1),
+    "growing": (from_parameters, ("exp(z/2)", "sin"), {}, 2, 0.1),
+}
+
+
+def build(name):
+    make, pair, changes, alpha, ridge = HARD[name]
+    direct = {"spike_strength": 0.9, "bulk_variance": 1.25, "alignment": 0.6}
+    given = {**(direct if make == from_parameters else {}), **changes}
+    return make(*pair, **given), alpha, ridge
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HARD)
+def test_hard_parameters_hold_60_digits(flint, name):
+    model, alpha, ridge = build(name)
+    certificate = model.solve(alpha, ridge, certify=True).certificate
+    exact = model.solve(alpha, ridge, digits=60, progress=False)
+    assert not missed(certificate, all_values(exact)) and certificate["test_error"].digits >= 15
+
+
+@pytest.mark.slow
+def test_more_digits_lie_inside_of_fewer(flint):
+    model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+    few, many = (model.solve(1.5, 0.1, certify=True, digits=n) for n in (6, 30))
+    for name, narrow in many.certificate.values.items():
+        wide = few.certificate[name]
+        assert wide.lower <= narrow.upper and narrow.lower <= wide.upper
+        assert narrow.radius < wide.radius
+    assert many.certificate["test_error"].digits >= 30 and many.digits == 30
+    assert abs(many.test_error - few.test_error) <= few.errors["test_error"]
+
+
+# ------------------------------------------------------------------ wrong equations
+
+
+def flipped(program, target):
+    """Return the program with the sign of the last term of one assignment changed."""
+
+    def changed(step):
+        if isinstance(step, Assign) and str(step.target) == target:
+            terms = sp.Add.make_args(step.value)
+            return Assign(step.target, sp.Add(*terms[:-1]) - terms[-1])
+        if isinstance(step, Newton):
+            return replace(step, body=tuple(map(changed, step.body)))
+        if isinstance(step, NodeLoop):
+            local, sums = (tuple(map(changed, part)) for part in (step.locals, step.sums))
+            return replace(step, locals=local, sums=sums)
+        return step
+
+    return replace(program, steps=tuple(map(changed, program.steps)))
+
+
+def needed_targets(lowered, results):
+    """Names of the assignments that outputs and residuals need."""
+    found = []
+
+    def collect(steps):
+        for step in steps:
+            for part in ("assignments", "locals", "sums"):
+                found.extend(str(a.target) for a in getattr(step, part, ()))
+            for part in ("values", "after"):
+                collect(getattr(step, part, ()))
+
+    collect(BallProgram(lowered.program, results).steps)
+    return list(dict.fromkeys(found))
+
+
+class TestFlippedSigns:
+    """The right solution as the start, and one sign of the equations wrong."""
+
+    def risk(self):
+        from giantstep.derivations.one_gradient_step.risk_kernel import risk_kernel
+
+        return risk_kernel(gs.OneGradientStep("erf", "tanh", **STEP)), {"ridge": 0.1}
+
+    def spiked(self):
+        case = reference_cases()[0]
+        return case.build().kernel(), {"alpha": float(case.alpha), "ridge": float(case.ridge)}
+
+    def prove(self, kernel, point, target=None):
+        floats = kernel.solve(**point)
+        lowered = kernel.lowered
+        if target is not None:
+            program = flipped(lowered.program, target)
+            assert program != lowered.program
+            lowered = replace(lowered, program=program)
+
+        def parameters(digits):
+            given = {k: enclosed_parameter(sp.Rational(repr(v)), digits) for k, v in point.items()}
+            return {**kernel.proven_defaults(digits), **given}
+
+        return certify(lowered, parameters, floats.values, errors=floats.errors, digits=15)
+
+    def refused(self, kernel, point, targets):
+        """Those whose flip is refused; what is still proven has to be right."""
+        right = self.prove(kernel, point)
+        assert right.contraction < 1e-6
+        found = []
+        for target in targets:
+            try:
+                proven = self.prove(kernel, point, target)
+            except CertificationError:
+                found.append(target)
+                continue
+            # The sign of a residual, of what is squared, or in a case that does not apply.
+            for name, value in proven.values.items():
+                assert value.lower <= right[name].upper and right[name].lower <= value.upper
+        return found
+
+    def test_flips_in_the_risk_are_refused(self, flint):
+        kernel, point = self.risk()
+        targets = needed_targets(kernel.lowered, kernel.outputs)[3::9]
+        assert len(self.refused(kernel, point, targets)) >= len(targets) - 2
+
+    def test_a_flip_in_the_saddle_point_is_refused(self, flint):
+        with pytest.raises(CertificationError):
+            self.prove(*self.spiked(), "V1_hat")
+
+    @pytest.mark.slow
+    def test_every_flip_is_refused(self, flint):
+        for kernel, point in (self.risk(), self.spiked()):
+            targets = needed_targets(kernel.lowered, kernel.outputs)
+            harmless = {*targets} - {*self.refused(kernel, point, targets)}
+            assert len(harmless) < 12 < len(targets)
+
+
+# ------------------------------------------------------------------ systems of users
+
+
+def test_a_mean_field_model_away_from_its_critical_point(flint):
+    kernel = gs.lower(sherrington_kirkpatrick())
+    solution = kernel.solve(beta=2.0, h=0.1, certify=True)
+    exact = kernel.solve(beta=2.0, h=0.1, digits=30, progress=False)
+    assert not missed(solution.certificate, exact.values)
+    assert KernelSolution.from_json(solution.to_json()).certificate == solution.certificate
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("beta", [1.0, 0.5])
+def test_a_bifurcation_gets_no_certificate(flint, beta):
+    # At h = 0 the overlap vanishes for beta <= 1, with a threefold root at 1.
+    with pytest.raises(CertificationError):
+        gs.lower(sherrington_kirkpatrick()).solve(beta=beta, h=0.0, certify=True)
+
+
+def test_a_double_root_gets_no_certificate(flint):
+    x, a = sp.symbols("x a", positive=True)
+    tangent = gs.SaddlePointSystem.from_fixed_point(
+        {x: (x**2 + a) / 2}, name="tangent", parameters=(a,), outputs={"square": x**2}
+    )
+    kernel = gs.lower(tangent)
+    assert not missed(
+        kernel.solve(a=0.75, start={"x": 0.4}, certify=True).certificate, {"x": "0.5"}
+    )
+    with pytest.raises((CertificationError, ConvergenceError)):
+        kernel.solve(a=1, start={"x": 0.9}, certify=True)
+
+
+def test_a_jump_gets_no_certificate(flint):
+    # The right side jumps over the diagonal at x = 1 and never meets it.
+    x, a = sp.symbols("x a", positive=True)
+    lower, upper = sp.Rational(1, 2), sp.Rational(3, 2)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: sp.Piecewise((upper * a, x < 1), (lower * a, True))}, name="jump", parameters=(a,)
+    )
+    kernel = gs.lower(system)
+    start = {"x": 1.0}
+    with pytest.raises((CertificationError, ConvergenceError)):
+        kernel.solve(a=1.0, start=start, certify=True)
+    lowered, exact = kernel.lowered, enclosed_parameter(sp.S.One, 20)
+    with pytest.raises(CertificationError):
+        certify(lowered, lambda digits: {"a": exact}, {"x": 1.0})
+
+
+# ------------------------------------------------------------------ values, files, refusals
+
+
+def test_numbers_are_midpoints_and_bounds_hold(spiked_solution):
+    solution, certificate = spiked_solution, spiked_solution.certificate
+    assert solution.digits == 20 and certificate["test_error"].digits >= 20
+    assert "certified" in solution.rests_on and "width" in solution.rests_on
+    floats, errors = certificate.numbers(None)
+    for numbers, bounds in ((floats, errors), (all_values(solution), solution.errors)):
+        for name, interval in certificate.values.items():
+            number = sp.Rational(str(numbers[name])) if numbers is not floats else None
+            exact = sp.Rational(numbers[name]) if number is None else number
+            bound = sp.Rational(str(bounds[name])) * (1 + sp.Rational(10) ** -9)
+            assert interval.upper - exact <= bound and exact - interval.lower <= bound
+    assert isinstance(floats["test_error"], float)
+    assert "exactly one solution" in certificate.statement and certificate.panels > 0
+    assert set(certificate.box) == {"V1", "V2"} and certificate.contraction < 1
+    assert "test_error" in str(certificate) and "<table>" in certificate._repr_html_()
+    with pytest.raises(ParameterError, match="there are: test_error"):
+        certificate["error"]
+
+
+def test_saved_and_pickled(spiked_solution, tmp_path):
+    model = gs.OneGradientStep("erf", "tanh", **STEP)
+    for digits in (None, 25):
+        risk = model.risk(0.1, certify=True, digits=digits)
+        assert pickle.loads(pickle.dumps(risk)).certificate == risk.certificate
+        assert RidgeRisk.from_json(risk.to_json()).certificate == risk.certificate
+    certificate = risk.certificate
+    certificate.save(tmp_path / "risk.json")
+    assert Certificate.load(tmp_path / "risk.json") == certificate
+    back = pickle.loads(pickle.dumps(spiked_solution))
+    assert back.certificate == spiked_solution.certificate
+    assert back.test_error == spiked_solution.test_error
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"kind": "giantstep certificate"}', "\x00", '{"kind": 3}'],
+)  # fmt: skip
+def test_other_texts_are_no_certificates(text, tmp_path):
+    with pytest.raises(ParameterError, match="certificate"):
+        Certificate.from_json(text)
+    with pytest.raises(ParameterError, match="cannot be read"):
+        Certificate.load(tmp_path / "nothing.json")
+
+
+def test_bad_arguments(flint):
+    spiked = gs.SpikedRandomFeatures("erf", "erf")
+    step = gs.OneGradientStep("erf", "tanh", **STEP)
+    for given in ("yes", 1, None, 0.0):
+        with pytest.raises(ParameterError, match="certify must be True or False"):
+            spiked.solve(2, 0.1, certify=given)
+        with pytest.raises(ParameterError, match="certify must be True or False"):
+            step.risk(0.1, certify=given)
+    for digits in (0, -3, 1001, 2.5, "7", True):
+        with pytest.raises(ParameterError, match="digits"):
+            spiked.solve(2, 0.1, certify=True, digits=digits)
+        with pytest.raises(ParameterError, match="digits"):
+            step.risk(0.1, certify=True, digits=digits)
+
+
+def test_without_flint_the_option_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "flint", None)
+    for call in (
+        lambda: gs.SpikedRandomFeatures("erf", "erf").solve(2, 0.1, certify=True),
+        lambda: gs.OneGradientStep("erf", "tanh", **STEP).risk(0.1, certify=True),
+        lambda: gs.lower(sherrington_kirkpatrick()).solve(beta=2.0, h=0.1, certify=True),
+    ):
+        with pytest.raises(MissingDependencyError, match="pip install"):
+            call()
+
+
+def test_a_parameter_that_cannot_be_enclosed_is_named(flint):
+    kernel = gs.OneGradientStep("erf", "tanh", **STEP).kernel()
+
+    def refuse(digits):
+        raise ConvergenceError("an expectation in it does not converge")
+
+    with pytest.raises(CertificationError, match=r"student_linear.* cannot be enclosed: an expec"):
+        replace(kernel, proven_defaults=refuse).solve(ridge=0.1, certify=True)
+    with pytest.raises(CertificationError, match=r"(?s)student_linear.*give them as arguments"):
+        replace(kernel, proven_defaults=None).solve(ridge=0.1, certify=True)
+
+
+def test_floats_that_belong_to_other_equations_are_refused(flint):
+    """An output that is off by more than its error estimate, although the root is right."""
+    x, a = sp.symbols("x a", positive=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: (x + a / x) / 2}, name="root", parameters=(a,), outputs={"square": x**2}
+    )
+    lowered = gs.lower(system).lowered
+    parameters = {"a": enclosed_parameter(sp.Integer(2), 40)}
+
+    def proven(square, error):
+        floats = {"x": 1.4142135623730951, "square": square}
+        errors = {} if error is None else {"x": 1e-15, "square": error}
+        return certify(lowered, lambda digits: parameters, floats, errors=errors)["square"]
+
+    for square, error in ((2.0, 1e-15), (2.0001, 5e-5), (2.0001, None)):
+        assert proven(square, error).contains(2)
+    for square, error in ((2.0001, 1e-15), (2.1, 1.0), (2.1, None), (2.1, math.nan)):
+        with pytest.raises(CertificationError, match="different equations"):
+            proven(square, error)
+
+
+def test_as_many_digits_as_are_allowed(flint):
+    risk = gs.OneGradientStep("erf", "z", **STEP).risk(0.1, certify=True, digits=1000)
+    assert risk.certificate["risk_trained"].digits >= 1000
+
+
+def test_a_table_outside_is_refused_by_name(flint):
+    # The inner average is over a Gaussian around k², no affine function of the node.
+    x = sp.Symbol("x", positive=True)
+    k, s = sp.symbols("k s", real=True)
+    curved = GaussianExpectation(sp.tanh(k**2 + s), s)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: GaussianExpectation(1 / (1 + x * curved**2), k)}, name="curved", parameters=()
+    )
+    kernel = gs.lower(system)
+    assert kernel.solve().x > 0
+    with pytest.raises(UnsupportedExpressionError, match="certif"):
+        kernel.solve(certify=True)
+
+
+def convex_readout():
+    return gs.ConvexReadout(gs.SpikedRandomFeatures("erf", "sin"), "huber(0.5)", "teacher")
+
+
+def vocabulary():
+    return gs.VocabularyFeatures("erf", "sin", step_size=1, letters=[-1, 1], fractions=[0.5, 0.5])
+
+
+@pytest.mark.parametrize("make", [convex_readout, pytest.param(vocabulary, marks=pytest.mark.slow)])
+def test_models_outside_say_so(make):
+    model = make()
+    with pytest.raises(CertificationError, match="outside of what can be certified"):
+        model.solve(2, 0.1, certify=True)
+    with pytest.raises(ParameterError, match="certify"):
+        model.solve(2, 0.1, certify="no")

@@ -1,0 +1,201 @@
+"""Proven intervals for τ_*: reference values, structure of students, and honest failures."""
+
+import mpmath
+import pytest
+import sympy as sp
+
+from giantstep.derivations.one_gradient_step.amplitude_error import AmplitudeError
+from giantstep.derivations.one_gradient_step.amplitude_structure import (
+    smoothing_of_a_step,
+    student_shape,
+)
+from giantstep.derivations.one_gradient_step.large_steps import large_step_limit
+from giantstep.derivations.one_gradient_step.reference import reference_document
+from giantstep.errors import CertificationError
+from giantstep.symbolic.activations import activation, z
+from giantstep.symbolic.regularity import Parity
+
+pytest.importorskip("flint")
+
+from giantstep.derivations.one_gradient_step.amplitude_balls import AmplitudeBalls
+from giantstep.derivations.one_gradient_step.amplitude_tables import AmplitudeTables
+from giantstep.symbolic.gaussian_enclosures import PRECISION
+
+LONG = {("tanh", "tanh"), ("tanh", "relu")}
+QUICK = {("erf", "erf"), ("sin", "sin")}
+
+
+SHAPES = [
+    "tanh", "erf", "atan", "sigmoid", "relu", "softplus", "swish", "gelu", "tanh(2*z - 3)",
+    "relu(1 - 3*z)", "-3*z*tanh(-z/2)", "cos(2*z + 1)",
+]  # fmt: skip
+
+
+def pairs(quick):
+    rows = reference_document()["large_step_bound"]
+    known = [((row["student"], row["teacher"]), row) for row in rows]
+    # Students without closed forms take up to half a minute: one of them is enough.
+    return [row for pair, row in known if (pair in QUICK) == quick and pair not in LONG]
+
+
+def check(row):
+    found = large_step_limit(
+        row["student"], row["teacher"], centre=True, certify=True, progress=False
+    )
+    proof = found.certificate
+    for name, text in (("tau_star", row["tau"]), ("amplitude", row["argmin"])):
+        value, listed = proof[name], sp.Rational(text)
+        assert abs(value.midpoint - listed) <= value.radius + abs(listed) * sp.Rational(1, 10**15)
+    assert proof["tau_star"].radius <= proof["tau_star"].midpoint * sp.Rational(1, 10**14)
+
+
+@pytest.mark.parametrize("row", pairs(True), ids=lambda row: f"{row['student']}-{row['teacher']}")
+def test_reference_values(row):
+    check(row)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row", pairs(False), ids=lambda row: f"{row['student']}-{row['teacher']}")
+def test_reference_values_of_students_without_closed_forms(row):
+    check(row)
+
+
+@pytest.mark.slow
+def test_more_digits():
+    proof = large_step_limit("erf", "sin", digits=40, certify=True, progress=False).certificate
+    text = large_step_limit("erf", "sin", digits=45).texts[1]
+    assert abs(proof["tau_star"].midpoint - sp.Rational(text)) < sp.Rational(1, 10**40)
+    assert proof["tau_star"].digits >= 38
+
+
+@pytest.mark.parametrize("student", ["sin", pytest.param("relu", marks=pytest.mark.slow), "cos(z)"])
+def test_where_one_function_is_even_two_amplitudes_are_best(student):
+    teacher = "z**2-1" if student != "cos(z)" else "cos(2*z)"
+    proof = large_step_limit(student, teacher, centre=True, certify=True).certificate
+    assert "tau_star" in proof.values
+    assert ("up to its sign" in proof.statement) == (student != "sin")
+
+
+@pytest.mark.slow
+def test_gelu():
+    # By the trapezoidal rule, the smoothed student by its closed form.
+    proof = large_step_limit("gelu", "relu", centre=True, certify=True).certificate
+    h = mpmath.mpf(str(proof["amplitude"].midpoint.evalf(30)))
+    root = mpmath.sqrt(2)
+
+    def smoothed(s):
+        x = s / root
+        return s * mpmath.ncdf(x) + mpmath.npdf(x) / root
+
+    with mpmath.workdps(25):
+        means = [1 / mpmath.sqrt(4 * mpmath.pi), 1 / mpmath.sqrt(2 * mpmath.pi)]
+
+        def square(t):
+            d = max(t, 0) - means[1] - smoothed(h * t) + means[0]
+            return d**2 * mpmath.npdf(t)
+
+        value = mpmath.quad(square, [-14, -5, 0, 5, 14])
+    assert float(proof["tau_star"].midpoint) == pytest.approx(float(value), rel=1e-14)
+
+
+def test_a_polynomial_student():
+    # G(s) = s³ + 2s, J = 1 - 2(3h³ + 2h) + 15h⁶ + 12h⁴ + 4h².
+    proof = large_step_limit("z**3-z", "z", certify=True).certificate
+    h = sp.Symbol("h")
+    j = 1 - 2 * (3 * h**3 + 2 * h) + 15 * h**6 + 12 * h**4 + 4 * h**2
+    least = min(j.subs(h, r) for r in sp.Poly(j.diff(h), h).nroots(40) if r.is_real)
+    assert abs(proof["tau_star"].midpoint - least) < 1e-18
+
+
+def test_a_polynomial_student_on_a_teacher_that_is_none():
+    # J' has a double root at h = 0: G(ht) = h³t³.
+    proof = large_step_limit("He(3, z)", "sin", certify=True).certificate
+    # E sin² - 2h³ E t³ sin t + 15 h⁶, least where h³ = E t³ sin t/15, E t³ sin t = 2/√e.
+    least = (1 - sp.exp(-2)) / 2 - 4 * sp.exp(-1) / 15
+    assert proof["tau_star"].contains(least) and proof["tau_star"].digits >= 15
+
+
+def test_an_infimum_at_infinity():
+    proof = large_step_limit("erf", "sign", certify=True).certificate
+    assert proof["tau_star"].is_exact and "amplitude" not in proof.values
+    better = large_step_limit("erf", "sign(z) + z/100", centre=True, certify=True).certificate
+    assert set(better.values) & {"tau_star", "tau_star_upper"}
+
+
+def test_an_unknown_student_has_an_upper_bound_only():
+    found = large_step_limit("exp(z/2)", "z", centre=True, certify=True, progress=False)
+    assert set(found.certificate.values) == {"tau_star_upper"}
+    assert "is not proven" in found.certificate.statement
+    upper = found.certificate["tau_star_upper"].upper
+    assert found.tau_star <= float(upper) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_slopes_and_rests_are_bounds(name):
+    f = activation(name)
+    shape = student_shape(f.expr)
+    a, b = shape.ramp
+    for x in (-30, -2, -sp.Rational(1, 7), sp.Rational(2, 3), 1, 25):
+        assert abs(f.derivative.subs(z, x).evalf(30)) <= shape.slope.evalf(30)
+        left = abs((f.expr - a * z - b * abs(z)).subs(z, x).evalf(30))
+        assert left <= shape.rest.evalf(30)
+
+
+def test_distances_from_a_step():
+    assert float(smoothing_of_a_step()) ** 2 == pytest.approx(
+        float(2 * mpmath.quad(lambda s: mpmath.ncdf(-s) ** 2, [0, mpmath.inf])), rel=1e-12
+    )
+    halves = {
+        "tanh": lambda s: 1 - mpmath.tanh(s),
+        "erf": mpmath.erfc,
+        "atan": lambda s: mpmath.atan(1 / s),
+    }
+    for name, tail in halves.items():
+        square = 2 * mpmath.quad(lambda s, f=tail: f(s) ** 2, [0, 1, 10, 1000, mpmath.inf])
+        jump = {"atan": sp.pi}.get(name, sp.Integer(2))
+        expected = mpmath.sqrt(square) + float(jump * smoothing_of_a_step())
+        assert float(student_shape(activation(name).expr).distance) == pytest.approx(
+            float(expected), rel=1e-9
+        )
+
+
+def test_the_distance_from_a_step_elsewhere():
+    # The student itself against its step at zero, which the smoothed one is closer to than D.
+    shape = student_shape(activation("tanh(z - 2)").expr)
+    tail = [-40, -10, 0, 2, 10, 40]
+    with mpmath.workdps(15):
+        square = mpmath.quad(lambda s: (mpmath.tanh(s - 2) - mpmath.sign(s)) ** 2, tail)
+    assert float(shape.distance) ** 2 > float(square)
+    assert shape.sine is None and not shape.has_ramp
+
+
+def test_what_has_no_shape_is_refused():
+    for text in ("z**2", "z*tanh(z + 1)", "exp(z)", "tanh(z**2)", "z*sin(z)"):
+        with pytest.raises(CertificationError, match="nothing is proven"):
+            student_shape(activation(text).expr)
+
+
+@pytest.mark.slow
+def test_tables_and_expectations_agree():
+    error = AmplitudeError(activation("erf"), activation("tanh"), False)
+    assert error.student.parity is Parity.ODD
+    with PRECISION:
+        for order in range(3):
+            h = sp.Rational(6, 5)
+            one = AmplitudeBalls(error).at(h, order, 50)
+            other = AmplitudeTables(error).at(h, order, 50)
+            assert one.overlaps(other) and one.rad() < 1e-12 and other.rad() < 1e-12
+
+
+def test_command_line(run):
+    code, out, _ = run(
+        "one-step", "large-steps", "--student", "sin", "--teacher", "sin", "--certify",
+        "--table-only",
+    )  # fmt: skip
+    assert code == 0 and "proven interval" in out and "exactly one amplitude" in out
+
+
+@pytest.mark.slow
+def test_command_line_of_the_spectrum(run):
+    code, out, _ = run("one-step", "spectrum", "--certify", "--table-only")
+    assert code == 0 and out.count("proven interval") == 2

@@ -1,0 +1,122 @@
+"""Evidence by proven intervals: it compares what it says, and finds what is wrong."""
+
+import dataclasses
+import importlib
+import json
+
+import pytest
+import sympy as sp
+
+from giantstep import OneGradientStep, SpikedRandomFeatures
+from giantstep.derivations.certificates.agreement import agreement, is_rounded
+from giantstep.derivations.certificates.certificate import ASSUMPTIONS
+from giantstep.derivations.claims import EvidenceKind, claims
+from giantstep.errors import MissingDependencyError
+from giantstep.symbolic.enclosures import Enclosure
+
+PACKAGES = ("spiked_random_features", "one_gradient_step", "hermite_gradients")
+
+
+def interval(text, places):
+    """An interval around a decimal, with ends that are dyadic."""
+    scale = sp.Integer(2) ** (4 * places + 8)
+    return Enclosure(
+        sp.Integer(sp.floor(sp.Rational(text) * scale)) / scale,
+        sp.Integer(sp.ceiling(scale / sp.Integer(10) ** places)) / scale,
+    )
+
+
+@pytest.mark.parametrize("text", ["0.3333333333333333", "-2.718281828459045", "4.4e-12", "1e20"])
+def test_the_number_before_rounding_is_meant(text):
+    # The interval is far narrower than the rounding of the decimal, so it need not contain it.
+    exact = sp.Rational(text) * (1 + sp.Rational(3, 10**17))
+    found = interval(exact, 60)
+    assert not found.contains(text) and is_rounded(text, found, 16)
+    assert not is_rounded(text, interval(sp.Rational(text) * (1 + sp.Rational(1, 10**14)), 60), 16)
+
+
+def test_an_interval_that_says_nothing_does_not_pass():
+    wide = agreement({"x": (interval("0.5", 3), "0.5")}, 16, "numbers", proven=12)
+    assert not wide.passed and "are wide: x" in wide.summary
+    assert not agreement({}, 16, "numbers", proven=12).passed
+    outside = agreement({"x": (interval("0.5", 20), "0.6")}, 16, "numbers", proven=12)
+    assert not outside.passed and "are outside: x" in outside.summary
+    good = agreement({"x": (interval("0.5", 20), "0.5")}, 16, "numbers", proven=12)
+    assert good.passed and "at least 19 digits" in good.summary
+
+
+def test_a_number_that_vanishes_has_places_and_no_digits():
+    assert agreement({"x": (interval("0", 20), "0")}, 16, "numbers", proven=12).passed
+    assert not agreement({"x": (interval("0", 3), "0")}, 16, "numbers", proven=12).passed
+
+
+@pytest.mark.parametrize("place", [8, 15])
+def test_a_wrong_stored_risk_is_found(monkeypatch, place):
+    pytest.importorskip("flint")
+    from giantstep.derivations.one_gradient_step import evidence_certified as evidence
+
+    case = evidence.reference_cases()[0]
+    text = case.values["trained"]
+    digit = str((int(text[place + 1]) + 1) % 10)
+    wrong = {**case.values, "trained": text[: place + 1] + digit + text[place + 2 :]}
+    changed = dataclasses.replace(case, values=wrong)
+    monkeypatch.setattr(evidence, "reference_cases", lambda: (changed,))
+    found = evidence.risks()
+    assert not found.passed and "1: trained" in found.summary
+
+
+def test_without_the_package_all_of_it_is_not_available(monkeypatch):
+    real = importlib.import_module
+
+    def refuse(name, package=None):
+        if name == "flint":
+            raise ImportError(name)
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    checks = [
+        check
+        for claim in claims()
+        for check in claim.proofs
+        if "evidence_certified" in repr(check.compute)
+    ]
+    assert len(checks) >= 10
+    for check in checks:
+        assert check.kind is EvidenceKind.CERTIFIED
+        with pytest.raises(MissingDependencyError, match=r"giantstep\[flint\]"):
+            check.run()
+
+
+@pytest.mark.parametrize(
+    "package",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == PACKAGES[0])) for name in PACKAGES],
+)
+def test_details_are_plain(package):
+    pytest.importorskip("flint")
+    module = importlib.import_module(f"giantstep.derivations.{package}.evidence_certified")
+    name = {"spiked_random_features": "spikes", "one_gradient_step": "peak"}.get(package, "stein")
+    found = getattr(module, name)()
+    assert found.passed, found.summary
+    assert json.loads(json.dumps(dict(found.details))) == found.details
+
+
+def test_certificates_of_models_say_what_their_equations_rest_on():
+    pytest.importorskip("flint")
+    odd, other = (
+        OneGradientStep(name, "erf", alpha=2, beta=1.5, centre=True).risk(ridge=0.1, certify=True)
+        for name in ("erf", "relu")
+    )
+    assert "Gaussian equivalence is a theorem" in odd.certificate.assumptions[-1]
+    assert "outside the theorem" in other.certificate.assumptions[-1]
+    assert odd.certificate.assumptions[:-1] == ASSUMPTIONS
+
+
+@pytest.mark.slow
+def test_a_saddle_point_says_that_the_replica_method_is_assumed():
+    pytest.importorskip("flint")
+    model = SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+    certificate = model.solve(1.5, 0.1, certify=True).certificate
+    *known, equations, step = certificate.assumptions
+    assert tuple(known) == ASSUMPTIONS
+    assert "replica symmetry" in equations and "Gaussian equivalence" in step
+    assert "replica symmetry" in str(certificate)

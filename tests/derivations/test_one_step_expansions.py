@@ -1,0 +1,487 @@
+"""Expansions of the risk: orders of their errors, independent limits, refusals."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from itertools import pairwise
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+
+from giantstep import OneGradientStep
+from giantstep.derivations.expansions.expansion import Expansion
+from giantstep.derivations.formulas import latex
+from giantstep.derivations.one_gradient_step import expansion as expansion_module
+from giantstep.derivations.one_gradient_step.expansion_formulas import nu0, paper_ridge
+from giantstep.derivations.one_gradient_step.symbols import teacher_linear, teacher_residual
+from giantstep.errors import ApproximationWarning, AssumptionError, ParameterError
+
+CTX = mpmath.mp.clone()
+CTX.dps = 60
+
+BASE = {"step_size": 2, "noise_variance": 0.25}
+
+
+def model(student="erf", teacher="erf", **arguments):
+    return OneGradientStep(student, teacher, **{**BASE, "alpha": 2, "beta": 1.5, **arguments})
+
+
+@cache
+def simple(name="small_ridge", order=1, alpha=2, **fixed):
+    """Expansions that several tests look at."""
+    return model(alpha=alpha).expansion(name, order, **fixed)
+
+
+def closed_form(given, *, alpha=None, ridge=None, paper_ridge=None, step_size=None):
+    """The paper's closed form in s, its ν by bisection: none of the expansion's equations."""
+    to = lambda v: CTX.mpf(repr(v)) if isinstance(v, int | float) else v  # noqa: E731
+    a, b = to(given.alpha if alpha is None else alpha), to(given.beta)
+    a0 = a if given.alpha0 is None else to(given.alpha0)
+    factor = 2 if given.loss == "full" else 1
+    eta = to(given.step_size if step_size is None else step_size) * factor
+    student, teacher = given.student_moments.precise(55), given.teacher_moments.precise(55)
+    slope, floor = CTX.mpf(student["linear"]) ** 2, CTX.mpf(student["residual"])
+    signal, rest = CTX.mpf(teacher["linear"]) ** 2, CTX.mpf(teacher["residual"])
+    noise = to(given.noise_variance)
+    penalty = to(paper_ridge) if paper_ridge is not None else b / a * to(ridge)
+    t2 = eta**2 * slope * signal
+    t1 = t2 + eta**2 * slope * (signal + rest + noise) / a0
+
+    def shrinkage(nu):
+        if not slope:
+            return 1 - b / a * floor / (floor + nu)
+        s = largest(nu)
+        return 1 - b / a * (1 / s + (floor / slope / (s - b) if floor else 0))
+
+    def largest(nu):
+        middle = 1 + b + (floor + nu) / slope
+        return (middle + CTX.sqrt(middle**2 - 4 * b)) / 2
+
+    low, high = CTX.log(penalty) - 1, CTX.log(penalty + b / a * (slope + floor)) + 1
+    for _ in range(230):
+        middle = (low + high) / 2
+        nu = CTX.exp(middle)
+        low, high = (middle, high) if nu * shrinkage(nu) < penalty else (low, middle)
+    nu = CTX.exp((low + high) / 2)
+    q = shrinkage(nu)
+    if not slope:
+        pace, before, after = 1 - b / a * (floor / (floor + nu)) ** 2, signal, signal
+    else:
+        s, x, kappa = largest(nu), nu / slope, floor / slope
+        spread = s * (s - b) / (s**2 - b)
+        used = 1 / s**2 + (kappa / (s - b) ** 2 if floor else 0)
+        pace = q + x * b / a * used / (1 - b / s**2)
+        before = signal / (s - 1) * (kappa + x * spread)
+        after = kappa * (1 - t2 / (s + t1))
+        after += x * spread * (1 - t2 * (2 * s - 1 + t1) / (s + t1) ** 2)
+        after *= signal / (s - 1)
+    found = {"effective_ridge": nu}
+    for layer, bias in (("initial", before + rest), ("trained", after + rest)):
+        fresh = (bias + noise) / pace
+        found[layer] = fresh - noise
+        found[f"bias_{layer}"] = bias
+        found[f"variance_{layer}"] = fresh * (1 - pace)
+        found[f"training_error_{layer}"] = q**2 * fresh
+    found["improvement"] = found["initial"] - found["trained"]
+    return found
+
+
+def slopes(given, series, decades, **fixed):
+    """Return how many powers of ten the error falls by in each of three decades."""
+    points = [CTX.mpf(10) ** -d for d in decades]
+    errors = {}
+    for point in points:
+        value = 1 / point if series.point else point
+        exact = closed_form(given, **{series.parameter: value}, **fixed)
+        for name, number in exact.items():
+            errors.setdefault(name, []).append(abs(number - CTX.convert(series(value, name))))
+    width = decades[1] - decades[0]
+    return {
+        name: [float(CTX.log10(a / b)) / width if a and b else None for a, b in pairwise(e)]
+        for name, e in errors.items()
+    }
+
+
+def assert_order(given, series, decades=(6, 7, 8, 9), **fixed):
+    for name, found in slopes(given, series, decades, **fixed).items():
+        left = series.neglected[name]
+        if left is None:
+            # The series ends: what is left is the rounding of 50-digit coefficients.
+            exact = closed_form(given, **{series.parameter: _at(series, decades[0])}, **fixed)
+            assert abs(series(_at(series, decades[0]), name) - exact[name]) < 1e-40, name
+            continue
+        assert found == pytest.approx([float(left[0])] * 3, abs=0.03), name
+
+
+def _at(series, decade):
+    return CTX.mpf(10) ** (decade if series.point else -decade)
+
+
+# ---------------------------------------------------------------------- orders
+
+RIDGES = [
+    # n > N, n = N, n < N.
+    ("erf", {"alpha": 2}, (0, 1, 2)),
+    ("erf", {"alpha": 1.5}, (Fraction(-1, 2), 0, Fraction(1, 2))),
+    ("erf", {"alpha": 1}, (0, 1, 2)),
+    ("relu", {"alpha": 1.5, "centre": True, "alpha0": math.inf}, (Fraction(-1, 2), 0)),
+    # Linear students: fewer neurons than dimensions, as many, more.
+    ("z", {"alpha": 0.5, "beta": 0.5}, (Fraction(-1, 2), 0)),
+    ("z", {"alpha": 3, "beta": 2}, (0, 1)),
+    ("z", {"alpha": 2, "beta": 2}, (0, 1)),
+    ("z", {"alpha": 1, "beta": 2}, (Fraction(-1, 2), 0)),
+    ("z", {"alpha": 2, "beta": 1}, (0, Fraction(1, 2))),
+    ("z", {"alpha": 1, "beta": 1}, (Fraction(-1, 3), 0, Fraction(1, 3))),
+    ("z", {"alpha": 0.5, "beta": 1}, (0, 1)),
+    # Without linear part.
+    ("He(2,z)", {"alpha": 2}, (0, 1)),
+    ("He(2,z)", {"alpha": 1.5}, (Fraction(-1, 2), 0)),
+    ("He(2,z)", {"alpha": 1}, (0, 1)),
+    # A long step.
+    ("erf", {"alpha": 2, "step_size": 1e4}, (0, 1)),
+]
+
+
+# A few of each kind every time, all of them among the slow tests.
+@pytest.mark.parametrize(
+    ("student", "arguments", "exponents"),
+    [
+        pytest.param(*case, marks=() if k in (1, 12) else pytest.mark.slow, id=str(case[:2]))
+        for k, case in enumerate(RIDGES)
+    ],
+)
+def test_small_penalties_have_the_stated_order(student, arguments, exponents):
+    given = model(student, **arguments)
+    series = given.expansion("small_ridge", 1)
+    assert (*series.exponents, series.remainder_order)[: len(exponents)] == tuple(
+        map(Fraction, exponents)
+    )[: len(series.exponents) + 1]
+    assert_order(given, series, decades=(8, 9, 10, 11))
+
+
+SAMPLES = [
+    ("erf", {}, {"ridge": 0.1}),
+    ("erf", {"alpha0": 3}, {"paper_ridge": 0.1}),
+    ("relu", {"centre": True}, {"paper_ridge": 2.0}),
+    ("z", {"beta": 0.5}, {"ridge": 0.1}),
+    ("z", {"beta": 1}, {"ridge": 0.1}),
+    ("z", {"beta": 2, "alpha0": 1}, {"ridge": 0.1}),
+    ("He(2,z)", {}, {"ridge": 0.1}),
+]
+
+
+@pytest.mark.parametrize(
+    ("student", "arguments", "fixed"),
+    [
+        pytest.param(*case, marks=() if k == 0 else pytest.mark.slow, id=str(case))
+        for k, case in enumerate(SAMPLES)
+    ],
+)
+def test_many_samples_have_the_stated_order(student, arguments, fixed):
+    given = model(student, **arguments)
+    assert_order(given, given.expansion("large_alpha", 2, **fixed), **fixed)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fixed"),
+    [
+        pytest.param({"alpha": 1}, {"ridge": 0.1}, marks=pytest.mark.slow),
+        ({"loss": "full", "alpha0": 3}, {"paper_ridge": 0.1}),
+    ],
+    ids=str,
+)
+def test_short_steps_have_the_stated_order(arguments, fixed):
+    given = model(**arguments)
+    series = given.expansion("small_step", 3, **fixed)
+    # Even in the step; odd powers are none.
+    assert series.exponents == (0, 2)
+    assert series.remainder_order == 4
+    assert_order(given, series, decades=(2, 3, 4, 5), **fixed)
+
+
+# ---------------------------------------------------------------------- limits known otherwise
+
+
+@pytest.mark.parametrize("alpha", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_the_constant_is_the_ridgeless_risk(alpha):
+    given = model(alpha=alpha)
+    series, limit = given.expansion("small_ridge", 0), given.ridgeless(digits=30)
+    for name in ("trained", "initial", "bias_trained", "variance_initial", "effective_ridge"):
+        assert abs(series.coefficients[name][0] - getattr(limit, name)) < 1e-29
+
+
+def test_the_first_coefficient_is_the_amplitude_of_the_peak():
+    given = model(alpha=1.5)
+    series, peak = simple(alpha=1.5), given.interpolation_peak(1e-6, digits=30)
+    assert series.exponents[:2] == (Fraction(-1, 2), 0)
+    assert abs(series.coefficients["trained"][0] - peak.amplitude_trained) < 1e-29
+    assert abs(series.coefficients["initial"][0] - peak.amplitude_initial) < 1e-29
+
+
+def test_many_samples_reach_the_limits_of_the_risk():
+    given = model()
+    limits = given.limits(paper_ridge=0.1)
+    series = given.expansion("large_alpha", 0, paper_ridge=0.1)
+    for layer in ("initial", "trained"):
+        expected = limits[f"risk {layer}, samples to infinity"].value
+        assert series.coefficients[layer][0] == pytest.approx(expected, rel=1e-14)
+
+
+def test_short_steps_start_from_random_features():
+    given = model()
+    series = given.expansion("small_step", 2, ridge=0.1)
+    random = replace(given, step_size=0).risk(0.1, digits=30)
+    assert abs(series.coefficients["trained"][0] - random.trained) < 1e-29
+    assert series.coefficients["initial"] == (series.coefficients["trained"][0], 0)
+
+
+def test_without_a_penalty():
+    # α → ∞ and η → 0 at λ = 0, from the closed form of that limit.
+    given = model(alpha0=3)
+    series = given.expansion("large_alpha", 8, ridge=0)
+    exact = replace(given, alpha=1e3).ridgeless(digits=30)
+    # The ninth power of 10^-3 times its coefficient.
+    left = series.estimate_of_remainder(1e3)
+    assert 0 < left < 1e-23
+    assert abs(series(CTX.mpf(1000)) - exact.trained) < 2 * left
+    short = given.expansion("small_step", 4, ridge=0)
+    exact = replace(given, step_size=1e-3).ridgeless(digits=30)
+    assert abs(short(CTX.mpf("1e-3")) - exact.trained) < 2 * short.estimate_of_remainder(1e-3)
+    with pytest.raises(AssumptionError, match="interpolation peak"):
+        model(alpha=1.5).expansion("small_step", ridge=0)
+
+
+# ---------------------------------------------------------------------- digits and region
+
+
+def test_more_digits_begin_with_fewer():
+    coarse, fine = (model().expansion("small_ridge", 2, digits=d) for d in (12, 60))
+    for name in coarse.outputs:
+        for a, b in zip(coarse.coefficients[name], fine.coefficients[name], strict=True):
+            assert abs(a - CTX.convert(b)) <= 1e-25 * abs(b)
+
+
+def test_coefficients_that_vanish_are_zero():
+    # At ν = 0 the bias is stationary: its first coefficient is zero.
+    assert simple(order=2).coefficients["bias_initial"][1] == 0
+    # n < N fits its own data: the training error begins with λ².
+    assert model(alpha=1).expansion("small_ridge", 2).terms("training_error_trained")[0][0] == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "fixed"),
+    [
+        pytest.param({"alpha": 0.7}, "small_ridge", {}, marks=pytest.mark.slow),
+        pytest.param({"alpha": 1.4}, "small_ridge", {}, marks=pytest.mark.slow),
+        pytest.param({}, "large_alpha", {"ridge": 0.1}, marks=pytest.mark.slow),
+        pytest.param({}, "large_alpha", {"paper_ridge": 10.0}, marks=pytest.mark.slow),
+        pytest.param({}, "small_step", {"ridge": 0.1}),
+    ],
+    ids=str,
+)
+def test_the_radius_is_where_the_coefficients_say(arguments, name, fixed):
+    # Root test with the last two of many coefficients, whose sign and angle oscillate.
+    series = model(**arguments).expansion(name, 14, digits=10, **fixed)
+    terms = series.terms()[-3:]
+    found = [float(abs(c)) ** (-1 / float(e)) for e, c in terms]
+    assert float(series.radius) == pytest.approx(np.median(found), rel=0.35)
+
+
+def test_inside_the_radius_the_estimate_is_honest_and_beyond_it_is_infinite():
+    given = model(alpha=1)
+    series = given.expansion("small_ridge", 5)
+    edge = float(series.radius)
+    for part in (0.01, 0.1, 0.3):
+        error = abs(series(part * edge) - given.risk(part * edge).trained)
+        assert error < 3 * series.estimate_of_remainder(part * edge) + 1e-14
+    assert series.estimate_of_remainder(2 * edge) == math.inf
+    with pytest.warns(ApproximationWarning, match=r"convergence is known for ridge < .* only"):
+        series(2 * edge)
+    assert 0 < series.trusted_up_to < edge
+    at = series.trusted_up_to
+    assert abs(series(at) / given.risk(at).trained - 1) < 0.05
+
+
+# ---------------------------------------------------------------------- formulas
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name", "fixed"),
+    [
+        pytest.param({"alpha": 1.5}, "small_ridge", {}, marks=pytest.mark.slow),
+        ({}, "large_alpha", {"ridge": 0.1}),
+        pytest.param({"alpha": 2}, "small_ridge", {}, marks=pytest.mark.slow),
+        pytest.param(
+            {"alpha0": 3, "loss": "full"}, "small_step", {"ridge": 0.1}, marks=pytest.mark.slow
+        ),
+        pytest.param({"alpha": 1}, "small_ridge", {}, marks=pytest.mark.slow),
+        pytest.param({}, "large_alpha", {"paper_ridge": 0.1}, marks=pytest.mark.slow),
+        pytest.param({"alpha0": 3}, "large_alpha", {"ridge": 0.1}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_formulas_have_the_values_of_the_coefficients(arguments, name, fixed):
+    given = model(**arguments)
+    series = given.expansion(name, 2, formulas=True, **fixed)
+    question = expansion_module.Question(
+        given, name, fixed.get("ridge"), fixed.get("paper_ridge"), 30
+    )
+    known = dict(question.known)
+    known[nu0] = sp.Float(str(series.coefficients["effective_ridge"][0]), 40)
+    known[paper_ridge] = sp.Rational(repr(fixed.get("paper_ridge", 1.0)))
+    assert set(series.formulas) >= {"trained", "initial", "training_error_trained"}
+    for output, formulas in series.formulas.items():
+        assert formulas
+        for formula, number in zip(formulas, series.coefficients[output], strict=False):
+            for _ in range(2):
+                formula = formula.xreplace(series.definitions)
+            found = CTX.mpf(str(formula.xreplace(known).evalf(40)))
+            assert abs(found - CTX.convert(number)) < 1e-28 * (1 + abs(number)), output
+    assert "s_{0}" in series.latex("initial", formulas=True)
+
+
+def test_the_peak_in_latex():
+    series = model(alpha=1.5).expansion("small_ridge", 1, formulas=True)
+    assert series.latex().startswith(r"R_\mathrm{GD} = 0.0514974\,\lambda^{-1/2} + 0.0859879 + ")
+    assert series.latex().endswith(r"\,\lambda + O(\lambda^{3/2})")
+    shown = series.latex("initial", formulas=True)
+    assert r"\lambda^{-1/2}" in shown
+    assert shown.count(r"O(\lambda^{1/2})") == 1
+    # θ belongs to the trained layer only.
+    assert "theta" not in shown
+    assert "theta" in series.latex("trained", formulas=True)
+    with pytest.raises(ParameterError, match="ask the model for the expansion with formulas=True"):
+        simple().latex(formulas=True)
+
+
+# ---------------------------------------------------------------------- the object
+
+
+def test_json_and_pickle_return_the_same(tmp_path):
+    series = model(alpha0=math.inf).expansion("large_alpha", 2, ridge=0.1, formulas=True)
+    series.save(tmp_path / "series.json")
+    found = Expansion.load(tmp_path / "series.json")
+    assert found == series
+    assert found.fixed["alpha0"] == math.inf
+    assert found(10.0) == series(10.0)
+    assert str(found) == str(series)
+    with pytest.raises(ParameterError, match="no exact solution to compare with"):
+        found.plot()
+    again = pickle.loads(pickle.dumps(series))
+    assert again == series
+    assert again.exact(5.0, None)["trained"] == series.exact(5.0, None)["trained"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("coefficients"), "there is no 'coefficients'"),
+        (lambda d: d.update(name="small_rigde"), "did you mean 'small_ridge'"),
+        (lambda d: d.update(digits=0), "digits must be"),
+        (lambda d: d.update(exponents=["1/0"]), "ZeroDivisionError"),
+        (lambda d: d.update(exponents=["0"]), "do not fit"),
+        (lambda d: d.update(more=1), "it has an entry 'more'"),
+        (lambda d: d.pop("region"), "there is no 'region'"),
+        (lambda d: d["coefficients"].update(trained=["x", "1", "2"]), "ValueError"),
+    ],
+)
+def test_damaged_files_are_refused(change, message):
+    values = simple(order=2).to_dict()
+    change(values)
+    with pytest.raises(ParameterError, match=message):
+        Expansion.from_dict(values)
+
+
+def test_texts_that_are_no_expansion_are_refused():
+    for text in ("{", "[]", '{"kind": "other"}', None):
+        with pytest.raises(ParameterError, match="no expansion written by to_json"):
+            Expansion.from_json(text)
+
+
+def test_values_come_back_in_the_kind_that_was_given():
+    series = simple("large_alpha", ridge=0.1)
+    assert isinstance(series(50), float)
+    assert isinstance(series(CTX.mpf(50)), type(series.coefficients["trained"][0]))
+    array = series(np.array([[50.0, 100.0]]))
+    assert array.shape == (1, 2)
+    assert array[0, 0] == series(50.0)
+    # The limit itself.
+    assert series(math.inf) == float(series.coefficients["trained"][0])
+    assert series.output(None) == "trained"
+
+
+def test_figures():
+    axes = simple(alpha=1.5).plot("initial")
+    assert len(axes) == 2
+    assert axes[1].get_yscale() == "log"
+    assert axes[0].get_ylabel() == "$R_0$"
+    single = simple("large_alpha", ridge=0.1).plot(exact=False)
+    assert single.get_xscale() == "log"
+    # Nothing is kept of a training error that begins with λ².
+    empty = model(alpha=1).expansion("small_ridge", 1).plot("training_error_trained")
+    assert len(empty) == 2
+    with pytest.raises(ParameterError, match="ax must be two axes"):
+        simple().plot(ax=single)
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "small_rigde"}, "did you mean 'small_ridge'"),
+        ({"name": None}, "there are 'large_alpha', 'small_ridge', 'small_step'"),
+        ({"name": "small_ridge", "order": -1}, "order must be >= 0"),
+        ({"name": "small_ridge", "order": 10**9}, "order must be at most 20"),
+        ({"name": "small_ridge", "order": 1.5}, "order must be a whole number"),
+        ({"name": "small_ridge", "order": True}, "order must be a whole number"),
+        ({"name": "small_ridge", "digits": 0}, "digits must be >= 1"),
+        ({"name": "small_ridge", "digits": 10**6}, "digits must be at most 1000"),
+        ({"name": "small_ridge", "ridge": 0.1}, "what 'small_ridge' expands in"),
+        ({"name": "small_ridge", "paper_ridge": 0.1}, "what 'small_ridge' expands in"),
+        ({"name": "large_alpha"}, "exactly one of ridge and paper_ridge"),
+        ({"name": "small_step"}, "exactly one of ridge and paper_ridge"),
+        ({"name": "large_alpha", "ridge": 1, "paper_ridge": 1}, "exactly one of ridge"),
+        ({"name": "large_alpha", "ridge": -1}, "ridge must be >= 0"),
+        ({"name": "large_alpha", "ridge": math.nan}, "ridge must be a number"),
+        ({"name": "large_alpha", "ridge": "0.1"}, "ridge must be a number"),
+        ({"name": "large_alpha", "ridge": 0.1, "formulas": "yes"}, "formulas must be"),
+    ],
+    ids=str,
+)
+def test_bad_arguments_are_refused(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        model().expansion(**arguments)
+
+
+@pytest.mark.parametrize("value", [-1, math.nan, "0.1", True, None, [], ["a"], [[1], [1, 2]], 1j])
+def test_values_that_are_no_numbers_are_refused(value):
+    series = simple()
+    with pytest.raises(ParameterError, match="ridge must be"):
+        series(value)
+    with pytest.raises(ParameterError, match="ridge must be"):
+        series.estimate_of_remainder(value)
+
+
+def test_more_refusals():
+    series = simple(alpha=1.5)
+    with pytest.raises(ParameterError, match=r"trained diverges for ridge = 0: .* power -1/2"):
+        series(0)
+    with pytest.raises(ParameterError, match="did you mean 'trained'"):
+        series(0.1, "traned")
+    with pytest.raises(ParameterError, match="ridge must be positive and finite"):
+        series(math.inf)
+    with pytest.raises(AssumptionError, match="no expansion in the step size"):
+        OneGradientStep("sign", "erf", alpha=2, step_size=0).expansion("small_step", ridge=0.1)
+
+
+def test_powers_of_starred_letters_keep_their_star():
+    assert latex(teacher_linear**2) == r"\left(\mu_{1}^{*}\right)^{2}"
+    assert latex(teacher_residual) == r"\mu_{>1}^{*2}"

@@ -1,0 +1,103 @@
+"""Proofs by intervals on the command line."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from giantstep.errors import MissingDependencyError
+
+Run = Callable[..., tuple[int, str, str]]
+RISK = ("one-step", "risk", "--student", "erf", "--teacher", "erf")
+
+
+@pytest.fixture
+def without_flint(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.import_module
+
+    def refuse(name: str, package: str | None = None) -> object:
+        if name == "flint":
+            raise ImportError(name)
+        return real(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+
+
+@pytest.mark.parametrize("command", [("solve",), ("one-step", "risk"), ("verify",)])
+def test_help_says_what_a_proof_is(run: Run, command: tuple[str, ...]) -> None:
+    code, out, _ = run(*command, "--help")
+    assert code == 0 and "--certif" in out and "prove" in out
+
+
+def test_risks_with_a_proof(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("flint")
+    out = tmp_path / "risk.json"
+    code, text, _ = run(*RISK, "--certify", "--out", out)
+    assert code == 0 and "Proven" in text and "risk_trained" in text
+    document = json.loads(out.read_text())
+    assert "risk_trained" in document["certificate"]["values"]
+
+
+@pytest.mark.slow
+def test_a_saddle_point_with_a_proof(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("flint")
+    from giantstep.derivations.certificates.agreement import is_rounded
+    from giantstep.derivations.certificates.certificate import Certificate
+    from giantstep.derivations.spiked_random_features.reference import reference_cases
+
+    case = reference_cases()[0]
+    out = tmp_path / "proof.json"
+    code, text, _ = run(
+        "solve", "--student", "erf", "--teacher", "erf", "--step-size", "2", "--alpha0", "4",
+        "--alpha", case.alpha, "--certify", "--out", out,
+    )  # fmt: skip
+    assert code == 0 and text.endswith(f"Wrote {out}\n") and "Proven" in text
+    stored = Certificate.load(out)
+    assert is_rounded(case.values["test_error"], stored["test_error"], 25)
+    assert [path.name for path in tmp_path.iterdir()] == ["proof.json"]
+
+
+@pytest.mark.parametrize("arguments", [("solve",), RISK], ids=["solve", "risk"])
+def test_without_the_package_the_command_says_what_to_install(
+    run: Run, without_flint: None, arguments: tuple[str, ...]
+) -> None:
+    code, out, err = run(*arguments, "--certify")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1 and "giantstep[flint]" in err
+
+
+def test_verify_without_the_package(run: Run, without_flint: None) -> None:
+    code, out, err = run("verify", "ba-interpolation-peak", "--certified")
+    assert code == 2 and "not available" in out and "FAILED" not in out
+    assert "giantstep[flint]" in err
+    code, out, _ = run("verify", "ba-interpolation-peak")
+    assert code == 0 and "1 of 1 claims passed" in out and "not available" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("solve", "--out", "x.json"), "--certify"),
+        (("solve", "--certify", "--out", "x.txt"), "--out must end in .json"),
+        (("solve", "--certify", "--out", "no/such/folder/x.json"), "cannot write to folder"),
+        (("solve", "--certify=yes"), "--certify"),
+        ((*RISK, "--over", "alpha", "--certify", "--table-only"), "--certify is for one point"),
+        ((*RISK, "--simulate", "--certify"), "--certify is about the theory"),
+        (("verify", "bulk-spread", "--certified"), "no proof by intervals: bulk-spread"),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, arguments: tuple[str, ...], message: str) -> None:
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1 and message in err
+
+
+def test_the_error_of_a_missing_package_is_ours(without_flint: None) -> None:
+    from giantstep.symbolic.ball_functions import require_flint
+
+    with pytest.raises(MissingDependencyError, match=r"giantstep\[flint\]"):
+        require_flint()

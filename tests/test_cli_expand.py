@@ -1,0 +1,122 @@
+"""Series on the command line: table, LaTeX, coefficients and figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from giantstep.derivations.expansions.expansion import Expansion
+
+Run = Callable[..., tuple[int, str, str]]
+ERF = ("--student", "erf", "--teacher", "erf")
+
+
+def rows(text: str) -> list[list[float]]:
+    """Return the rows of the table against the exact solution."""
+    begin = next(k for k, line in enumerate(text.splitlines()) if "exact solution" in line)
+    found = []
+    for line in text.splitlines()[begin + 2 :]:
+        cells = line.split("│")
+        if len(cells) != 5:
+            break
+        found.append([float(cell) for cell in cells])
+    return found
+
+
+@pytest.mark.parametrize("model", ["", "srf", "one-step"])
+def test_help_teaches(run: Run, model: str) -> None:
+    code, out, _ = run("expand", *([model] if model else []), "--help")
+    assert code == 0
+    for word in ("large-alpha", "small-ridge", "small-step", "examples:"):
+        assert word in out
+
+
+def test_the_peak_of_one_step(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    stored, plot = tmp_path / "peak.json", tmp_path / "peak.svg"
+    code, text, err = run(
+        "expand", "one-step", "small-ridge", *ERF, "--alpha", 1.5, "--beta", 1.5, "--order", 2,
+        "--noise-variance", 0.25, "--at", "1e-4,1e-6", "--output", "trained", "--latex",
+        "--out", stored, "--plot", plot,
+    )  # fmt: skip
+    assert (code, err) == (0, "")
+    (first, *_), second = rows(text)
+    assert first == 1e-4 and second[0] == 1e-6
+    for _, series, exact, difference, estimate in rows(text):
+        # The next term of the series is 5/2 powers of the penalty smaller than one.
+        assert abs(series - exact) <= 2 * estimate + 1e-12 * exact
+        assert difference == pytest.approx(series - exact, abs=1e-11 * exact)
+    assert "\\lambda" in text and text.rstrip().endswith(f"Wrote {stored}, {plot}")
+    found = Expansion.load(stored)
+    assert found.parameter == "ridge" and found.terms("trained")[0][0] < 0
+    assert plot.read_text().startswith("<?xml")
+    assert {path.name for path in tmp_path.iterdir()} == {"peak.json", "peak.svg"}
+
+
+@pytest.mark.parametrize(
+    ("series", "given"), [("large-alpha", ("--order", 3)), ("small-step", ("--order", 4))]
+)
+def test_places_are_chosen_where_the_series_is_good(
+    run: Run, series: str, given: tuple[object, ...]
+) -> None:
+    code, text, err = run("expand", "one-step", series, *ERF, *given)
+    assert (code, err) == (0, "")
+    table = rows(text)
+    assert len(table) == 4
+    # Towards the point the difference falls, down to the rounding of floats.
+    assert abs(table[-1][3]) <= max(abs(table[0][3]), 1e-13)
+
+
+def test_formulas_of_coefficients(run: Run) -> None:
+    given = ("expand", "one-step", "small-ridge", "--beta", 2, "--order", 0, "--formulas")
+    code, text, err = run(*given, *ERF)
+    assert (code, err) == (0, "")
+    assert text.splitlines()[-1].startswith(r"R_\mathrm{GD} = ") and "s_{0}" in text
+    # A student without nonlinear part has none.
+    code, text, err = run(*given, "--student", "z", "--teacher", "erf")
+    assert (code, err) == (0, "")
+    assert "there are no formulas for trained here" in text
+    code, _, err = run("expand", "srf", "small-ridge", "--formulas")
+    assert code == 2 and "--formulas" in err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("series", ["large-alpha", "small-ridge", "small-step"])
+def test_spiked_random_features(run: Run, series: str) -> None:
+    code, text, err = run("expand", "srf", series, "--digits", 15, "--order", 1, "--latex")
+    assert (code, err) == (0, "")
+    last = rows(text)[-1]
+    assert last[1] == pytest.approx(last[2], rel=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "MODEL"),
+        (("srf",), "SERIES"),
+        (("srf", "large_alpha"), "choose from"),
+        (("mlp", "large-alpha"), "choose from"),
+        (("srf", "large-alpha", "--alpha", 2), "--alpha: large-alpha is a series in the number"),
+        (("srf", "small-ridge", "--ridge", 1), "--ridge: small-ridge is a series"),
+        (("srf", "small-step", "--step-size", 1), "--step-size: small-step"),
+        (("srf", "small-step", "--learning-rate", 1), "--learning-rate: small-step"),
+        (("one-step", "small-step", "--step-size", 0), "--step-size: small-step"),
+        (("one-step", "large-alpha", "--order", -1), "--order"),
+        (("one-step", "large-alpha", "--order", 1000), "order"),
+        (("one-step", "large-alpha", "--digits", 0), "--digits"),
+        (("one-step", "large-alpha", "--digits", 10**6), "digits"),
+        (("one-step", "large-alpha", "--at", "0"), "--at"),
+        (("one-step", "large-alpha", "--output", "tset_error"), "output"),
+        (("one-step", "large-alpha", "--out", "x.csv"), "--out must end in .json"),
+        (("one-step", "large-alpha", "--plot", "x.gif"), "--plot must end in .png, .pdf, .svg"),
+        (("one-step", "large-alpha", "--plot", "no/such/x.png"), "cannot write to folder"),
+        (("one-step", "large-alpha", "--student", "__import__('os')"), "cannot read student"),
+        (("one-step", "large-alpha", "--student", "2"), "constant"),
+    ],
+)
+def test_bad_input_is_one_line(run: Run, arguments: tuple[object, ...], message: str) -> None:
+    code, out, err = run("expand", *arguments)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1 and message in err
