@@ -53,8 +53,8 @@ def test_reference_values_to_every_digit(entry):
 def test_what_the_optimum_rests_on():
     model = model_of(REFERENCE["optimal_ridge"][1]["model"])
     assert "theorem" in model.optimal_ridge().rests_on
-    assert "26 digits" in model.optimal_ridge().rests_on
-    assert "40 digits" in model.optimal_ridge(digits=30).rests_on
+    assert "31 digits" in model.optimal_ridge().rests_on
+    assert "45 digits" in model.optimal_ridge(digits=30).rests_on
     assert "random features" in model.optimal_ridge(trained=False).rests_on
     tilted = OneGradientStep("softplus", "erf", 2, centre=True).optimal_ridge()
     assert "outside the theorem" in tilted.rests_on

@@ -12,6 +12,7 @@ import pytest
 import giantstep as gs
 from giantstep.errors import ConvergenceError
 from giantstep.numeric import kernel_arrays, precision
+from giantstep.numeric.precise_averages import usual_reach
 from giantstep.numeric.saddle_point_solver import solve_many
 
 # (student, teacher, r, c, gamma), (alpha, beta, ridge); found at random, but for the third.
@@ -210,8 +211,9 @@ def test_inner_step_is_checked_where_the_integrand_varies():
 
     probes = [tables(ctx.mpf(x)) for x in precision._PROBES]
     rule.checked = False
-    reach = precision._sufficient_reach(ctx, 20, tables, probes)
-    assert reach == precision._usual_reach(ctx, 20)
+    reach, beyond = precision._sufficient_reach(ctx, 20, tables, probes)
+    assert reach == usual_reach(ctx, 20)
+    assert beyond <= ctx.mpf(10) ** -25
     # E exp(-a (z - x)**2) = exp(-a x**2/(1 + 2 a))/sqrt(1 + 2 a)
     exact = ctx.exp(-30 * ctx.mpf(1) / 4 / 61) / ctx.sqrt(61)
     assert abs(tables(ctx.mpf(1) / 2)[0] - exact) <= ctx.mpf(10) ** -20
@@ -220,7 +222,8 @@ def test_inner_step_is_checked_where_the_integrand_varies():
 def test_reach_follows_tables_that_grow():
     ctx = precision.local_context(15)
     probes = [(ctx.exp(4 * x),) for x in precision._PROBES]
-    reach = precision._sufficient_reach(ctx, 15, lambda x: (ctx.exp(4 * x),), probes)
+    reach, beyond = precision._sufficient_reach(ctx, 15, lambda x: (ctx.exp(4 * x),), probes)
+    assert beyond <= ctx.mpf(10) ** -20
     # exp(8 x - x**2/2) has its peak at 8; 25 digits below it from 8 + 10.7 on.
     assert 18.7 <= reach <= 25
 
