@@ -130,7 +130,7 @@ class TestAgainstExactSolutions:
     @pytest.mark.slow
     def test_three_decades_of_a_student_without_closed_forms(self):
         model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-        require_slopes(model.expansion("large_alpha", 2, ridge=0.1), [1e2, 1e3, 1e4, 1e5], 60)
+        require_slopes(model.expansion("large_alpha", 2, ridge=0.1), [1e3, 1e4, 1e5, 1e6], 60)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
@@ -145,12 +145,14 @@ class TestAgainstExactSolutions:
         ],
         ids=str,
     )
-    def test_three_decades_of_small_steps(self, students, given):
+    def test_two_decades_of_small_steps(self, students, given):
         model = SpikedRandomFeatures(*students, **given)
         found = model.expansion("small_step", 2, alpha=1.5, ridge=0.1)
         # m = 1/s is divided by a table of order s.
         outputs = [name for name in ALL if name not in ("m", "theta", "theta_hat")]
-        require_slopes(found, [0.01, 0.001, 0.0001], 60, outputs=outputs)
+        # Steps with a spike below 1e-5 are refused; a student with a mean needs shorter ones.
+        longest = 4e-3 if "allow_non_odd" in given else 1e-2
+        require_slopes(found, [longest, longest / 10, longest / 100], 60, outputs=outputs)
 
 
 class TestLimits:
@@ -218,7 +220,9 @@ class TestLimits:
             "small_step", 0, alpha=1.5, ridge=0.1, digits=12
         )
         for name in ("test_error", "training_error", "q2", "V2", "m"):
-            assert float(dict(found.terms(name))[0]) == pytest.approx(getattr(plain, name))
+            # A coefficient that vanishes by a symmetry is no term.
+            constant = float(dict(found.terms(name)).get(0, 0))
+            assert constant == pytest.approx(getattr(plain, name), abs=1e-12)
 
     @pytest.mark.slow
     def test_more_digits_agree(self):
