@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ..ball_library import require_flint
 from ..errors import CertificationError, ParameterError
 from .certified_panels import (
     RADII,
@@ -29,7 +30,6 @@ from .certified_panels import (
     nodes_needed,
     order_for,
     placed,
-    require_flint,
     semi_axes,
 )
 from .certified_tails import TailBound

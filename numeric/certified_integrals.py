@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..ball_library import require_flint
 from ..errors import CertificationError, ParameterError
 from .certified_grid import BranchedFunction
 from .certified_line import Combine, Panel, TableSource
@@ -35,7 +36,6 @@ from .certified_panels import (
     modulus,
     nodes_needed,
     order_for,
-    require_flint,
 )
 
 Integrands = Callable[[Sequence[Ball]], Sequence[Ball]]

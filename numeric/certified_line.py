@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..ball_library import require_flint
 from ..errors import CertificationError
 from .certified_grid import BranchedFunction
 from .certified_moments import ConvolutionTables, LocalTables
@@ -19,7 +20,6 @@ from .certified_panels import (
     legendre_rule,
     placed,
     quarters,
-    require_flint,
     semi_axes,
 )
 

@@ -29,9 +29,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ..ball_library import require_flint
 from ..errors import CertificationError, ParameterError
 from .certified_grid import BranchedFunction, Grid, GridPanel
-from .certified_panels import ROUGH_BITS, Ball, log_size, modulus, require_flint
+from .certified_panels import ROUGH_BITS, Ball, log_size, modulus
 from .certified_tails import shifted_mass
 
 # The line around a centre is widened in steps until the rest is negligible, at most so far.

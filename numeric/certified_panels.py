@@ -16,13 +16,13 @@ that cover the ellipse; a function that is real on the line needs only the upper
 from __future__ import annotations
 
 import functools
-import importlib
 import itertools
 import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..errors import CertificationError, MissingDependencyError
+from ..ball_library import require_flint
+from ..errors import CertificationError
 
 # Balls are objects of python-flint, which is optional and imported when first needed.
 Ball = Any
@@ -43,23 +43,6 @@ ROUGH_BITS = 64
 # Floating-point numbers of the ellipse are off by less than this.
 _MARGIN = 1e-12
 _STRIPS = 6
-
-
-def require_flint() -> Any:
-    """Return the module flint.
-
-    Raises
-    ------
-    MissingDependencyError
-        If python-flint is not installed.
-    """
-    try:
-        return importlib.import_module("flint")
-    except ImportError:
-        raise MissingDependencyError(
-            "certified integrals need the package python-flint, which is not installed\n"
-            '  install it with: pip install "giantstep[flint]"'
-        ) from None
 
 
 # For functions that are called for each box.

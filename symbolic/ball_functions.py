@@ -11,14 +11,14 @@ Several expressions of several variables are one program, whose common parts are
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-from ..errors import MissingDependencyError, UnsupportedExpressionError
+from ..ball_library import require_flint
+from ..errors import UnsupportedExpressionError
 from .functions import OwenT, log_cosh, relu, sigmoid, softplus
 from .normal_functions import erfcx, log_normal_cdf, normal_cdf
 
@@ -34,23 +34,6 @@ _NUMBER_SYMBOLS = {
     sp.Catalan: lambda flint: flint.arb.const_catalan(),
     sp.GoldenRatio: lambda flint: (1 + flint.arb(5).sqrt()) / 2,
 }
-
-
-def require_flint() -> Any:
-    """Return the module flint.
-
-    Raises
-    ------
-    MissingDependencyError
-        If python-flint is not installed.
-    """
-    try:
-        return importlib.import_module("flint")
-    except ImportError:
-        raise MissingDependencyError(
-            "proven enclosures by ball arithmetic need the package python-flint, which is not "
-            'installed\n  install it with: pip install "giantstep[flint]"'
-        ) from None
 
 
 def _sigmoid(x: Ball, analytic: bool) -> Ball:

@@ -25,6 +25,7 @@ from typing import Any
 
 import sympy as sp
 
+from ..ball_library import require_flint
 from ..errors import (
     AssumptionError,
     CertificationError,
@@ -32,7 +33,7 @@ from ..errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from .ball_functions import Ball, BallEvaluator, require_flint
+from .ball_functions import Ball, BallEvaluator
 from .enclosures import Enclosure
 from .gaussian import GaussianExpectation
 from .gaussian_balls import ConstantBalls, NotReached

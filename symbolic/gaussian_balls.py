@@ -14,8 +14,9 @@ from typing import Any
 
 import sympy as sp
 
+from ..ball_library import require_flint
 from ..errors import AssumptionError, UnsupportedExpressionError
-from .ball_functions import Ball, BallEvaluator, require_flint
+from .ball_functions import Ball, BallEvaluator
 from .gaussian import GaussianExpectation
 from .gaussian_branches import Branch, analytic_branches
 from .hermite_polynomials import hermite_polynomial

@@ -32,11 +32,12 @@ from collections.abc import Callable
 
 import sympy as sp
 
+from ..ball_library import require_flint
 from ..digits import MOST_DIGITS
 from ..errors import ConvergenceError, ParameterError, UnsupportedExpressionError
 from ._singularities import expanded
 from .activations import Activation, activation, z
-from .ball_functions import Ball, require_flint
+from .ball_functions import Ball
 from .enclosures import MAX_EXPONENT, Enclosure
 from .functions import relu, sigmoid, softplus
 from .gaussian import GaussianExpectation

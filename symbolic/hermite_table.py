@@ -214,7 +214,7 @@ class HermiteCoefficients(AbstractSequence[sp.Expr]):
             If a coefficient cannot be enclosed, as in :mod:`.gaussian_enclosures`.
         """
         self._require_numbers(digits)
-        from .ball_functions import require_flint
+        from ..ball_library import require_flint
         from .enclosures import Enclosure
         from .gaussian_enclosures import enclosed_value
 

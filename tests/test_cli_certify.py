@@ -97,7 +97,7 @@ def test_bad_input_is_one_line(run: Run, arguments: tuple[str, ...], message: st
 
 
 def test_the_error_of_a_missing_package_is_ours(without_flint: None) -> None:
-    from giantstep.symbolic.ball_functions import require_flint
+    from giantstep.ball_library import require_flint
 
     with pytest.raises(MissingDependencyError, match=r"giantstep\[flint\]"):
         require_flint()

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from ...ball_library import require_flint
 from ...errors import CertificationError
 from ...numeric.certified_grid import Branch, BranchedFunction
 from ...numeric.certified_integrals import Direct, LineIntegrator
 from ...numeric.certified_moments import Convolution
-from ...symbolic.ball_functions import Ball, require_flint
+from ...symbolic.ball_functions import Ball
 from ...symbolic.gaussian_convolutions import GaussianTables, gaussian_tables
 from ...symbolic.integrand_tails import integrand_tails, mass_outside
 from ...symbolic.lowering.ball_program import BallLoop

@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
 from ...numeric.krawczyk import ProvenRoot, prove_root
-from ...symbolic.ball_functions import Ball, require_flint
+from ...symbolic.ball_functions import Ball
 from ...symbolic.enclosures import Enclosure
 from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS, PRECISION, enclosure_of
 from ...symbolic.lowering.ball_program import BallLoop, BallNewton, BallProgram

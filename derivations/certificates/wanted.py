@@ -18,7 +18,7 @@ def certificate_wanted(certify: object) -> bool:
     wanted = checked_switch("certify", certify)
     if wanted:
         # Brings SymPy along, which a solution in floats does without.
-        from ...symbolic.ball_functions import require_flint
+        from ...ball_library import require_flint
 
         require_flint()
     return wanted

@@ -6,9 +6,9 @@ import math
 
 import sympy as sp
 
+from ...ball_library import require_flint
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
-from ...symbolic.ball_functions import require_flint
 from ...symbolic.hermite import hermite_coefficients
 from ..claims import Finding
 

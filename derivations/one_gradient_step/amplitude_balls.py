@@ -12,6 +12,7 @@ from functools import cached_property
 
 import sympy as sp
 
+from ...ball_library import require_flint
 from ...errors import (
     AssumptionError,
     CertificationError,
@@ -20,7 +21,7 @@ from ...errors import (
 )
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
-from ...symbolic.ball_functions import Ball, BallEvaluator, require_flint
+from ...symbolic.ball_functions import Ball, BallEvaluator
 from ...symbolic.gaussian_balls import ConstantBalls, MomentBalls, NotReached
 from .amplitude_error import AmplitudeError, amplitude, coordinate
 from .amplitude_tables import AmplitudeTables

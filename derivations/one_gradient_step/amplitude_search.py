@@ -10,8 +10,9 @@ from functools import cached_property
 import sympy as sp
 from tqdm.auto import tqdm
 
+from ...ball_library import require_flint
 from ...errors import CertificationError
-from ...symbolic.ball_functions import Ball, require_flint
+from ...symbolic.ball_functions import Ball
 from ...symbolic.gaussian_balls import ConstantBalls, MomentBalls
 from ...symbolic.regularity import Parity
 from .amplitude_balls import AmplitudeBalls

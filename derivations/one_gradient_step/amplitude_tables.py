@@ -6,15 +6,17 @@ by Stein's lemma, and entire functions of t whatever the kinks of σ.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from functools import cached_property
 
 import sympy as sp
 
+from ...ball_library import require_flint
 from ...numeric.certified_integrals import Direct, LineIntegrator
 from ...symbolic.activations import z as variable
-from ...symbolic.ball_functions import Ball, require_flint
+from ...symbolic.ball_functions import Ball, BallEvaluator
 from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.gaussian_balls import ConstantBalls
 from ...symbolic.gaussian_convolutions import GaussianTables, gaussian_tables
@@ -27,6 +29,19 @@ from .amplitude_error import AmplitudeError, amplitude, coordinate
 _GUARD_BITS = 40
 _values = sp.symbols("g_0 g_1 g_2", real=True)
 _teacher = sp.Symbol("f", real=True)
+
+
+@functools.cache
+def _integrands() -> tuple[sp.Expr, ...]:
+    """Return the squared distance at t and its derivatives by h, in t and the tables at ht."""
+    smoothed = sp.Function("g", real=True)
+    distance = (_teacher - smoothed(amplitude * coordinate)) ** 2
+
+    def in_tables(expr: sp.Expr) -> sp.Expr:
+        slopes = {d: _values[d.expr.derivative_count] for d in expr.atoms(sp.Subs)}
+        return expr.xreplace(slopes).xreplace({smoothed(amplitude * coordinate): _values[0]})
+
+    return tuple(in_tables(distance.diff(amplitude, k)) for k in range(len(_values)))
 
 
 class AmplitudeTables:
@@ -46,15 +61,12 @@ class AmplitudeTables:
     def at(self, h: sp.Rational, order: int, bits: int) -> Ball:
         """Return a derivative of J at h, to about so many bits of its size."""
         line, tails = self._line(h, bits)
+        function = BallEvaluator().functions(
+            [_integrands()[order]], [coordinate, *_values, _teacher]
+        )
 
         def integrand(tables: Sequence[Ball]) -> Sequence[Ball]:
-            t, value, first, second, target = tables
-            difference = target - value
-            if order == 0:
-                return [difference * difference]
-            if order == 1:
-                return [-2 * difference * t * first]
-            return [2 * t * t * (first * first - difference * second)]
+            return function(tables, True)
 
         return line.integrate(integrand, [tails[order]])[0]
 
@@ -93,14 +105,8 @@ class AmplitudeTables:
             means = {symbol: mean.ball(prec) for symbol, (_, mean) in self._means.items()}
             balls = tables.balls({amplitude: point, **means})
             growth = dict(zip((*_values, _teacher), balls.growth, strict=True))
-            t, (value, first, second), target = coordinate, _values, _teacher
-            sums = [
-                (target - value) ** 2,
-                -2 * (target - value) * t * first,
-                2 * t**2 * (first**2 - (target - value) * second),
-            ]
-            assigned = [Assign(sp.Symbol(f"J_{k}"), x) for k, x in enumerate(sums)]
-            bounds = integrand_tails([], assigned, node=t, tables=growth, scalars={})
+            assigned = [Assign(sp.Symbol(f"J_{k}"), x) for k, x in enumerate(_integrands())]
+            bounds = integrand_tails([], assigned, node=coordinate, tables=growth, scalars={})
             starts = [float(b.start.upper()) for b in bounds]
             reach = flint.arb(math.ceil(max(4, math.sqrt(2 * bits * math.log(2)) + 3, *starts)))
             line = LineIntegrator(

@@ -20,9 +20,9 @@ import math
 
 import sympy as sp
 
+from ...ball_library import require_flint
 from ...errors import CertificationError, GiantstepError, MissingDependencyError
 from ...symbolic.activations import z as variable
-from ...symbolic.ball_functions import require_flint
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.enclosures import Enclosure
 from ...symbolic.gaussian import expect

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...symbolic.ball_functions import require_flint
+from ...ball_library import require_flint
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding
 from .large_steps import large_step_limit

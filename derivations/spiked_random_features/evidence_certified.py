@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...symbolic.ball_functions import require_flint
+from ...ball_library import require_flint
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding
 from .model import SpikedRandomFeatures

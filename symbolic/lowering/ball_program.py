@@ -14,8 +14,9 @@ from functools import cached_property
 
 import sympy as sp
 
+from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
-from ..ball_functions import Ball, require_flint
+from ..ball_functions import Ball
 from .ball_tape import BallTape
 from .forward_derivatives import with_derivatives
 from .program import Assign, Data, Line, LinearSolve, Newton, NodeLoop, Panels, Program, Step

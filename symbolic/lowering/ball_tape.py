@@ -15,8 +15,9 @@ from typing import Any
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
+from ...ball_library import require_flint
 from ...errors import UnsupportedExpressionError
-from ..ball_functions import Ball, BallEvaluator, ball_function, require_flint
+from ..ball_functions import Ball, BallEvaluator, ball_function
 from ..functions import log_cosh, relu, sigmoid, softplus
 from ..normal_functions import erf_difference, erfcx, log_normal_cdf, normal_cdf
 from .program import Assign
