@@ -85,6 +85,20 @@ def positive_array(name: str, values: object) -> NDArray[np.float64]:
     return np.array([positive_number(name, v) for v in items])
 
 
+def complex_array(name: str, z: object) -> NDArray[np.complex128]:
+    """Return finite numbers as an array of complex ones."""
+    try:
+        found = np.asarray(z)
+        if found.dtype.kind not in "fiuc":
+            raise TypeError
+        found = found.astype(complex)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a number or an array of numbers, got {z!r}") from None
+    if not np.isfinite(found).all():
+        raise ParameterError(f"{name} must be finite")
+    return found
+
+
 def _all_positive(name: str, array: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return `array`; refuse its first element that is not positive and finite."""
     good = (array > 0) & (array < math.inf)

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import html
-import json
 import math
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ParameterError
+from ..json_document import JsonDocument
 from .certified_values import LIBRARIES
 
 if TYPE_CHECKING:
     from ...symbolic.enclosures import Enclosure
-
-_KIND = "giantstep certificate"
 
 ASSUMPTIONS = (
     *LIBRARIES,
@@ -28,7 +24,7 @@ ASSUMPTIONS = (
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(JsonDocument):
     """Proven intervals for the solution of a system of equations.
 
     Attributes
@@ -66,6 +62,8 @@ class Certificate:
     >>> certificate.values["risk_trained"].digits >= 15, certificate.width < 1e-14
     (True, True)
     """
+
+    kind = "certificate"
 
     system: str
     parameters: Mapping[str, str]
@@ -176,42 +174,6 @@ class Certificate:
             return cls(**fields)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"data are no certificate: {error}") from None
-
-    def to_json(self) -> str:
-        """Return the certificate as JSON; :meth:`from_json` reads it."""
-        return json.dumps({"kind": _KIND, **self.to_dict()}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Certificate:
-        """Return the certificate that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is none.
-        """
-        try:
-            data = json.loads(text)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"text is no certificate written by to_json: {error}") from None
-        if not isinstance(data, dict) or data.pop("kind", "") != _KIND:
-            raise ParameterError(
-                f"text is no certificate written by to_json: it has no entry 'kind': {_KIND!r}"
-            )
-        return cls.from_dict(data)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the certificate to a file as JSON."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Certificate:
-        """Read the file that :meth:`save` wrote."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ParameterError(f"path {os.fspath(path)} cannot be read: {error}") from None
-        return cls.from_json(text)
 
     def __str__(self) -> str:
         pad = max(map(len, self.values))

@@ -6,15 +6,13 @@ There is no saddle point behind them, so nothing but the numbers themselves is p
 from __future__ import annotations
 
 import html
-import json
 import math
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ParameterError
+from ..json_document import JsonDocument
 from ..tables import aligned
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ LIBRARIES = (
 
 
 @dataclass(frozen=True, repr=False)
-class CertifiedValues:
+class CertifiedValues(JsonDocument):
     """Quantities with proven intervals.
 
     Attributes
@@ -55,6 +53,8 @@ class CertifiedValues:
     >>> proof["theta2"].contains("1.6976527263135504"), proof.width < 1e-15
     (False, True)
     """
+
+    kind = "certified values"
 
     title: str
     values: Mapping[str, Enclosure]
@@ -111,7 +111,7 @@ class CertifiedValues:
         }
 
     @classmethod
-    def from_dict(cls, document: object) -> CertifiedValues:
+    def from_dict(cls, values: Mapping[str, Any]) -> CertifiedValues:
         """Return what :meth:`to_dict` wrote.
 
         Raises
@@ -122,38 +122,18 @@ class CertifiedValues:
         from ...symbolic.enclosures import Enclosure
 
         try:
-            found: Any = document
-            values = {str(k): Enclosure.from_dict(v) for k, v in found["values"].items()}
+            enclosures = {str(k): Enclosure.from_dict(v) for k, v in values["values"].items()}
             return cls(
-                title=str(found["title"]),
-                values=values,
-                statement=str(found["statement"]),
-                assumptions=tuple(map(str, found["assumptions"])),
-                digits=int(found["digits"]),
+                title=str(values["title"]),
+                values=enclosures,
+                statement=str(values["statement"]),
+                assumptions=tuple(map(str, values["assumptions"])),
+                digits=int(values["digits"]),
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ParameterError(
                 f"these are no certified values written by to_dict: {error}"
             ) from None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the intervals to a file as JSON; :meth:`load` reads it."""
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-        Path(path).write_text(text + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> CertifiedValues:
-        """Return the intervals that :meth:`save` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the file holds something else.
-        """
-        try:
-            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (UnicodeDecodeError, json.JSONDecodeError):
-            raise ParameterError(f"{os.fspath(path)!r} is no file of certified values") from None
 
 
 def midpoint(value: Enclosure, ctx: Any = None) -> Any:

@@ -7,15 +7,12 @@ a negative one.
 
 from __future__ import annotations
 
-import json
 import math
 import numbers
-import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -23,12 +20,12 @@ import numpy as np
 from ...digits import checked_digits
 from ...errors import ApproximationWarning, ParameterError
 from ...numeric.precision import local_context
+from ..json_document import JsonDocument
 from .names import chosen
 
 if TYPE_CHECKING:
     import sympy as sp
 
-_KIND = "giantstep expansion"
 # A series is trusted where the first neglected term is at most this part of its value.
 _TRUSTED = 0.01
 
@@ -37,7 +34,7 @@ Exact = Callable[[Any, int | None], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class Expansion:
+class Expansion(JsonDocument):
     r"""A truncated series :math:`\sum_k c_k x^{e_k} + O(x^e)` of every output of a solution.
 
     Attributes
@@ -78,6 +75,8 @@ class Expansion:
         Returns the outputs of the exact solution at a value of the parameter, with so many digits
         or as floats; None for an expansion that was read from a file.
     """
+
+    kind = "expansion"
 
     name: str
     parameter: str
@@ -369,38 +368,6 @@ class Expansion:
         from .storage import arguments
 
         return cls(**arguments(values))
-
-    def to_json(self) -> str:
-        """Return the expansion as JSON; :meth:`from_json` reads it."""
-        return json.dumps({"kind": _KIND, **self.to_dict()}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the expansion that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is no such JSON.
-        """
-        try:
-            values = json.loads(text)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"text is no expansion written by to_json: {error}") from None
-        if not isinstance(values, dict) or values.get("kind") != _KIND:
-            raise ParameterError(
-                f"text is no expansion written by to_json: it has no entry 'kind': {_KIND!r}"
-            )
-        return cls.from_dict(values)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the expansion to a file as JSON."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read the expansion that :meth:`save` wrote."""
-        return cls.from_json(Path(path).read_text(encoding="utf-8"))
 
     def __getstate__(self) -> dict[str, Any]:
         # Numbers of a local mpmath context cannot be pickled; their bits can.

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from ....digits import checked_digits
 from ....errors import ParameterError
-from ....numeric.arguments import whole_number
+from ....numeric.arguments import complex_array, whole_number
 from ...certificates.wanted import certificate_wanted
 from ...spiked_random_features.arguments import checked_switch
 from .bulk import KernelBulk, kernel_bulk, kernel_density
 from .curve import KernelCurve, Real
 from .model_numbers import critical_step_size, curve_of, rounded_to, step_numbers
-from .transform import complex_array, transform_at
+from .transform import transform_at
 
 if TYPE_CHECKING:
     import xarray as xr

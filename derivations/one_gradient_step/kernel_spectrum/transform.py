@@ -8,6 +8,7 @@ import numpy as np
 
 from ....digits import checked_digits
 from ....errors import ConvergenceError, ParameterError
+from ....numeric.arguments import complex_array
 from .curve import Complex
 from .model_numbers import curve_of, rounded_to
 
@@ -64,17 +65,3 @@ def _refined(model: OneGradientStep, z: complex, start: complex, digits: int) ->
         if abs(step) <= abs(root) * ctx.mpf(10) ** (-count - 10):
             return rounded_to(count).mpc(beta / alpha / root)
     raise ConvergenceError(f"the transform at z = {z} cannot be refined to {count} digits")
-
-
-def complex_array(name: str, z: object) -> Complex:
-    """Return finite numbers as an array of complex ones."""
-    try:
-        found = np.asarray(z)
-        if found.dtype.kind not in "fiuc":
-            raise TypeError
-        found = found.astype(complex)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be a number or an array of numbers, got {z!r}") from None
-    if not np.isfinite(found).all():
-        raise ParameterError(f"{name} must be finite")
-    return found

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
-from ....numeric.arguments import positive_number, whole_number
+from ....numeric.arguments import complex_array, positive_number, whole_number
 from ....numeric.outliers import real_roots
 from ....numeric.spectra import ResolventTransform
 from ....numeric.spectral_bulk import find_bulk
@@ -204,7 +204,7 @@ class Spectrum:
         ConvergenceError
             If a point is so close to the spectrum that nothing can be resolved.
         """
-        points = _complex_array(z)
+        points = complex_array("z", z)
         flat = points.ravel()
         self._refuse_spectrum(flat)
         scaled = flat / self._scale
@@ -410,20 +410,6 @@ def model_spectrum(
         mass_errors=share * bulk.mass_errors,
         atoms=atoms,
     )
-
-
-def _complex_array(z: object) -> Complex:
-    """Return z as an array of finite complex numbers."""
-    try:
-        found = np.asarray(z)
-        if found.dtype.kind not in "fiuc":
-            raise TypeError
-        found = found.astype(complex)
-    except (TypeError, ValueError):
-        raise ParameterError(f"z must be a complex number or an array of them, got {z!r}") from None
-    if not np.isfinite(found).all():
-        raise ParameterError("z must be finite")
-    return found
 
 
 def _functions(model: SpikedRandomFeatures, alpha: float, covariance: str) -> SpectrumFunctions:

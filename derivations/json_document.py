@@ -1,0 +1,89 @@
+"""Results kept as JSON, under a name of their kind, in files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from ..errors import ParameterError
+
+
+class JsonDocument(ABC):
+    """A result with :meth:`to_dict` and :meth:`from_dict`, as JSON and in files.
+
+    Attributes
+    ----------
+    kind : str
+        What the document says it is, as "certificate".
+    """
+
+    kind: ClassVar[str]
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as plain values."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the result that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the values are no such result.
+        """
+
+    def to_json(self) -> str:
+        """Return the result as JSON; :meth:`from_json` reads it."""
+        return json.dumps({"kind": f"giantstep {self.kind}", **self.to_dict()}, indent=2)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the result that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is no such JSON.
+        """
+        wrong = f"text is no {cls.kind} written by to_json"
+        try:
+            values = json.loads(text)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"{wrong}: {error}") from None
+        kind = f"giantstep {cls.kind}"
+        if not isinstance(values, dict) or values.pop("kind", "") != kind:
+            raise ParameterError(f"{wrong}: it has no entry 'kind': {kind!r}")
+        return cls.from_dict(values)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to a file as JSON; :meth:`load` reads it.
+
+        Raises
+        ------
+        ParameterError
+            If the file cannot be written; then one that was there before is as it was.
+        """
+        from ..symbolic.lowering.lowered import write_atomically
+
+        write_atomically(Path(path), self.to_json() + "\n")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the result that :meth:`save` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the file cannot be read or holds something else.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ParameterError(f"path {os.fspath(path)} cannot be read: {error}") from None
+        return cls.from_json(text)

@@ -1,0 +1,42 @@
+"""Files of results: whole or not there, and refused where they hold something else."""
+
+import os
+
+import pytest
+
+from giantstep.derivations.expansions.expansion import Expansion
+from giantstep.derivations.one_gradient_step.model import OneGradientStep
+from giantstep.errors import ParameterError
+
+SERIES = OneGradientStep("erf", "erf", alpha=2.0, beta=1.5, step_size=1.0).expansion(
+    "small_ridge", 1, digits=12
+)
+
+
+def test_file_holds_the_result(tmp_path):
+    SERIES.save(tmp_path / "series.json")
+    found = Expansion.load(tmp_path / "series.json")
+    assert found.coefficients == SERIES.coefficients
+    assert found.to_json() == SERIES.to_json()
+
+
+def test_a_write_that_fails_leaves_the_file_of_before(tmp_path, monkeypatch):
+    path = tmp_path / "series.json"
+    path.write_text("before")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(ParameterError, match="No space left"):
+        SERIES.save(path)
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["series.json"]
+
+
+def test_what_is_no_such_file_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match="cannot be read"):
+        Expansion.load(tmp_path / "absent.json")
+    (tmp_path / "other.json").write_text('{"kind": "giantstep certificate"}')
+    with pytest.raises(ParameterError, match="no entry 'kind': 'giantstep expansion'"):
+        Expansion.load(tmp_path / "other.json")
