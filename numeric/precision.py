@@ -38,7 +38,7 @@ _COARSE_RULES = 2
 # Of the digits asked for, so many more are wanted from the outer rule: the ones that are printed
 # then hardly ever straddle a nine and a zero.
 # On grids they would be too dear.
-_MORE_DIGITS, _MORE_DIGITS_OF_GRID = 10, 3
+_MORE_DIGITS, _MORE_DIGITS_OF_GRID = 10, 2
 # In units of a solver's own estimate of rounding, which counts operations in floats: closed forms
 # of tables may cancel some digits, for which there are spare ones.
 _CANCELLATION = 10**4

@@ -68,7 +68,8 @@ class AmplitudeTables:
         def integrand(tables: Sequence[Ball]) -> Sequence[Ball]:
             return function(tables, True)
 
-        return line.integrate(integrand, [tails[order]])[0]
+        # Balls of expressions are complex.
+        return line.integrate(integrand, [tails[order]])[0].real
 
     @cached_property
     def _tables(self) -> GaussianTables:
