@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..atomic_files import replacing
 from ..errors import MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
@@ -102,14 +103,8 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     form = found.suffix.lstrip(".").lower()
     if form not in ("png", "pdf", "svg"):
         raise ParameterError(f"a figure is written as .png, .pdf or .svg, not {found.name!r}")
-    temporary = found.with_name(f".{found.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        with styled():
-            figure.savefig(temporary, format=form, dpi=200, metadata=_METADATA.get(form))
-        os.replace(temporary, found)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with replacing(found) as temporary, styled():
+        figure.savefig(temporary, format=form, dpi=200, metadata=_METADATA.get(form))
     return found
 
 

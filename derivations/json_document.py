@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from ..atomic_files import write_atomically
 from ..errors import ParameterError
 
 
@@ -69,9 +70,7 @@ class JsonDocument(ABC):
         ParameterError
             If the file cannot be written; then one that was there before is as it was.
         """
-        from ..symbolic.lowering.lowered import write_atomically
-
-        write_atomically(Path(path), self.to_json() + "\n")
+        write_atomically(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

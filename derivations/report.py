@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from .. import __version__
+from ..atomic_files import write_atomically
 from ..errors import MissingDependencyError, ParameterError
 from .figures import plot_learning_curve, svg_text
 from .formulas import math_element, mathml_row
@@ -85,13 +86,7 @@ def write_report(
         model, curve, simulation, rows=rows, figure=figure, command=command, seconds=seconds
     )
     found = Path(path)
-    temporary = found.with_name(f".{found.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, found)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    write_atomically(found, text)
     return found
 
 

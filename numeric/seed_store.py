@@ -6,14 +6,14 @@ import hashlib
 import io
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..atomic_files import replacing
 
 __all__ = ["SeedStore"]
 
@@ -72,17 +72,11 @@ class SeedStore:
     def save(self, index: int, arrays: Mapping[str, Array]) -> None:
         """Write the arrays of seed `index`; a reader sees the whole file or none."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                named: dict[str, Any] = {
-                    name: np.asarray(arrays[name], dtype=np.float64) for name in self.shapes
-                }
-                np.savez(file, key=np.array(self.key), **named)
-            os.replace(temporary, self.path(index))
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        named: dict[str, Any] = {
+            name: np.asarray(arrays[name], dtype=np.float64) for name in self.shapes
+        }
+        with replacing(self.path(index)) as temporary, temporary.open("xb") as file:
+            np.savez(file, key=np.array(self.key), **named)
 
     def discard(self, index: int) -> None:
         """Remove the file of seed `index`, if there is one."""

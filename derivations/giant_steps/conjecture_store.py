@@ -6,10 +6,10 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from ...atomic_files import write_atomically
 from .conjecture_outcomes import TargetOutcome
 
 logger = logging.getLogger(__name__)
@@ -57,11 +57,5 @@ class OutcomeStore:
     def save(self, outcome: TargetOutcome) -> None:
         """Write an outcome; a reader sees the whole file or none."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=self.folder, suffix=".part")
-        try:
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"key": self.key, **outcome.to_dict()}, file, ensure_ascii=False)
-            os.replace(temporary, self.path(outcome.target))
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        content = {"key": self.key, **outcome.to_dict()}
+        write_atomically(self.path(outcome.target), json.dumps(content, ensure_ascii=False))

@@ -22,6 +22,7 @@ from typing import Any, Self
 import numpy as np
 import sympy as sp
 
+from ...atomic_files import replacing
 from ...errors import ParameterError
 from ...numeric.giant_steps import GiantStepsResult, take_giant_steps
 from ...symbolic.activations import Activation
@@ -165,14 +166,8 @@ class SimulatedGiantSteps:
             "interrupted": self.result.interrupted,
         }
         arrays: dict[str, Any] = {name: getattr(self.result, name) for name in _array_names()}
-        temporary = found.with_name(f".{found.name}.{os.urandom(4).hex()}.tmp")
-        try:
-            with temporary.open("xb") as file:
-                np.savez(file, header=np.array(json.dumps(header)), **arrays)
-            os.replace(temporary, found)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        with replacing(found) as temporary, temporary.open("xb") as file:
+            np.savez(file, header=np.array(json.dumps(header)), **arrays)
         return found
 
     @classmethod

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ...atomic_files import beside, replacing
 from ...errors import MissingDependencyError, ParameterError
 from .points import Block, Points
 
@@ -121,12 +122,8 @@ class MemorySink(Sink):
     def finish(self) -> xr.Dataset:
         found = self._template.dataset(self._arrays)
         if self._path is not None:
-            temporary = _beside(self._path)
-            try:
+            with replacing(self._path) as temporary:
                 found.to_netcdf(temporary)
-                os.replace(temporary, self._path)
-            finally:
-                temporary.unlink(missing_ok=True)
         return found
 
     def discard(self) -> None:
@@ -139,7 +136,7 @@ class NetcdfSink(Sink):
     def __init__(self, template: Template, path: Path) -> None:
         import netCDF4
 
-        self._path, self._temporary = path, _beside(path)
+        self._path, self._temporary = path, beside(path)
         self._open = True
         self._file = netCDF4.Dataset(str(self._temporary), "w", format="NETCDF4")
         self._file.set_fill_off()
@@ -196,7 +193,7 @@ class ZarrSink(Sink):
     def __init__(self, template: Template, path: Path, block: Block) -> None:
         import zarr
 
-        self._path, self._temporary = path, _beside(path)
+        self._path, self._temporary = path, beside(path)
         # Format 2, which every reader of Zarr knows.
         group = zarr.open_group(str(self._temporary), mode="w", zarr_format=2)
         group.attrs.update(template.attributes)
@@ -233,7 +230,7 @@ class ZarrSink(Sink):
         import zarr
 
         zarr.consolidate_metadata(str(self._temporary), zarr_format=2)
-        old = _beside(self._path)
+        old = beside(self._path)
         with contextlib.suppress(FileNotFoundError):
             os.rename(self._path, old)
         os.rename(self._temporary, self._path)
@@ -290,7 +287,3 @@ def sink(template: Template, path: Path | None, blocks: list[Block]) -> Sink:
 
 def _is_zarr(path: Path) -> bool:
     return any((path / name).exists() for name in (".zgroup", "zarr.json", ".zmetadata"))
-
-
-def _beside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.urandom(6).hex()}.part")

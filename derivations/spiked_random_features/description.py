@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
+from ...atomic_files import write_atomically
 from ...errors import ParameterError
 from ..json_text import from_json, to_json
 from .quality import quality_text
@@ -60,7 +60,7 @@ class Description:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file as JSON."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        write_atomically(path, self.to_json() + "\n")
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{k} = {v}" for k, v in self.parameters().items())

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .atomic_files import replacing
 from .errors import ApproximationWarning, MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
@@ -429,14 +430,9 @@ def _dense(alphas: list[float]) -> list[float]:
 
 
 def _save_data(dataset: xr.Dataset, path: Path) -> Path:
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
-    try:
+    with replacing(path) as temporary:
         # SciPy comes with giantstep; it writes netCDF 3, which every reader knows.
         dataset.to_netcdf(temporary, engine="scipy")
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
     return path
 
 

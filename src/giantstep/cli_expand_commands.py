@@ -9,7 +9,8 @@ import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from .cli_commands import checked_file, write_text
+from .atomic_files import write_atomically
+from .cli_commands import checked_file
 from .cli_expand import settle
 from .errors import ApproximationWarning, MissingDependencyError
 
@@ -45,7 +46,7 @@ def expand(arguments: argparse.Namespace) -> int:
     print(text)
     written = []
     if out is not None:
-        write_text(out, f"{found.to_json()}\n")
+        write_atomically(out, f"{found.to_json()}\n")
         written.append(out)
     if plot is not None:
         from .derivations.figures import save_figure

@@ -72,6 +72,7 @@ _RUN = ("seeds", "seed", "workers", "store")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.set_defaults(run=run)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument("--student", default="relu", metavar="F", help="activation [relu]")
     parser.add_argument(
@@ -264,7 +265,7 @@ def _check_store(folder: Path) -> None:
 
 
 def _write(out: Path, target: str, parts: list[Any], found: SimulatedGiantSteps | None) -> None:
-    from .cli_commands import write_text
+    from .atomic_files import write_atomically
 
     if found is not None and out.suffix.lower() in _FIGURES:
         from .derivations.figures import save_figure
@@ -275,7 +276,7 @@ def _write(out: Path, target: str, parts: list[Any], found: SimulatedGiantSteps 
     sections = [_fragment(part) for part in parts]
     if found is not None:
         sections += ["<h2>Simulation</h2>", _svg(found), found._repr_html_()]
-    write_text(
+    write_atomically(
         out,
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         "<style>body{font-family:sans-serif;max-width:70em;margin:2em auto;padding:0 1em}"

@@ -45,6 +45,7 @@ _SUFFIXES = (".html", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.set_defaults(run=run)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument(
         "--direction",
@@ -110,7 +111,7 @@ def _write(path: str, found: object) -> None:
     import json
     from pathlib import Path
 
-    from .cli_commands import write_text
+    from .atomic_files import write_atomically
     from .symbolic.leaps.leap_report import LeapReport
 
     assert isinstance(found, LeapReport)
@@ -121,4 +122,4 @@ def _write(path: str, found: object) -> None:
             '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Leaps</title>'
             f"<body>{found._repr_html_()}</body></html>"
         )
-    write_text(Path(path).expanduser(), text + "\n")
+    write_atomically(Path(path).expanduser(), text + "\n")

@@ -132,19 +132,21 @@ def write(
     draw : callable, optional
         Returns the figure.
     """
-    from .cli_commands import write_text
+    from .atomic_files import write_atomically
 
     suffix = out.suffix.lower()
     written = [out]
     if suffix == ".json":
         found = plain(data.to_dict() if document is None else document)
-        write_text(out, json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_atomically(
+            out, json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        )
     elif suffix == ".csv":
-        write_text(out, _csv(data))
+        write_atomically(out, _csv(data))
     elif suffix == ".nc":
         _save(data, out)
     elif suffix in PAGES:
-        write_text(out, _page(title, text, draw() if draw is not None else None))
+        write_atomically(out, _page(title, text, draw() if draw is not None else None))
     else:
         from .derivations.figures import save_figure
 

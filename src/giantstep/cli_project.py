@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import html
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .atomic_files import write_atomically
 from .cli_numbers import whole
 from .errors import ParameterError
 
@@ -40,6 +40,7 @@ _SUFFIXES = (".html", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.set_defaults(run=run)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--onto", metavar="ROWS", help='rows that span U, such as "1,0;0,1"')
@@ -154,10 +155,4 @@ def _write(path: Path, found: Projection | RegimeTable) -> None:
             "td,th{border:1px solid #999;padding:.3em .6em;text-align:left}</style></head>"
             f"<body>{found.to_html()}</body></html>\n"
         )
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        temporary.write_text(content, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        # Named as the user did, not by the temporary file.
-        raise type(error)(error.errno, error.strerror, str(path)) from None
+    write_atomically(path, content)

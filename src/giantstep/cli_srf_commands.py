@@ -311,9 +311,9 @@ def _write(out: Path, data: xr.Dataset, draw: Any) -> None:
     from .derivations.spiked_random_features.paper_figures.drawing import save_dataset
 
     if out.suffix.lower() == ".json":
-        from .cli_commands import write_text
+        from .atomic_files import write_atomically
 
-        write_text(out, json.dumps(data.to_dict(), default=_plain) + "\n")
+        write_atomically(out, json.dumps(data.to_dict(), default=_plain) + "\n")
         written = [out]
     elif out.suffix.lower() == ".nc":
         written = [save_dataset(data, out)]

@@ -39,6 +39,7 @@ _ENDINGS = (".html", ".json")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
+    parser.set_defaults(run=run)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument(
         "--order",
@@ -118,7 +119,7 @@ def _write(found: Staircase, path: Path) -> None:
     import html
     import json
 
-    from .cli_commands import write_text
+    from .atomic_files import write_atomically
 
     if path.suffix == ".json":
         content = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
@@ -130,4 +131,4 @@ def _write(found: Staircase, path: Path) -> None:
             "table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;"
             f"text-align:left}}</style></head><body>{found._repr_html_()}</body></html>"
         )
-    write_text(path, content + "\n")
+    write_atomically(path, content + "\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from ...atomic_files import write_atomically
 from ...errors import ParameterError
 from .lower import lower_to_program
 from .product_measures import ProductMeasure
@@ -190,24 +190,3 @@ def lower_system(system: SaddlePointSystem) -> LoweredSystem:
         stages=stages,
         product=hoisted.product,
     )
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file under a temporary name beside it and rename it: whole or not at all."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        raise ParameterError(f"path {path} cannot be written: {error.strerror}") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp makes private files; what a user writes has the usual permissions.
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise ParameterError(f"path {path} cannot be written: {error.strerror}") from None
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)

@@ -243,7 +243,7 @@ def test_a_store_resumes_and_replaces_damaged_files(tmp_path, monkeypatch):
     assert len(runs) == 4
     run_small(seeds=1, store=options["store"], description="another teacher")
     assert len(runs) == 5
-    assert not list((tmp_path / "runs").glob("*.part"))
+    assert not list((tmp_path / "runs").glob(".*.part"))
 
 
 def interrupting(allowed: int):

@@ -15,9 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -342,21 +340,12 @@ def load(path: Path) -> dict[str, Any]:
 
 def store(path: Path, finished: Mapping[str, Any]) -> None:
     """Write results in one step: a reader never sees half of a file."""
+    from giantstep.atomic_files import write_atomically
+
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {"format": _FORMAT, "groups": dict(sorted(finished.items()))}
     text = json.dumps(document, indent=1, ensure_ascii=False)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".tmp")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
-        # Temporary files are readable by their owner only.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_atomically(path, text + "\n")
 
 
 def regenerate(

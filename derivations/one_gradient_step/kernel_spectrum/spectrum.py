@@ -7,12 +7,12 @@ import math
 import os
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....atomic_files import write_atomically
 from ....digits import checked_digits
 from ....errors import ParameterError
 from ....numeric.arguments import complex_array, whole_number
@@ -267,7 +267,7 @@ class ConjugateKernel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the spectrum to a file as JSON; :meth:`load` reads it."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        write_atomically(path, self.to_json() + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> ConjugateKernel:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ....atomic_files import replacing
 from ...figures import BLUE, GREEN, GREY, VERMILLION, new_figure, save_figure, styled
 
 if TYPE_CHECKING:
@@ -96,12 +97,8 @@ class PaperFigure:
 
 def save_dataset(data: xr.Dataset, path: Path) -> Path:
     """Write a dataset; a reader sees all of it or none."""
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
-    try:
+    with replacing(path) as temporary:
         data.to_netcdf(temporary)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
     return path
 
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....atomic_files import write_atomically
 from ....errors import ParameterError
 from ....numeric.arguments import complex_array, positive_number, whole_number
 from ....numeric.outliers import real_roots
@@ -339,7 +339,7 @@ class Spectrum:
         """Write the spectrum to a file as JSON; :meth:`load` reads it."""
         from .files import to_text
 
-        Path(path).write_text(to_text(self), encoding="utf-8")
+        write_atomically(path, to_text(self))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Spectrum:
