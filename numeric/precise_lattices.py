@@ -7,6 +7,8 @@ obey a recurrence, and scalar products; both take integers, in units of a power 
 
 from __future__ import annotations
 
+import math
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -74,7 +76,7 @@ class Lattice:
         scale = self._step * ctx.npdf(origin)
         # z = origin + i h: the weights hold powers of i, which are short.
         return [
-            scale * sum(ctx.binomial(j, i) * origin ** (j - i) * self._step**i * total(k, i)
+            scale * sum(math.comb(j, i) * origin ** (j - i) * self._step**i * total(k, i)
                         for i in range(j + 1))
             for k, j in terms
         ]  # fmt: skip

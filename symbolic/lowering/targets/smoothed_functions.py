@@ -127,17 +127,34 @@ def _group(
 def _base(
     node: GaussianExpectation, varying: Collection[sp.Basic]
 ) -> tuple[sp.Expr, sp.Expr] | None:
-    """Return A and B of the argument of the first function of the variable."""
+    """Return A and B of the argument of the first function of the variable.
+
+    Where sums in functions were multiplied out, as in sqrt(1 + (A + B z)**2), it is read off the
+    two leading terms of the polynomial.
+    """
     z = node.variable
-    for function in _functions(node.integrand, z):
-        for part in sp.preorder_traversal(function):
-            if part is function or not isinstance(part, sp.Expr) or not part.has(z):
-                continue
-            slope = sp.diff(part, z) if part.is_polynomial(z) else sp.S.Zero
-            if slope == 0 or slope.has(z, *varying):
-                continue
-            return sp.expand(part - slope * z), slope
-    return None
+    parts = [
+        part
+        for function in _functions(node.integrand, z)
+        for part in sp.preorder_traversal(function)
+        if part is not function and isinstance(part, sp.Expr) and part.is_polynomial(z)
+    ]
+    read_off = None
+    for part in parts:
+        if not part.has(z) or part == z:
+            continue
+        polynomial = sp.Poly(part, z)
+        degree, leading = polynomial.degree(), polynomial.LC()
+        if leading.has(*varying):
+            continue
+        if degree == 1:
+            return polynomial.TC(), leading
+        if read_off is None and (leading.is_positive or leading.is_negative):
+            sign = sp.sign(leading)
+            spread = sp.root(sign * leading, degree)
+            second = sign * polynomial.coeff_monomial(z ** (degree - 1))
+            read_off = second / (degree * spread ** (degree - 1)), spread
+    return read_off or ((sp.S.Zero, sp.S.One) if z in parts else None)
 
 
 def _functions(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
@@ -191,4 +208,6 @@ def _normal(expr: sp.Expr) -> sp.Expr:
     if not expr.args:
         return expr
     rebuilt = expr.func(*(_normal(a) if isinstance(a, sp.Expr) else a for a in expr.args))
-    return sp.expand_mul(rebuilt) if rebuilt.is_Add or rebuilt.is_Mul else rebuilt
+    if not (rebuilt.is_Add or rebuilt.is_Mul):
+        return rebuilt
+    return sp.expand(rebuilt, power_base=False, power_exp=False, log=False)
