@@ -8,13 +8,13 @@ Usage: python benchmarks/import_time.py [--repetitions N]
 """
 
 import argparse
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+
+from measuring import fresh_environment
 
 LIMIT = 1.5
 MEASURE = """
@@ -27,15 +27,10 @@ print(time.perf_counter() - start)
 
 def import_seconds(package: str, folder: str) -> float:
     """Return the seconds that one fresh interpreter takes to import a package."""
-    source = Path(__file__).resolve().parents[1] / "src"
-    path = [str(source), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path)}
-    # Else every import would compile again what is not installed.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     run = subprocess.run(
         [sys.executable, "-c", MEASURE, package],
         cwd=folder,
-        env=environment,
+        env=fresh_environment(),
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -19,13 +19,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from hand_written import HAND_OUTPUTS, hand_batch
+from measuring import cpu_seconds
 from numpy.typing import NDArray
 
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
@@ -37,13 +37,6 @@ HAND_TARGET = 1.15
 C_FLAGS = ("-std=c99", "-O3", "-march=native", "-fPIC", "-shared")
 
 Array = NDArray[np.float64]
-
-
-def cpu_seconds(run: Callable[[], object]) -> float:
-    """CPU time of this thread in seconds."""
-    start = time.thread_time()
-    run()
-    return time.thread_time() - start
 
 
 def random_points(n: int) -> tuple[Array, Array]:

@@ -21,9 +21,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 
 import numpy as np
+from measuring import cpu_seconds
 from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import brentq
@@ -39,13 +39,6 @@ DAMPING = 0.5
 MOST_TURNS = 100_000
 
 Array = NDArray[np.float64]
-
-
-def cpu_seconds(run: Callable[[], object]) -> float:
-    """CPU time of this thread in seconds."""
-    start = time.thread_time()
-    run()
-    return time.thread_time() - start
 
 
 def random_rows(names: tuple[str, ...], n: int, model: OneGradientStep) -> Array:

@@ -30,7 +30,8 @@ import numpy as np
 import scipy.integrate
 import scipy.optimize
 import sympy as sp
-from kernels import compare_with_hand, cpu_seconds, random_points, verdict
+from kernels import compare_with_hand, random_points, verdict
+from measuring import cpu_seconds
 from numba import njit
 from numpy.typing import NDArray
 

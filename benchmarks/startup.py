@@ -14,8 +14,6 @@ Targets: warm at most 1.3 times, cold at most 3 times the first; exit code 1 if 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import statistics
 import subprocess
 import sys
@@ -24,28 +22,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from measuring import fresh_environment
+
 WARM_LIMIT, COLD_LIMIT = 1.3, 3.0
-SOURCE = Path(__file__).resolve().parents[1] / "src"
 DEPENDENCIES = ["-c", "import numba, scipy.special, sympy"]
 COMMAND = ["-m", "giantstep", "curve", "--student", "tanh", "--teacher", "sin", "--table-only"]
-# What the command computes, for a checkout without a command line.
-SCRIPT = """
-from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
-model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-print(model.solve_many([0.1 * k for k in range(1, 51)], [0.1]).values["test_error"])
-"""
-
-
-def environment(cache_folder: str) -> dict[str, str]:
-    """Return the environment of a run with its own cache folder."""
-    path = [str(SOURCE), *filter(None, [os.environ.get("PYTHONPATH")])]
-    found = os.environ | {
-        "PYTHONPATH": os.pathsep.join(path),
-        "GIANTSTEP_CACHE_DIR": cache_folder,
-    }
-    # Else every run would compile again what is not installed.
-    found.pop("PYTHONDONTWRITEBYTECODE", None)
-    return found
 
 
 def run_seconds(arguments: Sequence[str], folder: str, cache_folder: str) -> float:
@@ -54,7 +35,7 @@ def run_seconds(arguments: Sequence[str], folder: str, cache_folder: str) -> flo
     run = subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
-        env=environment(cache_folder),
+        env=fresh_environment(GIANTSTEP_CACHE_DIR=cache_folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -73,9 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="three repetitions")
     options = parser.parse_args(arguments)
     repetitions = 3 if options.quick else max(1, options.repetitions)
-    has_command = importlib.util.find_spec("giantstep.__main__") is not None
-    ours = COMMAND if has_command else ["-c", SCRIPT]
-    print(f"python {' '.join(COMMAND) if has_command else 'script: one curve of 50 points'}")
+    print(f"python {' '.join(COMMAND)}")
     seconds: dict[str, list[float]] = {"dependencies": [], "warm": [], "cold": []}
     # Not the checkout: its root would come first on the interpreter's path.
     with tempfile.TemporaryDirectory() as folder:
@@ -85,8 +64,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             cold = str(Path(folder, f"cold{round_}"))
             found = {
                 "dependencies": run_seconds(DEPENDENCIES, folder, warm),
-                "warm": run_seconds(ours, folder, warm),
-                "cold": run_seconds(ours, folder, cold),
+                "warm": run_seconds(COMMAND, folder, warm),
+                "cold": run_seconds(COMMAND, folder, cold),
             }
             if round_:
                 for name, value in found.items():

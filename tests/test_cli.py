@@ -327,13 +327,14 @@ def test_verify_fails_with_exit_code_1(run, monkeypatch):
     assert f"0 of 1 claims passed; failed: {claim.identifier}" in out
 
 
-def certified(monkeypatch, *evidence, unavailable=()):
+def certified(monkeypatch, *evidence, unavailable=(), skipped=()):
     from giantstep.derivations import claims
 
     claim = claims.claims()[0]
     verdict = claims.Verdict(
-        claim, evidence, bool(evidence) and all(e.passed for e in evidence), (), unavailable
-    )
+        claim, evidence, bool(evidence) and all(e.passed for e in evidence), skipped,
+        unavailable,
+    )  # fmt: skip
     asked = []
 
     def verify(names, **given):
@@ -374,6 +375,17 @@ def test_proofs_that_cannot_be_made_say_what_to_install(run, monkeypatch):
     certified(monkeypatch, Evidence(EvidenceKind.EXACT, "is", True), unavailable=missing)
     code, out, err = run("verify")
     assert code == 0 and "1 of 1 claims passed" in out and "1 check was not made" in err
+
+
+def test_proofs_that_are_slow_are_asked_for(run, monkeypatch, tmp_path):
+    claim, asked = certified(monkeypatch, skipped=("an interval",))
+    code, out, err = run("verify", "--certified")
+    assert (code, err) == (2, "") and "FAILED" not in out
+    assert "skipped, slow" in out and "0 of 1 claims passed; not run without --slow: 1" in out
+    run("verify", "--certified", "--slow", "--out", tmp_path / "found.json")
+    assert [given["slow"] for given in asked] == [False, True]
+    (stored,) = json.loads((tmp_path / "found.json").read_text())
+    assert stored["identifier"] == claim.identifier and stored["skipped"] == ["an interval"]
 
 
 def test_claims_with_proofs_are_listed(run):

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import sympy as sp
 
 from giantstep.errors import MissingDependencyError
 
 Run = Callable[..., tuple[int, str, str]]
 RISK = ("one-step", "risk", "--student", "erf", "--teacher", "erf")
-
-
-@pytest.fixture
-def without_flint(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = importlib.import_module
-
-    def refuse(name: str, package: str | None = None) -> object:
-        if name == "flint":
-            raise ImportError(name)
-        return real(name, package)
-
-    monkeypatch.setattr(importlib, "import_module", refuse)
 
 
 @pytest.mark.parametrize("command", [("solve",), ("one-step", "risk"), ("verify",)])
@@ -40,6 +29,36 @@ def test_risks_with_a_proof(run: Run, tmp_path: Path) -> None:
     assert code == 0 and "Proven" in text and "risk_trained" in text
     document = json.loads(out.read_text())
     assert "risk_trained" in document["certificate"]["values"]
+
+
+def test_solve_asks_for_the_proof_and_keeps_it(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from giantstep import cli_commands
+    from giantstep.derivations.certificates.certificate import Certificate
+    from giantstep.symbolic.enclosures import Enclosure
+
+    quarter = Enclosure(sp.Rational(1, 4), sp.Rational(1, 1024))
+    proof = Certificate(
+        "a_system", {"alpha": "2"}, {"test_error": quarter}, {"V1": quarter}, 20, 64, 3, 0.5,
+        "Proven: a statement.",
+    )  # fmt: skip
+    asked: list[tuple[float, float, dict[str, object]]] = []
+
+    class Model:
+        def solve(self, alpha: float, ridge: float, **given: object) -> object:
+            asked.append((alpha, ridge, given))
+            return SimpleNamespace(certificate=proof if given.get("certify") else None)
+
+    monkeypatch.setattr(cli_commands, "model_from", lambda arguments: Model())
+    monkeypatch.setattr(cli_commands, "describe_model", lambda *given: "a model")
+    out = tmp_path / "proof.json"
+    point = ("solve", "--alpha", 2, "--ridge", 0.5)
+    code, text, _ = run(*point, "--certify", "--digits", 20, "--out", out)
+    assert code == 0 and "Proven: a statement." in text and "test_error  0.25" in text
+    assert Certificate.load(out) == proof
+    assert "Proven" not in run(*point)[1]
+    assert asked == [(2.0, 0.5, {"certify": True, "digits": 20}), (2.0, 0.5, {})]
 
 
 @pytest.mark.slow

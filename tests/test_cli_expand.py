@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from giantstep.cli_expand import MOST_ORDERS
+from giantstep.derivations.expansions import names
 from giantstep.derivations.expansions.expansion import Expansion
 
 Run = Callable[..., tuple[int, str, str]]
@@ -23,6 +25,10 @@ def rows(text: str) -> list[list[float]]:
             break
         found.append([float(cell) for cell in cells])
     return found
+
+
+def test_the_largest_order_is_that_of_the_library() -> None:
+    assert MOST_ORDERS == names.MOST_ORDERS
 
 
 @pytest.mark.parametrize("model", ["", "srf", "one-step"])
@@ -78,15 +84,17 @@ def test_formulas_of_coefficients(run: Run) -> None:
     code, text, err = run(*given, "--student", "z", "--teacher", "erf")
     assert (code, err) == (0, "")
     assert "there are no formulas for trained here" in text
-    code, _, err = run("expand", "srf", "small-ridge", "--formulas")
-    assert code == 2 and "--formulas" in err
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("series", ["large-alpha", "small-ridge", "small-step"])
 def test_spiked_random_features(run: Run, series: str) -> None:
-    code, text, err = run("expand", "srf", series, "--digits", 15, "--order", 1, "--latex")
+    code, text, err = run(
+        "expand", "srf", series, "--digits", 15, "--order", 1, "--latex", "--formulas"
+    )
     assert (code, err) == (0, "")
+    assert text.rstrip().endswith(r"\end{aligned}") and r"\text{order 1:}" in text
+    assert r"\mathbb{E}_{\kappa}\left[e_{0}" in text
     last = rows(text)[-1]
     assert last[1] == pytest.approx(last[2], rel=1e-2)
 
@@ -104,9 +112,11 @@ def test_spiked_random_features(run: Run, series: str) -> None:
         (("srf", "small-step", "--learning-rate", 1), "--learning-rate: small-step"),
         (("one-step", "small-step", "--step-size", 0), "--step-size: small-step"),
         (("one-step", "large-alpha", "--order", -1), "--order"),
-        (("one-step", "large-alpha", "--order", 1000), "order"),
+        (("one-step", "large-alpha", "--order", 21), "--order: must be at most 20"),
         (("one-step", "large-alpha", "--digits", 0), "--digits"),
-        (("one-step", "large-alpha", "--digits", 10**6), "digits"),
+        (("one-step", "large-alpha", "--digits", 10**6), "--digits: must be at most 1000"),
+        (("one-step", "large-alpha", "--digits", "9" * 30), "--digits: must be at most 1000"),
+        (("one-step", "large-alpha", "--digits", "-" + "9" * 30), "--digits: must be >= 1"),
         (("one-step", "large-alpha", "--at", "0"), "--at"),
         (("one-step", "large-alpha", "--output", "tset_error"), "output"),
         (("one-step", "large-alpha", "--out", "x.csv"), "--out must end in .json"),

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from giantstep.cli import main
 from giantstep.cli_kernel import MODELS, STAGES
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*arguments):
-        code = main([*map(str, arguments)])
-        found = capsys.readouterr()
-        return code, found.out, found.err
-
-    return run
 
 
 def test_models_are_listed(run):

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from giantstep import cli
-
 PAIR = ("--student", "tanh", "--teacher", "sin")
 
 
-def run(capsys, *arguments):
-    code = cli.main(arguments)
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def test_a_learning_rate_becomes_a_step(capsys):
+def test_a_learning_rate_becomes_a_step(run):
     code, out, err = run(
-        capsys, "curve", *PAIR, "--learning-rate", "3", "--convention", "dimension",
+        "curve", *PAIR, "--learning-rate", "3", "--convention", "dimension",
         "--beta", "2", "--alpha", "1.5", "--table-only",
     )  # fmt: skip
     # Test error at s = 3/2: 0.06756.
     assert (code, err) == (0, "") and "s = 1.5," in out and "0.06756" in out
 
 
-def test_a_finite_width(capsys):
-    code, out, err = run(capsys, "solve", *PAIR, "--alpha", "3", "--width", "1000")
+def test_a_finite_width(run):
+    code, out, err = run("solve", *PAIR, "--alpha", "3", "--width", "1000")
     assert (code, err) == (0, "")
     assert "finite-width correction for p = 1000" in out and "0.03272444" in out
 
 
-def test_the_quality_is_stated_without_a_python_warning(capsys):
+def test_the_quality_is_stated_without_a_python_warning(run):
     code, out, err = run(
-        capsys, "solve", "--student", "sin", "--teacher", "sin", "--alpha0", "1", "--alpha", "3"
+        "solve", "--student", "sin", "--teacher", "sin", "--alpha0", "1", "--alpha", "3"
     )
     assert (code, err) == (0, "")
     assert "has a relative spread of" in " ".join(out.split()) and "deviate by some per cent" in out
@@ -52,15 +44,15 @@ def test_the_quality_is_stated_without_a_python_warning(capsys):
         (("optimal", "--what", "step-size", "--learning-rate", "1"), "--learning-rate is what"),
     ],
 )
-def test_contradictions_are_refused(capsys, arguments, message):
-    code, out, err = run(capsys, *arguments)
+def test_contradictions_are_refused(run, arguments, message):
+    code, out, err = run(*arguments)
     assert code == 2 and out == "" and message in err and err.count("\n") == 1
 
 
 @pytest.mark.slow
-def test_joint_optimum(capsys):
+def test_joint_optimum(run):
     code, out, err = run(
-        capsys, "optimal", "--joint", "--student", "erf", "--teacher", "erf", "--alpha0", "4",
+        "optimal", "--joint", "--student", "erf", "--teacher", "erf", "--alpha0", "4",
         "--alpha", "1.5", "--bounds", "0.01:10", "--step-bounds", "1:5",
     )  # fmt: skip
     assert (code, err) == (0, "")

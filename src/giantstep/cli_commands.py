@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .atomic_files import write_atomically
 from .cli_curve import _check_folder, describe_model, model_from, stated
 from .errors import ParameterError
 
@@ -35,7 +35,7 @@ def solve(arguments: argparse.Namespace) -> int:
     if arguments.certify:
         print(f"\n{solution.certificate}")
     if out is not None and solution.certificate is not None:
-        write_text(out, f"{solution.certificate.to_json()}\n")
+        write_atomically(out, f"{solution.certificate.to_json()}\n")
         print(f"\nWrote {out}")
     return 0
 
@@ -50,7 +50,7 @@ def list_claims(arguments: argparse.Namespace) -> int:
 
 
 def verify_claims(arguments: argparse.Namespace) -> int:
-    """Recompute the evidence of claims; 1 if one fails, 2 if wanted proofs cannot be made."""
+    """Recompute the evidence of claims; 1 if one fails, 2 if wanted proofs are not made."""
     from .derivations.claims import to_json, verify
 
     given = {name: getattr(arguments, name) for name in VERIFY_OPTIONS}
@@ -59,7 +59,7 @@ def verify_claims(arguments: argparse.Namespace) -> int:
         options["certified"] = True
     verdicts = verify(arguments.names or None, slow=arguments.slow, **options)
     if arguments.out is not None:
-        write_text(Path(arguments.out).expanduser(), f"{to_json(verdicts)}\n")
+        write_atomically(Path(arguments.out).expanduser(), f"{to_json(verdicts)}\n")
     for verdict in verdicts:
         print(f"{verdict}\n")
     if arguments.certified:
@@ -67,6 +67,8 @@ def verify_claims(arguments: argparse.Namespace) -> int:
     failed = [verdict.claim.identifier for verdict in verdicts if verdict.failed]
     passed = sum(verdict.passed for verdict in verdicts)
     print(f"{passed} of {len(verdicts)} claims passed", end="")
+    waiting = sum(verdict.outcome == "not run" for verdict in verdicts)
+    print(f"; not run without --slow: {waiting}" if waiting else "", end="")
     print(f"; failed: {', '.join(failed)}" if failed else "")
     missing = list(dict.fromkeys(text for verdict in verdicts for text in verdict.unavailable))
     if missing:
@@ -78,7 +80,7 @@ def verify_claims(arguments: argparse.Namespace) -> int:
         )
     if failed:
         return 1
-    return 2 if arguments.certified and missing else 0
+    return 2 if (arguments.certified and missing) or waiting == len(verdicts) else 0
 
 
 def _proofs(verdicts: Sequence[Verdict]) -> str:
@@ -136,16 +138,3 @@ def checked_file(text: str | None, flag: str, suffixes: Sequence[str], name: str
     if path.is_dir():
         raise ParameterError(f"{flag} {text!r} is a folder; use {flag} {text}/{name}{suffixes[0]}")
     return path
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text file; a reader sees all of it or none."""
-    temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        os.replace(temporary, path)
-    except OSError as error:
-        # Named as the user did, not by the temporary file.
-        raise type(error)(error.errno, error.strerror, str(path)) from None
-    finally:
-        temporary.unlink(missing_ok=True)

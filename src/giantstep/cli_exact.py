@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from .cli_layout import later
 from .cli_numbers import digits, whole
 
 HERMITE_EPILOG = """\
@@ -61,6 +62,7 @@ examples:
 
 def add_hermite(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep hermite``."""
+    parser.set_defaults(run=later("cli_exact_commands", "hermite"))
     parser.add_argument("expression", metavar="EXPR", help="activation, or expression in z")
     parser.add_argument(
         "--order", type=whole("--order", 0, 9), default=6, metavar="K", help="highest order [6]"
@@ -77,6 +79,7 @@ def add_hermite(parser: argparse.ArgumentParser) -> None:
 
 def add_expect(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep expect``."""
+    parser.set_defaults(run=later("cli_exact_commands", "expect"))
     parser.add_argument("expression", metavar="EXPR", help="expression in z, or in u and v")
     parser.add_argument(
         "--joint", metavar="RHO", help="correlation of u and v: name, number or expression"
@@ -89,6 +92,7 @@ def add_expect(parser: argparse.ArgumentParser) -> None:
 
 def add_gradient(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep gradient``."""
+    parser.set_defaults(run=later("cli_exact_commands", "gradient"))
     parser.add_argument("student", metavar="STUDENT", help="activation, expression in z, or mu")
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument(
@@ -111,6 +115,7 @@ def add_gradient(parser: argparse.ArgumentParser) -> None:
 
 def add_complexity(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep complexity``."""
+    parser.set_defaults(run=later("cli_exact_commands", "complexity"))
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument("--student", default="relu", metavar="F", help="activation [relu]")
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")

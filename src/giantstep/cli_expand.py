@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from typing import Any
 
+from .cli_layout import add_command, later
+from .cli_model import add_model
 from .cli_numbers import digits, nonnegative, positive, sample_complexities, whole
-from .cli_one_step import _add_model as add_one_step_model
+from .cli_one_step import add_model as add_one_step_model
 from .digits import MOST_DIGITS
 from .errors import ParameterError
 
@@ -19,6 +19,13 @@ SERIES = {
 """Series with the parameter that each expands in, and what that means."""
 _DEFAULTS = {"alpha": 2.0, "ridge": 0.1, "step_size": 2.0}
 _STEP = ("step_size", "learning_rate", "convention")
+MOST_ORDERS = 20
+"""That of the library, which is not loaded to print help."""
+_OUTPUTS = {
+    "srf": "what is compared: training_error, or an order parameter such as V1 [test_error]",
+    "one-step": "what is compared: initial, improvement, bias_trained, variance_trained, ... "
+    "[trained]",
+}
 _WORDS = {
     "alpha": "number of samples", "ridge": "ridge penalty", "step_size": "size of the step"
 }  # fmt: skip
@@ -57,9 +64,15 @@ _EXAMPLES = {
 """,
 }
 
-_FORMULAS = """\
+_FORMULAS = {
+    "srf": """\
+--formulas   coefficients as formulas, and the equations of every order that determine what they
+             name: averages over the projection on the spike are not evaluated.
+""",
+    "one-step": """\
 --formulas   coefficients as formulas, as far as they are short enough to be read.
-"""
+""",
+}
 
 _MODEL = """\
 {series}
@@ -74,38 +87,18 @@ examples:
 {examples}"""
 
 
-def add_commands(
-    parser: argparse.ArgumentParser,
-    command: Callable[
-        [argparse._SubParsersAction[Any], str, str, str],
-        argparse.ArgumentParser,
-    ],
-    add_model: Callable[..., None],
-    later: Callable[[str, str], Callable[[argparse.Namespace], int]],
-) -> None:
-    """Declare the commands of ``giantstep expand``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    command : callable
-        Takes the group of commands, name, summary and epilog; returns a parser.
-    add_model : callable
-        Adds the arguments of spiked random features.
-    later : callable
-        Takes module and function; returns what imports the function when it runs.
-    """
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Declare the commands of ``giantstep expand``."""
     group = parser.add_subparsers(title="models", metavar="MODEL", required=True)
     for name, summary in (
         ("srf", "series of spiked random features"),
         ("one-step", "series of one step of order one"),
     ):
-        options = _FORMULAS if name == "one-step" else ""
-        found = command(
+        found = add_command(
             group,
             name,
             summary,
-            _MODEL.format(series=_SERIES, options=options, examples=_EXAMPLES[name]),
+            _MODEL.format(series=_SERIES, options=_FORMULAS[name], examples=_EXAMPLES[name]),
         )
         found.add_argument(
             "series", choices=tuple(SERIES), metavar="SERIES", help=", ".join(SERIES)
@@ -124,11 +117,7 @@ def add_commands(
             )  # fmt: skip
         # What is expanded in has no value: one that is given is refused, not ignored.
         found.set_defaults(model=name, alpha=None, ridge=None, step_size=None)
-        output = _add_output(found)
-        if name == "one-step":
-            output.add_argument(
-                "--formulas", action="store_true", help="print its coefficients as formulas, too"
-            )
+        _add_output(found, name)
         found.set_defaults(run=later("cli_expand_commands", "expand"))
 
 
@@ -154,25 +143,25 @@ def settle(arguments: argparse.Namespace) -> None:
             setattr(arguments, name, default)
 
 
-def _add_output(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
+def _add_output(parser: argparse.ArgumentParser, model: str) -> None:
     group = parser.add_argument_group("series")
     group.add_argument(
-        "--order", type=whole("--order", 0, 2), default=2, metavar="N",
-        help="last power of the small quantity that is kept [2]",
+        "--order", type=whole("--order", 0, 2, most=MOST_ORDERS), default=2, metavar="N",
+        help=f"last power of the small quantity that is kept, up to {MOST_ORDERS} [2]",
     )  # fmt: skip
     group.add_argument(
         "--digits", type=digits(30), default=30, metavar="N",
         help=f"digits of the coefficients, up to {MOST_DIGITS} [30]",
     )  # fmt: skip
-    group.add_argument(
-        "--output", metavar="NAME", help="what is expanded: test_error, or an order parameter"
-    )
+    group.add_argument("--output", metavar="NAME", help=_OUTPUTS[model])
     group.add_argument(
         "--at", type=sample_complexities("--at"), metavar="LIST",
         help="where to compare: 0.1,0.01 or START:STOP:COUNT [where the series is good]",
     )  # fmt: skip
     group = parser.add_argument_group("output")
     group.add_argument("--latex", action="store_true", help="print the series in LaTeX, too")
+    group.add_argument(
+        "--formulas", action="store_true", help="print its coefficients as formulas, too"
+    )
     group.add_argument("--plot", metavar="FILE", help="draw it: .png, .pdf or .svg")
     group.add_argument("--out", metavar="FILE", help="write all coefficients: .json")
-    return group

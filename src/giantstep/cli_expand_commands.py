@@ -39,7 +39,7 @@ def expand(arguments: argparse.Namespace) -> int:
         text = f"{held}\n\n{found}\n\n{_table(found, output, arguments.at)}"
         if arguments.latex:
             text += f"\n\n{found.latex(output)}"
-        if arguments.model == "one-step" and arguments.formulas:
+        if arguments.formulas:
             text += f"\n\n{_formulas(found, output)}"
         # All is computed before anything is printed: an error leaves the output empty.
         figure = None if plot is None else _drawn(found, output)
@@ -97,7 +97,8 @@ def _expansion(arguments: argparse.Namespace) -> Expansion:
 
 def _formulas(found: Expansion, output: str) -> str:
     if found.formulas.get(output):
-        return found.latex(output, formulas=True)
+        shown = found.latex(output, formulas=True)
+        return f"{shown}\n\n{found.latex_equations()}" if found.has_equations else shown
     return (
         f"there are no formulas for {output} here: they need a ridge penalty that is not fixed at "
         "0, a student with linear and nonlinear part, a teacher with linear part, and coefficients "

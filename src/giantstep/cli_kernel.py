@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .cli_model import add_activations
 from .cli_numbers import real
 from .errors import ParameterError
 
@@ -78,7 +79,9 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments, those of activations excepted."""
+    """Declare the arguments."""
+    parser.set_defaults(run=run)
+    add_activations(parser, required=False)
     parser.add_argument("model", nargs="?", choices=MODELS, metavar="MODEL", help="see --list")
     parser.add_argument("--list", action="store_true", help="list the models and stop")
     parser.add_argument(
@@ -198,8 +201,8 @@ def _show(text: str, out: str | None) -> int:
     if out is None:
         print(text)
         return 0
-    from .cli_commands import write_text
+    from .atomic_files import write_atomically
 
-    write_text(Path(out).expanduser(), text.rstrip("\n") + "\n")
+    write_atomically(Path(out).expanduser(), text.rstrip("\n") + "\n")
     print(f"Wrote {out}")
     return 0

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from .digits import MOST_DIGITS
 
 _MOST_POINTS = 100_000
+_LONGEST = 18
 
 
 def real(flag: str, text: str, example: object) -> float:
@@ -59,34 +60,34 @@ def nonnegative(flag: str, example: object) -> Callable[[str], float]:
     return read
 
 
-def whole(flag: str, minimum: int, example: int) -> Callable[[str], int]:
-    """Return a reader of whole numbers."""
+def whole(
+    flag: str, minimum: int, example: int, *, most: int | None = None
+) -> Callable[[str], int]:
+    """Return a reader of whole numbers, from `minimum` to `most`."""
 
     def read(text: str) -> int:
-        # A sign and 18 digits at most: int() of longer texts is slow or refused.
         digits = text.removeprefix("-").removeprefix("+")
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        if not (digits.isascii() and digits.isdigit()):
             raise argparse.ArgumentTypeError(
                 f"{_shown(text)} is not a whole number; use {flag} {example}"
             )
-        if int(text) < minimum:
+        # 18 digits at most: int() of longer texts is slow or refused.
+        value = int(text) if len(digits) <= _LONGEST else None
+        if text.startswith("-") if value is None else value < minimum:
             raise _refusal(flag, f">= {minimum}", text, example)
-        return int(text)
+        if most is not None and (value is None or value > most):
+            raise _refusal(flag, f"at most {most}", text, example)
+        if value is None:
+            wanted = f"a whole number of at most {_LONGEST} digits"
+            raise _refusal(flag, wanted, text, example)
+        return value
 
     return read
 
 
 def digits(example: int) -> Callable[[str], int]:
     """Return a reader of ``--digits``."""
-    count = whole("--digits", 1, example)
-
-    def read(text: str) -> int:
-        number = count(text)
-        if number > MOST_DIGITS:
-            raise _refusal("--digits", f"at most {MOST_DIGITS}", text, example)
-        return number
-
-    return read
+    return whole("--digits", 1, example, most=MOST_DIGITS)
 
 
 def sample_complexities(flag: str, *, zero: bool = False) -> Callable[[str], list[float]]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Callable
-from typing import Any
 
+from .cli_axes import axis, spaced
+from .cli_layout import add_command, later
 from .cli_numbers import (
     digits,
     nonnegative,
     positive,
     positive_or_infinite,
-    real,
     sample_complexities,
     whole,
 )
@@ -32,7 +30,6 @@ PENALTIES = ("ridge", "paper_ridge")
 ROWS = 12
 _DEFAULT_RIDGE = 0.1
 _FROM_ZERO = ("step_size", "noise_variance", *PENALTIES)
-_MOST_VALUES = 400
 _DEFAULTS = {"alpha": 2.0, "beta": 1.5, "step_size": 2.0, "noise_variance": 0.0}
 
 EPILOG = """\
@@ -152,24 +149,8 @@ examples:
 """
 
 
-def add_commands(
-    parser: argparse.ArgumentParser,
-    command: Callable[
-        [argparse._SubParsersAction[Any], str, str, str],
-        argparse.ArgumentParser,
-    ],
-    later: Callable[[str, str], Callable[[argparse.Namespace], int]],
-) -> None:
-    """Declare the commands of ``giantstep one-step``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    command : callable
-        Takes the group of commands, name, summary and epilog; returns a parser.
-    later : callable
-        Takes module and function; returns what imports the function when it runs.
-    """
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Declare the commands of ``giantstep one-step``."""
     group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, summary, epilog, add in (
         ("risk", "risk of the ridge readout before and after the step", _RISK, _add_risk),
@@ -178,7 +159,7 @@ def add_commands(
         ("optimal", "best ridge penalty before and after the step", _OPTIMAL, _add_optimal),
         ("large-steps", "what steps of order sqrt(N) can reach", _LARGE, _add_large),
     ):
-        found = command(group, name, summary, epilog)
+        found = add_command(group, name, summary, epilog)
         add(found)
         found.set_defaults(run=later("cli_one_step_commands", name.replace("-", "_")))
 
@@ -214,17 +195,6 @@ def settle_axis(arguments: argparse.Namespace) -> None:
         rows = [float(f"{v:.3g}") for v in spaced(*RANGES[arguments.axis], ROWS)]
     arguments.rows = rows
     _settle_numbers(arguments)
-
-
-def spaced(low: float, high: float, count: int) -> list[float]:
-    """Return values with both ends, in the logarithm if the upper end is 20 times the lower."""
-    steps = [k / max(count - 1, 1) for k in range(count)]
-    if low > 0 and high > 20 * low:
-        found = [low * (high / low) ** t for t in steps]
-    else:
-        found = [low + (high - low) * t for t in steps]
-    # Twelve digits: 0.6, not 0.6000000000000001; the ends are what was asked for.
-    return [float(f"{value:.12g}") for value in found]
 
 
 def check_penalty(arguments: argparse.Namespace, axes: tuple[str | None, ...]) -> None:
@@ -278,7 +248,7 @@ def _add_pair(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--cache-folder", metavar="FOLDER", help="where derivations are kept")
 
 
-def _add_model(parser: argparse.ArgumentParser, *, lists: tuple[str, ...]) -> None:
+def add_model(parser: argparse.ArgumentParser, *, lists: tuple[str, ...]) -> None:
     """Add the arguments of the model; those in `lists` take several values."""
     _add_pair(parser)
     group = parser.add_argument_group("model (defaults in brackets)")
@@ -351,7 +321,7 @@ def _add_networks(parser: argparse.ArgumentParser, dimension: int, seeds: int) -
 
 
 def _add_digits(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--digits", type=digits(30), metavar="N", help="so many digits, by mpmath")
+    parser.add_argument("--digits", type=digits(30), metavar="N", help="so many digits, up to 1000")
 
 
 def _add_certify(parser: argparse.ArgumentParser) -> None:
@@ -362,10 +332,11 @@ def _add_certify(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_risk(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser, lists=tuple(_DEFAULTS))
+    add_model(parser, lists=tuple(_DEFAULTS))
     _add_penalty(parser, lists=True)
+    read = axis("--over", "alpha=0.25:8:12", AXES, from_zero=_FROM_ZERO, bare=True)
     parser.add_argument(
-        "--over", type=_axis("--over", "alpha=0.25:8:12", named=True), metavar="AXIS",
+        "--over", type=read, metavar="AXIS",
         help="axis of table and figure: NAME or NAME=LOW:HIGH:COUNT",
     )  # fmt: skip
     group = parser.add_argument_group("several steps, at one point")
@@ -388,7 +359,7 @@ def _add_risk(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_spectrum(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser, lists=())
+    add_model(parser, lists=())
     parser.add_argument(
         "--matrix", choices=("weights", "kernel", "both"), default="both",
         help="which spectrum [both]",
@@ -400,11 +371,12 @@ def _add_spectrum(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_phase(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser, lists=())
+    add_model(parser, lists=())
     _add_penalty(parser, lists=False)
     for flag, default in (("--x", "step-size=0:6:61"), ("--y", "alpha=0.25:8:61")):
+        read = axis(flag, default, AXES, from_zero=_FROM_ZERO)
         parser.add_argument(
-            flag, type=_axis(flag, default), default=_axis(flag, default)(default),
+            flag, type=read, default=read(default),
             metavar="AXIS", help=f"NAME=LOW:HIGH:COUNT [{default}]",
         )  # fmt: skip
     parser.add_argument(
@@ -416,7 +388,7 @@ def _add_phase(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_optimal(parser: argparse.ArgumentParser) -> None:
-    _add_model(parser, lists=("alpha",))
+    add_model(parser, lists=("alpha",))
     parser.set_defaults(alpha=[_DEFAULTS["alpha"]])
     _add_digits(parser)
     _add_out(parser, "one-step-optimal.png with several values")
@@ -428,31 +400,3 @@ def _add_large(parser: argparse.ArgumentParser) -> None:
     _add_digits(parser)
     _add_certify(parser)
     _add_out(parser, "one-step-large-steps.png")
-
-
-def _axis(
-    flag: str, example: str, *, named: bool = False
-) -> Callable[[str], tuple[str, list[float] | None]]:
-    """Return a reader of ``NAME=LOW:HIGH:COUNT``, and of a name alone if those are `named`."""
-
-    def read(text: str) -> tuple[str, list[float] | None]:
-        name, equals, values = text.partition("=")
-        parts = values.split(":")
-        if named and name in AXES and not equals:
-            return AXES[name], None
-        if name not in AXES or len(parts) != 3:
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is not NAME=LOW:HIGH:COUNT with NAME one of {', '.join(AXES)}; "
-                f"use {flag} {example}"
-            )
-        low, high = (real(flag, part, example) for part in parts[:2])
-        count = whole("COUNT =", 2, 12)(parts[2])
-        least = 0.0 if AXES[name] in _FROM_ZERO else math.ulp(0.0)
-        if not least <= low < high < math.inf or count > _MOST_VALUES:
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} must have finite LOW < HIGH, positive for alpha and beta and else "
-                f">= 0, and at most {_MOST_VALUES} values; use {flag} {example}"
-            )
-        return AXES[name], spaced(low, high, count)
-
-    return read

@@ -6,7 +6,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING, Any
 
-from .cli_one_step import AXES, PENALTIES, check_penalty, settle_axis, spaced
+from .cli_axes import spaced
+from .cli_one_step import AXES, PENALTIES, check_penalty, settle_axis
 from .cli_one_step_files import checked_out, checked_store, has_figure, resumed, write
 from .errors import ParameterError
 

@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from .cli_model import add_model
 from .cli_numbers import digits, positive, real, sample_complexities
 from .errors import ParameterError
 
@@ -48,9 +49,10 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments, those of the model excepted."""
+    """Declare the arguments."""
+    add_model(parser)
     # What is optimised has no value: one that is given is refused, not ignored.
-    parser.set_defaults(ridge=None, step_size=None)
+    parser.set_defaults(run=run, ridge=None, step_size=None)
     parser.add_argument("--what", choices=(RIDGE, STEP), help="what is optimised [ridge]")
     parser.add_argument(
         "--joint", action="store_true", help="optimise ridge penalty and step size together"

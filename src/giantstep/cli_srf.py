@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from typing import Any
 
+from .cli_axes import axis
+from .cli_layout import add_command, later
+from .cli_model import add_model
 from .cli_numbers import digits, positive, real, sample_complexities, whole
 from .errors import ParameterError
 
@@ -14,7 +16,7 @@ AXES = {
     "alpha": "alpha", "beta": "beta", "step-size": "step_size", "alpha0": "alpha0",
     "ridge": "ridge", "noise": "noise_variance",
 }  # fmt: skip
-_MOST_VALUES = 400
+_FROM_ZERO = ("step_size", "noise_variance")
 
 EPILOG = """\
 Spiked random features: what one giant gradient step makes of a two-layer network
@@ -112,27 +114,8 @@ examples:
 """
 
 
-def add_commands(
-    parser: argparse.ArgumentParser,
-    command: Callable[
-        [argparse._SubParsersAction[Any], str, str, str],
-        argparse.ArgumentParser,
-    ],
-    add_model: Callable[..., None],
-    later: Callable[[str, str], Callable[[argparse.Namespace], int]],
-) -> None:
-    """Declare the commands of ``giantstep srf``.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-    command : callable
-        Takes the group of commands, name, summary and epilog; returns a parser.
-    add_model : callable
-        Adds the arguments of the model; takes whether ridge penalty and width are among them.
-    later : callable
-        Takes module and function; returns what imports the function when it runs.
-    """
+def add_commands(parser: argparse.ArgumentParser) -> None:
+    """Declare the commands of ``giantstep srf``."""
     group = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     every = {"ridge": True, "width": True}
     for name, summary, epilog, add, of_model in (
@@ -148,7 +131,7 @@ def add_commands(
         ),
         ("figure", "a figure of the paper", _FIGURE, _add_figure, None),
     ):  # fmt: skip
-        found = command(group, name, summary, epilog)
+        found = add_command(group, name, summary, epilog)
         if of_model is not None:
             add_model(found, **of_model)
         add(found)
@@ -212,8 +195,9 @@ def _add_curve(parser: argparse.ArgumentParser) -> None:
 
 def _add_phase(parser: argparse.ArgumentParser) -> None:
     for flag, default in (("--x", "alpha=0.2:4:12"), ("--y", "ridge=0.001:10:12")):
+        read = axis(flag, default, AXES, from_zero=_FROM_ZERO)
         parser.add_argument(
-            flag, type=_axis(flag, default), default=_axis(flag, default)(default),
+            flag, type=read, default=read(default),
             metavar="AXIS", help=f"NAME=LOW:HIGH:COUNT [{default}]",
         )  # fmt: skip
     parser.add_argument(
@@ -241,7 +225,9 @@ def _add_spectrum(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_bounds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--digits", type=digits(30), metavar="N", help="refine to N digits")
+    parser.add_argument(
+        "--digits", type=digits(30), metavar="N", help="refine to N digits, up to 1000"
+    )
     parser.add_argument(
         "--tune-step", action="store_true", help="scan the size of the step at --alpha0"
     )
@@ -264,33 +250,6 @@ def _numbers(flag: str, example: str) -> Callable[[str], list[float]]:
         if not all(map(math.isfinite, values)):
             raise argparse.ArgumentTypeError(f"must be finite, got {text!r}; use {flag} {example}")
         return values
-
-    return read
-
-
-def _axis(flag: str, example: str) -> Callable[[str], tuple[str, list[float]]]:
-    def read(text: str) -> tuple[str, list[float]]:
-        name, equals, values = text.partition("=")
-        parts = values.split(":")
-        if name not in AXES or not equals or len(parts) != 3:
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is not NAME=LOW:HIGH:COUNT with NAME one of {', '.join(AXES)}; "
-                f"use {flag} {example}"
-            )
-        low, high = (real(flag, part, example) for part in parts[:2])
-        count = whole(flag, 2, 12)(parts[2])
-        least = 0.0 if name in ("noise", "step-size") else 5e-324
-        if not least <= low < high < math.inf or count > _MOST_VALUES:
-            raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} must have positive, finite LOW < HIGH (noise and step-size may "
-                f"start at 0) and at most {_MOST_VALUES} values; use {flag} {example}"
-            )
-        steps = [k / (count - 1) for k in range(count)]
-        if low > 0 and high > 20 * low:
-            found = [low * (high / low) ** t for t in steps]
-        else:
-            found = [low + (high - low) * t for t in steps]
-        return AXES[name], [float(f"{value:.12g}") for value in found]
 
     return read
 
