@@ -20,6 +20,7 @@ from .certified_panels import (
     RADII,
     ROUGH_BITS,
     Ball,
+    WorkLimitError,
     disjoint_gaps,
     error_constant,
     half_ellipse,
@@ -273,8 +274,8 @@ class Grid:
             high += 1
         return int(low), int(high)
 
-    def _exhausted(self) -> CertificationError:
-        return CertificationError(
+    def _exhausted(self) -> WorkLimitError:
+        return WorkLimitError(
             f"more than {self._most} panels are needed under the Gaussian averages of width "
             f"{float(self._width):.3g}: the functions vary too fast, or the width is too small for "
             "the distances"

@@ -23,12 +23,13 @@ from typing import Any
 from ..ball_library import require_flint
 from ..errors import CertificationError, ParameterError
 from .certified_grid import BranchedFunction
-from .certified_line import Combine, Panel, TableSource
+from .certified_line import LONGEST_SHIFT, Combine, Panel, TableSource
 from .certified_moments import Convolution, ConvolutionTables
 from .certified_panels import (
     RADII,
     ROUGH_BITS,
     Ball,
+    WorkLimitError,
     disjoint_gaps,
     error_constant,
     highest_order,
@@ -40,8 +41,11 @@ from .certified_panels import (
 
 Integrands = Callable[[Sequence[Ball]], Sequence[Ball]]
 
-# Half a panel at most, itself and in standard deviations by which Gaussians move.
-_HALF, _SHIFT = 1.25, 1.5
+# Half a panel at most.
+_HALF = 1.25
+# Where panels would be this many times shorter because Gaussians move fast, functions that are
+# smooth on larger scales are tried as such.
+_SHORT = 4
 # Bits of the tables at least: they cancel in variances, whatever the goal.
 _LEAST_ACCURACY = 40
 # The goal of one panel is this part of the goal.
@@ -68,15 +72,15 @@ class Limits:
     Attributes
     ----------
     panels : int
-        Panels of the line, and panels under each Gaussian.
+        Panels of the line; four times as many under each Gaussian.
     evaluations : int
         Evaluations of the integrands in one integration.
     depth : int
         How often a panel is halved.
     """
 
-    panels: int = 4096
-    evaluations: int = 100_000
+    panels: int = 1024
+    evaluations: int = 40_000
     depth: int = 48
 
 
@@ -135,7 +139,7 @@ class LineIntegrator:
                 raise ParameterError(f"reach has to be an exact positive number, not {reach}")
             accuracy = max(_LEAST_ACCURACY, math.ceil(-log_size(self._goal) / math.log(2)) + 4)
             tables = [
-                ConvolutionTables(c, bits=bits, goal=accuracy, most=self._limits.panels)
+                ConvolutionTables(c, bits=bits, goal=accuracy, most=4 * self._limits.panels)
                 for c in convolutions
             ]
             functions = [direct.function for direct in directs]
@@ -214,23 +218,46 @@ class LineIntegrator:
             for left, right in disjoint_gaps(points)
             if right > first and left < self._reach
         ]
-        half = min(_HALF, _SHIFT / self._source.rate) if self._source.rate > 0 else _HALF
         starts = [first, *(right for _, right in gaps)]
         ends = [*(left for left, _ in gaps), self._reach]
         for left, right in zip(starts, ends, strict=True):
-            if not left < right:
-                continue
-            pieces = max(1.0, math.ceil(float(right - left) / (2 * half)))
-            if len(self._panels) + pieces > self._limits.panels:
-                raise CertificationError(
-                    f"more than {self._limits.panels} panels are needed: the Gaussians move by "
-                    f"{self._source.rate:.3g} of their standard deviations for each unit of the "
-                    "line; less is needed, as from an alignment further from 1 or a weaker spike"
-                )
-            edges = [left + (right - left) * k / int(pieces) for k in range(1, int(pieces))]
-            edges = [left, *(edge.mid() for edge in edges), right]
-            self._panels += [Panel(self._source, a, b) for a, b in itertools.pairwise(edges)]
+            if left < right:
+                self._lay(left, right)
         self._gaps = [gap for gap in gaps if gap[0] < gap[1]]
+
+    def _lay(self, start: Ball, end: Ball) -> None:
+        """Add panels from one point to another, each with series for all tables."""
+        source, most = self._source, self._limits.panels
+        shortest = LONGEST_SHIFT / source.rate if source.rate > 0 else math.inf
+        half = _HALF if shortest < _HALF / _SHORT else min(_HALF, shortest)
+        pending = _divided(start, end, float(end - start) / (2 * half), most)
+        laid: list[tuple[Ball, Ball, Panel | None]] = []
+        while pending:
+            left, right = pending.pop()
+            pieces = float(right - left) / (2 * shortest)
+            panel = Panel.between(source, left, right) if pieces > 1 else None
+            if panel is not None or pieces <= 1:
+                laid.append((left, right, panel))
+            else:
+                pending += _divided(left, right, 2 if pieces > 2 * _SHORT else pieces, most)
+            if len(self._panels) + len(laid) + len(pending) > most:
+                raise WorkLimitError(
+                    f"more than {most} panels are needed: the Gaussians move by {source.rate:.3g} "
+                    "of their standard deviations for each unit of the line; less is needed, as "
+                    "from an alignment further from 1 or a weaker spike"
+                )
+        # Short panels always have series; their number is known before the first is made.
+        for left, right, panel in laid:
+            made = panel or Panel.between(source, left, right)
+            assert made is not None
+            self._panels.append(made)
+
+
+def _divided(left: Ball, right: Ball, pieces: float, most: int) -> list[tuple[Ball, Ball]]:
+    """Return the parts of an interval, from right to left; one too many is as good as more."""
+    count = max(1, math.ceil(min(pieces, most + 1)))
+    edges = [left + (right - left) * k / count for k in range(1, count)]
+    return list(itertools.pairwise([left, *(edge.mid() for edge in edges), right]))[::-1]
 
 
 def _checked_goal(goal: Ball) -> Ball:
@@ -270,12 +297,12 @@ class _Work:
 
     def over_panels(self, panels: list[Panel], totals: list[Ball]) -> list[Panel]:
         """Add the integrals over all panels; return these as they were halved."""
-        scales = self._scales(panels)
-        totals += [self._flint.arb(0)] * (len(scales) - len(totals))
+        tolerances = self._tolerances(panels)
+        totals += [self._flint.arb(0)] * (len(tolerances) - len(totals))
         pending, done = panels[::-1], list[Panel]()
         while pending:
             panel = pending.pop()
-            found = self._ellipse(panel, scales)
+            found = self._ellipse(panel, tolerances)
             if found is None:
                 if panel.depth == self._limits.depth or (
                     len(pending) + len(done) > self._limits.panels
@@ -301,30 +328,37 @@ class _Work:
     def _values(self, tables: Sequence[Ball]) -> Sequence[Ball]:
         self._evaluations += 1
         if self._evaluations > self._limits.evaluations:
-            raise CertificationError(
+            raise WorkLimitError(
                 f"an integral needs more than {self._limits.evaluations} evaluations: the "
                 "integrands vary too fast, or an ellipse without a pole is too narrow"
             )
         return self._integrands(tables)
 
-    def _scales(self, panels: list[Panel]) -> list[float]:
-        """Return the logarithms of about E|g|; they only steer."""
-        totals: list[Ball] = []
+    def _tolerances(self, panels: list[Panel]) -> list[float]:
+        """Return logarithms of errors that panels may have; they only steer.
+
+        They follow E|g|, but there is nothing to be won below what the values are known to.
+        """
+        sizes: list[Ball] = []
+        noises: list[Ball] = []
+        zero = self._flint.arb(0)
         for panel in panels:
             length, tables = panel.middle
-            parts = [modulus(self._flint.acb(v)) * length for v in self._values(tables)]
-            totals = totals or [self._flint.arb(0)] * len(parts)
-            totals = [
-                total + part if part.is_finite() else total
-                for total, part in zip(totals, parts, strict=True)
-            ]
-        logs = [log_size(total) for total in totals]
+            values = [self._flint.acb(v) for v in self._values(tables)]
+            sizes, noises = sizes or [zero] * len(values), noises or [zero] * len(values)
+            for i, value in enumerate(values):
+                if value.is_finite():
+                    sizes[i] += modulus(value) * length
+                    noises[i] += value.real.rad() * length
+        logs = [log_size(size) for size in sizes]
         largest = max((x for x in logs if x > -math.inf), default=0.0)
-        return [x if x > -math.inf else largest for x in logs]
+        return [
+            max((x if x > -math.inf else largest) + self._goal, log_size(noise)) + math.log(_SHARE)
+            for x, noise in zip(logs, noises, strict=True)
+        ]
 
-    def _ellipse(self, panel: Panel, scales: list[float]) -> tuple[int, list[Ball]] | None:
+    def _ellipse(self, panel: Panel, tolerances: list[float]) -> tuple[int, list[Ball]] | None:
         """Return the number of nodes and bounds on an ellipse; None if the panel is too long."""
-        tolerances = [scale + self._goal + math.log(_SHARE) for scale in scales]
         tried: dict[int, tuple[float, list[Ball]] | None] = {}
 
         def needed(radius: int) -> float:
@@ -347,6 +381,7 @@ class _Work:
         if found is None or order is None or found[0] > self._most:
             return None
         panel.radius, panel.is_settled = radius, True
+        panel.keep_only(radius)
         return order, found[1]
 
     def _tried(

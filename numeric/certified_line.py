@@ -9,8 +9,9 @@ from typing import Any
 
 from ..ball_library import require_flint
 from ..errors import CertificationError
+from .certified_discs import DiscTables
 from .certified_grid import BranchedFunction
-from .certified_moments import ConvolutionTables, LocalTables
+from .certified_moments import ConvolutionTables
 from .certified_panels import (
     RADII,
     ROUGH_BITS,
@@ -22,8 +23,13 @@ from .certified_panels import (
     quarters,
     semi_axes,
 )
+from .certified_series import LocalTables
 
 Combine = Callable[[list[Ball]], Sequence[Ball]]
+Tables = LocalTables | DiscTables
+
+# Half a panel at most in standard deviations by which Gaussians move, for series in this shift.
+LONGEST_SHIFT = 1.5
 
 # The ellipse that is tried first, and how often its boxes may be quartered.
 _FIRST_RADIUS = RADII.index(3.5)
@@ -55,27 +61,36 @@ class TableSource:
         self.flint = require_flint()
         self.convolutions, self.directs = convolutions, directs
         self.combine, self.bits = combine, bits
-        self._constants: dict[int, LocalTables] = {}
+        self._constants: dict[int, Tables] = {}
 
     @property
     def rate(self) -> float:
         """The largest rate at which the shift of a Gaussian grows with κ."""
         return max((c.rate for c in self.convolutions), default=0.0)
 
-    def around(self, centre: Ball, distance: float) -> list[LocalTables]:
-        """Return the tables of the convolutions near a centre."""
-        return [
-            self._constant(i) if c.is_constant else c.around(centre, distance)
-            for i, c in enumerate(self.convolutions)
-        ]
+    def around(self, centre: Ball, distance: float) -> list[Tables] | None:
+        """Return the tables of the convolutions near a centre; None if that is too far for one."""
+        found: list[Tables] = []
+        for i, convolution in enumerate(self.convolutions):
+            if convolution.is_constant:
+                found.append(self._constant(i))
+                continue
+            if convolution.rate * distance <= LONGEST_SHIFT * _ROOM * _ROOM:
+                found.append(convolution.around(centre, distance))
+                continue
+            tables = convolution.far_around(centre, distance)
+            if tables is None:
+                return None
+            found.append(tables)
+        return found
 
-    def _constant(self, index: int) -> LocalTables:
+    def _constant(self, index: int) -> Tables:
         if index not in self._constants:
             tables = self.convolutions[index]
             self._constants[index] = tables.around(self.flint.arb(0), 1.0)
         return self._constants[index]
 
-    def over(self, point: Ball, local: list[LocalTables]) -> Sequence[Ball]:
+    def over(self, point: Ball, local: Sequence[Tables]) -> Sequence[Ball]:
         """Return the tables on a real ball that may contain kinks."""
         values = [point, *(value for tables in local for value in tables.at(point))]
         values += [direct.enclosed(point).real for direct in self.directs]
@@ -101,12 +116,12 @@ class Panel:
     source : TableSource
     left, right : ball
         Exact ends.
+    local : list of tables near a centre
+        Those of a larger panel if that has been halved.
+    base : ball
+        Where these have their centre.
     depth : int
         How often the line was halved to get here.
-    local : list of LocalTables
-        Those of a larger panel if that has been halved; made if empty.
-    base : ball or None
-        Where these have their centre.
     radius : int
         Index of the ellipse that was best so far.
     order : int
@@ -116,9 +131,9 @@ class Panel:
     source: TableSource
     left: Ball
     right: Ball
+    local: Sequence[Tables]
+    base: Ball
     depth: int = 0
-    local: list[LocalTables] = field(default_factory=list)
-    base: Ball = None
     radius: int = _FIRST_RADIUS
     is_settled: bool = False
     order: int = 0
@@ -130,17 +145,21 @@ class Panel:
         # The series start at an exact point; the middle itself may be known with rounding only.
         self.position, self.half = (self.left + self.right) / 2, (self.right - self.left) / 2
         self.centre = self.position.mid()
-        if self.base is None:
-            self.base = self.centre
-            self.local = self.source.around(self.centre, float(self.half) * _ROOM)
+
+    @classmethod
+    def between(cls, source: TableSource, left: Ball, right: Ball) -> Panel | None:
+        """Return a panel with its own series; None if it is too long for them."""
+        centre = ((left + right) / 2).mid()
+        local = source.around(centre, float((right - left) / 2) * _ROOM)
+        return None if local is None else cls(source, left, right, local, centre)
 
     def halves(self) -> tuple[Panel, Panel]:
         """Return the two halves, which share the series of this panel."""
         radius = min(self.radius, _FIRST_RADIUS)
-        rest = (self.source, self.depth + 1, self.local, self.base, radius)
+        shared = (self.local, self.base, self.depth + 1, radius)
         return (
-            Panel(rest[0], self.left, self.centre, *rest[1:]),
-            Panel(rest[0], self.centre, self.right, *rest[1:]),
+            Panel(self.source, self.left, self.centre, *shared),
+            Panel(self.source, self.centre, self.right, *shared),
         )
 
     @functools.cached_property
@@ -178,6 +197,12 @@ class Panel:
                 rho = RADII[radius]
                 self._cells[radius] = [self._cell(box, 0, radius, rho) for box in half_ellipse(rho)]
         return self._cells[radius]
+
+    def keep_only(self, radius: int) -> None:
+        """Forget what is known about other ellipses, which takes most of the memory."""
+        for known in (self._cells, self._models):
+            for other in [x for x in known if x != radius]:
+                del known[other]
 
     def refine(self, radius: int, index: int) -> bool:
         """Cut a box of an ellipse into four; return whether that was still possible."""

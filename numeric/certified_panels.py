@@ -45,6 +45,10 @@ _MARGIN = 1e-12
 _STRIPS = 6
 
 
+class WorkLimitError(CertificationError):
+    """A proof would need more work than is allowed; with more digits it would need still more."""
+
+
 # For functions that are called for each box.
 _flint = functools.cache(require_flint)
 

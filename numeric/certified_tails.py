@@ -3,20 +3,15 @@ r"""Mass of a function of bounded growth under a shifted Gaussian, beyond a poin
 If :math:`|F(u)| \le C t^n e^{at + qt^2}` for :math:`t = \pm u \ge T \ge 1` and
 :math:`u = A_0 + Bz`, then with :math:`\alpha = \pm A_0` and for :math:`z = \pm y`,
 :math:`y \ge L > 0`, :math:`\alpha + BL \ge T`, exponents of z² and z follow by expansion, and
-:math:`t \le y\,(B + \max(\alpha, 0)/L)`, so that the bound is one of the same form in y.
-With :math:`p = 1/2 - q > 0` and n >= 0 the logarithm of bound × density has the slope
-:math:`n/y + a - 2py`, which decreases, so that
-
-.. math:: \int_L^\infty C y^n e^{ay + qy^2} \varphi(y)\,dy
-          \le \frac{C L^n e^{aL - pL^2}}{\sqrt{2\pi}\,(2pL - a - n/L)}
-
-whenever the last bracket is positive.
+:math:`t \le y\,(B + \max(\alpha, 0)/L)`, so that the bound is one of the same form in y,
+which :func:`giantstep.gaussian_tails.mass_beyond` integrates.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+from ..gaussian_tails import mass_beyond
 from .certified_panels import Ball
 
 
@@ -42,19 +37,6 @@ class TailBound(Protocol):
     @property
     def start(self) -> Ball:
         """Where the bound begins to hold."""
-
-
-def mass_beyond(
-    constant: Ball, power: Ball, rate: Ball, curvature: Ball, cutoff: Ball
-) -> Ball | None:
-    """Bound the Gaussian mass of a bound beyond a point L > 0; None if L is too small."""
-    arb = type(cutoff)
-    half_line = arb(1) / 2 - curvature
-    slope = 2 * half_line * cutoff - rate - power / cutoff
-    if not (cutoff > 0 and half_line > 0 and slope > 0 and power >= 0):
-        return None
-    size = constant * cutoff**power * (rate * cutoff - half_line * cutoff * cutoff).exp()
-    return (size / (slope * (2 * arb.pi()).sqrt())).upper()
 
 
 def shifted_mass(

@@ -246,7 +246,7 @@ def _branched(f: sp.Expr, variable: sp.Symbol, evaluator: BallEvaluator) -> Bran
         beyond = functools.reduce(
             lambda x, y: x.max(y), (abs(end) for end in ends[1:] if end is not None)
         ).upper()
-        tails = (_since(tails[0], beyond), _since(tails[1], beyond))
+        tails = (tails[0].since(beyond), tails[1].since(beyond))
     found = [
         BranchBalls(evaluator.function(_accurate(branch.expr), variable), left, right)
         for branch, (left, right) in zip(branches, itertools.pairwise([*ends, None]), strict=True)
@@ -261,12 +261,6 @@ def _accurate(expr: sp.Expr) -> sp.Expr:
     found = rewrite_for_accuracy(expr)
     known = all(is_known_function(f.func) for f in found.atoms(sp.Function))
     return found if known and not found.has(sp.Piecewise) else expr
-
-
-def _since(bound: TailBound, start: Ball) -> TailBound:
-    return TailBound(
-        bound.constant, bound.power, bound.rate, bound.curvature, bound.start.max(start)
-    )
 
 
 def _combination(

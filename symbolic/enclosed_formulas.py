@@ -21,6 +21,7 @@ F. Johansson, *Arb*, IEEE Trans. Comput. 66 (2017) 1281–1292; R. E. Moore, *In
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import sympy as sp
@@ -37,7 +38,7 @@ from .ball_functions import Ball, BallEvaluator
 from .enclosures import Enclosure
 from .gaussian import GaussianExpectation
 from .gaussian_balls import ConstantBalls, NotReached
-from .gaussian_enclosures import MAX_DIGITS, PRECISION, _bits, enclosure_of
+from .gaussian_enclosures import MAX_DIGITS, PRECISION, bits_of, enclosure_of
 
 _GUARD_BITS = 40
 _ATTEMPTS = 6
@@ -119,7 +120,7 @@ class FormulaBalls:
         ParameterError
             If `digits` is out of range.
         """
-        bits = _bits(digits, most)
+        bits = bits_of(digits, most)
         expr = self._prepared(formula)
         if expr.is_Rational and not int(expr.q) & (int(expr.q) - 1):
             return Enclosure(expr, sp.S.Zero)
@@ -151,7 +152,7 @@ class FormulaBalls:
             return int(sp.sign(expr))
         with PRECISION:
             bits = _GUARD_BITS
-            while bits <= 2 * _bits(_SIGN_DIGITS):
+            while bits <= 2 * bits_of(_SIGN_DIGITS):
                 ball = self._evaluated(expr, bits)
                 if ball is not None and not ball.contains(0):
                     return 1 if ball > 0 else -1
@@ -166,7 +167,7 @@ class FormulaBalls:
         CertificationError
             If they cannot be isolated, as where two of them meet.
         """
-        bits = _bits(digits)
+        bits = bits_of(digits)
         with PRECISION:
             reason = "they are not narrow enough"
             for attempt in range(_ATTEMPTS):
@@ -184,6 +185,23 @@ class FormulaBalls:
             f"the real roots of a polynomial of degree {sp.degree(polynomial, symbol)} in {symbol} "
             f"are not proven: {reason}; two of them may meet at these parameters"
         )
+
+    def define_roots(
+        self, symbol: sp.Symbol, polynomial: sp.Expr, digits: int
+    ) -> dict[sp.Symbol, Enclosure]:
+        """Return new symbols that stand for the real roots of a polynomial, with enclosures.
+
+        Parameters are those of :meth:`real_roots`, which gives the order and what is raised.
+        """
+        roots = self.real_roots(symbol, polynomial, digits)
+        # Each is told from its neighbours by the middle between them.
+        middles = [(low.midpoint + high.midpoint) / 2 for low, high in pairwise(roots)]
+        found = {}
+        for root, above, below in zip(roots, [None, *middles], [*middles, None], strict=True):
+            place = sp.Dummy(symbol.name, real=True)
+            self.define_root(place, polynomial.xreplace({symbol: place}), above=above, below=below)
+            found[place] = root
+        return found
 
     # ------------------------------------------------------------------ parts
 

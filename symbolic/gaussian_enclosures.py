@@ -49,8 +49,7 @@ MAX_DIGITS = MOST_DIGITS
 INTERMEDIATE_DIGITS = 4 * MOST_DIGITS
 MAX_ORDER = 200
 # The working precision of python-flint is one for all threads.
-_PRECISION = threading.RLock()
-PRECISION = _PRECISION
+PRECISION = threading.RLock()
 """Held by whoever sets or relies on the working precision of python-flint."""
 
 
@@ -140,7 +139,7 @@ def enclosed_hermite_coefficients(
     (True, False)
     """
     _check_range("order", order, 0, MAX_ORDER)
-    bits = _bits(digits)
+    bits = bits_of(digits)
     f = activation(f, argument="f")
     require_flint()
     degree, parity = _degree_and_parity(f.expr)
@@ -152,7 +151,7 @@ def enclosed_hermite_coefficients(
         what = f"Hermite coefficient {k} of {f.name}"
         return _enclosed(lambda: moments.ball(k, bits)[0], what, digits)
 
-    with _PRECISION:
+    with PRECISION:
         moments = MomentBalls(f.expr, z)
         return tuple(coefficient(k) for k in range(order + 1))
 
@@ -184,7 +183,7 @@ def enclosed_value(expr: sp.Expr, digits: int = 30, *, most: int = MAX_DIGITS) -
     >>> ramanujan.contains_zero, ramanujan.midpoint.evalf(10)
     (False, -7.499274028e-13)
     """
-    bits = _bits(digits, most)
+    bits = bits_of(digits, most)
     if not isinstance(expr, sp.Expr):
         raise ParameterError(f"expr has to be a SymPy expression, not {expr!r}")
     _refuse_symbols(expr.free_symbols, expr)
@@ -196,7 +195,7 @@ def enclosed_value(expr: sp.Expr, digits: int = 30, *, most: int = MAX_DIGITS) -
         constant = ConstantBalls(expr)
         return None if constant.vanishes() else constant.ball(bits)
 
-    with _PRECISION:
+    with PRECISION:
         return _enclosed(ball, str(expr)[:100], digits)
 
 
@@ -254,7 +253,7 @@ def enclosure_of(ball: Ball, what: str) -> Enclosure:
     return Enclosure(mantissa * two**exponent, rounding * two**scale)
 
 
-def _bits(digits: int, most: int = MAX_DIGITS) -> int:
+def bits_of(digits: int, most: int = MAX_DIGITS) -> int:
     """Return bits for a number of digits, rounding of the printed text included."""
     _check_range("digits", digits, 1, most)
     return math.ceil(digits * math.log2(10)) + 2

@@ -107,7 +107,7 @@ class TailAnalysis:
         if isinstance(expr, sp.tan):
             bound = self.size(u)
             if _is_bounded(bound) and bound.constant < self.number(sp.pi / 2):
-                return self.plain(bound.constant.tan()) * self.since(bound.start)
+                return self.plain(bound.constant.tan()).since(bound.start)
         raise _unknown(expr, "its growth is not known")
 
     def least(self, expr: sp.Expr) -> Ball | None:
@@ -180,13 +180,8 @@ class TailAnalysis:
             parts = ((abs(constant.log()), 0), (linear, 1), (abs(bound.curvature), 2))
             for size, degree in parts:
                 if size != zero:
-                    total = total + self.plain(size, degree) * self.since(bound.start)
+                    total = total + self.plain(size, degree).since(bound.start)
         return total
-
-    def since(self, start: Ball) -> TailBound:
-        """Return the bound 1, from a later point on."""
-        one = self.plain(self.number(sp.S.One))
-        return TailBound(one.constant, one.power, one.rate, one.curvature, start)
 
     def exponential(self, u: sp.Expr) -> TailBound:
         """Bound exp(u), u with its sign: by A + a t + q t² from `start` on."""
@@ -239,7 +234,7 @@ class TailAnalysis:
         """Bound 1/\\|expr\\| from above."""
         least = self.least(expr)
         if least is not None and least > 0:
-            return self.plain(1 / least) * self.since(self.start(expr))
+            return self.plain(1 / least).since(self.start(expr))
         if self.is_constant(expr):
             value = abs(self.evaluator.constant(expr))
             if value > 0:
@@ -267,12 +262,12 @@ class TailAnalysis:
                 # Beyond T the leading term is at least twice all the others.
                 start = 2 * sum(lower, self.number(sp.S.Zero)) / leading
                 bound = self.plain(2 / leading, -len(lower))
-                return bound * self.since(start.max(self.number(sp.S.One)))
+                return bound.since(start)
         constant, rest = expr.as_independent(T, *self.known, as_Add=True)
         outweighed = self.size(rest)
         margin = abs(self.number(constant)) - outweighed.constant
         if _is_bounded(outweighed) and margin > 0:
-            return self.plain(1 / margin) * self.since(outweighed.start)
+            return self.plain(1 / margin).since(outweighed.start)
         for sign in (1, -1):
             if all((sign * term).is_nonnegative for term in expr.args):
                 for term in expr.args:

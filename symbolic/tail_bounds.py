@@ -6,15 +6,10 @@ On one half-line, z = ±t, a function is bounded from the structure of its expre
 
 with real n, a and q. Bounded functions give constants, polynomials the sum of their coefficients'
 sizes, exp, sinh and cosh an upper bound of their argument; sums, products and powers combine these
-(t >= 1 makes the larger exponent the larger function). With p = 1/2 − q > 0 the logarithm of
-bound × density has the slope n/t + a − 2pt, decreasing in t for n >= 0 and otherwise below
-a − 2pt, so that
-
-.. math:: \int_L^\infty C t^n e^{at + qt^2} \varphi(t)\,dt
-          \le \frac{C L^n e^{aL - pL^2}}{\sqrt{2\pi}\,(2pL - a - \max(n, 0)/L)}
-
-whenever the last bracket is positive. All constants are balls, so the bounds hold for the exact
-constants they stand for. Signs of subexpressions come from SymPy's assumptions with t positive.
+(t >= 1 makes the larger exponent the larger function), and the integral of the bound beyond a
+point is bounded in closed form (:mod:`giantstep.gaussian_tails`). All constants are balls, so the
+bounds hold for the exact constants they stand for. Signs of subexpressions come from SymPy's
+assumptions with t positive.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@ r"""Bounds C t^n exp(a t + q t²) of functions far out, and their arithmetic."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from ..gaussian_tails import mass_beyond
 from .ball_functions import Ball
 
 
@@ -64,19 +65,19 @@ class TailBound:
             self.start.max(other.start),
         )
 
+    def since(self, start: Ball) -> TailBound:
+        """Return the bound from a point on, if that is the later one."""
+        return replace(self, start=self.start.max(start))
+
     def at(self, t: Ball) -> Ball:
         """Return the bound at a point t >= start."""
         return self.constant * t**self.power * (self.rate * t + self.curvature * t * t).exp()
 
     def mass_beyond(self, cutoff: Ball) -> Ball | None:
         r"""Bound :math:`\int_L^\infty |f|\varphi`; None if the formula does not apply from L on."""
-        half_line = type(cutoff)(1) / 2 - self.curvature
-        power = self.power.max(type(cutoff)(0))
-        slope = 2 * half_line * cutoff - self.rate - power / cutoff
-        if not (cutoff >= self.start and half_line > 0 and slope > 0):
+        if not cutoff >= self.start:
             return None
-        density = (-cutoff * cutoff / 2).exp() / (2 * type(cutoff).pi()).sqrt()
-        return (self.at(cutoff) * density / slope).upper()
+        return mass_beyond(self.constant, self.power, self.rate, self.curvature, cutoff)
 
 
 @dataclass(frozen=True)

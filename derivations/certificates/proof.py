@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
+from ...numeric.certified_panels import WorkLimitError
 from ...numeric.krawczyk import ProvenRoot, prove_root
 from ...symbolic.ball_functions import Ball
 from ...symbolic.enclosures import Enclosure
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 DEFAULT_DIGITS = 15
 
 Parameters = Callable[[int], Mapping[str, Enclosure | float]]
+
+# Most digits of integrals over the line: the work grows with about the third power of the digits.
+MOST_DIGITS_OF_INTEGRALS = 200
 
 # Attempts with more and more digits; the first shows how many are lost on the way. What fails for
 # another reason than digits fails again.
@@ -71,7 +75,8 @@ class _Attempt:
                 goal=arb(10) ** -self.digits,
             )
         except CertificationError as error:
-            raise CertificationError(f"equations for {', '.join(names)}: {error}") from None
+            # Of the same kind: it decides whether more digits are tried.
+            raise type(error)(f"equations for {', '.join(names)}: {error}") from None
         self.roots.update(zip(names, found.box, strict=True))
         self.contraction = max(self.contraction, found.contraction)
         return found.unknowns
@@ -101,8 +106,8 @@ def certify(
     errors : mapping from str to float, optional
         Estimated absolute errors of these floats.
     digits : int
-        Proven digits of each output: the radius is at most 10^-digits of the number, or 10^-2digits
-        where it may be zero.
+        Proven digits of each output, or of each unknown if there are none: the radius is at most
+        10^-digits of the number, or 10^-2digits where it may be zero.
     shown : mapping from str to str, optional
         Parameters for the certificate.
     progress : bool
@@ -118,9 +123,16 @@ def certify(
         If python-flint is not installed.
     """
     flint = require_flint()
+    if lowered.program.tables and digits > MOST_DIGITS_OF_INTEGRALS:
+        raise CertificationError(
+            f"at most {MOST_DIGITS_OF_INTEGRALS} digits of integrals are proven, got digits="
+            f"{digits}: a proof would take too long\n  digits={digits} without certify=True gives "
+            "numbers with estimated errors"
+        )
     scales = {*lowered.program.magnitudes.values()}
     results = tuple(str(x) for x in lowered.program.outputs if x not in scales)
-    outputs = [name for name in lowered.system.outputs if name in results]
+    # A system without outputs is solved for its unknowns.
+    outputs = [name for name in lowered.system.outputs if name in results] or results
     program = BallProgram(lowered.program, results)
     tables = _tables(lowered)
     wanted = digits + _SPARE_DIGITS
@@ -144,7 +156,7 @@ def certify(
                     found = attempt.run()
                 except CertificationError as error:
                     failures.append(error)
-                    if len(failures) == _FAILURES:
+                    if isinstance(error, WorkLimitError) or len(failures) == _FAILURES:
                         break
                     wanted = 2 * wanted
                     continue
@@ -158,7 +170,8 @@ def certify(
     if failures:
         raise CertificationError(
             f"{failures[0]}\n  tried with up to {bits} bits; less extreme parameters may have a "
-            "proof, and digits= without certify=True gives numbers with estimated errors"
+            "proof, or the same equations in another form, as unknown = average; digits= without "
+            "certify=True gives numbers with estimated errors"
         )
     raise CertificationError(
         f"{digits} digits are not reached at a working precision of {bits} bits: {missing} more "

@@ -9,6 +9,7 @@ stays so in all that is made of it.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -250,6 +251,10 @@ class BallTape:
         )
 
 
+# For operations that run at each node and box.
+_flint = functools.cache(require_flint)
+
+
 def _add(*terms: Ball) -> Ball:
     total = terms[0]
     for term in terms[1:]:
@@ -284,16 +289,16 @@ def _integer_power(x: Ball, n: int) -> Ball:
         power = power * power
         if bit == "1":
             power = power * x
-    even = n % 2 == 0 and isinstance(x, require_flint().arb)
+    even = n % 2 == 0 and isinstance(x, _flint().arb)
     return power.nonnegative_part() if even else power
 
 
 def _root(x: Ball) -> Ball:
-    return x.sqrt() if isinstance(x, require_flint().arb) else x.sqrt(analytic=True)
+    return x.sqrt() if isinstance(x, _flint().arb) else x.sqrt(analytic=True)
 
 
 def _real_power(base: Ball, exponent: Ball) -> Ball:
-    arb = require_flint().arb
+    arb = _flint().arb
     logarithm = base.log() if isinstance(base, arb) else base.log(analytic=True)
     return (exponent * logarithm).exp()
 
@@ -313,7 +318,7 @@ def _smallest(*values: Ball) -> Ball:
 
 
 def _hull(first: Ball, second: Ball) -> Ball:
-    arb, acb = require_flint().arb, require_flint().acb
+    arb, acb = _flint().arb, _flint().acb
     if isinstance(first, arb) and isinstance(second, arb):
         return first.union(second)
     return acb(first).union(acb(second))

@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 import sympy as sp
 from hypothesis import given, settings
@@ -24,11 +22,6 @@ EXPONENTIALS = {sigmoid: lambda u: 1 / (1 + sp.exp(-u)), softplus: lambda u: sp.
 numbers = st.fractions(-4, 4, max_denominator=16)
 
 
-@pytest.fixture
-def flint():
-    return pytest.importorskip("flint")
-
-
 def ball(flint, x, y, radius):
     return flint.acb(
         flint.arb(flint.fmpq(x.numerator, x.denominator), radius),
@@ -36,8 +29,7 @@ def ball(flint, x, y, radius):
     )
 
 
-def test_without_python_flint(monkeypatch):
-    monkeypatch.setitem(sys.modules, "flint", None)
+def test_without_python_flint(without_flint):
     with pytest.raises(MissingDependencyError, match=r"python-flint.*\n.*install"):
         require_flint()
 
