@@ -19,12 +19,14 @@ import numpy as np
 
 from ...digits import checked_digits
 from ...errors import ApproximationWarning, ParameterError
+from ...numeric.arguments import checked_switch, real_number
 from ...numeric.precision import local_context
 from ..json_document import JsonDocument
+from .formula_access import FormulaAccess
 from .names import chosen
 
 if TYPE_CHECKING:
-    import sympy as sp
+    from .symbolic_series import SymbolicSeries
 
 # A series is trusted where the first neglected term is at most this part of its value.
 _TRUSTED = 0.01
@@ -34,7 +36,7 @@ Exact = Callable[[Any, int | None], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class Expansion(JsonDocument):
+class Expansion(FormulaAccess, JsonDocument):
     r"""A truncated series :math:`\sum_k c_k x^{e_k} + O(x^e)` of every output of a solution.
 
     Attributes
@@ -67,10 +69,9 @@ class Expansion(JsonDocument):
         What the coefficients rest on.
     radius : mpmath number or None
         The series converges for x below it (inf: everywhere); None where that is not known.
-    formulas : mapping from str to tuple of Expr
-        The coefficients as formulas, for as many orders as they are of readable size.
-    definitions : mapping from Symbol to Expr
-        What the formulas name.
+    symbolic : SymbolicSeries or callable, optional
+        Coefficients as formulas, or what derives them when they are first asked for; None where
+        there are none, as for an expansion that was read from a file.
     exact : callable, optional
         Returns the outputs of the exact solution at a value of the parameter, with so many digits
         or as floats; None for an expansion that was read from a file.
@@ -91,8 +92,9 @@ class Expansion(JsonDocument):
     region: str
     rests_on: str
     radius: Any = None
-    formulas: Mapping[str, tuple[sp.Expr, ...]] = field(default_factory=dict, compare=False)
-    definitions: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict, compare=False)
+    symbolic: SymbolicSeries | Callable[[], SymbolicSeries] | None = field(
+        default=None, compare=False
+    )
     exact: Exact | None = field(default=None, compare=False)
 
     # ------------------------------------------------------------------ what it holds
@@ -225,7 +227,7 @@ class Expansion(JsonDocument):
         if hasattr(value, "_mpf_"):
             return function(self._small(self._context.convert(value), value))
         if isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_):
-            number = float(value)
+            number = real_number(self.parameter, value)
             return float(function(self._small(self._context.mpf(repr(number)), value)))
         if isinstance(value, np.ndarray | list | tuple):
             try:
@@ -290,7 +292,7 @@ class Expansion(JsonDocument):
         from .presentation import formulas_latex, series_latex
 
         name = self.output(output)
-        if formulas:
+        if checked_switch("formulas", formulas):
             return formulas_latex(self, name)
         return series_latex(self, name, checked_digits(digits))
 
@@ -346,6 +348,7 @@ class Expansion(JsonDocument):
         """
         from .figure import plot_expansion
 
+        exact = checked_switch("exact", exact)
         return plot_expansion(self, self.output(output), exact=exact, digits=digits, ax=ax)
 
     # ------------------------------------------------------------------ storage
@@ -372,6 +375,8 @@ class Expansion(JsonDocument):
     def __getstate__(self) -> dict[str, Any]:
         # Numbers of a local mpmath context cannot be pickled; their bits can.
         state = dict(self.__dict__)
+        # Derived again where they are wanted: functions of SymPy cannot be pickled.
+        state.pop("_derived", None)
         state["coefficients"] = {k: tuple(c._mpf_ for c in v) for k, v in self.coefficients.items()}
         state["neglected"] = {
             k: None if v is None else (v[0], v[1]._mpf_) for k, v in self.neglected.items()

@@ -35,9 +35,9 @@ def formulas_latex(expansion: Expansion, output: str) -> str:
     texts = formula_texts(expansion).get(output, [])
     if not texts:
         raise ParameterError(
-            f"there are no formulas of {output}: ask the model for the expansion with "
-            "formulas=True, or for the numbers without it (students and teachers without linear "
-            "part, linear students, and expansions that were read from a file have none)"
+            f"there are no formulas of {output}: after one gradient step, ask the model for the "
+            "expansion with formulas=True, or for the numbers without it (students and teachers "
+            "without linear part and linear students have none); a file keeps none"
         )
     parts: list[str] = []
     for exponent, text in zip(expansion.exponents, texts, strict=False):
@@ -54,13 +54,10 @@ def formulas_latex(expansion: Expansion, output: str) -> str:
 def _definitions_latex(expansion: Expansion, output: str, count: int) -> str:
     """Return what the formulas name, after a comma."""
     from ..formulas import latex
+    from .symbolic_series import used_definitions
 
-    used = {x for f in expansion.formulas[output][:count] for x in f.free_symbols}
-    return "".join(
-        rf",\quad {latex(symbol)} = {latex(value)}"
-        for symbol, value in expansion.definitions.items()
-        if symbol in used
-    )
+    used = used_definitions(expansion.definitions, expansion.formulas[output][:count])
+    return "".join(rf",\quad {latex(symbol)} = {latex(value)}" for symbol, value in used.items())
 
 
 def formula_texts(expansion: Expansion) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from .presentation import formula_texts
 if TYPE_CHECKING:
     from .expansion import Expansion
 
-_NOT_STORED = ("exact", "formulas", "definitions")
+_NOT_STORED = ("exact", "symbolic")
 _FORMULAS = "formulas_latex"
 
 
@@ -39,7 +39,7 @@ def plain_values(expansion: Expansion) -> dict[str, Any]:
         "radius": None if expansion.radius is None else _text(expansion.radius),
         "fixed": {k: "inf" if v == math.inf else v for k, v in expansion.fixed.items()},
         "symbols": dict(expansion.symbols),
-        _FORMULAS: formula_texts(expansion),
+        _FORMULAS: formula_texts(expansion) if expansion.has_derived_formulas else {},
     }
 
 

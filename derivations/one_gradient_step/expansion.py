@@ -121,6 +121,7 @@ def expansion(
     formulas: object,
 ) -> Expansion:
     """Return an expansion; see :meth:`.risk_analyses.RiskAnalyses.expansion`."""
+    from ..expansions.symbolic_series import SymbolicSeries
     from .expansion_formulas import aligned_formulas, case_of, definitions
     from .expansion_numbers import coefficients
     from .expansion_region import region
@@ -149,8 +150,9 @@ def expansion(
             f"{model.standing}"
         ),
         radius=where.radius,
-        formulas={} if case is None else aligned_formulas(case, found.exponents),
-        definitions={} if case is None else definitions(case),
+        symbolic=None
+        if case is None
+        else SymbolicSeries(aligned_formulas(case, found.exponents), definitions(case)),
         exact=partial(exact_outputs, question),
     )
 

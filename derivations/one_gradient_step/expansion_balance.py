@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import sympy as sp
 
@@ -165,8 +164,3 @@ def _critical(root: int, effective: sp.Expr, slope: sp.Expr) -> Balance:
     """A linear student with N = d: G grows like 1/√ν."""
     leading = {nu: (2, effective), companion_symbol: (1, sp.sqrt(effective / slope))}
     return Balance(root, leading, risk_equations())
-
-
-def balance_parameters(values: Mapping[sp.Symbol, Any]) -> dict[sp.Symbol, sp.Expr]:
-    """Return exact parameters as rational numbers of SymPy."""
-    return {x: sp.Rational(f.numerator, f.denominator) for x, f in values.items()}

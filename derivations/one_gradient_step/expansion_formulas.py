@@ -103,7 +103,7 @@ def case_of(question: Question) -> Case | None:
     if not known[ridge]:
         return None
     if question.name == SMALL_STEP:
-        return Case(SMALL_STEP, factor=2 if question.model.loss == "full" else 1)
+        return Case(SMALL_STEP, factor=question.model.loss_factor)
     return Case(LARGE_ALPHA, of_paper=question.of_paper, follows=question.model.alpha0 is None)
 
 

@@ -18,6 +18,7 @@ from ...errors import ConvergenceError
 from ...numeric.precision import local_context
 from ...symbolic.asymptotic_series import Series, solve_series, substitute
 from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
+from .decimals import mp_number
 from .expansion_balance import (
     Balance,
     companion_value,
@@ -115,8 +116,8 @@ class _Run:
         return rule
 
     def _step(self, root: int, terms: int) -> dict[sp.Symbol, Series]:
-        factor = 2 if self._question.model.loss == "full" else 1
-        return {step_size: Series.monomial(root, terms, self._number(sp.Integer(factor)))}
+        factor = self._ctx.mpf(self._question.model.loss_factor)
+        return {step_size: Series.monomial(root, terms, factor)}
 
     # ------------------------------------------------------------------ solutions
 
@@ -207,9 +208,7 @@ class _Run:
 
     def _number(self, value: sp.Expr) -> Any:
         """Return a constant as a number of the context."""
-        if value.is_Rational:
-            return self._ctx.mpf(int(value.p)) / int(value.q)
-        return self._ctx.make_mpf(sp.Float(value.evalf(self._ctx.dps + 5))._mpf_)
+        return mp_number(value, self._ctx)
 
 
 # ---------------------------------------------------------------------- what holds

@@ -17,6 +17,7 @@ import sympy as sp
 from ...numeric.inverse_branch import inverse_radius
 from ...numeric.precision import local_context
 from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
+from .decimals import mp_number
 from .expansion_balance import resolvent_value
 from .risk_system import STEP, covariance, nu
 from .symbols import alpha, alpha0, beta, linear, residual, ridge, step_size
@@ -82,20 +83,19 @@ def _text(question: Question, radius: Any) -> str:
 def _step_radius(question: Question, ctx: Any) -> Any:
     """The outputs are rational in η², with poles where θ1²/s = -1."""
     rate = STEP.square.xreplace({**question.known, step_size: sp.S.One})
-    square = _number(rate, ctx) * ctx.convert(
+    square = mp_number(rate, ctx) * ctx.convert(
         question.model.risk(
             question.ridge, paper_ridge=question.paper_ridge, digits=_DIGITS
         ).inverse_s
     )
-    factor = 2 if question.model.loss == "full" else 1
-    return 1 / (factor * ctx.sqrt(square)) if square else ctx.inf
+    return 1 / (question.model.loss_factor * ctx.sqrt(square)) if square else ctx.inf
 
 
 def _ridgeless_radius(question: Question, ctx: Any) -> Any:
     """For λ = 0 and n > N the outputs are rational in 1/α, with poles at n = N and θ1²/s = -1."""
     known = question.known
     rank = known[beta] if known[residual] else sp.Min(1, known[beta])
-    found = [_number(1 / rank, ctx)]
+    found = [mp_number(1 / rank, ctx)]
     if question.model.alpha0 is None and known[linear]:
         square = STEP.square.xreplace({**known, alpha0: 1 / _x})
         inverse = 1 / sp.Max(1, known[beta])
@@ -105,7 +105,7 @@ def _ridgeless_radius(question: Question, ctx: Any) -> Any:
         slope = square.diff(_x) * inverse
         if slope:
             level = 1 + square.xreplace({_x: sp.S.Zero}) * inverse
-            found.append(_number(level / slope, ctx))
+            found.append(mp_number(level / slope, ctx))
     return min(found)
 
 
@@ -169,10 +169,4 @@ def _uniformised(question: Question) -> tuple[sp.Symbol, sp.Expr, list[sp.Expr]]
 
 
 def _coefficients(poly: sp.Poly, ctx: Any) -> list[Any]:
-    return [_number(c, ctx) for c in poly.all_coeffs()]
-
-
-def _number(value: sp.Expr, ctx: Any) -> Any:
-    if value.is_Rational:
-        return ctx.mpf(int(value.p)) / int(value.q)
-    return ctx.make_mpf(sp.Float(value.evalf(ctx.dps + 5))._mpf_)
+    return [mp_number(c, ctx) for c in poly.all_coeffs()]

@@ -140,7 +140,9 @@ class Analyses:
         Returns
         -------
         Expansion
-            Of the errors, all order parameters and their conjugates.
+            Of the errors, all order parameters and their conjugates. Its `formulas` and
+            `equations` have the coefficients and what determines them in symbols, derived when
+            they are asked for.
 
         Raises
         ------

@@ -356,7 +356,7 @@ def test_the_peak_in_latex():
     # θ belongs to the trained layer only.
     assert "theta" not in shown
     assert "theta" in series.latex("trained", formulas=True)
-    with pytest.raises(ParameterError, match="ask the model for the expansion with formulas=True"):
+    with pytest.raises(ParameterError, match="expansion with formulas=True"):
         simple().latex(formulas=True)
 
 
@@ -411,6 +411,8 @@ def test_values_come_back_in_the_kind_that_was_given():
     array = series(np.array([[50.0, 100.0]]))
     assert array.shape == (1, 2)
     assert array[0, 0] == series(50.0)
+    with pytest.raises(ParameterError, match="alpha is too large for a float"):
+        series(10**400)
     # The limit itself.
     assert series(math.inf) == float(series.coefficients["trained"][0])
     assert series.output(None) == "trained"
@@ -428,6 +430,21 @@ def test_figures():
     assert len(empty) == 2
     with pytest.raises(ParameterError, match="ax must be two axes"):
         simple().plot(ax=single)
+    for wrong in ({"exact": "yes"}, {"exact": None}):
+        with pytest.raises(ParameterError, match="exact must be True or False"):
+            simple().plot(**wrong)
+
+
+def test_errors_of_a_figure_are_those_of_the_exact_solution():
+    """Also far below the rounding of floats: 1/α is no float."""
+    series = simple("large_alpha", ridge=0.1, order=6)
+    errors = series.plot("initial", digits=30)[1]
+    points = [line for line in errors.lines if line.get_marker() == "s"][-1]
+    alpha, size = points.get_xdata()[-1], points.get_ydata()[-1]
+    assert size < 1e-18
+    assert size == pytest.approx(float(series.estimate_of_remainder(alpha, "initial")), rel=0.1)
+    # Exponents stand beside the points.
+    assert errors.get_xlim()[1] > 2 * alpha
 
 
 # ---------------------------------------------------------------------- refusals

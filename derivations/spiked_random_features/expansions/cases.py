@@ -14,7 +14,14 @@ from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import positive_number
 from ....symbolic.activations import Activation, activation, z
 from ...expansions.names import LARGE_ALPHA, SMALL_RIDGE
-from .scaling import FEW_PARAMETERS, INTERPOLATION, MANY_SAMPLES, THRESHOLD, Balance
+from .scaling import (
+    FEW_PARAMETERS,
+    INTERPOLATION,
+    MANY_SAMPLES,
+    MANY_SAMPLES_AT_WIDTH,
+    THRESHOLD,
+    Balance,
+)
 from .tails import highest_moment, saturation_rate
 
 if TYPE_CHECKING:
@@ -80,8 +87,9 @@ def line_case(
     if name == LARGE_ALPHA:
         assert ridge is not None
         many = _MANY * max(1.0, model.beta)
+        balance = MANY_SAMPLES if model.width is None else MANY_SAMPLES_AT_WIDTH
         return LineCase(
-            MANY_SAMPLES, order + 1, Fraction(1), 0, {"alpha": many, "ridge": ridge}, 1 / many,
+            balance, order + 1, Fraction(1), 0, {"alpha": many, "ridge": ridge}, 1 / many,
             f"alpha = n/d to infinity at beta = {model.beta:g} and lambda = {ridge:g} fixed; the "
             "limit is E_inf of any fixed lambda",
         )  # fmt: skip

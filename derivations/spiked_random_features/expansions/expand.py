@@ -29,8 +29,10 @@ from .cases import checked_point, line_case
 from .line_tables import LineTables
 from .orders import OrderByOrder
 from .scaling import scaled_system
+from .symbolic_side import line_series, step_series
 
 if TYPE_CHECKING:
+    from ...expansions.symbolic_series import SymbolicSeries
     from ..model import SpikedRandomFeatures
 
 _MOST_LEVELS = 6
@@ -79,6 +81,7 @@ def expansion(
     return _expansion(
         model, name, order, terms, last, Fraction(1), digits, {"alpha": alpha_, "ridge": ridge_},
         region, f"{digits} digits: Hermite coefficients, a finite sum for each order",
+        partial(step_series, model),
     )  # fmt: skip
 
 
@@ -116,7 +119,8 @@ def _in_line(
         if previous is not None and _settled(ctx, terms, previous, digits, lines.composite):
             return _expansion(
                 model, name, order, terms, case.last, case.unit, digits, fixed, case.region,
-                f"{digits} digits by two agreeing quadrature rules (estimated)", case.remainder,
+                f"{digits} digits by two agreeing quadrature rules (estimated)",
+                partial(line_series, model, name, case.balance), case.remainder,
             )  # fmt: skip
         previous = terms
     raise ConvergenceError(
@@ -162,7 +166,7 @@ def _zeros(ctx: Any, terms: Terms, digits: int) -> dict[str, dict[int, Any]]:
 def _expansion(
     model: SpikedRandomFeatures, name: str, order: int, terms: Terms, last: int, unit: Fraction,
     digits: int, fixed: Mapping[str, float], region: str, rests_on: str,
-    unknown_remainder: Fraction | None = None,
+    symbolic: Callable[..., SymbolicSeries], unknown_remainder: Fraction | None = None,
 ) -> Expansion:  # fmt: skip
     ctx = local_context(digits)
     names = {str(x): identifier for x, identifier in fe.IDENTIFIERS.items()}
@@ -187,11 +191,12 @@ def _expansion(
             neglected[key] = (unknown_remainder, ctx.inf)
     remainder = neglected["test_error"]
     parameter = NAMES[name][0]
+    powers = tuple(j * unit for j in exponents)
     return Expansion(
         name=name,
         parameter=parameter,
         point=math.inf if name == LARGE_ALPHA else 0.0,
-        exponents=tuple(j * unit for j in exponents),
+        exponents=powers,
         coefficients={
             key: tuple(values.get(j, ctx.zero) for j in exponents)
             for key, values in found.items()
@@ -203,6 +208,7 @@ def _expansion(
         symbols={**{key: _latex(key) for key in outputs}, "step_size": "s"},
         region=region,
         rests_on=rests_on,
+        symbolic=partial(symbolic, powers, outputs=tuple(outputs)),
         exact=partial(exact_outputs, model, parameter, dict(fixed)),
     )  # fmt: skip
 

@@ -83,6 +83,11 @@ MANY_SAMPLES = Balance(
 )
 """α = 1/ε."""
 
+MANY_SAMPLES_AT_WIDTH = Balance(
+    {**MANY_SAMPLES.exponents, fe.q2_hat: -2}, MANY_SAMPLES.parameters, MANY_SAMPLES.tables
+)
+"""α = 1/ε at a finite width, where the cost of m enters the conjugate of q_2 with 1/V_2²."""
+
 FEW_PARAMETERS = Balance({}, {fe.ridge: small}, {})
 """λ = ε at α > β: the training set is not interpolated and nothing is singular."""
 

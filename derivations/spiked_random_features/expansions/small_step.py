@@ -72,17 +72,10 @@ def step_terms(
     # Odd powers vanish for odd students: two more orders hold the first neglected term.
     last = order + 2
     ctx = local_context(digits, 10)
-    symbolic, mapping = _models(model)
-    numbers = {
-        step_size: step_size,
-        alpha0: sp.oo if infinite else sp.Rational(repr(model.alpha0)),
-        noise: sp.Rational(repr(model.noise_variance)),
-    }
-
+    symbolic, mapping = step_models(model)
+    numbers = _numbers(model)
     definitions = symbolic.system.definitions
-    mean_order = 0
-    if fe.mu0 in definitions and model.width is None:
-        mean_order = _order_of_mean(model, definitions[fe.mu0], mapping, numbers)
+    mean_order = vanishing_mean(model, symbolic, mapping)
     # m is computed so many orders further, and μ_0 is divided by as many powers of s.
     length = last + 2 * mean_order + 1
     degree = length + _EXTRA_DEGREE
@@ -132,7 +125,7 @@ def step_terms(
     return terms, _region(model, mean_order, alpha, ridge), last
 
 
-def _models(model: SpikedRandomFeatures) -> tuple[SymbolicModel, SpikeMapping]:
+def step_models(model: SpikedRandomFeatures) -> tuple[SymbolicModel, SpikeMapping]:
     """Return the equations for a step of any size, and its map."""
     plain = model.symbolic()
     mapping = spike_mapping(plain.student, plain.teacher)
@@ -146,6 +139,31 @@ def _models(model: SpikedRandomFeatures) -> tuple[SymbolicModel, SpikeMapping]:
         finite_width=model.width is not None,
     )
     return symbolic, mapping
+
+
+def _numbers(model: SpikedRandomFeatures) -> dict[sp.Expr, sp.Expr]:
+    """Return the parameters of the map of the step; its size stays a symbol."""
+    return {
+        step_size: step_size,
+        alpha0: sp.oo if math.isinf(model.alpha0) else sp.Rational(repr(model.alpha0)),
+        noise: sp.Rational(repr(model.noise_variance)),
+    }
+
+
+def vanishing_mean(
+    model: SpikedRandomFeatures, symbolic: SymbolicModel, mapping: SpikeMapping
+) -> int:
+    """Return the power of s with which μ_0 vanishes at infinite width; else 0.
+
+    Raises
+    ------
+    AssumptionError
+        If it is so high that the weight of the mean is not determined.
+    """
+    definition = symbolic.system.definitions.get(fe.mu0)
+    if definition is None or model.width is not None:
+        return 0
+    return _order_of_mean(model, definition, mapping, _numbers(model))
 
 
 def _number(ctx: Any, value: sp.Expr) -> Any:

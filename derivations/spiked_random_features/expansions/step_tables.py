@@ -99,10 +99,12 @@ def student_table(
     total = x * 0
     for term in sp.Add.make_args(sp.expand(definition.xreplace({fe.c: _SPREAD**2}), deep=False)):
         outer, node = term.as_independent(GaussianExpectation, as_Add=False)
-        z = node.variable
-        centre = fe.r * fe.kappa if node.has(fe.r) else sp.S.Zero
-        argument = (_ARGUMENT - centre) / _SPREAD
-        inside = _tidied(node.integrand.xreplace({z: argument}))
+        # The slope of a linear student is a number, no average.
+        inside = node
+        if isinstance(node, GaussianExpectation):
+            centre = fe.r * fe.kappa if node.has(fe.r) else sp.S.Zero
+            argument = (_ARGUMENT - centre) / _SPREAD
+            inside = _tidied(node.integrand.xreplace({node.variable: argument}))
         for part in sp.Add.make_args(sp.expand(inside)):
             factor, function = part.as_independent(_ARGUMENT, as_Add=False)
             f = numbers(function.xreplace({_ARGUMENT: variable}))

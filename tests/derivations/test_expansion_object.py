@@ -1,0 +1,76 @@
+"""What an expansion says of itself, on a series that everybody knows: 1/(1 - x)."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from giantstep.derivations.expansions.expansion import Expansion
+from giantstep.errors import ApproximationWarning
+from giantstep.numeric.precision import local_context
+
+ONE = local_context(30).one
+SERIES = Expansion(
+    name="small_ridge",
+    parameter="ridge",
+    point=0.0,
+    exponents=tuple(map(Fraction, (0, 1, 2))),
+    coefficients={"test_error": (ONE, ONE, ONE)},
+    neglected={"test_error": (Fraction(3), ONE)},
+    remainder_order=Fraction(3),
+    digits=30,
+    fixed={"alpha": math.inf},
+    symbols={"test_error": "E"},
+    region="for small x",
+    rests_on="the geometric series",
+    radius=ONE,
+)
+# In 1/alpha, which converges for alpha > 1.
+FAR = replace(SERIES, name="large_alpha", parameter="alpha", point=math.inf)
+
+
+@pytest.mark.parametrize(("series", "x"), [(SERIES, 0.5), (FAR, 2.0)])
+def test_values_and_remainder(series, x):
+    assert series(x) == 1.75
+    assert series.estimate_of_remainder(x) == 0.25 == 2 - series(x)
+    assert series.order == 2
+
+
+@pytest.mark.parametrize(("series", "outside"), [(SERIES, 1.0), (FAR, 1.0), (FAR, 0.5)])
+def test_outside_of_the_radius_nothing_is_known(series, outside):
+    assert series.estimate_of_remainder(outside) == math.inf
+    with pytest.warns(ApproximationWarning):
+        series(outside)
+
+
+def test_without_a_radius_the_next_term_is_the_estimate():
+    series = replace(SERIES, radius=None)
+    assert series.estimate_of_remainder(0.5) == 0.125
+    assert series.estimate_of_remainder(2.0) == 8.0
+    with pytest.warns(ApproximationWarning):
+        series(3.0)
+
+
+def test_trusted_where_the_next_term_is_a_percent():
+    assert SERIES.trusted_up_to == pytest.approx(0.01 ** (1 / 3), rel=1e-14)
+    assert FAR.trusted_up_to == pytest.approx(100 ** (1 / 3), rel=1e-14)
+    # A series that ends is exact within its radius.
+    assert replace(SERIES, neglected={"test_error": None}).trusted_up_to == 1.0
+
+
+def test_floats_are_decimal_numbers():
+    steep = replace(SERIES, exponents=tuple(map(Fraction, (0, 1, 200))))
+    tenth = ONE / 10
+    assert steep(tenth) == ONE + tenth + tenth**200
+    huge = replace(steep, coefficients={"test_error": (-1 * ONE, 10 * ONE, 0 * ONE)})
+    assert huge(0.1) == 0.0
+
+
+@pytest.mark.parametrize("series", [SERIES, FAR])
+def test_a_file_holds_all_of_it(series):
+    third = replace(series, coefficients={"test_error": (ONE / 3, ONE, ONE)}, radius=ONE / 3)
+    found = Expansion.from_json(third.to_json())
+    assert found == third and found.point == series.point
+    assert found.coefficients["test_error"][0] == ONE / 3 and found.radius == ONE / 3
+    assert found.remainder_order == 3 and found.fixed == {"alpha": math.inf}
