@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 
 class PackedNumber(NamedTuple):
@@ -38,3 +38,22 @@ def unpacked(value: Any, ctx: Any) -> Any:
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(unpacked(v, ctx) for v in value)
     return value
+
+
+class SentWithDigits:
+    """A result with a field `digits`, None for floats, that can be pickled in both cases."""
+
+    if TYPE_CHECKING:
+        digits: int | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(self.__dict__)
+        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["digits"] is not None:
+            from .precision import local_context
+
+            ctx = local_context(state["digits"])
+            state = {name: unpacked(value, ctx) for name, value in state.items()}
+        self.__dict__.update(state)

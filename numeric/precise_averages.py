@@ -33,8 +33,9 @@ class InnerRule:
     outer_step : number
         Of the outer rule; 0 if that is not equidistant.
     error : number
-        Largest difference seen between a rule that is used and one of half its step, at least what
-        the step was chosen for; relative to 1 + \\|value\\|. 0 as long as no rule is used.
+        Largest difference seen between a rule that is used and one of half its step, or between
+        kinks what that rule tells, at least what the step was chosen for; relative to
+        1 + \\|value\\|. 0 as long as no rule is used.
     """
 
     def __init__(self, ctx: Any, digits: int, inner: Mapping[str, tuple[float, float]]) -> None:
@@ -149,6 +150,7 @@ class InnerRule:
                 raise ConvergenceError(
                     "an inner expectation between kinks does not converge to the digits asked for"
                 )
+            self.error = max(self.error, self._aim, error / (1 + abs(value)))
             values.append(value)
         return values
 

@@ -8,7 +8,6 @@ obey a recurrence, and scalar products; both take integers, in units of a power 
 from __future__ import annotations
 
 import math
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any

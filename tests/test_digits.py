@@ -79,9 +79,13 @@ def test_printed_digits_are_those_of_the_exact_number(exact, digits, known, offs
         ("0.25", 12, "1e-30", "0.250000000000"),
         ("-0.9999999999999999999999", 8, "1e-20", "-1.0000000"),
         ("1234.5", 3, None, "1.23e+03"),
+        ("1.5e-5", 3, None, "0.0000150"),
+        ("1.5e-6", 3, None, "1.50e-06"),
         ("1.5e-9", 3, None, "1.50e-09"),
         ("0", 9, None, "0"),
         ("1e-40", 9, "1e-30", "0"),
+        ("1e33", 9, "1e34", "1.0e+33 ± 1.0e+34"),  # not zero to nine places
+        ("1e-6", 9, "2e-5", "1.0e-6 ± 2.0e-05"),
         ("1.00", 5, "0.01", "1.0 ± 1.0e-02"),
         ("0.5", 5, "inf", "0.5 ± inf"),
     ],
@@ -102,6 +106,7 @@ def test_errors_below_the_range_of_floats_have_a_text():
 def test_digits_out_of_range_are_refused(digits):
     with pytest.raises(ParameterError, match="digits must be"):
         checked_digits(digits)
+    assert (checked_digits(1), checked_digits(MOST_DIGITS)) == (1, MOST_DIGITS)
 
 
 @pytest.mark.parametrize("digits", [0, MOST_DIGITS + 1, 2.5])
@@ -162,6 +167,18 @@ def test_digits_of_the_spiked_model_agree(student, teacher):
             parts = (part[name] for part in coarse.budget.values())
             assert sum(parts) == error
     assert set(fine.budget) == {"quadrature", "truncation", "root", "rounding"}
+
+
+def test_all_digits_hold_where_a_weak_spike_is_hardly_told_from_none():
+    # mu_0 is nearly r kappa mu_1: m and theta are the solution of nearly collinear equations.
+    model = gs.SpikedRandomFeatures.from_parameters(
+        "tanh", "sin", spike_strength=-4e-5, bulk_variance=3, alignment=1e-4
+    )
+    coarse, fine = (model.solve(0.8, 2e-5, digits=d, progress=False) for d in (12, 24))
+    agree([texts_of(x, NUMBERS) for x in (coarse, fine)])
+    for name, error in coarse.errors.items():
+        assert abs(getattr(coarse, name) - getattr(fine, name)) <= error
+        assert error <= abs(getattr(fine, name)) * 10.0**-12
 
 
 @pytest.mark.slow

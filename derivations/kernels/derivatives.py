@@ -9,11 +9,11 @@ from typing import Any
 
 from ...digits import held_digits
 from ...errors import ParameterError
-from ...numeric.packed_numbers import packed, unpacked
+from ...numeric.packed_numbers import SentWithDigits
 
 
 @dataclass(frozen=True, eq=False)
-class Derivatives(Mapping[tuple[str, str], Any]):
+class Derivatives(SentWithDigits, Mapping[tuple[str, str], Any]):
     """Derivatives at one point: ``found["test_error", "ridge"]``.
 
     Attributes
@@ -92,19 +92,6 @@ class Derivatives(Mapping[tuple[str, str], Any]):
         if self.digits is None:
             return f"{value:.10g}"
         return held_digits(value, self.digits, self.errors[output, parameter])
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their digits can.
-        state = dict(self.__dict__)
-        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            from ...numeric.precision import local_context
-
-            ctx = local_context(state["digits"])
-            state = {name: unpacked(value, ctx) for name, value in state.items()}
-        self.__dict__.update(state)
 
     def __str__(self) -> str:
         rows: list[tuple[str, ...]] = [("derivative of, with respect to", *self.parameters)]

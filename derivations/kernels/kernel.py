@@ -392,6 +392,7 @@ class Kernel(KernelTexts):
             digits,
             batch,
             data=exact_data(self.code.data, data),
+            most_digits=self.most_digits,
             show_progress=progress,
         )
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import mpmath
 import numpy as np
 
-from ...digits import error_text
+from ...digits import MOST_DIGITS, error_text
+from ...errors import ConvergenceError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
-from ...numeric.precision import PreciseKernel, local_context, solve_precisely
+from ...numeric.precise_kernel import PreciseKernel
+from ...numeric.precision import local_context, solve_precisely
 from ...numeric.quadrature import REACH
 from ...numeric.saddle_point_solver import BatchSolution
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 # its square: coarser rules, whose nodes the finer ones have anyway, are tried before.
 _FLOAT_DIGITS = 16
 _COARSER = 4
+# What closed forms of a stated number of digits have beyond them.
+_SPARE_DIGITS = 5
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,7 @@ def refine(
     batch: BatchSolution,
     *,
     data: Mapping[str, Sequence[Sequence[sp.Expr]]] | None = None,
+    most_digits: int = MOST_DIGITS,
     show_progress: bool = True,
 ) -> Refined:
     """Return outputs to `digits` digits, from the float solution in the first row of `batch`.
@@ -148,6 +155,8 @@ def refine(
     batch : BatchSolution
     data : mapping
         Weights and columns of each data set as exact numbers.
+    most_digits : int
+        What the closed forms of the equations are good for.
     show_progress : bool
         Show a bar if it takes longer than a second.
 
@@ -161,13 +170,60 @@ def refine(
         If two quadrature rules never agree to so many digits.
     """
     start = {name: float(batch.values[name][0]) for name in precise.unknowns}
+
+    def solved(carried: int) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:
+        return _solved(
+            kernel, precise, exact, carried, start, batch, data or {}, most_digits, show_progress
+        )
+
+    found, budget, nodes = solved(digits)
+    more = min(_missing(digits, found, budget), most_digits - digits)
+    if more:
+        # What holds of the first solution is kept where more digits are out of reach.
+        with suppress(ConvergenceError):
+            found, budget, nodes = solved(digits + more)
+    # Without the digits that were to spare for large values; an output without unknowns may be an
+    # integer, or a constant such as pi.
+    shown = local_context(digits)
+    budget["rounding"] = {
+        name: error + shown.eps * abs(found[name]) for name, error in budget["rounding"].items()
+    }
+    return Refined(
+        {name: shown.mpf(value) for name, value in found.items()},
+        {
+            part: {name: shown.mpf(error) for name, error in errors.items()}
+            for part, errors in budget.items()
+        },
+        nodes,
+    )
+
+
+def _missing(digits: int, found: Mapping[str, Any], budget: Mapping[str, Mapping[str, Any]]) -> int:
+    """Return how many digits conditioning has cost.
+
+    A value that may be zero needs no more decimal places than one of size one.
+    """
+    missing = 0
+    for name, value in found.items():
+        error = sum(part[name] for part in budget.values())
+        if error:
+            size = abs(value) if abs(value) > error else 1
+            missing = max(missing, digits + 1 + math.ceil(mpmath.log10(error / size)))
+    return missing
+
+
+def _solved(
+    kernel: LoadedKernel, precise: PreciseKernel, exact: Callable[[Any], Mapping[str, Any]],
+    digits: int, start: Mapping[str, float], batch: BatchSolution,
+    data: Mapping[str, Sequence[Sequence[sp.Expr]]], most_digits: int, show_progress: bool,
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]], int]:  # fmt: skip
     # 1 + V spans as many digits as V has: that many more are carried along.
     largest = max((abs(x) for x in start.values()), default=0.0)
     ctx = local_context(digits, max(0, math.ceil(math.log10(1 + largest))))
     values = exact(ctx)
     numbers = {
         name: [[ctx.mpf(str(x.evalf(ctx.dps + 5))) for x in column] for column in columns]
-        for name, columns in (data or {}).items()
+        for name, columns in data.items()
     }
     from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
 
@@ -178,7 +234,7 @@ def refine(
             bar.total = total
             bar.update(done - bar.n)
 
-        found, budget, nodes = solve_precisely(
+        return solve_precisely(
             precise,
             values,
             ctx=ctx,
@@ -186,19 +242,9 @@ def refine(
             start=start,
             data=numbers,
             progress=progress,
+            accuracy=ctx.mpf(10) ** (-most_digits - _SPARE_DIGITS),
             **_line(kernel, values, int(batch.nodes[0]), digits, ctx),
         )
-    # Without the digits that were to spare for large values; an output without unknowns may be an
-    # integer, or a constant such as pi.
-    shown = local_context(digits)
-    return Refined(
-        {name: shown.mpf(value) for name, value in found.items()},
-        {
-            part: {name: shown.mpf(error) for name, error in errors.items()}
-            for part, errors in budget.items()
-        },
-        nodes,
-    )
 
 
 def _line(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...digits import checked_digits, error_text, held_digits
 from ...errors import ParameterError
-from ...numeric.packed_numbers import packed, unpacked
+from ...numeric.packed_numbers import SentWithDigits
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate
@@ -20,7 +20,7 @@ _KIND = "giantstep kernel solution"
 
 
 @dataclass(frozen=True)
-class KernelSolution:
+class KernelSolution(SentWithDigits):
     """The solution at one point.
 
     Outputs and unknowns are attributes, too: ``solution.q``.
@@ -96,19 +96,6 @@ class KernelSolution:
             raise ParameterError(
                 f"no value is named {name!r}; there are: {', '.join(self.values)}"
             ) from None
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their digits can.
-        state = dict(self.__dict__)
-        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            from ...numeric.precision import local_context
-
-            ctx = local_context(state["digits"])
-            state = {name: unpacked(value, ctx) for name, value in state.items()}
-        self.__dict__.update(state)
 
     def to_json(self) -> str:
         """Return the solution as JSON; digits are kept as text. :meth:`from_json` reads it."""

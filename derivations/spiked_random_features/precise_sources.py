@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ...numeric.precision import PreciseKernel
+from ...numeric.precise_kernel import PreciseKernel
 from ..kernels.precise import cached_kernel
 from ..one_gradient_step.decimals import decimal_fraction
 from .tangents import SPIKE

@@ -77,7 +77,8 @@ def held_digits(value: Any, digits: int, error: Any = None) -> str:
     str
         The digits that all numbers in [value - error, value + error] share. A value that agrees
         with a much shorter decimal number is written as that one, with zeros, and one that agrees
-        with zero as ``0``. If no digit is certain, the error is written behind the value.
+        with zero to `digits` decimal places as ``0``. If no digit is certain, the error is
+        written behind the value.
 
     Examples
     --------
@@ -100,7 +101,8 @@ def held_digits(value: Any, digits: int, error: Any = None) -> str:
     radius = (abs(radius[0]), radius[1])
     lower, upper = _sum(size, radius, -1), _sum(size, radius, 1)
     if lower[0] <= 0:
-        return "0"
+        small = _decimal_exponent(radius) < -digits
+        return "0" if small else f"{_nearest(value, 1)} ± {error_text(error)}"
     known = exponent - _decimal_exponent(radius) if radius[0] else digits + _COINCIDENCE + 1
     shown = _common(lower, upper, exponent, min(digits, known + 1))
     if len(shown) < digits and known - len(shown) >= _COINCIDENCE:

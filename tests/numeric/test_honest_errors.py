@@ -11,8 +11,8 @@ import pytest
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError
-from giantstep.numeric import kernel_arrays, precision
-from giantstep.numeric.precise_averages import usual_reach
+from giantstep.numeric import kernel_arrays, precise_lines, precision
+from giantstep.numeric.precise_averages import InnerRule, usual_reach
 from giantstep.numeric.saddle_point_solver import solve_many
 
 # (student, teacher, r, c, gamma), (alpha, beta, ridge); found at random, but for the third.
@@ -203,15 +203,15 @@ def test_overlap_that_vanishes_by_a_symmetry(student, teacher, r, c, gamma, poin
 
 def test_inner_step_is_checked_where_the_integrand_varies():
     ctx = precision.local_context(20)
-    rule = precision.InnerRule(ctx, 20, {"z": (math.inf, 0.0)})
+    rule = InnerRule(ctx, 20, {"z": (math.inf, 0.0)})
 
     def tables(x):
         # Narrow around z = x, gone at the ends of the line; the step promised is far too large.
         return tuple(rule("z", lambda z: (ctx.exp(-30 * (z - x) ** 2),), []))
 
-    probes = [tables(ctx.mpf(x)) for x in precision._PROBES]
+    probes = [tables(ctx.mpf(x)) for x in precise_lines._PROBES]
     rule.checked = False
-    reach, beyond = precision._sufficient_reach(ctx, 20, tables, probes)
+    reach, beyond = precise_lines._sufficient_reach(ctx, 20, tables, probes)
     assert reach == usual_reach(ctx, 20)
     assert beyond <= ctx.mpf(10) ** -25
     # E exp(-a (z - x)**2) = exp(-a x**2/(1 + 2 a))/sqrt(1 + 2 a)
@@ -221,8 +221,8 @@ def test_inner_step_is_checked_where_the_integrand_varies():
 
 def test_reach_follows_tables_that_grow():
     ctx = precision.local_context(15)
-    probes = [(ctx.exp(4 * x),) for x in precision._PROBES]
-    reach, beyond = precision._sufficient_reach(ctx, 15, lambda x: (ctx.exp(4 * x),), probes)
+    probes = [(ctx.exp(4 * x),) for x in precise_lines._PROBES]
+    reach, beyond = precise_lines._sufficient_reach(ctx, 15, lambda x: (ctx.exp(4 * x),), probes)
     assert beyond <= ctx.mpf(10) ** -20
     # exp(8 x - x**2/2) has its peak at 8; 25 digits below it from 8 + 10.7 on.
     assert 18.7 <= reach <= 25
@@ -230,6 +230,16 @@ def test_reach_follows_tables_that_grow():
 
 def test_rule_between_kinks_admits_that_it_fails():
     ctx = precision.local_context(15)
-    rule = precision.InnerRule(ctx, 15, {"z": (1.0, 0.0)})
+    rule = InnerRule(ctx, 15, {"z": (1.0, 0.0)})
     with pytest.raises(ConvergenceError, match="between kinks"):
         rule("z", lambda z: (mpmath.mpf(1) / (10**-9 + (z - ctx.mpf("0.7")) ** 2),), [ctx.zero])
+
+
+def test_rule_between_kinks_tells_its_error():
+    ctx = precision.local_context(15)
+    rule = InnerRule(ctx, 15, {})
+    (found,) = rule("z", lambda z: (abs(ctx.tanh(z)),), [ctx.zero])
+    fine = precision.local_context(45)
+    exact = 2 * fine.quad(lambda z: fine.tanh(z) * fine.npdf(z), [0, 2, 4, 8, 16])
+    assert abs(found - exact) <= rule.error * (1 + found)
+    assert 0 < rule.error <= ctx.mpf(10) ** -25

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from giantstep.numeric.packed_numbers import packed, unpacked
 from giantstep.numeric.precise_averages import InnerRule
+from giantstep.numeric.precise_kernel import PreciseKernel
 from giantstep.numeric.precise_lattices import Lattice
-from giantstep.numeric.precision import _quadrature_error, local_context
+from giantstep.numeric.precision import _quadrature_error, local_context, solve_precisely
 
 
 @pytest.mark.parametrize(
@@ -101,3 +102,43 @@ def test_numbers_of_a_context_survive_pickling():
     again = unpacked(pickle.loads(pickle.dumps(packed(values))), local_context(40))
     assert again == values
     assert unpacked(packed(ctx.inf), ctx) == mpmath.inf
+
+
+def linear_kernel(gap):
+    """y = E[x²]/(E[a²] - E[x²]) = 1/gap, where a² = (1 + gap) x²: all digits of a count."""
+    return PreciseKernel(
+        table_source=f"""
+def tables(x, rule):
+    return (x * ctx.sqrt(1 + ctx.mpf("{gap}")),)
+""",
+        solver_source="""
+def solve(weight, x, a, out, info, rough=0):
+    second = ctx.fsum(w * y**2 for w, y in zip(weight, x))
+    out[0] = second / (ctx.fsum(w * y**2 for w, y in zip(weight, a)) - second)
+    info[:] = [1, ctx.zero, 32 * ctx.eps]
+""",
+        parameters=(), table_parameters=(), outputs=("y",), results=("y",), unknowns=(), even=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("gap", ["1e-3", "1e-12", "1e-20", "1e-33"])
+def test_errors_grow_as_the_equations_are_ill_conditioned(gap):
+    ctx = local_context(15)
+    values, errors, _ = solve_precisely(
+        linear_kernel(gap), {}, ctx=ctx, digits=15, start={}, step=0.5
+    )
+    error = sum(part["y"] for part in errors.values())
+    assert abs(values["y"] - 1 / ctx.mpf(gap)) <= error
+    # A bound that says nothing would be honest too: 35 digits, some for each digit of the gap.
+    assert error <= 1e-27 / ctx.mpf(gap) ** 2
+
+
+def test_erf_is_odd_and_computed_once_for_each_size():
+    ctx, plain = local_context(30), mpmath.mp.clone()
+    plain.dps = ctx.dps
+    for x in (0.3, -0.3, 7, -40, 0, mpmath.inf, -mpmath.inf):
+        assert ctx.erf(ctx.mpf(x)) == plain.erf(plain.mpf(x))
+    assert ctx.erf(ctx.mpc(1, 1)) == plain.erf(plain.mpc(1, 1))
+    with ctx.workprec(500):
+        fine = ctx.erf(ctx.mpf("0.25"))
+    assert fine != ctx.erf(ctx.mpf("0.25"))

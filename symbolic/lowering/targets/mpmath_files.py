@@ -84,8 +84,8 @@ def _text(lowered: LoweredSystem) -> str:
         numeric_text("precise_grids", prefix="_GRID"),
         numeric_text("precise_lattices", prefix="_LATTICE"),
         numeric_text("precise_averages").replace("precise_lattices.", ""),
-        # A dataclass wants its module to be registered, which a file that is run may not be.
-        numeric_text("precision", without=["PreciseKernel"]).replace("precise_grids.", ""),
+        numeric_text("precise_lines").replace("precise_grids.", ""),
+        numeric_text("precision"),
     ]
     parts += [_changed("\n\n\n".join(numeric)), _kernel(lowered)]
     parts += [LINE if program.tables else NO_LINE, DRIVER]

@@ -1,0 +1,177 @@
+"""Rules on the line in mpmath, with the tables on them.
+
+Steps of the trapezoidal rule are halved from level to level; where tables have kinks, or the line
+is cut at moving points, composite Gauss–Legendre rules have their order doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+
+from . import precise_grids
+from .precise_averages import GUARD_DIGITS, InnerRule, usual_reach
+from .precise_kernel import PreciseKernel
+
+# Where the inner step is checked and the size of the tables is measured: outer nodes at which
+# nothing is special. At the ends of the line every activation is as simple as it gets.
+_PROBES = (0.0, 0.3, -0.7, 1.1, -1.9, 2.6, -4.3)
+# Tables that grow like exp(kappa**2/4) would need more than this many times the usual reach.
+_FARTHEST = 4
+# Integrands that move with the unknowns may grow: each finer rule goes farther, so that two that
+# agree tell of the ends, too.
+LONGER_REACH = 1.25
+# A panel of a line that is cut at moving points is at most this long.
+_PANEL_LENGTH = 2
+
+
+class Lines:
+    """Rules over fixed nodes with the tables on them; a table is computed once for each node."""
+
+    def __init__(
+        self, kernel: PreciseKernel, values: Mapping[str, Any], ctx: Any, digits: int,
+        step: float, inner: Mapping[str, tuple[float, float]], breaks: Sequence[Any],
+        widths: Sequence[float], progress: Callable[[int, int], None] | None,
+    ) -> None:  # fmt: skip
+        namespace: dict[str, Any] = {"ctx": ctx}
+        exec(kernel.table_source, namespace)
+        table_values = [values[name] for name in kernel.table_parameters]
+        # Unknowns that are large magnify what is wrong with the tables.
+        rule = InnerRule(ctx, max(digits, ctx.dps - GUARD_DIGITS), inner)
+        if not breaks and not kernel.inner_nodes:
+            rule.outer_step = ctx.mpf(step)
+
+        def tables(x: Any) -> tuple[Any, ...]:
+            found: tuple[Any, ...] = namespace["tables"](x, *table_values, rule)
+            return found
+
+        self._kernel, self._ctx, self._digits = kernel, ctx, digits
+        self._step, self._breaks, self._progress = step, breaks, progress
+        self._tables = tables
+        self._rule = rule
+        probes = [tables(ctx.mpf(x)) for x in _PROBES]
+        rule.checked = False
+        self._grid: precise_grids.PreciseGrid | None = None
+        self.truncation = ctx.zero
+        if kernel.inner_nodes:
+            # Each level of a grid goes farther: the difference of two tells of the ends.
+            self._grid = precise_grids.PreciseGrid(
+                namespace, kernel.inner_nodes, table_values, ctx, digits, widths, breaks,
+                kernel.even, tables,
+            )  # fmt: skip
+            return
+        self._reach, self.truncation = _sufficient_reach(ctx, digits, tables, probes)
+        self._known: dict[Any, tuple[Any, ...]] = {}
+
+    @property
+    def inner_error(self) -> Any:
+        """Estimated error of the tables, relative to values of size one."""
+        return self._rule.error
+
+    def arrays(self, level: int) -> list[Sequence[Any]]:
+        """Return weights, nodes and tables."""
+        if self._grid is not None:
+            return self._grid.arrays(level)
+        longer = self._ctx.mpf(LONGER_REACH) ** level if self._kernel.moving else 1
+        nodes, weights = _outer_rule(
+            self._ctx, self._digits, self._reach * longer, self._step / 2**level, level,
+            self._kernel.even, self._breaks,
+        )  # fmt: skip
+        for k, x in enumerate(nodes):
+            if x not in self._known:
+                self._known[x] = self._tables(x)
+            if self._progress is not None:
+                self._progress(k + 1, len(nodes))
+        return [weights, nodes, *zip(*(self._known[x] for x in nodes), strict=True)]
+
+
+def panel_rule(ctx: Any, digits: int, reach: Any, level: int) -> list[Sequence[Any]]:
+    """Return weights and nodes of a composite rule on [0, 1], good for a whole line."""
+    rule = _legendre_rule(ctx, digits, level)
+    panels = int(ctx.ceil(2 * reach / _PANEL_LENGTH))
+    nodes = [(k + (1 + x) / 2) / panels for k in range(panels) for x, _ in rule]
+    weights = [w / (2 * panels) for _ in range(panels) for _, w in rule]
+    return [weights, nodes]
+
+
+def _sufficient_reach(
+    ctx: Any,
+    digits: int,
+    tables: Callable[[Any], tuple[Any, ...]],
+    probes: Sequence[tuple[Any, ...]],
+) -> tuple[Any, Any]:
+    """Return how far from zero the outer rule has to go, and what lies beyond, relatively.
+
+    Tables that grow need more.
+
+    `probes` holds the tables at `_PROBES`. All rules share their reach, so that their agreement
+    does not show what lies beyond.
+    """
+
+    def sizes(x: Any, values: Sequence[Any]) -> list[Any]:
+        return [ctx.npdf(x) * value**2 for value in values]
+
+    usual = reach = usual_reach(ctx, digits)
+    inside = [sizes(x, values) for x, values in zip(_PROBES, probes, strict=True)]
+    largest = [max(column) for column in zip(*inside, strict=True)]
+    negligible = ctx.mpf(10) ** (-digits - GUARD_DIGITS // 2)
+    while True:
+        left_end, right_end = (sizes(x, tables(x)) for x in (-reach, reach))
+        left_out = max(
+            (
+                max(left, right) / most
+                for left, right, most in zip(left_end, right_end, largest, strict=True)
+                if most != 0
+            ),
+            default=ctx.zero,
+        )
+        if left_out <= negligible or reach >= _FARTHEST * usual:
+            return reach, left_out + ctx.npdf(reach)
+        reach *= ctx.mpf(5) / 4
+
+
+def _outer_rule(
+    ctx: Any, digits: int, reach: Any, step: float, level: int, even: bool, breaks: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Return nodes and weights from -reach to reach, from 0 if all integrands are even."""
+    if breaks:
+        return _composite_rule(ctx, digits, reach, level, breaks)
+    # A float has 53 bits, so multiples of it are exact here: nodes of one level are nodes of the
+    # next, bit for bit, and their tables are not computed again.
+    h = ctx.mpf(step)
+    n = int(ctx.ceil(reach / h))
+    nodes = [k * h for k in range(0 if even else -n, n + 1)]
+    weights = [h * ctx.npdf(x) for x in nodes]
+    if even:
+        weights = [weights[0], *(2 * w for w in weights[1:])]
+    return nodes, weights
+
+
+def _composite_rule(
+    ctx: Any, digits: int, reach: Any, level: int, breaks: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    rule = _legendre_rule(ctx, digits, level)
+    edges = [-reach, *sorted(b for b in breaks if abs(b) < reach), reach]
+    nodes, weights = [], []
+    for left, right in pairwise(edges):
+        pieces = int(ctx.ceil((right - left) / 2))
+        for i in range(pieces):
+            a = left + (right - left) * i / pieces
+            b = left + (right - left) * (i + 1) / pieces
+            for x, w in rule:
+                node = (a + b) / 2 + (b - a) / 2 * x
+                nodes.append(node)
+                weights.append((b - a) / 2 * w * ctx.npdf(node))
+    return nodes, weights
+
+
+def _legendre_rule(ctx: Any, digits: int, level: int) -> list[tuple[Any, Any]]:
+    """Return nodes and weights on [-1, 1], twice as many with each level."""
+    order = max(2, int(ctx.ceil(ctx.log(max(digits, 4) / 3, 2))) + level)
+    rule: list[tuple[Any, Any]] = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(
+        order, ctx.prec
+    )
+    return rule
