@@ -147,12 +147,14 @@ class Verdict:
     @property
     def failed(self) -> bool:
         """Whether a check failed, or none was there to be run; not the same as not passed."""
-        return not self.passed and bool(self.evidence or not self.unavailable)
+        return not self.passed and bool(self.evidence or not (self.unavailable or self.skipped))
 
     @property
     def outcome(self) -> str:
-        """The outcome in a word or two: passed, FAILED or not available."""
-        return "passed" if self.passed else "FAILED" if self.failed else "not available"
+        """The outcome in a word or two: passed, FAILED, not available or not run."""
+        if self.passed or self.failed:
+            return "passed" if self.passed else "FAILED"
+        return "not available" if self.unavailable else "not run"
 
     def __repr__(self) -> str:
         return f"Verdict({self.claim.identifier!r}: {self.outcome}, {len(self.evidence)} checks)"

@@ -181,9 +181,15 @@ class Deferred:
 
 
 def proof(
-    package: str | None, function: str, description: str, *, slow: bool = False, **arguments: Any
+    package: str | None,
+    function: str,
+    description: str,
+    *,
+    module: str = "evidence_certified",
+    slow: bool = False,
+    **arguments: Any,
 ) -> Check:
-    """Return a check by proven intervals, in the module ``evidence_certified`` of a package.
+    """Return a check by proven intervals.
 
     Parameters
     ----------
@@ -192,11 +198,13 @@ def proof(
     function : str
         Computes the finding; without python-flint it raises MissingDependencyError.
     description : str
+    module : str
+        Of the package.
     slow : bool
     **arguments
         Of the function.
     """
-    compute = Deferred(package, "evidence_certified", function)
+    compute = Deferred(package, module, function)
     return Check(EvidenceKind.CERTIFIED, description, functools.partial(compute, **arguments), slow)
 
 

@@ -85,6 +85,28 @@ def agreement(
     )
 
 
+def decided(results: Mapping[str, bool], statement: str) -> Finding:
+    """Return what comparisons of proven intervals amount to; none at all is a failure.
+
+    Parameters
+    ----------
+    results : mapping of str to bool
+        Of each comparison: whether the intervals prove it.
+    statement : str
+        What they prove together.
+    """
+    failed = [name for name, held in results.items() if not held]
+    summary = f"{len(results)} of {len(results)} comparisons of intervals: {statement}"
+    if failed:
+        summary = f"{len(failed)} of {len(results)} are not proven: {'; '.join(failed[:5])}"
+    return Finding(not failed and bool(results), summary, {"comparisons": dict(results)})
+
+
+def overlap(one: Enclosure, two: Enclosure) -> bool:
+    """Return whether two intervals meet; if not, their numbers are proven to differ."""
+    return bool(one.lower <= two.upper and two.lower <= one.upper)
+
+
 def _is_narrow(value: Enclosure, proven: int) -> bool:
     # A number that vanishes has no significant digits: there places count.
     places = sp.Rational(1, sp.Integer(10) ** proven)

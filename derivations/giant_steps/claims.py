@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from ..claims import Check, Claim, Deferred, EvidenceKind, Option, Status
+from ..evidence import proof
 
 SEED = 230518270
 """Of all simulations of claims: the number of the preprint, so that nobody has chosen it."""
@@ -146,6 +147,7 @@ _MASKS = Claim(
     status=Status.DERIVED_HERE,
     checks=(
         _exact("activation_masks", "coefficients of relu and erf at lengths other than one"),
+        proof(__package__, "masks", "degrees that vanish, and those that do not: four students"),
         _simulation("activation_masks", "directions that relu and erf miss, and others find"),
     ),
 )
@@ -227,6 +229,11 @@ _EQUIVALENCE = Claim(
             "values against integrals, to 14 digits",
             Deferred(__package__, "evidence_equivalence", "quadrature"),
         ),
+        proof(
+            __package__, "closed_forms", "μ, β, E σ² of two students: formulas and integrals meet",
+            students=("relu", "erf"),
+        ),
+        proof(__package__, "closed_forms", "the same for seven students", slow=True),
         _simulation(
             "sampled_features_quick", "features of two students, d = 100", "evidence_equivalence"
         ),

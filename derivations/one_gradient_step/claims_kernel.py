@@ -39,6 +39,8 @@ CLAIMS = (
             _computed(_EXACT, "algebra", "closed forms of the equations"),
             _computed(_QUADRATURE, "root_selection", "one root at 400 random spectra"),
             _computed(_QUADRATURE, "masses", "densities integrate to the shares of ranks"),
+            proof(__package__, "edges", "the right edge of one model, a critical value", count=1),
+            proof(__package__, "edges", "right edges of 13 models", slow=True),
             _simulation("histograms", "distribution functions and resolvents of networks"),
         ),
     ),
@@ -78,6 +80,19 @@ CLAIMS = (
         status=Status.CONJECTURE,
         checks=(
             _computed(_QUADRATURE, "reference_values", "the linearised model by integrals"),
+            proof(
+                __package__,
+                "outliers",
+                "of linearised features: one outlier and its overlap",
+                names=("12",),
+            ),
+            proof(
+                __package__,
+                "outliers",
+                "the same for all seven models that have one",
+                slow=True,
+                names=("2", "5", "7", "8", "11", "12", "13"),
+            ),
             _simulation(
                 "outliers", "five networks and linearised features, from two sizes", slow=True
             ),

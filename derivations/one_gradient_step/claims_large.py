@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
 from ..evidence import proof
 
@@ -11,6 +13,9 @@ _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 def _check(kind: EvidenceKind, function: str, description: str, *, slow: bool = False) -> Check:
     module = "evidence_large_simulation" if kind is EvidenceKind.SIMULATION else "evidence_large"
     return Check(kind, description, Deferred(__package__, module, function), slow)
+
+
+_proof = functools.partial(proof, __package__, module="evidence_certified_signs")
 
 
 _EXACT, _QUADRATURE, _SIMULATION = (
@@ -48,6 +53,7 @@ _FAILURE = Claim(
     status=Status.CONJECTURE,
     checks=(
         _check(_EXACT, "failure_exponents", "exponents of the first harmful degree"),
+        _proof("harmful_degrees", "the first degree with μ_k ≠ 0, k > 1, of seven students"),
         _check(
             _SIMULATION, "growing_steps", "gap between networks and Gaussian features", slow=True
         ),
@@ -68,6 +74,8 @@ _KERNEL = Claim(
     status=Status.THEOREM,
     checks=(
         _check(_QUADRATURE, "kernel_lower_bound", "initial risks at the optimal ridge penalty"),
+        _proof("kernel_bound", "initial risks of one network, and near three optima", count=1),
+        _proof("kernel_bound", "the same for 13 networks at their penalties", slow=True),
     ),
 )
 
@@ -107,6 +115,8 @@ _LARGE = Claim(
     status=Status.THEOREM,
     checks=(
         _check(_QUADRATURE, "pairs_beyond_kernels", "which of ten pairs the bound decides"),
+        _proof("beyond_kernels", "16 τ* is below the linear error for erf on erf", count=1),
+        _proof("beyond_kernels", "on which side it is for ten pairs, as far as τ* is", slow=True),
         _check(_SIMULATION, "below_kernels", "erf on erf, η = √N against η = 1", slow=True),
     ),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
 from ..evidence import proof
 
@@ -15,6 +17,9 @@ def _exact(function: str, description: str) -> Check:
 def _quadrature(function: str, description: str, *, slow: bool = False) -> Check:
     compute = Deferred(__package__, "evidence_risk", function)
     return Check(EvidenceKind.QUADRATURE, description, compute, slow)
+
+
+_proof = functools.partial(proof, __package__, module="evidence_certified_signs")
 
 
 def _simulation(function: str, description: str, *, slow: bool = False) -> Check:
@@ -38,6 +43,8 @@ _EQUIVALENT = Claim(
     checks=(
         _quadrature("deterministic_equivalent", "four networks by integrals over the spectrum"),
         _quadrature("all_equivalents", "eleven networks by integrals over the spectrum", slow=True),
+        _proof("equivalents", "integrals over the spectrum before the step", names=("1",)),
+        _proof("equivalents", "the same for four networks", slow=True, names=("1", "4", "5", "9")),
         _simulation("gaussian_features_quick", "Gaussian features at d = 100, three rows"),
         _simulation("gaussian_features", "Gaussian features at d = 300, six rows", slow=True),
     ),
@@ -81,7 +88,11 @@ _PROPERTIES = Claim(
     ),
     source=f"{_BA}, section 4, for $n/d \\to \\infty$; in general derived here",
     status=Status.DERIVED_HERE,
-    checks=(_exact("properties", "identities of rational functions, and signs of their terms"),),
+    checks=(
+        _exact("properties", "identities of rational functions, and signs of their terms"),
+        _proof("chain", "one network: the chain of inequalities, and δ at five η", count=1),
+        _proof("chain", "the chain for 13 networks, and δ at five η of one", slow=True),
+    ),
 )
 
 _OPTIMUM = Claim(
@@ -97,6 +108,7 @@ _OPTIMUM = Claim(
     checks=(
         _exact("optimum_property", "both derivatives as sums of positive terms"),
         _quadrature("optimal_values", "three step sizes in 40-digit arithmetic, and both ends"),
+        _proof("best_penalties", "a minimum within 0.1 % of three penalties; smaller than at 0"),
     ),
 )
 
@@ -128,7 +140,10 @@ _RIDGELESS = Claim(
     ),
     source=f"derived here, from the risk of {_BA}",
     status=Status.DERIVED_HERE,
-    checks=(_quadrature("ridgeless_values", "limits against a penalty of 1e-25, 30 digits"),),
+    checks=(
+        _quadrature("ridgeless_values", "limits against a penalty of 1e-25, 30 digits"),
+        _proof("ridgeless", "risks and training errors of two networks, by the closed form"),
+    ),
 )
 
 CLAIMS = (_EQUIVALENT, _CLOSED, _PROPERTIES, _OPTIMUM, _PEAK, _RIDGELESS)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from ...ball_library import require_flint
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding
 from .large_steps import large_step_limit
 from .reference import model_of, reference_cases, reference_document
+
+if TYPE_CHECKING:
+    from ..certificates.certified_values import CertifiedValues
 
 _DIGITS = 16
 """Of the stored values."""
@@ -68,6 +72,43 @@ def kernel_thresholds(count: int | None = None) -> Finding:
     return agreement(values, _DIGITS, "thresholds, edges and outliers", proven=_PROVEN)
 
 
+def edges(count: int | None = None) -> Finding:
+    """Right edges of the bulk of the kernels, the critical values ζ(T_c)."""
+    require_flint()
+    values = {
+        case.name: (
+            proof_of(case.build().conjugate_kernel(certify=True))["bulk_edge"],
+            case.values["bulk_edge"],
+        )
+        for case in reference_cases()[:count]
+    }
+    return agreement(values, _DIGITS, "right edges of the bulk", proven=_PROVEN)
+
+
+def outliers(names: tuple[str, ...]) -> Finding:
+    """Outliers and overlaps with the labels of kernels that are beyond their thresholds.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of networks.
+    """
+    require_flint()
+    values: dict[str, Any] = {}
+    beyond = True
+    for case in reference_cases():
+        if case.name in names:
+            proof = proof_of(case.build().conjugate_kernel(certify=True))
+            beyond = beyond and proof["spike"].lower > proof["threshold"].upper
+            values |= {
+                f"{case.name}: outlier": (proof["outlier"], case.values["kernel_eigenvalue"]),
+                f"{case.name}: overlap": (proof["label_alignment"], case.values["label_alignment"]),
+            }
+    result = agreement(values, _DIGITS, "outliers and overlaps with the labels", proven=_PROVEN)
+    says = "every θ1² is above its T_c" if beyond else "a θ1² is not proven to be above its T_c"
+    return Finding(result.passed and beyond, f"{result.summary}; {says}", result.details)
+
+
 def risks(count: int | None = None) -> Finding:
     """Risks and training errors of the same networks by a proven root of the equation of s."""
     require_flint()
@@ -105,9 +146,7 @@ def amplitudes(count: int | None = None) -> Finding:
     wrong = []
     for case in reference_document()["large_step_bound"][:count]:
         name = f"{case['student']} on {case['teacher']}"
-        proof = proof_of(
-            large_step_limit(case["student"], case["teacher"], centre=True, certify=True)
-        )
+        proof = _amplitude(case["student"], case["teacher"])
         if "tau_star" in proof:
             values[name] = (proof["tau_star"], case["tau"])
         else:
@@ -117,6 +156,13 @@ def amplitudes(count: int | None = None) -> Finding:
     result = agreement(values, _DIGITS, "values of τ*", proven=12)
     text = f"; bounded from above only: {', '.join(bounded)}" if bounded else ""
     return Finding(result.passed and not wrong, result.summary + text, result.details)
+
+
+@cache
+def _amplitude(student: str, teacher: str) -> CertifiedValues:
+    """Two claims are about the same τ*, which take up to half a minute each."""
+    found: CertifiedValues = proof_of(large_step_limit(student, teacher, centre=True, certify=True))
+    return found
 
 
 def _exact(text: str) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from ..claims import Check, Claim, Deferred, EvidenceKind, Status
 from ..evidence import proof
 from .convex.claims import CLAIMS as CONVEX_CLAIMS
@@ -24,6 +26,9 @@ def _quadrature(function: str, description: str, *, slow: bool = False) -> Check
 def _simulation(function: str, description: str, *, slow: bool = False) -> Check:
     compute = Deferred(__package__, "evidence_simulation", function)
     return Check(EvidenceKind.SIMULATION, description, compute, slow)
+
+
+_proof = functools.partial(proof, __package__, module="evidence_certified_limits")
 
 
 def _correlated(
@@ -78,6 +83,15 @@ _EQUIVALENCE = Claim(
     status=Status.REPLICA,
     checks=(
         _exact("conditional_coefficients", "closed forms of μ0, μ1, μ2² obey their relations"),
+        _proof(
+            "coefficients",
+            "μ0, μ1, μ2² of tanh at one κ; μ1 as E u σ/c and as E σ'",
+            students=("tanh",),
+            nodes=("0.7",),
+        ),
+        _proof(
+            "coefficients", "the same for four students at two κ, two with closed forms", slow=True
+        ),
         _simulation(
             "conditional_features", "conditional mean, variance and covariances at a finite matrix"
         ),
@@ -174,6 +188,7 @@ _INVARIANCES = Claim(
     checks=(
         _exact("invariances", "the free energy and the errors under both transformations"),
         _quadrature("invariances", "pairs of models, with a student of the user's"),
+        _proof("invariances", "intervals of the errors meet, for one pair of each", slow=True),
     ),
 )
 
@@ -193,6 +208,9 @@ _BOUNDS = Claim(
     checks=(
         _exact("lower_bound", "the two steps of the proof of test ≥ L"),
         _quadrature("bounds", "L, U and the limit of four models; test ≥ L at 52 points of each"),
+        _proof(
+            "bounds", "L, U and the limit of four models; test > L at one point of each", slow=True
+        ),
     ),
 )
 
@@ -215,6 +233,9 @@ _CORRELATED_NORMS = Claim(
         _correlated(EvidenceKind.SIMULATION, "measured_norms", "norms against overlaps"),
         _correlated(EvidenceKind.SIMULATION, "quick_errors", "errors of small networks"),
         _correlated(EvidenceKind.SIMULATION, "errors", "errors at two sizes", slow=True),
+        _proof(
+            "correlated_norms", "the equations with a ≠ 0 have other errors: one pair", slow=True
+        ),
     ),
 )
 
@@ -234,6 +255,9 @@ _FINITE_WIDTH = Claim(
         _at_finite_size(EvidenceKind.EXACT, "finite_width_equations", "the terms, the energy"),
         _at_finite_size(
             EvidenceKind.QUADRATURE, "finite_width_values", "published example at p = 1000"
+        ),
+        _proof(
+            "finite_width", "test error and q2 of the published example, in intervals", slow=True
         ),
         _at_finite_size(
             EvidenceKind.SIMULATION, "finite_width_features", "features of small width"
@@ -303,6 +327,9 @@ _PUBLIC_NOTEBOOK = Claim(
             "the four combinations of the two differences",
             Deferred(__package__, "evidence_public_notebook", "stored_outputs"),
         ),
+        _proof(
+            "notebook", "errors by Results 3.1 and 3.3, apart from the stored outputs", slow=True
+        ),
         _simulation("realised_spike", "the factor h1² is excluded by realised bulk variances"),
     ),
 )
@@ -327,6 +354,11 @@ _TUNED_STEP = Claim(
     checks=(
         _bounding(EvidenceKind.EXACT, "perfect_pairs", "erf by erf and sin by sin: U = 0"),
         _bounding(EvidenceKind.QUADRATURE, "tuned_steps", "min U of four pairs"),
+        _proof(
+            "tuned_steps",
+            "U of four pairs at one r, which bounds min U; |U| < 1e-30 for sin on sin",
+            slow=True,
+        ),
     ),
 )
 
@@ -345,6 +377,9 @@ _BOUND_LIMITS = Claim(
     checks=(
         _bounding(EvidenceKind.EXACT, "limit_conditions", "the free energy for α → ∞"),
         _bounding(EvidenceKind.QUADRATURE, "coincidence", "L = E_∞ = U where U is stationary"),
+        _proof(
+            "coincidence", "L, E_∞, U are 1e-9 apart at most, next to stationary points", slow=True
+        ),
         _bounding(EvidenceKind.QUADRATURE, "letters", "spans of two letters and of equal ones"),
     ),
 )

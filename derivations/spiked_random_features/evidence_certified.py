@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ball_library import require_flint
-from ..certificates.agreement import agreement, proof_of
+from ..certificates.agreement import agreement, overlap, proof_of
 from ..claims import Finding
 from .model import SpikedRandomFeatures
 from .reference import SPIKE, reference_cases
@@ -68,17 +68,17 @@ def without_a_step() -> Finding:
         proof_of(other.solve(alpha, ridge, certify=True)),
     )
     values: dict[str, Any] = {}
-    overlap = True
+    meet = True
     for mine, yours, name in (
         ("risk_initial", "test_error", "test_error"),
         ("training_error_initial", "training_error", "training_error"),
     ):
         one, two = proofs[0][mine], proofs[1][yours]
-        overlap = overlap and one.lower <= two.upper and two.lower <= one.upper
+        meet = meet and overlap(one, two)
         values |= {
             f"one step of order one, {name}": (one, entry[name]),
             f"spiked random features, {name}": (two, entry[name]),
         }
     result = agreement(values, _DIGITS, "errors by two systems of equations", proven=_PROVEN)
-    says = "both intervals overlap" if overlap else "the intervals do not overlap"
-    return Finding(result.passed and overlap, f"{result.summary}; {says}", result.details)
+    says = "both intervals overlap" if meet else "the intervals do not overlap"
+    return Finding(result.passed and meet, f"{result.summary}; {says}", result.details)

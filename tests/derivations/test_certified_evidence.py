@@ -8,8 +8,9 @@ import pytest
 import sympy as sp
 
 from giantstep import OneGradientStep, SpikedRandomFeatures
-from giantstep.derivations.certificates.agreement import agreement, is_rounded
+from giantstep.derivations.certificates.agreement import agreement, decided, is_rounded, overlap
 from giantstep.derivations.certificates.certificate import ASSUMPTIONS
+from giantstep.derivations.certificates.certified_values import CertifiedValues
 from giantstep.derivations.claims import EvidenceKind, claims
 from giantstep.errors import MissingDependencyError
 from giantstep.symbolic.enclosures import Enclosure
@@ -65,6 +66,65 @@ def test_a_wrong_stored_risk_is_found(monkeypatch, place):
     assert not found.passed and "1: trained" in found.summary
 
 
+def test_intervals_that_touch_do_not_prove_a_difference():
+    half = sp.Rational(1, 2)
+    left, right = Enclosure(-half, half), Enclosure(half, half)
+    assert overlap(left, right) and overlap(right, left)
+    assert not overlap(left, Enclosure(sp.Integer(1), half / 2))
+
+
+def test_comparisons_say_what_is_not_proven():
+    assert not decided({}, "x < y").passed
+    found = decided({"x < y": True, "y < z": False}, "an order")
+    assert not found.passed and found.summary == "1 of 2 are not proven: y < z"
+    assert decided({"x < y": True}, "an order").passed
+
+
+def test_the_width_of_values_is_a_whole_interval_relative_to_its_number():
+    values = {
+        "x": Enclosure(sp.Integer(-2), sp.Rational(1, 4)),
+        "y": Enclosure(sp.S.One, sp.S.Zero),
+    }
+    assert CertifiedValues("a title", values, "a statement").width == 0.25
+    zero = Enclosure(sp.S.Zero, sp.Rational(1, 8))
+    assert CertifiedValues("a title", {"x": zero}, "a statement").width == 0.25
+
+
+def signs():
+    pytest.importorskip("flint")
+    from giantstep.derivations.one_gradient_step import evidence_certified_signs
+
+    return evidence_certified_signs
+
+
+@pytest.mark.parametrize(("name", "degree"), [("erf", 2), ("relu", 3), ("He3", 4)])
+def test_a_wrong_degree_is_found(monkeypatch, name, degree):
+    evidence = signs()
+    monkeypatch.setattr(evidence, "_DEGREES", {name: degree})
+    assert not evidence.harmful_degrees().passed
+
+
+def test_a_wrong_penalty_or_effective_ridge_is_found_by_integrals(monkeypatch):
+    evidence = signs()
+    case = evidence.reference_cases()[0]
+    assert evidence.equivalents(("1",)).passed
+    proof = evidence._risk(case.build(), float(case.paper_ridge))
+    changed = dataclasses.replace(case, paper_ridge="0.0500000000000001")
+    monkeypatch.setattr(evidence, "reference_cases", lambda: (changed,))
+    monkeypatch.setattr(evidence, "_risk", lambda *given: proof)
+    found = evidence.equivalents(("1",))
+    assert not found.passed and found.summary == "1 of 4 are not proven: 1: λ_B"
+
+
+def test_penalties_that_are_no_minimum_are_found(monkeypatch):
+    evidence = signs()
+    (entry, *_) = evidence.reference_document()["optimal_ridge"]
+    document = {"optimal_ridge": [{**entry, "paper_ridge": "0.2250"}]}
+    monkeypatch.setattr(evidence, "reference_document", lambda: document)
+    found = evidence.best_penalties()
+    assert not found.passed and "larger on both sides" in found.summary
+
+
 def test_without_the_package_all_of_it_is_not_available(monkeypatch):
     real = importlib.import_module
 
@@ -80,7 +140,8 @@ def test_without_the_package_all_of_it_is_not_available(monkeypatch):
         for check in claim.proofs
         if "evidence_certified" in repr(check.compute)
     ]
-    assert len(checks) >= 10
+    assert len(checks) >= 40
+    assert sum(bool(claim.proofs) for claim in claims()) >= 31
     for check in checks:
         assert check.kind is EvidenceKind.CERTIFIED
         with pytest.raises(MissingDependencyError, match=r"giantstep\[flint\]"):

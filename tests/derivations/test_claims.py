@@ -176,6 +176,8 @@ def test_no_evidence_is_no_support(only):
     claim = only(check_of(passing, slow=True))
     (verdict,) = verify(progress=False)
     assert verdict.evidence == () and not verdict.passed
+    # Nothing speaks against it, either.
+    assert not verdict.failed and verdict.outcome == "not run"
     assert claim.verify(slow=True).passed
 
 

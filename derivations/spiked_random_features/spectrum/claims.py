@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...claims import Check, Claim, Deferred, EvidenceKind, Status
+from ...evidence import proof
 
 
 def _check(kind: EvidenceKind, function: str, description: str, *, slow: bool = False) -> Check:
@@ -25,6 +26,12 @@ CLAIMS = (
         status=Status.REPLICA,
         checks=(
             _check(EvidenceKind.QUADRATURE, "values", "transforms to 15 digits, total masses"),
+            proof(
+                __package__,
+                "transform",
+                "a transform outside of the bulk, V2 at λ = 0.1",
+                slow=True,
+            ),
             _check(EvidenceKind.SIMULATION, "histograms", "distribution functions at d = 300"),
         ),
     ),
