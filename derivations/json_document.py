@@ -6,10 +6,9 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from ..atomic_files import write_atomically
+from ..atomic_files import checked_path, write_atomically
 from ..errors import ParameterError
 
 
@@ -82,7 +81,11 @@ class JsonDocument(ABC):
             If the file cannot be read or holds something else.
         """
         try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ParameterError(f"path {os.fspath(path)} cannot be read: {error}") from None
+            text = checked_path(path).read_text(encoding="utf-8")
+        except OSError as error:
+            raise ParameterError(
+                f"path {os.fspath(path)} cannot be read: {error.strerror}"
+            ) from None
+        except UnicodeDecodeError:
+            raise ParameterError(f"path {os.fspath(path)} is no text in UTF-8") from None
         return cls.from_json(text)

@@ -8,9 +8,11 @@ ball library to be read, compared, printed or written to JSON.
 from __future__ import annotations
 
 import math
+import numbers
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -103,7 +105,7 @@ class Enclosure:
 
         Parameters
         ----------
-        number : int, float, Fraction, mpf, Expr or str
+        number : int, float, Fraction, Decimal, mpf, Expr or str
             Floating-point numbers count as the binary numbers they are, a text as the decimal
             number it spells; other exact constants of SymPy are evaluated numerically.
 
@@ -177,8 +179,11 @@ def _as_number(number: Any) -> sp.Expr:
             return sp.Rational(*Fraction(number).as_integer_ratio())
         except (ValueError, ZeroDivisionError):
             raise ParameterError(f"number {number!r} is not a decimal number") from None
-    if isinstance(number, Fraction):
-        return sp.Rational(number.numerator, number.denominator)
+    if isinstance(number, Decimal) and number.is_finite():
+        number = Fraction(number)
+    # Also the integers of NumPy.
+    if isinstance(number, numbers.Rational) and not isinstance(number, bool):
+        return sp.Rational(int(number.numerator), int(number.denominator))
     # Numbers of a local mpmath context are of a class of their own.
     if isinstance(number, sp.Float) or hasattr(number, "_mpf_"):
         sign, mantissa, exponent, _ = number._mpf_

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from .gradient_terms import Direction, GradientTerm
+
 if TYPE_CHECKING:
-    from .stein import GradientExpansion, GradientTerm
+    from .stein import GradientExpansion
 
 _MOST_MONOMIALS = 30
 """Contractions of more monomials are printed by their name alone, if not asked for in full."""
@@ -15,8 +17,6 @@ _MOST_MONOMIALS = 30
 
 def as_text(expansion: GradientExpansion) -> str:
     """Return the expansion as lines: the terms with their orders, the leading one, the noise."""
-    from .stein import Direction
-
     lines = [
         f"{expansion.student} neuron on f = {expansion.target}, |w| = {expansion.norm}"
         + (f", Hermite degrees {_numbers(expansion)} removed" if expansion.removed else ""),
@@ -66,8 +66,6 @@ def as_latex(expansion: GradientExpansion, *, full: bool = False) -> str:
 
 def term_latex(term: GradientTerm, *, full: bool = False) -> str:
     """Return one term in LaTeX, without delimiters."""
-    from .stein import Direction
-
     contraction = _bracketed(term.contraction) if full or _is_short(term) else _tensor(term)
     along = r"\, w" if term.direction is Direction.ALONG else ""
     return rf"{_bracketed(term.student)}\, {contraction}{along}"
@@ -81,8 +79,6 @@ def _is_short(term: GradientTerm) -> bool:
 
 def _tensor(term: GradientTerm) -> str:
     """Write the contraction as one of a tensor: C_3[w^2, .]/2!."""
-    from .stein import Direction
-
     inside = term.direction is Direction.INSIDE
     slots = ([] if term.k == 0 else ["w"] if term.k == 1 else [f"w^{{{term.k}}}"]) + (
         [r"\cdot"] if inside and term.k else []

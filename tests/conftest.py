@@ -1,6 +1,7 @@
 """Settings of the whole test run: a cache folder of its own, reproducible random tests."""
 
 import os
+import sys
 
 import pytest
 from hypothesis import settings
@@ -34,6 +35,18 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIANTSTEP_CACHE_DIR", str(folder))
         yield folder
+
+
+@pytest.fixture
+def flint():
+    """The module python-flint; what asks for it is skipped where it is not installed."""
+    return pytest.importorskip("flint")
+
+
+@pytest.fixture
+def without_flint(monkeypatch):
+    """An environment in which python-flint is not installed."""
+    monkeypatch.setitem(sys.modules, "flint", None)
 
 
 @pytest.fixture

@@ -45,3 +45,9 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path):
         write_atomically(path, "text")
     with pytest.raises(ParameterError, match="cannot be written: Is a directory"):
         write_atomically(tmp_path, "text")
+
+
+@pytest.mark.parametrize("path", [None, 3, b"text", "", ".", "/", "a\0b", ["text"]])
+def test_what_is_no_name_of_a_file_is_refused(path):
+    with pytest.raises(ParameterError, match="path"):
+        write_atomically(path, "text")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ParameterError
 from ..json_document import JsonDocument
-from .certified_values import LIBRARIES
+from .certified_values import LIBRARIES, intervals_html, list_html
 
 if TYPE_CHECKING:
     from ...symbolic.enclosures import Enclosure
@@ -178,20 +178,13 @@ class Certificate(JsonDocument):
     def __str__(self) -> str:
         pad = max(map(len, self.values))
         lines = [f"{name:<{pad}}  {value}" for name, value in self.values.items()]
-        return "\n".join([self.statement, *lines, "on the assumptions that", *self._bullets()])
-
-    def _bullets(self) -> list[str]:
-        return [f"  - {text}" for text in self.assumptions]
+        bullets = [f"  - {text}" for text in self.assumptions]
+        return "\n".join([self.statement, *lines, "on the assumptions that", *bullets])
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{value}</td></tr>"
-            for name, value in self.values.items()
-        )
-        items = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         return (
-            f"<p>{html.escape(self.statement)}</p><table>{rows}</table>"
-            f"<p>on the assumptions that</p><ul>{items}</ul>"
+            f"<p>{html.escape(self.statement)}</p>{intervals_html(self.values)}"
+            f"<p>on the assumptions that</p>{list_html(self.assumptions)}"
         )
 
 

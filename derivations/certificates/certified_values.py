@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ParameterError
@@ -60,7 +60,7 @@ class CertifiedValues(JsonDocument):
     values: Mapping[str, Enclosure]
     statement: str
     assumptions: tuple[str, ...] = ()
-    digits: int = field(default=15)
+    digits: int = 15
 
     def __getitem__(self, name: str) -> Enclosure:
         return self.values[name]
@@ -90,14 +90,9 @@ class CertifiedValues(JsonDocument):
         return f"CertifiedValues({self.title}: {', '.join(self.values)}; {self.rests_on})"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
-            for name, value in self.values.items()
-        )
-        items = "".join(f"<li>{html.escape(text)}</li>" for text in self.assumptions)
         return (
-            f"<p>{html.escape(self.title)}</p><table>{rows}</table>"
-            f"<p>{html.escape(self.statement)}</p><p>Assumed:</p><ul>{items}</ul>"
+            f"<p>{html.escape(self.title)}</p>{intervals_html(self.values)}"
+            f"<p>{html.escape(self.statement)}</p><p>Assumed:</p>{list_html(self.assumptions)}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -134,6 +129,20 @@ class CertifiedValues(JsonDocument):
             raise ParameterError(
                 f"these are no certified values written by to_dict: {error}"
             ) from None
+
+
+def intervals_html(values: Mapping[str, Enclosure]) -> str:
+    """Return a table of intervals in HTML."""
+    rows = "".join(
+        f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+        for name, value in values.items()
+    )
+    return f"<table>{rows}</table>"
+
+
+def list_html(texts: Iterable[str]) -> str:
+    """Return texts as a list in HTML."""
+    return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>"
 
 
 def midpoint(value: Enclosure, ctx: Any = None) -> Any:

@@ -24,7 +24,12 @@ from ...symbolic.averages import Average
 from ...symbolic.ball_functions import Ball, BallEvaluator
 from ...symbolic.gaussian_balls import ConstantBalls, MomentBalls, NotReached
 from .amplitude_error import AmplitudeError, amplitude, coordinate
-from .amplitude_tables import AmplitudeTables
+from .amplitude_tables import (
+    AmplitudeTables,
+    distance_derivatives,
+    smoothed_values,
+    teacher_value,
+)
 
 _GUARD_BITS = 40
 # Of minutes at most: a value by tables takes longer than an expectation, this than a closed form.
@@ -57,7 +62,7 @@ class AmplitudeBalls:
         if self._forms is not None:
             with self._flint.ctx.workprec(bits + _GUARD_BITS):
                 values = {s: c.ball(bits + _GUARD_BITS) for s, c in self._constants.items()}
-                point = self._flint.arb(self._flint.fmpq(int(h.p), int(h.q)))
+                point = BallEvaluator().real_constant(h)
                 found = BallEvaluator({**values, amplitude: point}).constant(self._forms[order])
             if found.is_finite() and found.imag.contains(0):
                 return found.real
@@ -111,15 +116,11 @@ class AmplitudeBalls:
 
     @cached_property
     def _integrands(self) -> tuple[sp.Expr, ...]:
-        r"""What J, J' and J'' are averages of: :math:`D^2, -2DtG', 2t^2(G'^2 - DG'')`."""
-        error, t = self._error, coordinate
-        s = error.argument
-        smoothed, slope = error.smoothed, error.smoothed_slope
-        rule = {s: amplitude * t}
-        value, first, second = (x.xreplace(rule) for x in (smoothed, slope, slope.diff(s)))
-        difference = error.teacher_expr.xreplace({variable: t}) - value
-        return (
-            difference**2,
-            -2 * difference * t * first,
-            2 * t**2 * (first**2 - difference * second),
-        )
+        """What J, J' and J'' are averages of."""
+        error = self._error
+        slope = error.smoothed_slope
+        at = {error.argument: amplitude * coordinate}
+        smoothed = (x.xreplace(at) for x in (error.smoothed, slope, slope.diff(error.argument)))
+        rule = dict(zip(smoothed_values, smoothed, strict=True))
+        rule[teacher_value] = error.teacher_expr.xreplace({variable: coordinate})
+        return tuple(x.xreplace(rule) for x in distance_derivatives())

@@ -12,7 +12,8 @@ from tqdm.auto import tqdm
 
 from ...ball_library import require_flint
 from ...errors import CertificationError
-from ...symbolic.ball_functions import Ball
+from ...symbolic.activations import z as variable
+from ...symbolic.ball_functions import Ball, BallEvaluator
 from ...symbolic.gaussian_balls import ConstantBalls, MomentBalls
 from ...symbolic.regularity import Parity
 from .amplitude_balls import AmplitudeBalls
@@ -101,7 +102,7 @@ class AmplitudeSearch:
         """Return a ball that contains the only stationary amplitude next to the start."""
         least, _ = self._convexity
         reach = (self._slope.abs_upper() / least).upper()
-        return self._exact(self._start) + self._flint.arb(0, reach)
+        return BallEvaluator().real_constant(self._start) + self._flint.arb(0, reach)
 
     def exclude_the_rest(self) -> None:
         """Prove that J is larger everywhere else.
@@ -215,7 +216,7 @@ class AmplitudeSearch:
     @cached_property
     def _wavering(self) -> Ball:
         r"""The norm of f' − t f, f the teacher minus the student's constant."""
-        slope = self._error.teacher.derivative.xreplace(self._rule)
+        slope = self._error.teacher.derivative.xreplace({variable: coordinate})
         return self._moment((slope - coordinate * self._without_constant) ** 2).sqrt().upper()
 
     @property
@@ -223,20 +224,11 @@ class AmplitudeSearch:
         return self._teacher - self._shape.constant
 
     @property
-    def _rule(self) -> dict[sp.Expr, sp.Expr]:
-        from ...symbolic.activations import z
-
-        return {z: coordinate}
-
-    @property
     def _teacher(self) -> sp.Expr:
-        return self._error.teacher_expr.xreplace(self._rule)
+        return self._error.teacher_expr.xreplace({variable: coordinate})
 
     def _moment(self, integrand: sp.Expr) -> Ball:
         return MomentBalls(integrand, coordinate).ball(0, _NUMBER_BITS)[0]
 
     def _number(self, expr: sp.Expr) -> Ball:
         return ConstantBalls(sp.sympify(expr, strict=True)).ball(_NUMBER_BITS)
-
-    def _exact(self, h: sp.Rational) -> Ball:
-        return self._flint.arb(self._flint.fmpq(int(h.p), int(h.q)))

@@ -27,21 +27,26 @@ from ..certificates.averages import branched, convolution
 from .amplitude_error import AmplitudeError, amplitude, coordinate
 
 _GUARD_BITS = 40
-_values = sp.symbols("g_0 g_1 g_2", real=True)
-_teacher = sp.Symbol("f", real=True)
+smoothed_values = sp.symbols("g_0 g_1 g_2", real=True)
+"""G, G' and G'' at ht."""
+
+teacher_value = sp.Symbol("f", real=True)
+"""The teacher at t."""
 
 
 @functools.cache
-def _integrands() -> tuple[sp.Expr, ...]:
-    """Return the squared distance at t and its derivatives by h, in t and the tables at ht."""
+def distance_derivatives() -> tuple[sp.Expr, ...]:
+    """Return the squared distance at t and two derivatives by h, in t and the values there."""
     smoothed = sp.Function("g", real=True)
-    distance = (_teacher - smoothed(amplitude * coordinate)) ** 2
+    distance = (teacher_value - smoothed(amplitude * coordinate)) ** 2
 
     def in_tables(expr: sp.Expr) -> sp.Expr:
-        slopes = {d: _values[d.expr.derivative_count] for d in expr.atoms(sp.Subs)}
-        return expr.xreplace(slopes).xreplace({smoothed(amplitude * coordinate): _values[0]})
+        slopes = {d: smoothed_values[d.expr.derivative_count] for d in expr.atoms(sp.Subs)}
+        return expr.xreplace(slopes).xreplace(
+            {smoothed(amplitude * coordinate): smoothed_values[0]}
+        )
 
-    return tuple(in_tables(distance.diff(amplitude, k)) for k in range(len(_values)))
+    return tuple(in_tables(distance.diff(amplitude, k)) for k in range(len(smoothed_values)))
 
 
 class AmplitudeTables:
@@ -59,10 +64,18 @@ class AmplitudeTables:
         self._known: tuple[sp.Rational, int, tuple[LineIntegrator, list[Ball]]] | None = None
 
     def at(self, h: sp.Rational, order: int, bits: int) -> Ball:
-        """Return a derivative of J at h, to about so many bits of its size."""
+        """Return a derivative of J at h, to about so many bits of its size.
+
+        Raises
+        ------
+        AssumptionError, UnsupportedExpressionError
+            If there are no tables that can be enclosed, or nothing bounds an integrand's tail.
+        CertificationError
+            If an integrand cannot be enclosed on the line.
+        """
         line, tails = self._line(h, bits)
         function = BallEvaluator().functions(
-            [_integrands()[order]], [coordinate, *_values, _teacher]
+            [distance_derivatives()[order]], [coordinate, *smoothed_values, teacher_value]
         )
 
         def integrand(tables: Sequence[Ball]) -> Sequence[Ball]:
@@ -78,9 +91,9 @@ class AmplitudeTables:
             sp.Function(str(name), real=True)(coordinate): GaussianExpectation(
                 student * hermite_polynomial(k, variable), variable
             )
-            for k, name in enumerate(_values)
+            for k, name in enumerate(smoothed_values)
         }
-        target = sp.Function(str(_teacher), real=True)(coordinate)
+        target = sp.Function(str(teacher_value), real=True)(coordinate)
         definitions[target] = self._error.teacher_expr.xreplace({variable: coordinate})
         return gaussian_tables(
             {f: self._with_symbols(e) for f, e in definitions.items()}, coordinate
@@ -102,11 +115,13 @@ class AmplitudeTables:
         flint = self._flint
         prec = bits + _GUARD_BITS
         with flint.ctx.workprec(prec):
-            tables, point = self._tables, flint.arb(flint.fmpq(int(h.p), int(h.q)))
+            tables, point = self._tables, BallEvaluator().real_constant(h)
             means = {symbol: mean.ball(prec) for symbol, (_, mean) in self._means.items()}
             balls = tables.balls({amplitude: point, **means})
-            growth = dict(zip((*_values, _teacher), balls.growth, strict=True))
-            assigned = [Assign(sp.Symbol(f"J_{k}"), x) for k, x in enumerate(_integrands())]
+            growth = dict(zip((*smoothed_values, teacher_value), balls.growth, strict=True))
+            assigned = [
+                Assign(sp.Symbol(f"J_{k}"), x) for k, x in enumerate(distance_derivatives())
+            ]
             bounds = integrand_tails([], assigned, node=coordinate, tables=growth, scalars={})
             starts = [float(b.start.upper()) for b in bounds]
             reach = flint.arb(math.ceil(max(4, math.sqrt(2 * bits * math.log(2)) + 3, *starts)))

@@ -168,20 +168,10 @@ def _polynomial(title: str, error: AmplitudeError, digits: int) -> CertifiedValu
         *(expect(sp.expand(c), coordinate) * amplitude**power for (power,), c in square.terms())
     )
     formulas = FormulaBalls({})
-    roots = formulas.real_roots(amplitude, closed.diff(amplitude), digits)
+    roots = formulas.define_roots(amplitude, closed.diff(amplitude), digits)
     if not roots:
         raise CertificationError("J has no critical point")
-    values = []
-    for k, root in enumerate(roots):
-        ends = {}
-        if k:
-            ends["above"] = (roots[k - 1].midpoint + root.midpoint) / 2
-        if k + 1 < len(roots):
-            ends["below"] = (root.midpoint + roots[k + 1].midpoint) / 2
-        place = sp.Dummy("h", real=True)
-        derivative = closed.diff(amplitude).xreplace({amplitude: place})
-        formulas.define_root(place, derivative, **ends)
-        values.append(formulas.enclosure(closed.xreplace({amplitude: place}), digits))
+    values = [formulas.enclosure(closed.xreplace({amplitude: root}), digits) for root in roots]
     lower, upper = min(v.lower for v in values), min(v.upper for v in values)
     found = Enclosure((lower + upper) / 2, (upper - lower) / 2)
     return _values(

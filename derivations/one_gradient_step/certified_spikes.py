@@ -10,7 +10,6 @@ which is a polynomial in T: all its real roots are isolated, and exactly one lie
 
 from __future__ import annotations
 
-import math
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,8 @@ from ...errors import CertificationError
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.enclosures import Enclosure
 from ..certificates.certified_values import LIBRARIES, CertifiedValues
+from ..kernels.precise import exact_number
 from . import symbols
-from .decimals import decimal_fraction
 from .kernel_spectrum import equations
 from .moments import exact_moments
 from .spike_sizes import spike_square
@@ -66,8 +65,7 @@ def certified_weight_spike(model: OneGradientStep, digits: int = DEFAULT_DIGITS)
             alignment() * sp.sign(symbols.linear) if _has(formulas) else sp.S.Zero, digits
         )
         critical = critical_step_size().xreplace({root_beta: sp.sqrt(symbols.beta)})
-        factor = sp.Integer(2 if model.loss == "full" else 1)
-        values["critical_step_size"] = formulas.enclosure(critical / factor, digits)
+        values["critical_step_size"] = formulas.enclosure(critical / model.loss_factor, digits)
     above = _above(formulas, length**2 - sp.sqrt(symbols.beta), has_threshold, model)
     if above:
         quotient = critical / symbols.step_size
@@ -133,9 +131,8 @@ def certified_kernel(
         sign = _proven_sign(formulas, spike_length(), "the spike at step size one")
         moved = sign == 1 and not model.student_moments.jumps
         if moved:
-            factor = sp.Integer(2 if model.loss == "full" else 1)
-            unit_step = equations.critical_step_size() / factor
-            values["critical_step_size"] = formulas.enclosure(unit_step, digits)
+            critical = equations.critical_step_size() / model.loss_factor
+            values["critical_step_size"] = formulas.enclosure(critical, digits)
         above = _above(formulas, spike - place, moved, model)
         if above:
             rule = {place: spike}
@@ -158,23 +155,17 @@ def certified_kernel(
 def _constants(model: OneGradientStep) -> dict[sp.Symbol, sp.Expr]:
     """Return the exact values of the symbols of the theory."""
     student, teacher = exact_moments(model.student), exact_moments(model.teacher)
-    samples = model.step_samples
     return {
-        symbols.alpha: _decimal(model.alpha),
-        symbols.beta: _decimal(model.beta),
-        symbols.alpha0: sp.oo if samples == math.inf else _decimal(samples),
-        symbols.step_size: _decimal(model.step_size) * (2 if model.loss == "full" else 1),
-        symbols.noise: _decimal(model.noise_variance),
+        symbols.alpha: exact_number(model.alpha),
+        symbols.beta: exact_number(model.beta),
+        symbols.alpha0: exact_number(model.step_samples),
+        symbols.step_size: exact_number(model.step_size) * model.loss_factor,
+        symbols.noise: exact_number(model.noise_variance),
         symbols.linear: student["linear"],
         symbols.residual: student["residual"],
         symbols.teacher_linear: teacher["linear"],
         symbols.teacher_residual: teacher["residual"],
     }
-
-
-def _decimal(value: float) -> sp.Rational:
-    fraction = decimal_fraction(value)
-    return sp.Rational(fraction.numerator, fraction.denominator)
 
 
 def _has(formulas: FormulaBalls) -> bool:
@@ -218,21 +209,15 @@ def _slope_numerator(linear_student: bool) -> sp.Expr:
 
 def _left_edges(formulas: FormulaBalls, polynomial: sp.Expr, digits: int) -> list[Enclosure]:
     """Return the edges of the bulk but the last one, ascending, without one at zero."""
-    place = sp.Dummy("T", real=True)
-    shifted = polynomial.xreplace({equations.place: place})
-    roots = formulas.real_roots(place, shifted, digits)
+    # In a variable of its own: equations.place stands for T_c.
+    variable = sp.Dummy("T", real=True)
+    roots = formulas.define_roots(
+        variable, polynomial.xreplace({equations.place: variable}), digits
+    )
     found = []
-    for k, root in enumerate(roots):
-        below = sp.Dummy(f"T_{k}", real=True)
-        # Away from its neighbours by the middle between them.
-        ends = {}
-        if k:
-            ends["above"] = (roots[k - 1].midpoint + root.midpoint) / 2
-        if k + 1 < len(roots):
-            ends["below"] = (root.midpoint + roots[k + 1].midpoint) / 2
-        formulas.define_root(below, shifted.xreplace({place: below}), **ends)
-        zeta = symbols.linear**2 * equations.zeta().xreplace({equations.place: below})
-        sign = formulas.sign(below + sp.sqrt(symbols.beta))
+    for root in roots:
+        zeta = symbols.linear**2 * equations.zeta().xreplace({equations.place: root})
+        sign = formulas.sign(root + sp.sqrt(symbols.beta))
         if sign == 1:
             continue
         edge = formulas.enclosure(zeta, digits)

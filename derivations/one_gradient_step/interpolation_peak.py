@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...digits import checked_digits, held_digits
 from ...errors import AssumptionError, ParameterError
+from ...numeric.packed_numbers import SentWithDigits
 from .penalties import one_ridge
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _FLOAT_DIGITS = 17
 
 
 @dataclass(frozen=True, repr=False)
-class InterpolationPeak:
+class InterpolationPeak(SentWithDigits):
     r"""Height of the peak at n = N, to leading order in the penalty and exactly.
 
     Attributes
@@ -82,21 +83,6 @@ class InterpolationPeak:
         if self.digits is not None:
             found |= {name: self.text(found[name]) for name in _NUMBERS}
         return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their digits can.
-        state = dict(self.__dict__)
-        if self.digits is not None:
-            state |= {name: state[name]._mpf_ for name in _NUMBERS}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            from ...numeric.precision import local_context
-
-            make = local_context(state["digits"]).make_mpf
-            state |= {name: make(state[name]) for name in _NUMBERS}
-        self.__dict__.update(state)
 
     def __str__(self) -> str:
         return "\n".join(f"{head:<28}{value}" for head, value in self._rows())

@@ -10,9 +10,9 @@ import math
 import os
 from dataclasses import dataclass, fields
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Self
 
+from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.cache import FileCache
 from ..json_text import from_json, to_json
@@ -131,7 +131,12 @@ class OneGradientStep(Analyses):
     @property
     def effective_step_size(self) -> float:
         """η of the formulas, which are for the gradient of half the squared loss."""
-        return self.step_size * (2 if self.loss == "full" else 1)
+        return self.step_size * self.loss_factor
+
+    @property
+    def loss_factor(self) -> int:
+        """η over the step size: 2 for the gradient of the full squared loss, 1 for half of it."""
+        return 2 if self.loss == "full" else 1
 
     @property
     def label_square(self) -> float:
@@ -186,7 +191,7 @@ class OneGradientStep(Analyses):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file as JSON."""
-        Path(path).write_text(self.to_json() + "\n", encoding="utf-8")
+        write_atomically(path, self.to_json() + "\n")
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k} = {_shown(v)}" for k, v in self.parameters().items())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ...digits import MOST_DIGITS, checked_digits
 from ...numeric.cache import FileCache
 
 if TYPE_CHECKING:
@@ -99,7 +100,14 @@ class Moments:
 
         Hundreds of digits of an integral without closed form take up to minutes; the cache keeps
         them.
+
+        Raises
+        ------
+        ParameterError
+            If `digits` is no whole number from 1 to 10000.
         """
+        # Whoever prints a thousand digits computes with more.
+        digits = checked_digits(digits, most=10 * MOST_DIGITS)
         if digits <= _DIGITS - 5:
             known = dict(self.digits)
         else:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...digits import checked_digits, held_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_number
+from ...numeric.packed_numbers import SentWithDigits
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _FLOAT_DIGITS = 16
 
 
 @dataclass(frozen=True, repr=False)
-class OptimalRidge:
+class OptimalRidge(SentWithDigits):
     r"""Where the risk of the ridge readout is smallest, as a function of its penalty.
 
     Attributes
@@ -105,24 +106,6 @@ class OptimalRidge:
             if self.digits is not None or not math.isfinite(value):
                 found[name] = self.text(value)
         return {**found, "other_minima": list(self.other_minima)}
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their digits can.
-        state = dict(self.__dict__)
-        if self.digits is not None:
-            state |= {name: getattr(state[name], "_mpf_", state[name]) for name in _NUMBERS}
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            from ...numeric.precision import local_context
-
-            make = local_context(state["digits"]).make_mpf
-            state |= {
-                name: make(state[name]) if isinstance(state[name], tuple) else state[name]
-                for name in _NUMBERS
-            }
-        self.__dict__.update(state)
 
     def __str__(self) -> str:
         return "\n".join(f"{head:<22}{value}" for head, value in self._rows())

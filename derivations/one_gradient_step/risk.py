@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...digits import checked_digits, held_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number
-from ...numeric.packed_numbers import packed, unpacked
+from ...numeric.packed_numbers import SentWithDigits
 from ..certificates.wanted import certificate_wanted
 from .penalties import given_ridge
 from .risk_kernel import LEAST_SQUARES, RIDGE, RIDGELESS, risk_kernel
@@ -70,7 +70,7 @@ _SYMBOLS = {
 
 
 @dataclass(frozen=True)
-class RidgeRisk:
+class RidgeRisk(SentWithDigits):
     r"""Errors of the ridge readout on the first layer before (initial) and after (trained) a step.
 
     Attributes
@@ -141,19 +141,6 @@ class RidgeRisk:
     def relative_improvement(self) -> Any:
         """δ/R_0; 0 where R_0 is."""
         return self.improvement / self.initial if self.initial else 0 * self.improvement
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their digits can.
-        state = dict(self.__dict__)
-        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            from ...numeric.precision import local_context
-
-            ctx = local_context(state["digits"])
-            state = {name: unpacked(value, ctx) for name, value in state.items()}
-        self.__dict__.update(state)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as plain values; numbers with digits as text."""

@@ -190,7 +190,7 @@ def _columns(model: OneGradientStep, points: dict[str, Any]) -> tuple[dict[str, 
     penalty = values.pop("paper_ridge", None)
     # What overflows here is refused below or by the kernel.
     with np.errstate(over="ignore", under="ignore"):
-        values["step_size"] = np.multiply(values["step_size"], 2 if model.loss == "full" else 1)
+        values["step_size"] = np.multiply(values["step_size"], model.loss_factor)
         if penalty is not None:
             values["ridge"] = np.multiply(penalty, np.divide(values["alpha"], values["beta"]))
     given = values["ridge"] if penalty is None else penalty

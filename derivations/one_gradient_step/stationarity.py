@@ -21,7 +21,7 @@ from ...numeric.precision import local_context
 from ...symbolic.lowering.targets.mpmath_function import mpmath_function
 from ...symbolic.positive_roots import positive_roots
 from ...symbolic.ridge_equivalent import Spike
-from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
+from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction, mp_number
 from .proofs import SCALAR, kappa, s
 from .spike_sizes import aligned_square, orthogonal_square
 from .symbols import (
@@ -66,7 +66,7 @@ def exact_parameters(model: OneGradientStep, digits: int) -> dict[sp.Symbol, Fra
     found = {
         alpha: decimal_fraction(model.alpha),
         beta: decimal_fraction(model.beta),
-        step_size: decimal_fraction(model.step_size) * (2 if model.loss == "full" else 1),
+        step_size: decimal_fraction(model.step_size) * model.loss_factor,
         noise: decimal_fraction(model.noise_variance),
         linear: Fraction(Decimal(student["linear"])),
         residual: Fraction(Decimal(student["residual"])),
@@ -161,21 +161,23 @@ def ridge_landscape(model: OneGradientStep, *, trained: bool, digits: int) -> Ri
     # Distances from the lower bound of s are what keeps its digits.
     above, below = above.shift(lowest), below.shift(lowest)
     slope = above.diff() * below - above * below.diff()
-    label_noise = _mpf(_value(noise, known), ctx)
+    label_noise = mp_number(_value(noise, known), ctx)
     start = ctx.polyval(_coefficients(below, ctx), 0)
     # At n = N the derivative D of λ vanishes, up to what the lower bound is rounded by.
     singular = abs(start) <= ctx.sqrt(ctx.eps) * max(map(abs, _coefficients(below, ctx)))
     vanishing = ctx.inf
     if not singular:
         vanishing = ctx.polyval(_coefficients(above, ctx), 0) / start - label_noise
-    point = _Points(above, below, slope, values, lowest, _mpf(_value(linear**2, known), ctx), ctx)
-    least = _mpf(lowest, ctx) * ctx.sqrt(ctx.eps)
+    point = _Points(
+        above, below, slope, values, lowest, mp_number(_value(linear**2, known), ctx), ctx
+    )
+    least = mp_number(lowest, ctx) * ctx.sqrt(ctx.eps)
     return RidgeLandscape(
         stationary=tuple(
             point(root, label_noise) for root in positive_roots(slope, ctx) if root > least
         ),
         vanishing=vanishing,
-        infinite=_mpf(values[_signal] + _value(teacher_residual, known), ctx),
+        infinite=mp_number(values[_signal] + _value(teacher_residual, known), ctx),
     )
 
 
@@ -192,11 +194,11 @@ class _Points:
         scale: Any,
         ctx: Any,
     ) -> None:
-        self._ctx, self._lowest, self._scale = ctx, _mpf(lowest, ctx), scale
+        self._ctx, self._lowest, self._scale = ctx, mp_number(lowest, ctx), scale
         polynomials = (above, below, slope, slope.diff())
         self._polynomials = [_coefficients(poly, ctx) for poly in polynomials]
         arguments = (s, alpha, beta, kappa)
-        self._given = [_mpf(values[x], ctx) for x in arguments[1:]]
+        self._given = [mp_number(values[x], ctx) for x in arguments[1:]]
         self._functions = [
             mpmath_function(arguments, expr, ctx)
             for expr in (SCALAR.ridge, SCALAR.effective_ridge, SCALAR.ridge.diff(s))
@@ -221,20 +223,16 @@ class _Points:
 
 
 def _coefficients(poly: sp.Poly, ctx: Any) -> list[Any]:
-    return [_mpf(c, ctx) for c in poly.all_coeffs()]
+    return [mp_number(c, ctx) for c in poly.all_coeffs()]
 
 
 def _lowest(values: dict[sp.Symbol, sp.Rational], ctx: Any) -> sp.Rational:
     """Return s of λ = 0 as a rational number, to the precision of the context."""
     bounds = [
         mpmath_function((alpha, beta, kappa), bound, ctx)(
-            *(_mpf(values[x], ctx) for x in (alpha, beta, kappa))
+            *(mp_number(values[x], ctx) for x in (alpha, beta, kappa))
         )
         for bound in SCALAR.lower_bounds()
     ]
     sign, mantissa, exponent, _ = max(bounds)._mpf_
     return sp.Rational(-int(mantissa) if sign else int(mantissa)) * sp.Rational(2) ** exponent
-
-
-def _mpf(value: sp.Rational, ctx: Any) -> Any:
-    return ctx.mpf(int(value.p)) / int(value.q)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -10,17 +9,12 @@ import sympy as sp
 from ...symbolic.enclosures import Enclosure
 from ..kernels.certified import certified_solution, enclosed_parameter
 from ..kernels.precise import exact_number
-from .mapping import alpha0, noise, spike_mapping, step_size
+from .certified_spike import exact_spike
 from .solution import Solution, solution_from
 
 if TYPE_CHECKING:
     from ...numeric.saddle_point_solver import BatchSolution
     from .model import SpikedRandomFeatures
-
-_SPIKE = (
-    "spike_strength", "bulk_variance", "alignment", "orthogonal_alignment", "norm_overlap",
-)  # fmt: skip
-
 
 _EQUATIONS = (
     "the equations describe the model for d → ∞: they come from the replica method with replica "
@@ -51,33 +45,11 @@ def proven_parameters(model: SpikedRandomFeatures, digits: int) -> dict[str, Enc
     found: dict[str, sp.Expr] = {
         "beta": exact_number(model.beta),
         "noise_variance": exact_number(model.noise_variance),
-        **dict(zip(_SPIKE, _exact_spike(model), strict=True)),
+        **exact_spike(model),
     }
     if model.width is not None:
         found["inverse_width"] = sp.Rational(1, model.width)
     return {name: enclosed_parameter(value, digits) for name, value in found.items()}
-
-
-def _exact_spike(model: SpikedRandomFeatures) -> tuple[sp.Expr, ...]:
-    if model.direct_parameters is not None or model.step_size == 0:
-        given = model.spike
-        r, c, gamma = (
-            exact_number(x) for x in (given.spike_strength, given.bulk_variance, given.alignment)
-        )
-        return r, c, gamma, sp.sqrt(1 - gamma**2), sp.S.Zero
-    symbolic = model.symbolic()
-    mapping = spike_mapping(symbolic.student, symbolic.teacher)
-    infinite = model.alpha0 == math.inf
-    values = {
-        step_size: exact_number(model.step_size),
-        noise: exact_number(model.noise_variance),
-        alpha0: sp.oo if infinite else exact_number(model.alpha0),
-    }
-    spike = tuple(getattr(mapping, name).xreplace(values) for name in _SPIKE)
-    if infinite and model.leap_index > 1:
-        # No gradient: the direction of the spike is a convention.
-        return sp.S.Zero, spike[1], sp.S.Zero, sp.S.One, sp.S.Zero
-    return spike
 
 
 def certified(

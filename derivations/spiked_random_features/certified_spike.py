@@ -26,10 +26,10 @@ from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.hermite import information_exponent
 from ..certificates.certified_values import LIBRARIES, CertifiedValues
-from ..one_gradient_step.decimals import decimal_fraction
+from ..kernels.precise import exact_number
 from . import mapping
+from .tangents import SPIKE
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -45,26 +45,14 @@ def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> Certifi
         raise ParameterError(
             "the spike of this model was given, not made by a step: there is nothing to prove"
         )
-    student, teacher = activation(model.student), activation(model.teacher)
-    found = mapping.spike_mapping(student, teacher)
-    formulas = FormulaBalls(
-        {
-            mapping.step_size: _decimal(model.step_size),
-            mapping.alpha0: sp.oo if model.alpha0 == math.inf else _decimal(model.alpha0),
-            mapping.noise: _decimal(model.noise_variance),
-        }
-    )
-    if model.alpha0 == math.inf and information_exponent(teacher) > 1:
+    if model.alpha0 == math.inf and model.leap_index > 1:
         raise CertificationError(
             "with infinitely many samples the step on this teacher makes no spike: r = 0, and γ is "
             "not defined; give a finite alpha0"
         )
-    values = {
-        "spike_strength": found.spike_strength,
-        "bulk_variance": found.bulk_variance,
-        "alignment": found.alignment,
-        "orthogonal_alignment": found.orthogonal_alignment,
-    }
+    values = exact_spike(model)
+    del values["norm_overlap"]
+    formulas = FormulaBalls({})
     return CertifiedValues(
         title=f"spike of {_first_line(model)}",
         values={name: formulas.enclosure(value, count) for name, value in values.items()},
@@ -72,6 +60,30 @@ def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> Certifi
         assumptions=(*LIBRARIES, _RESULT),
         digits=count,
     )
+
+
+def exact_spike(model: SpikedRandomFeatures) -> dict[str, sp.Expr]:
+    """Return r, c, γ, ρ and the norm overlap by name, exactly; without free symbols."""
+    if model.direct_parameters is not None or model.step_size == 0:
+        given = model.spike
+        r, c, gamma = (
+            exact_number(x) for x in (given.spike_strength, given.bulk_variance, given.alignment)
+        )
+        values = (r, c, gamma, sp.sqrt(1 - gamma**2), sp.S.Zero)
+        return dict(zip(SPIKE, values, strict=True))
+    symbolic = model.symbolic()
+    mapped = mapping.spike_mapping(symbolic.student, symbolic.teacher)
+    values_at = {
+        mapping.step_size: exact_number(model.step_size),
+        mapping.noise: exact_number(model.noise_variance),
+        mapping.alpha0: exact_number(model.alpha0),
+    }
+    found = {name: getattr(mapped, name).xreplace(values_at) for name in SPIKE}
+    if model.alpha0 == math.inf and model.leap_index > 1:
+        # No gradient: the direction of the spike is a convention.
+        found |= dict.fromkeys(("spike_strength", "alignment", "norm_overlap"), sp.S.Zero)
+        found["orthogonal_alignment"] = sp.S.One
+    return found
 
 
 def certified_coefficients(
@@ -82,14 +94,14 @@ def certified_coefficients(
     point = real_number("node", node)
     if not math.isfinite(point):
         raise ParameterError(f"node must be finite, got {point}")
-    spike, kappa = model.spike, _decimal(point)
-    r, c = _decimal(spike.spike_strength), _decimal(spike.bulk_variance)
-    gamma = _decimal(spike.alignment)
+    spike, kappa = model.spike, exact_number(point)
+    r, c = exact_number(spike.spike_strength), exact_number(spike.bulk_variance)
+    gamma = exact_number(spike.alignment)
     values: dict[str, sp.Expr] = {}
     mean, linear, square = _averages(model.student, r * kappa, sp.sqrt(c))
     values |= {"mu0": mean, "mu1": linear / sp.sqrt(c), "mu2_square": square - mean**2 - linear**2}
     mean, linear, square = _averages(model.teacher, gamma * kappa, sp.sqrt(1 - gamma**2))
-    values |= {"T0": mean, "T1": linear, "T2": square + _decimal(model.noise_variance)}
+    values |= {"T0": mean, "T1": linear, "T2": square + exact_number(model.noise_variance)}
     formulas = FormulaBalls({})
     return CertifiedValues(
         title=f"conditional coefficients at κ = {point!r}: {_first_line(model)}",
@@ -114,8 +126,3 @@ def _averages(name: str, centre: sp.Expr, spread: sp.Expr) -> tuple[sp.Expr, sp.
 
 def _first_line(model: SpikedRandomFeatures) -> str:
     return str(model).splitlines()[0]
-
-
-def _decimal(value: float) -> sp.Rational:
-    fraction = decimal_fraction(value)
-    return sp.Rational(fraction.numerator, fraction.denominator)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ...digits import held_digits
-from ...numeric.packed_numbers import packed, unpacked
+from ...numeric.packed_numbers import SentWithDigits
 
 if TYPE_CHECKING:
     from ..certificates.certificate import Certificate
@@ -21,7 +21,7 @@ _LABELS = {"test_error": "test error", "training_error": "training error"}
 
 
 @dataclass(frozen=True)
-class Solution:
+class Solution(SentWithDigits):
     """The saddle point at one sample complexity and ridge penalty.
 
     Attributes
@@ -88,19 +88,6 @@ class Solution:
         found = {name: getattr(self, name) for name in _NUMBERS}
         found |= {**self.order_parameters, **self.conjugates}
         return {name: found[name] for name in self.errors if name in found}
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their digits can.
-        state = dict(self.__dict__)
-        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            from ...numeric.precision import local_context
-
-            ctx = local_context(state["digits"])
-            state = {name: unpacked(value, ctx) for name, value in state.items()}
-        self.__dict__.update(state)
 
     def __getattr__(self, name: str) -> Any:
         # Order parameters as attributes: solution.m, solution.V1_hat.

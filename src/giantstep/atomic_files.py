@@ -10,6 +10,22 @@ from pathlib import Path
 from .errors import ParameterError
 
 
+def checked_path(path: object) -> Path:
+    """Return a path that a file can have.
+
+    Raises
+    ------
+    ParameterError
+        If it is no text and no path, or names no file.
+    """
+    given = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(given, str):
+        raise ParameterError(f"path must be the name of a file, got {path!r}")
+    if "\0" in given or not Path(given).name:
+        raise ParameterError(f"path {given!r} names no file")
+    return Path(given)
+
+
 def beside(path: Path) -> Path:
     """Return a hidden path in the same folder, which no other process uses."""
     return path.with_name(f".{path.name}.{os.urandom(6).hex()}.part")
@@ -29,8 +45,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     ------
     OSError
         If the file cannot be written; it names `path`.
+    ParameterError
+        If `path` names no file.
     """
-    goal = Path(path)
+    goal = checked_path(path)
     temporary = beside(goal)
     try:
         yield temporary

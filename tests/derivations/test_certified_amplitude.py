@@ -4,7 +4,7 @@ import mpmath
 import pytest
 import sympy as sp
 
-from giantstep.derivations.one_gradient_step.amplitude_error import AmplitudeError
+from giantstep.derivations.one_gradient_step.amplitude_error import AmplitudeError, amplitude
 from giantstep.derivations.one_gradient_step.amplitude_structure import (
     smoothing_of_a_step,
     student_shape,
@@ -17,7 +17,9 @@ from giantstep.symbolic.regularity import Parity
 
 pytest.importorskip("flint")
 
+from giantstep.derivations.one_gradient_step import amplitude_tables
 from giantstep.derivations.one_gradient_step.amplitude_balls import AmplitudeBalls
+from giantstep.derivations.one_gradient_step.amplitude_search import AmplitudeSearch
 from giantstep.derivations.one_gradient_step.amplitude_tables import AmplitudeTables
 from giantstep.symbolic.gaussian_enclosures import PRECISION
 
@@ -119,7 +121,9 @@ def test_an_infimum_at_infinity():
     proof = large_step_limit("erf", "sign", certify=True).certificate
     assert proof["tau_star"].is_exact and "amplitude" not in proof.values
     better = large_step_limit("erf", "sign(z) + z/100", centre=True, certify=True).certificate
-    assert set(better.values) & {"tau_star", "tau_star_upper"}
+    # J goes to 1/100² there; that nothing finite is better is not looked for.
+    assert set(better.values) == {"tau_star_upper"}
+    assert better["tau_star_upper"].contains("0.0001") and "is not proven" in better.statement
 
 
 def test_an_unknown_student_has_an_upper_bound_only():
@@ -185,6 +189,42 @@ def test_tables_and_expectations_agree():
             one = AmplitudeBalls(error).at(h, order, 50)
             other = AmplitudeTables(error).at(h, order, 50)
             assert one.overlaps(other) and one.rad() < 1e-12 and other.rad() < 1e-12
+
+
+@pytest.mark.parametrize(("student", "teacher"), [("erf", "erf"), ("relu", "sin")])
+def test_tables_hold_closed_forms(student, teacher):
+    error = AmplitudeError(activation(student), activation(teacher), False)
+    tables, h = AmplitudeTables(error), sp.Rational(7, 5)
+    with PRECISION:
+        for order in range(3):
+            exact = error.closed_form.diff(amplitude, order).subs(amplitude, h).evalf(30)
+            ball = tables.at(h, order, 40)
+            # The search compares: a complex ball has no order.
+            assert (ball > 0) == (exact > 0) and ball.rad() < 1e-11
+            assert ball.contains(type(ball)(str(exact)))
+
+
+def test_without_a_search_elsewhere_there_is_an_upper_bound_only(monkeypatch):
+    def better(self):
+        raise CertificationError("another amplitude may be better")
+
+    monkeypatch.setattr(AmplitudeSearch, "exclude_the_rest", better)
+    proof = large_step_limit("sin", "sin", certify=True, progress=False).certificate
+    assert set(proof.values) == {"tau_star_upper"} and "may be better" in proof.statement
+
+
+def test_the_interval_reaches_down_to_the_lower_bound(monkeypatch):
+    bound = AmplitudeSearch.lower_bound
+    monkeypatch.setattr(AmplitudeSearch, "lower_bound", lambda self: bound(self) / 2)
+    proof = large_step_limit("sin", "sin", certify=True, progress=False).certificate
+    assert proof["tau_star"].lower < 0.0317 < 0.0632 < proof["tau_star"].upper
+
+
+def test_what_lies_beyond_the_line_counts(monkeypatch):
+    error = AmplitudeError(activation("erf"), activation("erf"), False)
+    monkeypatch.setattr(amplitude_tables, "mass_outside", lambda bound, reach: type(reach)(1))
+    with PRECISION:
+        assert AmplitudeTables(error).at(sp.Rational(7, 5), 0, 40).rad() >= 1
 
 
 def test_command_line(run):

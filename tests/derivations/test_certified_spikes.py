@@ -3,6 +3,7 @@
 import importlib.util
 import math
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -10,8 +11,11 @@ import sympy as sp
 
 from giantstep import OneGradientStep, SpikedRandomFeatures
 from giantstep.derivations.one_gradient_step import reference
+from giantstep.derivations.spiked_random_features.certified_spike import exact_spike
 from giantstep.derivations.spiked_random_features.reference import reference_cases
 from giantstep.errors import CertificationError, MissingDependencyError, ParameterError
+
+from .one_step_cases import FIRST_LAYER
 
 needs_flint = pytest.mark.skipif(
     importlib.util.find_spec("flint") is None, reason="python-flint is not installed"
@@ -24,13 +28,6 @@ CASES = pytest.mark.parametrize(
         for case in reference.reference_cases()
     ],
 )
-FIRST_LAYER = {
-    "spike": "theta1",
-    "aligned_spike": "theta2",
-    "singular_value": "singular_value",
-    "teacher_alignment": "alignment_teacher",
-    "readout_alignment": "alignment_readout",
-}
 KERNEL = ("threshold", "bulk_edge", "label_alignment")
 
 
@@ -100,9 +97,30 @@ def test_both_losses_and_the_population_gradient():
     spike = full.weight_spike(certify=True)
     assert spike.certificate["theta1"] == half.certificate["theta1"]
     assert spike.critical_step_size == pytest.approx(half.critical_step_size / 2, rel=1e-15)
+    kernel = full.conjugate_kernel(certify=True).certificate
+    half_kernel = replace(full, step_size=4.0, loss="half").conjugate_kernel(certify=True)
+    twice = 2 * kernel["critical_step_size"].midpoint
+    assert half_kernel.certificate["critical_step_size"].contains(twice)
+    assert half_kernel.certificate["outlier"] == kernel["outlier"]
     endless = OneGradientStep("erf", "erf", step_size=4.0, alpha0=math.inf, **given)
     found = endless.weight_spike(certify=True).certificate
     assert found["alignment"].contains(1) and found["theta1"].contains(sp.Rational(16, 3) / sp.pi)
+
+
+@needs_flint
+@pytest.mark.parametrize(("student", "step", "says"), [("-erf(z)", 4, "an"), ("erf", 1, "no")])
+def test_certificates_say_whether_there_is_an_outlier(student, step, says):
+    model = OneGradientStep(student, "erf", alpha=2, beta=1.5, step_size=step)
+    weights, kernel = (
+        found.certificate
+        for found in (model.weight_spike(certify=True), model.conjugate_kernel(certify=True))
+    )
+    assert f"{says} outlier" in weights.statement and f"{says} outlier" in kernel.statement
+    assert ("outlier" in kernel) == (says == "an")
+    # Along the teacher if the student rises with it.
+    assert (weights["alignment"].lower > 0) == (student == "erf")
+    if says == "no":
+        assert weights["singular_value"].contains(1 + sp.sqrt(sp.Rational(3, 2)))
 
 
 @needs_flint
@@ -131,10 +149,7 @@ def test_pure_noise_has_no_proof():
     assert model.weight_spike(certify=True).certificate["theta1"].is_exact
 
 
-def test_without_flint_the_option_says_what_to_install(monkeypatch):
-    import sys
-
-    monkeypatch.setitem(sys.modules, "flint", None)
+def test_without_flint_the_option_says_what_to_install(without_flint):
     model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
     for ask in (model.weight_spike, model.conjugate_kernel, model.large_steps):
         with pytest.raises(MissingDependencyError, match="pip install"):
@@ -175,6 +190,19 @@ def test_a_given_spike_has_nothing_to_prove():
         model.certified_spike()
 
 
+@pytest.mark.parametrize(("r", "gamma", "rho"), [(1.5, 0.6, "4/5"), (-1.5, -0.8, "3/5")])
+def test_a_given_spike_is_exact(r, gamma, rho):
+    given = {"spike_strength": r, "bulk_variance": 1.25, "alignment": gamma}
+    found = exact_spike(SpikedRandomFeatures.from_parameters("erf", "sin", **given))
+    assert found == {
+        "spike_strength": sp.Rational(str(r)),
+        "bulk_variance": sp.Rational(5, 4),
+        "alignment": sp.Rational(str(gamma)),
+        "orthogonal_alignment": sp.Rational(rho),
+        "norm_overlap": 0,
+    }
+
+
 @needs_flint
 def test_conditional_coefficients_of_sine():
     given = {"spike_strength": 1.5, "bulk_variance": 1.25, "alignment": 0.6, "beta": 1}
@@ -193,7 +221,8 @@ def test_conditional_coefficients_of_sine():
         "T2": (1 - sp.exp(-2 * rho**2) * sp.cos(2 * at)) / 2 + sp.Rational(1, 4),
     }
     for name, value in exact.items():
-        assert proof[name].contains(value), name
+        assert proof[name].contains(value) and proof[name].digits >= 25, name
+    assert proof.digits == 25
     with pytest.raises(ParameterError, match="node must be finite"):
         model.certified_coefficients(math.inf)
 

@@ -40,3 +40,13 @@ def test_what_is_no_such_file_is_refused(tmp_path):
     (tmp_path / "other.json").write_text('{"kind": "giantstep certificate"}')
     with pytest.raises(ParameterError, match="no entry 'kind': 'giantstep expansion'"):
         Expansion.load(tmp_path / "other.json")
+    (tmp_path / "binary.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(ParameterError, match="no text in UTF-8"):
+        Expansion.load(tmp_path / "binary.json")
+    with pytest.raises(ParameterError, match=r"cannot be read: Is a directory$"):
+        Expansion.load(tmp_path)
+    for path in (None, 3, "", "a\0b"):
+        with pytest.raises(ParameterError, match="path"):
+            Expansion.load(path)
+        with pytest.raises(ParameterError, match="path"):
+            SERIES.save(path)

@@ -357,7 +357,8 @@ def test_bad_input():
     for z, words in (
         (1.0, "inside the bulk"), (0, "eigenvalue of mass"), ("a", "z must be"), (None, "z must"),
         (math.nan, "finite"), ([1j, math.inf], "finite"), (kernel.bulk_edge, "inside the bulk"),
-        (True, "z must be"),
+        (True, "z must be"), (1e200, "too large"), (-1e308j, "too large"),
+        ([1j, 1e308], "too large"),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=words):
             kernel.stieltjes(z)

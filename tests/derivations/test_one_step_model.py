@@ -227,6 +227,12 @@ def test_moments_by_quadrature_are_kept(tmp_path, monkeypatch):
     assert known.precise(80) == precise
 
 
+@pytest.mark.parametrize("digits", [0, -1, 1.5, "abc", None, float("nan"), True, 10**9])
+def test_digits_of_moments_are_checked(digits):
+    with pytest.raises(ParameterError, match="digits must be"):
+        model(student="erf").student_moments.precise(digits)
+
+
 def test_exact_moments():
     found = exact_moments("sign")
     assert found["linear"] == sp.sqrt(2 / sp.pi) and found["slope_variance"] is sp.nan

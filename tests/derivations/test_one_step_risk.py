@@ -14,19 +14,12 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from giantstep import OneGradientStep, SpikedRandomFeatures
-from giantstep.derivations.one_gradient_step.reference import reference_cases
 from giantstep.derivations.one_gradient_step.risk import RidgeRisk
 from giantstep.derivations.one_gradient_step.risk_curve import solve_points
 from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters, risk_kernel
 from giantstep.errors import AssumptionError, ParameterError
 
-CASES = pytest.mark.parametrize("case", reference_cases(), ids=lambda case: case.name)
-QUANTITIES = (
-    "initial", "trained", "improvement", "training_error_initial", "training_error_trained",
-    "effective_ridge", "ridge_derivative", "s",
-)  # fmt: skip
-MODEL = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
-
+from .one_step_cases import CASES, MODEL, RISK_QUANTITIES
 
 # ---------------------------------------------------------------------- reference values
 
@@ -35,7 +28,7 @@ MODEL = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_vari
 def test_reference_values_in_floats(case):
     """40-digit arithmetic: Marchenko-Pastur integrals by the trapezoidal rule, Woodbury."""
     risk = case.build().risk(paper_ridge=float(case.paper_ridge))
-    for name in QUANTITIES:
+    for name in RISK_QUANTITIES:
         assert getattr(risk, name) == pytest.approx(float(case.values[name]), rel=1e-12, abs=0)
     assert risk.residual <= 1e-12
 
@@ -43,7 +36,7 @@ def test_reference_values_in_floats(case):
 @CASES
 def test_reference_values_to_every_digit(case):
     risk = case.build().risk(paper_ridge=float(case.paper_ridge), digits=25)
-    for name in QUANTITIES:
+    for name in RISK_QUANTITIES:
         printed = Decimal(case.values[name])
         last = Decimal(1).scaleb(printed.as_tuple().exponent)
         # Sixteen digits, of which trailing zeros are not printed.

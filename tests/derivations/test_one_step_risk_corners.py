@@ -11,17 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep import OneGradientStep
-from giantstep.derivations.one_gradient_step.reference import reference_cases
 from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters, risk_kernel
 from giantstep.errors import AssumptionError, ConvergenceError, ParameterError
 
-CASES = pytest.mark.parametrize("case", reference_cases(), ids=lambda case: case.name)
-QUANTITIES = (
-    "initial", "trained", "improvement", "training_error_initial", "training_error_trained",
-    "effective_ridge", "ridge_derivative", "s",
-)  # fmt: skip
-MODEL = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
-
+from .one_step_cases import MODEL
 
 # ---------------------------------------------------------------------- every corner
 

@@ -23,13 +23,8 @@ from giantstep.derivations.one_gradient_step.weight_spike_curve import weight_sp
 from giantstep.derivations.one_gradient_step.weight_spike_values import outlier_at
 from giantstep.errors import AssumptionError, ParameterError
 
-COLUMNS = {
-    "spike": "theta1",
-    "aligned_spike": "theta2",
-    "singular_value": "singular_value",
-    "teacher_alignment": "alignment_teacher",
-    "readout_alignment": "alignment_readout",
-}
+from .one_step_cases import FIRST_LAYER
+
 NUMBERS = (
     "theta1",
     "theta2",
@@ -56,7 +51,7 @@ def test_thirteen_networks_to_every_digit(case):
     # 40-digit arithmetic; the spike columns from the secular equation by quadrature.
     model = case.build()
     floats, precise = model.weight_spike(), model.weight_spike(digits=30)
-    for key, name in COLUMNS.items():
+    for key, name in FIRST_LAYER.items():
         given = mpmath.mpf(case.values[key])
         # 16 digits are given.
         assert abs(mpmath.mpf(str(getattr(precise, name))) - given) <= 6e-16 * abs(given)

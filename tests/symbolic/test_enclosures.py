@@ -1,8 +1,10 @@
 import json
 import math
+from decimal import Decimal
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import given, settings
@@ -27,6 +29,15 @@ def test_bounds_are_exact_and_belong_to_the_interval(third):
     assert (third.lower, third.upper) == (sp.Rational(341, 1024), sp.Rational(683, 2048))
     assert third.contains(third.lower) and third.contains(third.upper)
     assert not third.contains(third.upper + sp.Rational(1, 10**40))
+
+
+def test_decimals_and_integers_of_numpy_are_numbers():
+    one = Enclosure(sp.S.One, sp.Rational(1, 2**20))
+    assert one.contains(np.int64(1)) and one.contains(Decimal("1.0000001"))
+    assert not one.contains(np.int32(2)) and not one.contains(Decimal("1.1"))
+    for wrong in (Decimal("nan"), Decimal("inf"), True, np.True_):
+        with pytest.raises(ParameterError, match="finite real number"):
+            one.contains(wrong)
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,9 @@ def step_numbers(model: OneGradientStep, curve: KernelCurve) -> tuple[Any, ...]:
     """Return the arguments of the functions of the step, as numbers of the context."""
     ctx = curve.context
     teacher = model.teacher_moments.precise(curve.digits + _SPARE_DIGITS)
-    factor = 2 if model.loss == "full" else 1
     return (
         ctx.inf if model.step_samples == math.inf else ctx.mpf(repr(model.step_samples)),
-        factor * ctx.mpf(repr(model.step_size)),
+        model.loss_factor * ctx.mpf(repr(model.step_size)),
         ctx.mpf(repr(model.noise_variance)),
         ctx.mpf(curve.linear),
         ctx.mpf(teacher["linear"]),
@@ -50,8 +49,7 @@ def critical_step_size(model: OneGradientStep, curve: KernelCurve, step: tuple[A
     unit = functions.spike_square(ctx, step[0], ctx.one, *step[2:])
     if not unit or curve.pure_noise or model.student_moments.jumps:
         return ctx.inf
-    factor = 2 if model.loss == "full" else 1
-    return functions.critical_step_size(ctx, curve.threshold, *step) / factor
+    return functions.critical_step_size(ctx, curve.threshold, *step) / model.loss_factor
 
 
 def rounded_to(digits: int) -> Any:

@@ -208,7 +208,7 @@ class ConjugateKernel:
         Raises
         ------
         ParameterError
-            If a point lies on the spectrum, or is no finite number.
+            If a point lies on the spectrum, is no finite number or beyond 1e100.
         """
         return transform_at(self, z, digits)
 

@@ -16,11 +16,18 @@ if TYPE_CHECKING:
     from ..model import OneGradientStep
     from .spectrum import ConjugateKernel
 
+# Squares of larger numbers overflow.
+_FARTHEST = 1e100
+
 
 def transform_at(kernel: ConjugateKernel, z: object, digits: int | None) -> Any:
     """Return the transform at points; see ``ConjugateKernel.stieltjes``."""
     points = complex_array("z", z)
     flat = points.ravel()
+    for far in flat[np.maximum(abs(flat.real), abs(flat.imag)) > _FARTHEST]:
+        raise ParameterError(
+            f"z = {far:g} is too large: beyond {_FARTHEST:g} the transform is -1/z in floats"
+        )
     _refuse_spectrum(kernel, flat)
     upper = np.where(flat.imag < 0, np.conj(flat), flat)
     root = kernel._curve.effective_ridge(upper)

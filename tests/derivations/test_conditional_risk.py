@@ -1,0 +1,246 @@
+"""The risk of one gradient step given its first layer: closed forms, traces, limits, refusals."""
+
+import json
+import math
+import pickle
+
+import numpy as np
+import pytest
+import sympy as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from giantstep import OneGradientStep
+from giantstep.derivations.one_gradient_step.conditional_modes import (
+    effective_ridge,
+    eigenvalue,
+    floor,
+    mode_functions,
+    slope,
+)
+from giantstep.derivations.one_gradient_step.conditional_risk import (
+    conditional_prediction,
+    conditional_risk,
+    modes_of,
+)
+from giantstep.derivations.one_gradient_step.simulated import one_step_setup
+from giantstep.errors import ParameterError
+from giantstep.numeric.one_step_network import first_layers
+from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
+from giantstep.symbolic.ridge_equivalent import FeatureCovariance
+
+from .one_step_cases import MODEL
+
+
+def test_modes_average_to_the_closed_form_of_random_layers():
+    # Aspect ratio N/d: eigenvalues of W Wᵀ (d × d) follow the law of ratio d/N, times N/d.
+    modes, beta = mode_functions(), sp.Symbol("beta", positive=True)
+    x, b, v, nu = (
+        sp.Symbol(str(s), positive=True) for s in (eigenvalue, slope, floor, effective_ridge)
+    )
+    modes = {
+        name: f.xreplace({eigenvalue: x, slope: b, floor: v, effective_ridge: nu})
+        for name, f in modes.items()
+    }
+    covariance = FeatureCovariance(b, v, beta, nu)
+    values = {b: sp.Rational(2, 5), v: sp.Rational(1, 20), nu: sp.Rational(1, 7)}
+    for ratio in (sp.Rational(3, 2), sp.Rational(2, 3)):
+        at = {**values, beta: ratio}
+
+        def average(f, scale, law, at=at):
+            return MarchenkoPasturAverage(f.xreplace({x: scale * x}).xreplace(at), x, law).evalf(20)
+
+        inputs = {
+            "unexplained": covariance.unexplained(),
+            "bias": covariance.bias(),
+        }
+        for name, closed in inputs.items():
+            found = average(modes[name], ratio, 1 / ratio)
+            assert abs(found - closed.xreplace(at).evalf(20)) < 1e-15
+        features = {
+            "used": covariance.degrees_of_freedom,
+            "used_square": covariance.degrees_of_freedom_2,
+        }
+        for name, closed in features.items():
+            found = average(modes[name], sp.S.One, ratio)
+            assert abs(found - closed.xreplace(at).evalf(20)) < 1e-15
+
+
+def test_parts_of_a_mode():
+    modes = mode_functions()
+    nu = effective_ridge
+    assert sp.simplify(modes["used"] + modes["unused"] - 1) == 0
+    assert sp.simplify(modes["used"] - modes["gain"] - modes["used_square"]) == 0
+    assert sp.simplify(nu * sp.diff(modes["used"], nu) + modes["gain"]) == 0
+    assert sp.simplify(modes["bias"] + nu**2 * sp.diff(modes["unexplained"] / nu, nu)) == 0
+
+
+@pytest.mark.parametrize("shape", [(400, 600), (600, 400)])
+@pytest.mark.parametrize("spiked", [False, True])
+def test_large_random_layers_have_the_risk_of_the_limit(shape, spiked):
+    dimension, width = shape
+    model = OneGradientStep(
+        "tanh", "sin", alpha=1.2, beta=width / dimension, step_size=3, noise_variance=0.1
+    )
+    setup = one_step_setup(model, dimension, layer="theory")
+    weights = first_layers(setup, 3).weights[int(spiked)]
+    found = conditional_risk(model, weights, ridge=0.05)
+    limit = model.risk(ridge=0.05)
+    name = "trained" if spiked else "initial"
+    assert found.risk == pytest.approx(getattr(limit, name), rel=0.03)
+    assert found.bias == pytest.approx(getattr(limit, f"bias_{name}"), rel=0.05)
+    assert found.training_error == pytest.approx(getattr(limit, f"training_error_{name}"), rel=0.03)
+    assert found.objective == pytest.approx(getattr(limit, f"objective_{name}"), rel=0.03)
+    assert found.effective_ridge == pytest.approx(limit.effective_ridge, rel=0.03)
+    assert found.ridge_derivative == pytest.approx(limit.ridge_derivative, rel=0.03)
+
+
+def by_traces(model, weights, paper_ridge):
+    """The equivalent as printed, with full matrices, for λ_B > 0."""
+    student, teacher = model.student_moments, model.teacher_moments
+    d, width = weights.shape
+    n = model.alpha * d
+    sigma = student.linear**2 * weights.T @ weights + student.residual * np.eye(width)
+    c = student.linear * teacher.linear * weights[0]
+
+    def left(nu):
+        return nu * (1 - np.trace(np.linalg.solve(sigma + nu * np.eye(width), sigma)) / n)
+
+    low, high = paper_ridge, paper_ridge + np.trace(sigma) / n
+    for _ in range(200):
+        nu = (low + high) / 2
+        low, high = (nu, high) if left(nu) < paper_ridge else (low, nu)
+    resolvent = np.linalg.inv(sigma + nu * np.eye(width))
+    derivative = 1 - np.trace(sigma @ resolvent @ sigma @ resolvent) / n
+    energy = model.label_square - c @ resolvent @ c
+    test = (energy - nu * c @ resolvent @ resolvent @ c) / derivative
+    return {
+        "risk": test - model.noise_variance,
+        "training_error": (paper_ridge / nu) ** 2 * test,
+        "objective": paper_ridge / nu * energy,
+        "effective_ridge": nu,
+        "ridge_derivative": derivative,
+    }
+
+
+@pytest.mark.parametrize("shape", [(30, 45), (30, 30), (40, 20)])
+@pytest.mark.parametrize("alpha", [0.5, 1.0, 3.0])
+def test_conditional_risk_is_that_of_the_traces(shape, alpha):
+    weights = np.random.default_rng(0).standard_normal(shape) / math.sqrt(shape[0])
+    weights += 2 * np.outer(np.eye(1, shape[0])[0], np.ones(shape[1])) / math.sqrt(shape[1])
+    model = OneGradientStep(
+        "tanh", "sin", alpha=alpha, beta=shape[1] / shape[0], step_size=1, noise_variance=0.2
+    )
+    found = conditional_risk(model, weights, paper_ridge=0.01)
+    for name, value in by_traces(model, weights, 0.01).items():
+        assert getattr(found, name) == pytest.approx(value, rel=1e-9), name
+    assert found.bias + found.variance == pytest.approx(found.risk, rel=1e-14)
+    assert found.paper_ridge == pytest.approx(0.01, rel=1e-14)
+
+
+def test_conditional_risk_does_not_depend_on_the_frame():
+    generator = np.random.default_rng(2)
+    weights = generator.standard_normal((20, 30)) / math.sqrt(20)
+    rotation = np.linalg.qr(generator.standard_normal((20, 20)))[0]
+    one = conditional_risk(MODEL, weights, ridge=0.1)
+    turned = conditional_risk(MODEL, rotation @ weights, ridge=0.1, direction=-3 * rotation[:, 0])
+    assert turned.risk == pytest.approx(one.risk, rel=1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    st.floats(0.02, 50),
+    st.integers(2, 12),
+    st.integers(1, 12),
+    st.floats(-12, 6),
+    st.sampled_from(["tanh", "z", "He(3, z)"]),
+    st.integers(0, 2**32 - 1),
+)
+def test_conditional_risk_is_finite_and_consistent(alpha, d, width, log_ridge, student, seed):
+    model = OneGradientStep(
+        student, "tanh", alpha=alpha, beta=width / d, step_size=1, noise_variance=0.1
+    )
+    weights = np.random.default_rng(seed).standard_normal((d, width)) / math.sqrt(d)
+    found = conditional_risk(model, weights, ridge=10.0**log_ridge)
+    values = [getattr(found, name) for name in ("risk", "bias", "variance", "training_error")]
+    assert np.isfinite(values).all() and min(values) >= 0
+    assert found.risk >= model.best_linear_error * (1 - 1e-12)
+    assert 0 <= found.training_error <= found.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("student", "alpha"), [("tanh", 0.5), ("tanh", 3), ("z", 0.4), ("z", 3)])
+def test_no_penalty_is_the_limit_of_small_ones(student, alpha):
+    model = OneGradientStep(student, "tanh", alpha=alpha, beta=0.6, step_size=1, noise_variance=0.1)
+    weights = np.random.default_rng(0).standard_normal((50, 30)) / math.sqrt(50)
+    limit = conditional_risk(model, weights, ridge=0.0)
+    small = conditional_risk(model, weights, ridge=1e-11)
+    for name in ("risk", "bias", "variance", "ridge_derivative"):
+        assert getattr(limit, name) == pytest.approx(getattr(small, name), rel=1e-6), name
+    if alpha < 0.6:
+        assert limit.training_error == limit.objective == 0
+
+
+def test_a_layer_without_full_rank():
+    weights = np.ones((20, 30)) / math.sqrt(20)
+    linear = OneGradientStep("z", "tanh", alpha=2, beta=1.5, step_size=1)
+    limit = conditional_risk(linear, weights, ridge=0.0)
+    small = conditional_risk(linear, weights, ridge=1e-12)
+    assert limit.risk == pytest.approx(small.risk, rel=1e-6)
+    dead = conditional_risk(linear, np.zeros((20, 30)), ridge=0.0)
+    assert dead.risk == pytest.approx(linear.teacher_moments.square, rel=1e-14)
+
+
+def test_the_peak_without_a_penalty_is_infinite():
+    model = OneGradientStep("tanh", "tanh", alpha=1.5, beta=1.5, step_size=1)
+    weights = np.random.default_rng(0).standard_normal((20, 30)) / math.sqrt(20)
+    assert conditional_risk(model, weights, ridge=0.0).risk == math.inf
+    assert conditional_risk(model, weights, ridge=1e-12).risk > 100
+
+
+def test_conditional_risk_reads_and_prints():
+    weights = np.random.default_rng(2).standard_normal((20, 30)) / math.sqrt(20)
+    found = MODEL.conditional_risk(weights, ridge=0.1)
+    assert "risk" in str(found) and "Gaussian equivalence" in str(found)
+    assert json.loads(found.to_json())["risk"] == found.risk == found.to_dict()["risk"]
+
+
+def test_predictions_can_be_sent():
+    weights = np.random.default_rng(2).standard_normal((20, 30)) / math.sqrt(20)
+    prediction = conditional_prediction(MODEL, 40, [0.1, 0.2])
+    before = prediction(weights)
+    after = pickle.loads(pickle.dumps(prediction))(weights)
+    np.testing.assert_array_equal(before["risk"], after["risk"])
+
+
+def test_overlaps_of_a_layer_sum_to_one():
+    for shape in ((5, 8), (8, 5)):
+        modes = modes_of(np.random.default_rng(0).standard_normal(shape), None)
+        assert modes.overlaps.sum() == pytest.approx(1, abs=1e-14)
+        assert modes.counts.sum() == shape[1]
+
+
+@pytest.mark.parametrize(
+    ("weights", "options", "said"),
+    [
+        (np.ones((20, 30)), {}, "exactly one of ridge and paper_ridge"),
+        (np.ones((20, 30)), {"ridge": 1, "paper_ridge": 1}, "exactly one"),
+        (np.ones((20, 30)), {"ridge": -1}, "ridge must be >= 0"),
+        (np.ones((20, 30)), {"ridge": "x"}, "ridge must be a number"),
+        (np.ones((20, 30)), {"ridge": [0.1, 0.2]}, "ridge must be a number"),
+        (np.ones((20, 30)), {"paper_ridge": math.nan}, "paper_ridge must be a number"),
+        (np.ones((30, 20)), {"ridge": 1}, "the model has beta"),
+        (np.ones(20), {"ridge": 1}, r"shape \(d, N\)"),
+        (np.ones((1, 1)), {"ridge": 1}, "d >= 2"),
+        ("text", {"ridge": 1}, r"shape \(d, N\)"),
+        ([[1, 2], [3]], {"ridge": 1}, r"shape \(d, N\)"),
+        (np.full((20, 30), np.nan), {"ridge": 1}, "finite"),
+        (np.full((20, 30), 1e200), {"ridge": 1}, "squares overflow"),
+        (np.ones((20, 30)) * 1j, {"ridge": 1}, "real"),
+        (np.ones((20, 30)), {"ridge": 1, "direction": np.ones(3)}, "direction must be"),
+        (np.ones((20, 30)), {"ridge": 1, "direction": np.zeros(20)}, "direction must be"),
+        (np.ones((20, 30)), {"ridge": 1, "direction": "e1"}, "direction must be"),
+    ],
+)
+def test_wrong_layers(weights, options, said):
+    with pytest.raises(ParameterError, match=said):
+        MODEL.conditional_risk(weights, **options)
