@@ -58,7 +58,7 @@ def test_several_directions_give_exact_numbers():
 
 @pytest.mark.parametrize(("student", "text"), [("relu", "x1 + x1*x2"), ("erf", "sin(x1) - 2*x2")])
 def test_the_population_spike_is_the_leading_term_of_the_expansion(student, text):
-    # theory/README, where the lines of work meet, no. 4.
+    # Where two lines of work meet: Stein's lemma, and the linear part of the target.
     leading = gradient_expansion(student, text, 2).leading
     assert leading.k == 0
     assert all(
@@ -67,7 +67,7 @@ def test_the_population_spike_is_the_leading_term_of_the_expansion(student, text
 
 
 def test_the_spike_is_that_of_the_spiked_features():
-    # theory/README, table of notation: cos² = gamma² in three files.
+    # cos² of the one is γ² of the other.
     for student, teacher in (("erf", "erf"), ("sin", "relu")):
         step = first_step(student, activation(teacher))
         other = spike_mapping(activation(student), activation(teacher))

@@ -28,7 +28,7 @@ from giantstep.symbolic.targets import target
     "text", ["x1 - x1*x2 + He(2, x1)/2", "x1*x2*x3 + He(2, x2) - x3", "2 + He(3, x1) + x2*x3"]
 )
 def test_sampled_gradients_agree_with_the_expansion(student, text):
-    # Students and targets of issue B: within 4 standard errors, r = 2 and 3, labels with noise.
+    # Within 4 standard errors, r = 2 and 3, labels with noise.
     sigma, f = activation(student), target(text)
     functions = network_functions(sigma, f)
     row = np.array([0.5, -0.4, 0.3, 0.4, 0.3, -0.2, 0.3, 0.2, 0.2, 0.2])

@@ -30,7 +30,7 @@ from giantstep.symbolic.parser import parse_expression
 from giantstep.symbolic.standing import Standing
 
 X = sp.Symbol("x", real=True)
-# Every row of theory/leaps_and_staircases.md §6; each has closed forms of all three coefficients.
+# Each has closed forms of all three coefficients.
 CLOSED = ("relu", "erf", "Phi", "gelu", "sign", "step", "abs", "sin", "exp", "He1", "He2", "He5")
 OTHERS = (
     "cos",

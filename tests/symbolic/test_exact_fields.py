@@ -67,7 +67,7 @@ def test_values_and_degrees(numbers, expected_degree):
     "number",
     [
         sqrt(2) + sqrt(3) - sqrt(5 + 2 * sqrt(6)),
-        # Section 8 of the theory of leaps: simplify says that this one is not zero.
+        # simplify says that this one is not zero.
         cos(pi / 7) - cos(2 * pi / 7) + cos(3 * pi / 7) - HALF,
         tan(pi / 7) * tan(2 * pi / 7) * tan(3 * pi / 7) - sqrt(7),
         sqrt(1 + sqrt(2)) * sqrt(sqrt(2) - 1) - 1,

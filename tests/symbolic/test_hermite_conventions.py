@@ -17,7 +17,7 @@ def converter(target, source):
     return getattr(conventions, f"{target}_from_{source}")
 
 
-# He_2 and He_3 themselves, section 0 of the theory of leaps: μ_2 = 2, c_2 = 1.
+# He_2 and He_3 themselves: μ_2 = 2, c_2 = 1.
 VALUES = {
     "moments": [0, 0, 2, 6],
     "he_coefficients": [0, 0, 1, 1],

@@ -157,7 +157,7 @@ def test_rotations_in_three_variables(entries):
 
 
 def test_rotation_by_an_algebraic_angle():
-    # Section 9 of the theory of leaps, P11, first term: u = (x1 + x2)/sqrt2.
+    # u = (x1 + x2)/sqrt2.
     rotation = sp.Matrix([[1, 1], [1, -1]]) / sqrt(2)
     f = expansion({(1, 0): 1, (2, 1): 1})
     u, v = (x + y) / sqrt(2), (x - y) / sqrt(2)
@@ -226,8 +226,8 @@ def test_norm_against_quadrature():
         assert abs(value - mpmath.mpf(sp.N(f.norm_squared, 30)._mpf_)) < 1e-25
 
 
-def test_catalogue_p05():
-    # Section 9 of the theory of leaps: norms by degree 1, 2, 2, 48, 4 in total 57.
+def test_norms_by_degree_of_a_long_target():
+    # Norms by degree 1, 2, 2, 48, 4, in total 57.
     text = "x1 + He(2,x2) + He(2,x1)*x2 + He(4,x1)*He(2,x2)*x3 + He(2,x2)*He(2,x3)"
     variables = sp.symbols("x1:4", real=True)
     f = HermiteExpansion.from_polynomial(parse_expression(text, variables), variables)

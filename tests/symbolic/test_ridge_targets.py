@@ -48,7 +48,7 @@ def test_tensors_are_sums_of_powers_of_the_directions(name):
 
 
 def test_dependent_directions_cancel():
-    # theory/leaps_and_staircases.md §9, P12 and P13: C_1 = 0, and C_2 = 3·1 or 0.
+    # Three directions at 120 degrees: C_1 = 0, and C_2 = 3·1 or 0.
     second = ridge_target("z + He(2, z)", THREE_WAYS)
     assert list(second.hermite_tensor(1)) == [0, 0]
     assert second.hermite_tensor(2).tolist() == [[3, 0], [0, 3]]

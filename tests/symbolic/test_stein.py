@@ -257,7 +257,7 @@ def test_mean_squares_are_those_of_random_vectors(norm):
 def test_mean_squares_with_coefficients_of_no_exact_field():
     # tanh has no closed form: C_2[w, .] of tanh(x1)*x2 is E[tanh'] (w2, w1), |.|² = 2 E[tanh']²/d.
     term = next(t for t in gradient_expansion("relu", "x2*tanh(x1)").terms if t.k == 1)
-    slope = 0.6057055096021588  # theory/one_gradient_step.md §0
+    slope = 0.6057055096021588  # E tanh', by mpmath
     expected = 2 * slope**2 / (2 * math.pi) / 9
     assert float(term.mean_square.subs(DIMENSION, 9).evalf()) == pytest.approx(expected, abs=1e-14)
 

@@ -2,7 +2,6 @@
 
 import math
 
-import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -14,22 +13,10 @@ from giantstep.numeric.precise_averages import InnerRule
 from giantstep.numeric.quadrature import inner_rule
 from giantstep.symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 
+from .generated_code import mpmath_names_in, names_in
+
 kappa = model.kappa
 z = sp.Symbol("z", real=True)
-
-
-def load_python(source):
-    namespace = {}
-    exec(compile(source, "generated", "exec"), namespace)
-    return namespace
-
-
-def load_mpmath(source, digits=40):
-    ctx = mpmath.mp.clone()
-    ctx.dps = digits
-    namespace = {"ctx": ctx}
-    exec(compile(source, "generated", "exec"), namespace)
-    return namespace
 
 
 # -- tables
@@ -45,7 +32,7 @@ def tables_of(student, teacher="sin"):
     source = table_source(
         definitions, node=kappa, identifiers=model.IDENTIFIERS, parameters=TABLE_PARAMETERS
     )
-    return definitions, load_python(source)
+    return definitions, names_in(source)
 
 
 def symbolic(name):
@@ -104,7 +91,7 @@ def test_outer_scale_and_breaks():
         energy.free_energy.definitions, node=kappa, identifiers=model.IDENTIFIERS,
         parameters=TABLE_PARAMETERS,
     )  # fmt: skip
-    assert load_python(source)["breaks"](AT, *VALUES.values()) == [0.0]  # nothing smooths sign
+    assert names_in(source)["breaks"](AT, *VALUES.values()) == [0.0]  # nothing smooths sign
 
 
 @pytest.mark.parametrize(
@@ -143,7 +130,7 @@ def test_tables_in_mpmath_agree():
     source = mpmath_table_source(
         definitions, node=kappa, identifiers=model.IDENTIFIERS, parameters=TABLE_PARAMETERS
     )
-    namespace = load_mpmath(source, 40)
+    namespace = mpmath_names_in(source, 40)
     ctx = namespace["ctx"]
 
     rule = InnerRule(ctx, 20, {})

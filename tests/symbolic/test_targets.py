@@ -70,7 +70,7 @@ def test_norms_against_a_product_rule(text):
 
 @pytest.mark.parametrize(
     ("text", "mean", "first", "norm"),
-    [  # theory/leaps_and_staircases.md §9
+    [  # by hand, from the moments of relu and |z|
         ("relu(x1) + abs(x2)", 3 / math.sqrt(2 * math.pi), (0.5, 0), 1.5 + 2 / math.pi),
         (
             "sign(x1) + abs(x1)*x2",
@@ -209,7 +209,7 @@ def test_what_is_not_evaluated_is_refused(node):
 
 
 def test_products_of_functions_and_rotated_directions():
-    # theory/leaps_and_staircases.md §4.4: C_1 = (E z tanh z, 0, E softplus).
+    # C_1 = (E z tanh z, 0, E softplus).
     f = target("tanh(x1)*(1 + x2) + softplus(x1)*x3")
     first = [float(sp.N(entry)) for entry in f.hermite_tensor(1)]
     assert first == pytest.approx([0.6057055096021588, 0, 0.8060591833474398], abs=1e-14)

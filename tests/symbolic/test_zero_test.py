@@ -33,7 +33,7 @@ MACHIN = 4 * atan(R(1, 5)) - atan(R(1, 239)) - pi / 4
 
 # Identities of the classes that are decided; each is zero, and SymPy does not see it at once.
 ZEROS = {
-    "nested roots (theory, §8; target P14)": NESTED,
+    "nested roots": NESTED,
     "heptagon: simplify(...) == 0 is False": HEPTAGON,
     "Machin 1706": MACHIN,
     "Machin with a factor inside": sqrt(2) * MACHIN + (1 - (sqrt(2) - 1) * (sqrt(2) + 1)),

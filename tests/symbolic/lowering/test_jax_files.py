@@ -1,10 +1,7 @@
 """The JAX file: the numbers of the other targets, derivatives of the solution, failures."""
 
-import importlib.util
 import subprocess
 import sys
-import types
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -20,37 +17,26 @@ from giantstep.symbolic.lowering.baked import BakedTables
 from giantstep.symbolic.lowering.targets import jax_files, numpy_files
 from giantstep.symbolic.saddle_point import lower
 
+from ..generated_code import module_of
+from . import hand_programs as hand
+from .target_checks import POINT, assert_within_estimates
+from .vectors import VECTORS as ALL_VECTORS
+
 jax = pytest.importorskip("jax")
 
 
-def sibling(name):
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"lowering_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-hand = sibling("hand_programs")
 # One with data, one with roots, one with coordinates that may vanish; and one with tables: each
 # takes seconds to compile.
 VECTORS = [
     v
-    for v in sibling("vectors").VECTORS
+    for v in ALL_VECTORS
     if v.name in ("covariates", "logistic", "SK, in a field", "spiked A2, alpha=1.6")
 ]
-POINT = {
-    "alpha": 1.5, "beta": 0.8, "ridge": 0.1, "noise_variance": 0.1, "spike_strength": 1.3,
-    "bulk_variance": 0.7, "alignment": 0.6, "orthogonal_alignment": 0.8,
-}  # fmt: skip
 
 
 def load(lowered, target=jax_files, **options):
     (text,) = target.files(lowered, **options).values()
-    module = types.ModuleType("generated")
-    exec(compile(text, "generated.py", "exec"), module.__dict__)
-    return module
+    return module_of(text)
 
 
 def load_program(program):
@@ -79,14 +65,7 @@ def difference(kernel, point, name, output, step=1e-5):
 )
 def test_reference_values_are_within_the_estimated_errors(vector):
     found = load(lower(vector.system())).solve_point(vector.floats, vector.float_data)
-    relative = vector.deviations({name: value for name, (value, _) in found.items()})
-    assert relative
-    for name, deviation in relative.items():
-        value, error = found[name]
-        exact = abs(float(vector.expected[name]))
-        # Parameters are rounded to floats: 1e-15 of an output that is not ill-conditioned.
-        assert deviation * (exact or 1) <= error + 4e-15 * exact, name
-        assert error <= 1e-9 * max(abs(value), 1e-3), name
+    assert_within_estimates(found, vector)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from giantstep.symbolic.lowering.baked import BakedTables
 from giantstep.symbolic.normal_functions import log_normal_cdf
 from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
 
+from ..generated_code import names_in
 from .vectors import MEAN_FIELD, SPIKED_VECTORS
 
 # The rest take more than a second each.
@@ -28,15 +29,9 @@ VECTORS = [
 ]
 
 
-def run(text):
-    namespace = {"__name__": "generated"}
-    exec(compile(text, "generated", "exec"), namespace)
-    return namespace
-
-
 @pytest.mark.parametrize("vector", VECTORS)
 def test_vectors_to_all_their_digits(vector):
-    module = run(lower(vector.system()).source("mpmath"))
+    module = names_in(lower(vector.system()).source("mpmath"))
     found = module["solve_point"](vector.parameters, vector.data, digits=28)
     assert set(vector.expected) <= set(found)
     deviations = vector.deviations({name: value for name, (value, _) in found.items()})
@@ -54,7 +49,7 @@ def glass():
 
 @pytest.mark.slow
 def test_fifty_digits_and_more(glass):
-    solve = run(glass.source("mpmath"))["solve_point"]
+    solve = names_in(glass.source("mpmath"))["solve_point"]
     point = {"beta": "0.5", "h": 0}
     coarse, fine = solve(point), solve(point, digits=80)
     for name, (value, error) in coarse.items():
@@ -66,7 +61,7 @@ def test_fifty_digits_and_more(glass):
 
 
 def test_numbers_are_read_exactly(glass):
-    solve = run(glass.source("mpmath"))["solve_point"]
+    solve = names_in(glass.source("mpmath"))["solve_point"]
     third = solve({"beta": Fraction(1, 3), "h": "1/3"}, digits=15)["q"][0]
     assert solve({"beta": "1/3", "h": Fraction(1, 3)}, digits=15)["q"][0] == third
     tenth = solve({"beta": 0.1, "h": 1}, digits=15)["q"][0]
@@ -75,7 +70,7 @@ def test_numbers_are_read_exactly(glass):
 
 def test_contexts_of_others_do_not_change(glass):
     before = mpmath.mp.prec, mpmath.iv.prec
-    found = run(glass.source("mpmath"))["solve_point"]({"beta": 1, "h": 1}, digits=30)
+    found = names_in(glass.source("mpmath"))["solve_point"]({"beta": 1, "h": 1}, digits=30)
     assert (mpmath.mp.prec, mpmath.iv.prec) == before
     value, error = found["q"]
     assert value.context is not mpmath.mp and value.context.dps >= 30 and 0 < error < 1e-29
@@ -95,20 +90,20 @@ def test_contexts_of_others_do_not_change(glass):
 )
 def test_bad_parameters_are_refused(glass, point, message):
     with pytest.raises(ValueError, match=message):
-        run(glass.source("mpmath"))["solve_point"](point)
+        names_in(glass.source("mpmath"))["solve_point"](point)
 
 
 @pytest.mark.parametrize("digits", [0, -3, 2.5])
 def test_bad_digits_are_refused(glass, digits):
     with pytest.raises(ValueError, match="digits must be a positive integer"):
-        run(glass.source("mpmath"))["solve_point"]({"beta": 1, "h": 1}, digits=digits)
+        names_in(glass.source("mpmath"))["solve_point"]({"beta": 1, "h": 1}, digits=digits)
 
 
 def test_a_point_without_solution_is_named():
     x, a = sp.Symbol("x", real=True), sp.Symbol("a", real=True)
     value = sp.exp(x) - 1 + a
     lowered = lower(SaddlePointSystem("rootless", (Equation(x, value, x - value),), (a,)))
-    solve = run(lowered.source("mpmath"))["solve_point"]
+    solve = names_in(lowered.source("mpmath"))["solve_point"]
     with pytest.raises(RuntimeError, match=r"no solution at a = 0\.5: Newton's method failed"):
         solve({"a": "0.5"})
     y, _ = solve({"a": -1}, digits=40)["x"]
@@ -123,7 +118,7 @@ def test_logarithms_of_negative_numbers_are_no_solution():
     value = sp.log(x) / a
     lowered = lower(SaddlePointSystem("complex", (Equation(x, value, x - value),), (a,)))
     with pytest.raises(RuntimeError, match="no solution at a = 1"):
-        run(lowered.source("mpmath"))["solve_point"]({"a": 1}, digits=15)
+        names_in(lowered.source("mpmath"))["solve_point"]({"a": 1}, digits=15)
 
 
 def test_outputs_without_unknowns_and_no_parameters():
@@ -132,7 +127,7 @@ def test_outputs_without_unknowns_and_no_parameters():
     system = SaddlePointSystem.from_fixed_point(
         {x: sp.exp(-x)}, name="omega", parameters=(), outputs=outputs
     )
-    found = run(lower(system).source("mpmath"))["solve_point"]({}, digits=30)
+    found = names_in(lower(system).source("mpmath"))["solve_point"]({}, digits=30)
     assert mpmath.nstr(found["circle"][0], 30) == "3.14159265358979323846264338328"
     assert (found["nothing"][0], found["half"][0]) == (0, 0.5)
     assert mpmath.nstr(found["x"][0], 30) == "0.56714329040978387299996866221"  # OEIS A030178
@@ -142,7 +137,7 @@ def test_a_value_that_vanishes_has_an_honest_error():
     # e^x = a at a = 1
     x, a = sp.Symbol("x", real=True), sp.Symbol("a", positive=True)
     system = SaddlePointSystem.from_fixed_point({x: sp.Eq(sp.exp(x), a)}, name="l", parameters=(a,))
-    value, error = run(lower(system).source("mpmath"))["solve_point"]({"a": 1}, digits=30)["x"]
+    value, error = names_in(lower(system).source("mpmath"))["solve_point"]({"a": 1}, digits=30)["x"]
     assert 0 < abs(value) <= error < 1e-30 or value == 0
 
 
@@ -154,7 +149,7 @@ def test_newton_comes_back_from_complex_arguments():
     system = SaddlePointSystem.from_fixed_point(
         {x: sp.Eq(left, -a)}, name="beyond", parameters=(a,), start={x: sp.Rational(1, 10)}
     )
-    found, _ = run(lower(system).source("mpmath"))["solve_point"]({"a": "0.6"}, digits=30)["x"]
+    found, _ = names_in(lower(system).source("mpmath"))["solve_point"]({"a": "0.6"}, digits=30)["x"]
     with mpmath.workdps(40):
         quantile = mpmath.sqrt(2) * mpmath.erfinv(2 * mpmath.exp(-mpmath.mpf("0.6")) - 1)
         assert abs(mpmath.mpf(found) - (1 - quantile**2)) < mpmath.mpf(10) ** -30
@@ -175,8 +170,8 @@ def test_any_names(names):
     inner = GaussianExpectation(sp.exp(-((u + z) ** 2) * second / 8), u)
     value = GaussianExpectation(inner**2 / (1 + first * inner), z)
     system = SaddlePointSystem("names", (Equation(first, value, first - value),), (second,))
-    module = run(lower(system).source("mpmath"))
-    twin = run(lower(system).source("python"))
+    module = names_in(lower(system).source("mpmath"))
+    twin = names_in(lower(system).source("python"))
     ((name,),) = (module["PARAMETERS"],)
     found = module["solve_point"]({name: "0.75"}, digits=15)
     other = twin["solve_point"]({name: 0.75})
@@ -202,13 +197,13 @@ print(digits.solve_point({{"beta": "1", "h": "0.3"}}, digits=25)["q"][0])
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    here = run(glass.source("mpmath"))["solve_point"]({"beta": "1", "h": "0.3"}, digits=25)
+    here = names_in(glass.source("mpmath"))["solve_point"]({"beta": "1", "h": "0.3"}, digits=25)
     assert done.stdout.strip() == str(here["q"][0])
 
 
 def test_header_and_text(glass):
     text = glass.source("mpmath")
-    documentation = run(text)["__doc__"]
+    documentation = names_in(text)["__doc__"]
     assert "without conditions" in documentation and "beta: " in documentation
     assert "giantstep" not in text.replace("Generated by giantstep", "")
     assert not any(line != line.rstrip() for line in text.splitlines()) and text.endswith("\n")

@@ -1,10 +1,7 @@
 """The NumPy file: every step of a program, many rows at once, failures row by row."""
 
-import importlib.util
 import subprocess
 import sys
-import types
-from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -21,30 +18,15 @@ from giantstep.symbolic.lowering.baked import BakedTables
 from giantstep.symbolic.lowering.targets.numpy_files import files
 from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
 
-
-def sibling(name):
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"lowering_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-hand = sibling("hand_programs")
-VECTORS = sibling("vectors").VECTORS
-
-POINT = {
-    "alpha": 1.5, "beta": 0.8, "ridge": 0.1, "noise_variance": 0.1, "spike_strength": 1.3,
-    "bulk_variance": 0.7, "alignment": 0.6, "orthogonal_alignment": 0.8,
-}  # fmt: skip
+from ..generated_code import module_of
+from . import hand_programs as hand
+from .target_checks import POINT, assert_within_estimates
+from .vectors import VECTORS
 
 
 def load(lowered, **options):
     (text,) = files(lowered, **options).values()
-    module = types.ModuleType("generated")
-    exec(compile(text, "generated.py", "exec"), module.__dict__)
-    return module
+    return module_of(text)
 
 
 def load_program(program):
@@ -67,14 +49,7 @@ def kernel(tanh_sin):
 @pytest.mark.parametrize("vector", VECTORS, ids=str)
 def test_reference_values_are_within_the_estimated_errors(vector):
     found = load(lower(vector.system())).solve_point(vector.floats, vector.float_data)
-    relative = vector.deviations({name: value for name, (value, _) in found.items()})
-    assert relative
-    for name, deviation in relative.items():
-        value, error = found[name]
-        exact = abs(float(vector.expected[name]))
-        # Parameters are rounded to floats: 1e-15 of an output that is not ill-conditioned.
-        assert deviation * (exact or 1) <= error + 4e-15 * exact, name
-        assert error <= 1e-9 * max(abs(value), 1e-3), name
+    assert_within_estimates(found, vector)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +112,7 @@ def test_fixed_point_moves_that_leave_the_domain_end_inside(target):
     system = SaddlePointSystem.from_fixed_point(
         {x: a * sp.sqrt(1 - x)}, name="inside", parameters=(a,), start={x: sp.Rational(1, 10)}
     )
-    module = types.ModuleType("generated")
-    exec(lower(system).source(target), module.__dict__)
+    module = module_of(lower(system).source(target))
     values, errors, info = module.solve_many([[4.0], [1.0], [30.0]])
     for a, value, error in zip([4.0, 1.0, 30.0], values[:, 0], errors[:, 0], strict=True):
         exact = 2.0 / (1.0 + np.sqrt(1.0 + 4.0 / a**2))  # the root of x^2 = a^2 (1 - x)
@@ -153,8 +127,7 @@ def test_newton_makes_no_leaps(target):
     system = SaddlePointSystem.from_fixed_point(
         {x: sp.Eq(sp.exp(x), a)}, name="leap", parameters=(a,), start={x: sp.Integer(-40)}
     )
-    module = types.ModuleType("generated")
-    exec(lower(system).source(target), module.__dict__)
+    module = module_of(lower(system).source(target))
     value, error = module.solve_point({"a": 30.0})["x"]
     assert abs(value - np.log(30.0)) <= error <= 1e-12
 

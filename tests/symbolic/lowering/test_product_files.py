@@ -1,11 +1,8 @@
 """Files of systems with unknowns under averages over several Gaussian variables."""
 
 import functools
-import importlib.util
 import subprocess
 import sys
-import types
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,18 +15,10 @@ from giantstep.symbolic.lowering.baked import BakedTables
 from giantstep.symbolic.lowering.targets import product_functions
 from giantstep.symbolic.saddle_point import lower
 
+from ..generated_code import module_of, names_in
+from . import compiled_c
+from . import product_systems as systems
 
-def sibling(name):
-    path = Path(__file__).with_name(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"lowering_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-systems = sibling("product_systems")
-compiled_c = sibling("compiled_c")
 # Of three variables plain Python and C without optimisation take seconds.
 NAMES = ("smooth", "jumping", "tabulated")
 
@@ -51,14 +40,8 @@ def outputs_of(name):
     return [str(x) for x in program.outputs if x not in set(program.magnitudes.values())]
 
 
-def load(text):
-    module = types.ModuleType("generated")
-    exec(compile(text, "generated.py", "exec"), module.__dict__)
-    return module
-
-
 def python_file(name, target, tables=None):
-    return load(lowered(name).source(target, tables=tables))
+    return module_of(lowered(name).source(target, tables=tables))
 
 
 def of_python(target):
@@ -212,8 +195,7 @@ def test_runs_without_giantstep(tmp_path):
     ],
 )
 def test_mpmath_reaches_its_digits(name, digits):
-    namespace = {"__name__": "generated"}
-    exec(compile(lowered(name).source("mpmath"), "generated", "exec"), namespace)
+    namespace = names_in(lowered(name).source("mpmath"))
     found = namespace["solve_point"](systems.POINTS[name][1], digits=digits)
     check(
         {output: (float(value), 0.0) for output, (value, _) in found.items()},
@@ -224,8 +206,7 @@ def test_mpmath_reaches_its_digits(name, digits):
 
 @pytest.mark.slow
 def test_more_digits_than_a_grid_has_room_for_are_refused():
-    namespace = {"__name__": "generated"}
-    exec(compile(lowered("smooth").source("mpmath"), "generated", "exec"), namespace)
+    namespace = names_in(lowered("smooth").source("mpmath"))
     with pytest.raises(RuntimeError, match="ask for fewer digits"):
         namespace["solve_point"](systems.POINTS["smooth"][1], digits=200)
 

@@ -1,0 +1,9 @@
+"""Two letters, for tests of vocabularies."""
+
+import giantstep as gs
+
+make = gs.VocabularyFeatures.from_parameters
+TWO = {
+    "spike_strengths": [1.2, -0.6], "bulk_variances": [1.1, 1.02], "fractions": [0.4, 0.6],
+    "alignment": 0.9,
+}  # fmt: skip
