@@ -15,7 +15,8 @@ from .saddle_point_solver import BatchSolution, solve_rows
 
 Array = NDArray[np.float64]
 
-# Rules from coarse to fine: rule and level, and seconds after which the search on it is given up.
+# Rules from coarse to fine: rule and level, and seconds of this thread after which the search on it
+# is given up.
 _RULES = ((2, 0, 4.0), (1, 0, 10.0), (0, 0, 20.0), (0, 2, 20.0))
 # Factors by which a parameter is made larger to find a first solution: from where equations are
 # easy, as an iteration that finds nothing takes a hundred times as long as one that does.
@@ -43,6 +44,7 @@ def solve_with_continuation(
     anchors: Sequence[float] = (),
     start_at: Start | None = None,
     sharper: Sharper | None = None,
+    gently: bool = False,
 ) -> BatchSolution:
     """Solve for every row, beginning at rough solutions on coarse rules.
 
@@ -68,6 +70,9 @@ def solve_with_continuation(
     sharper : callable, optional
         Returns, for the unknowns of a rough solution by name, arrays whose rules crowd where
         integrands are steep at this solution; None where `arrays` see all of it.
+    gently : bool
+        Follow all rows from the first anchor at once, before Newton's method is tried from afar:
+        for equations on which it takes long to find nothing.
 
     Returns
     -------
@@ -76,7 +81,19 @@ def solve_with_continuation(
     """
     column = kernel.parameters.index(easier)
     rule, level, _ = _RULES[0]
-    found, near = _rough(kernel, arrays.single(rule, level), parameters, start, workers)
+    coarse = arrays.single(rule, level)
+    known: dict[int, dict[float, Array]] = {}
+    if gently and anchors and start_at is not None:
+        start, known = _together(
+            kernel, coarse, parameters, start, start_at, column, anchors[0], workers
+        )
+    found, near = _rough(kernel, coarse, parameters, start, workers)
+    lost = np.flatnonzero(~found.converged)
+    if len(lost):
+        # First values of the kernel are nobody's solution, but in no far corner either.
+        own_start = np.full((len(lost), near.shape[1]), np.nan)
+        again, near[lost] = _rough(kernel, coarse, parameters[lost], own_start, workers)
+        _put(found, lost, again)
 
     def solved(rows: NDArray[np.int64], unknowns: Array) -> BatchSolution:
         return solve_rows(
@@ -99,14 +116,50 @@ def solve_with_continuation(
         def starts(value: float, row: NDArray[np.int64] = row) -> Array:
             return start[row] if start_at is None else start_at(row, value)
 
-        rules = own.get(k) or arrays
-        for unknowns in _followed(kernel, rules, parameters[row], starts, column, easy):
+        rules, near_by = own.get(k) or arrays, known.get(k, {})
+        for unknowns in _followed(kernel, rules, parameters[row], starts, column, easy, near_by):
             special = _sharper(kernel, sharper, unknowns[0]) or rules
             again = _refined(kernel, special, parameters[row], unknowns, rtol)
             if again.converged[0]:
                 _put(found, row, again)
                 break
     return found
+
+
+def _together(
+    kernel: LoadedKernel, single: KernelArrays, parameters: Array, start: Array, start_at: Start,
+    column: int, anchor: float, workers: int | None,
+) -> tuple[Array, dict[int, dict[float, Array]]]:  # fmt: skip
+    """Follow all rows from one value of a parameter.
+
+    Returns first values, those of `start` where the way ends; and for these rows the last solutions
+    on the way, by their values of the parameter.
+    """
+    first = start.copy()
+    known: dict[int, dict[float, Array]] = {}
+    for target in np.unique(parameters[:, column]):
+        rows = np.flatnonzero(parameters[:, column] == target)
+        path: list[tuple[float, Array]] = []
+        value, ratio, near = anchor, _FIRST_FACTOR, start_at(rows, anchor)
+        while len(rows):
+            points = parameters[rows]
+            points[:, column] = value
+            found, unknowns = _rough(kernel, single, points, near, workers)
+            kept = found.converged
+            for n in np.flatnonzero(~kept):
+                known[int(rows[n])] = {v: u[n : n + 1] for v, u in path}
+            rows = rows[kept]
+            path = [(v, u[kept]) for v, u in (*path[-1:], (value, unknowns))]
+            if value == target:
+                first[rows] = path[-1][1]
+                break
+            if value > target:
+                value = max(target, value / ratio)
+                ratio = min(ratio**1.5, _LARGEST_FACTOR)
+            else:
+                value = min(target, value * ratio)
+            near = _predicted(path, value)
+    return first, known
 
 
 def _refined(
@@ -144,17 +197,18 @@ def _rough(
 
 def _followed(
     kernel: LoadedKernel, arrays: KernelArrays, row: Array, starts: Callable[[float], Array],
-    column: int, anchors: Sequence[float],
+    column: int, anchors: Sequence[float], known: dict[float, Array],
 ) -> Iterator[Array]:  # fmt: skip
-    """Iterate over unknowns near the solution of a row, from one rule after the other."""
+    """Iterate over unknowns near the solution of a row, from one rule after the other.
+
+    `known` holds solutions on a coarser rule by their values of the parameter.
+    """
     # Loading the compiled kernel takes seconds, which are no sign of hard equations.
     arrays.compiled()
     target = float(row[0, column])
-    # Solutions on the rule before, by their values.
-    known: dict[float, Array] = {}
     for rule, level, patience in _RULES:
         single = arrays.single(rule, level)
-        end = time.monotonic() + patience
+        end = time.thread_time() + patience
 
         def solved(value: float, first: Array, single: KernelArrays = single) -> Array | None:
             point = row.copy()
@@ -174,12 +228,12 @@ def _followed(
             if first is not None:
                 path = [(anchor, first)]
                 break
-            if time.monotonic() > end:
+            if time.thread_time() > end:
                 break
         if not path:
             continue
         ratio = _FIRST_FACTOR
-        while path[-1][0] != target and ratio > _SMALLEST_FACTOR and time.monotonic() < end:
+        while path[-1][0] != target and ratio > _SMALLEST_FACTOR and time.thread_time() < end:
             value = path[-1][0]
             down = value > target
             trial = max(target, value / ratio) if down else min(target, value * ratio)

@@ -8,6 +8,8 @@ neither trouble: every F with a step h = θ(u) in it is :math:`F_{h=0} + (F_{h=1
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sympy as sp
 
 from .cases import single_comparisons
@@ -17,13 +19,15 @@ from .gaussian import GaussianExpectation
 _INEQUALITIES = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 
 
-def jumps_as_steps(expr: sp.Expr) -> sp.Expr:
+def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
     """Return `expr` with integrands that are affine in their steps, and jump by steps only.
 
     Parameters
     ----------
     expr : Expr
         What is continuous in it stays as it is.
+    at_rest : collection of Expr
+        Steps and signs that nothing differentiates; they stay, too.
 
     Examples
     --------
@@ -36,7 +40,7 @@ def jumps_as_steps(expr: sp.Expr) -> sp.Expr:
     if not expr.has(sp.Piecewise, sp.Heaviside, sp.sign):
         return expr
     expr = single_comparisons(expr)
-    found = {n: _affine(n) for n in _outermost(expr)}
+    found = {n: _affine(n, at_rest) for n in _outermost(expr)}
     return expr.xreplace(found)
 
 
@@ -46,8 +50,8 @@ def _outermost(expr: sp.Basic) -> list[GaussianExpectation]:
     return list(dict.fromkeys(n for argument in expr.args for n in _outermost(argument)))
 
 
-def _affine(node: GaussianExpectation) -> sp.Expr:
-    z, integrand = node.variable, jumps_as_steps(node.integrand)
+def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:
+    z, integrand = node.variable, jumps_as_steps(node.integrand, at_rest)
     cases = [p for p in integrand.atoms(sp.Piecewise) if _jumps(p, z)]
     while cases:
         inner = min(cases, key=lambda p: (sp.count_ops(p), sp.default_sort_key(p)))
@@ -55,6 +59,7 @@ def _affine(node: GaussianExpectation) -> sp.Expr:
         cases = [p for p in integrand.atoms(sp.Piecewise) if _jumps(p, z)]
     marks: dict[sp.Expr, sp.Dummy] = {}
     steps = [f for f in integrand.atoms(sp.Heaviside, sp.sign) if f.args[0].has(z)]
+    steps = [f for f in steps if f not in at_rest]
     rule = {f: _in_mark(f, z, marks) for f in sorted(steps, key=sp.default_sort_key)}
     marked = integrand.xreplace(rule)
     curved = [m for m in marks.values() if marked.diff(m).has(m)]

@@ -8,7 +8,7 @@ on both stays, and its variable becomes an inner node (:mod:`.product_measures`)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import sympy as sp
@@ -112,9 +112,23 @@ class _Hoister:
         self.product = ProductBuilder(system.node, self.unknowns, taken)
 
     def hoist(self, expr: sp.Expr, place: str) -> sp.Expr:
-        expr = jumps_as_steps(_closed_proximals(admit(expr, place)))
+        expr = _closed_proximals(admit(expr, place))
+        expr = jumps_as_steps(expr, frozenset(self._signs_at_rest(expr)))
         found = {node: self._outer(node, place) for node in outermost(expr)}
         return expr.xreplace(found)
+
+    def _signs_at_rest(self, expr: sp.Expr) -> Iterator[sp.Expr]:
+        """Iterate over signs on the grid whose places hold no unknown.
+
+        They become tables, so nothing differentiates them, and an integrand is computed for one
+        sign in place of both.
+        """
+        for outer in outermost(expr):
+            if isinstance(outer, DataAverage):
+                continue
+            for n in outermost(outer.args[0]):
+                if self._is_flattened(n, (outer.variable,)):
+                    yield from (f for f in n.atoms(sp.sign) if not f.free_symbols & self.unknowns)
 
     def _outer(self, node: sp.Expr, place: str) -> sp.Expr:
         integrand = node.args[0]

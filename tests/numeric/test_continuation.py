@@ -1,5 +1,7 @@
 """Rough solutions on coarse rules, and solutions that are followed from easier parameters."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -7,6 +9,7 @@ import sympy as sp
 import giantstep as gs
 from giantstep.derivations.kernels.code import kernel_code
 from giantstep.errors import ConvergenceError
+from giantstep.numeric import continuation
 from giantstep.numeric.cache import FileCache
 from giantstep.numeric.continuation import _predicted, solve_with_continuation
 from giantstep.numeric.kernel_arrays import KernelArrays
@@ -89,6 +92,50 @@ def test_solutions_are_followed_up_and_down_from_values_that_are_easy(magnet):
         assert found.converged[0]
         assert found.values["q"][0] == pytest.approx(_overlap(1.0, 0.5), rel=1e-7)
         assert all(value == easy for _, value in asked)
+
+
+def test_rows_are_followed_together_from_the_first_anchor(magnet):
+    kernel, arrays = magnet
+    rows = np.array([[1.0, 0.5], [0.5, 0.1], [1.5, 0.5], [1.0, 3.0]])
+    asked = []
+
+    def start_at(chosen, value):
+        asked.append((list(chosen), value))
+        return np.full((len(chosen), 1), 0.3)
+
+    nowhere = np.full((4, 1), 1e280)
+    found = solve_with_continuation(
+        kernel, arrays, rows, nowhere, "h", rtol=1e-9, anchors=(0.5,), start_at=start_at,
+        gently=True,
+    )  # fmt: skip
+    assert found.converged.all()
+    np.testing.assert_allclose(found.values["q"], [_overlap(*row) for row in rows], rtol=1e-7)
+    assert sorted(asked) == [([0, 2], 0.5), ([1], 0.5), ([3], 0.5)]
+
+
+def test_where_the_way_together_ends_rows_are_followed_from_there(magnet, monkeypatch):
+    kernel, arrays = magnet
+    column = kernel.parameters.index("h")
+
+    def rough(kernel, single, points, first, workers=None, total=None):
+        # Solutions are the parameters; the second row has none at small fields.
+        values = points[:, column : column + 1]
+        lost = (points[:, 1 - column] == 7.0) & (values[:, 0] < 0.1)
+        return SimpleNamespace(converged=~lost), values
+
+    monkeypatch.setattr(continuation, "_rough", rough)
+    rows = np.full((2, 2), 0.01)
+    rows[1, 1 - column] = 7.0
+    start = np.full((2, 1), -1.0)
+    single = arrays.single(2)
+
+    def start_at(chosen, value):
+        return start[chosen]
+
+    first, known = continuation._together(kernel, single, rows, start, start_at, column, 2.0, None)
+    np.testing.assert_array_equal(first[:, 0], [0.01, -1.0])
+    assert list(known) == [1]
+    assert {float(u[0, 0]) for u in known[1].values()} == set(known[1]) == {2.0, 0.5}
 
 
 def test_rows_with_steep_integrands_are_solved_on_arrays_of_their_own(magnet):

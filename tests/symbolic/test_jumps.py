@@ -39,6 +39,14 @@ def test_derivatives_by_the_place_of_a_jump(integrand, height):
     assert abs((found + height * density).subs(at).evalf()) < 1e-12
 
 
+def test_steps_that_nothing_differentiates_stay():
+    rests, moves = sp.exp(a * sp.sign(z)), sp.exp(sp.sign(z - m))
+    assert jumps_as_steps(E(rests), {sp.sign(z)}) == E(rests)
+    found = jumps_as_steps(E(rests * moves), {sp.sign(z)})
+    assert found.has(sp.sign(z)) and not found.has(sp.sign(z - m))
+    assert found.has(H(z - m, sp.Rational(1, 2)))
+
+
 def test_what_is_continuous_stays():
     node = E(sp.Piecewise((z - m, z > m), (0, True)) * sp.sign(z))
     assert jumps_as_steps(node) == node

@@ -331,7 +331,8 @@ class _Term:
     variance: sp.Expr = sp.S.Zero
 
     def reduced(self, prediction: sp.Expr) -> sp.Expr:
-        return self.sign * prediction - self.offset
+        # Term by term, so that reflections of sign and prediction show.
+        return sp.expand(self.sign * prediction) - self.offset
 
     def original(self, reduced: sp.Expr) -> sp.Expr:
         return self.sign * (reduced + self.offset)

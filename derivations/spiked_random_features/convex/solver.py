@@ -172,7 +172,7 @@ class ReadoutSolver:
             kernel, self.arrays, parameters, self._start(alphas, ridge), "ridge",
             rtol=rtol, workers=workers, anchors=self._anchors,
             start_at=lambda rows, value: self._start(alphas[rows], value),
-            sharper=self._sharper,
+            sharper=self._sharper, gently=bool(self._kinks),
         )  # fmt: skip
         if not found.converged.all():
             raise refusal(kernel, parameters, found)

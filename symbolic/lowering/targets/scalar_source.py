@@ -11,8 +11,10 @@ from collections.abc import Iterable
 
 import sympy as sp
 
+from ..fuse import FreshSymbols
 from ..program import Assign, Data, LinearSolve, Newton, NodeLoop, Panels, Program, Step
 from .language import Function, Kind, Parameter
+from .lazy_cases import Line, with_branches
 from .newton_source import newton_lines, solve_lines
 from .renaming import safe_program
 from .root_source import root_function
@@ -162,6 +164,7 @@ class _Solve:
         self.helpers = helpers
         self.expressions: dict[str, sp.Expr] = {}
         self.arrays: dict[str, int] = {}
+        self.fresh = FreshSymbols(map(str, program.declarations))
 
     def function(self) -> Function:
         program = self.program
@@ -284,11 +287,27 @@ class _Solve:
         return [f"{a.target} = {self.placeholder(a.value.xreplace(at_node))}" for a in locals_]
 
     def terms(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], weight: str) -> list[str]:
-        lines = self.assigned(loop.locals[loop.of_node :], at_node)
-        for a in loop.sums:
+        locals_, sums = with_branches(loop.locals[loop.of_node :], loop.sums, self.fresh)
+        lines = self.branched(locals_, at_node)
+        for a in sums:
             value = self.placeholder(a.value.xreplace(at_node))
             lines.append(f"{a.target} += {weight} * {value}")
         return lines
+
+    def branched(self, lines: Iterable[Line], at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
+        found: list[str] = []
+        for line in lines:
+            if isinstance(line, Assign):
+                found += self.assigned([line], at_node)
+                continue
+            test = line.condition.xreplace(at_node)
+            found.append(
+                f"if {self.placeholder(test.lhs)} {test.rel_op} {self.placeholder(test.rhs)}:"
+            )
+            found += ["    " + x for x in self.branched(line.then, at_node)]
+            found.append("else:")
+            found += ["    " + x for x in self.branched(line.otherwise, at_node)]
+        return found
 
     def panels(self, loop: NodeLoop, measure: Panels) -> list[str]:
         n = len(measure.breaks)

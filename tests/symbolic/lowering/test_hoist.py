@@ -105,3 +105,20 @@ def test_bound_variables_get_names_of_their_own():
     (definition,) = found.definitions.values()
     assert definition.variable.name not in {"z", "q", "a", "h"}
     assert sp.N(definition.subs({z: 0.3, a: 0.7}), 15) == sp.N(inner.subs({u: 0.3, a: 0.7}), 15)
+
+
+def test_signs_at_places_without_unknowns_are_tables_on_the_grid():
+    """One value in place of one for each sign, of which a table picks one."""
+    label = sp.sign(h * z + w)
+    inner = GaussianExpectation(sp.tanh(q * (z + w) * label), w)
+    found = hoist(system(GaussianExpectation(inner, z)))
+    assert set(found.product.definitions.values()) == {label}
+    (value,) = found.equations[0].value.atoms(sp.tanh)
+    assert len(found.equations[0].value.atoms(sp.tanh)) == 1
+    assert value.has(*found.product.definitions)
+
+
+def test_signs_at_places_that_move_with_unknowns_are_refused():
+    inner = GaussianExpectation(sp.tanh(a * (z + w) * sp.sign(z + w - q)), w)
+    with pytest.raises(EmissionError, match="moves with the unknown q"):
+        hoist(system(GaussianExpectation(inner, z)))

@@ -27,6 +27,8 @@ from giantstep.symbolic.lowering.targets.python_language import PythonLanguage
 from giantstep.symbolic.lowering.targets.scalar_source import RESERVED, scalar_functions
 from giantstep.symbolic.lowering.targets.solver_source import solver_source
 
+from ..generated_code import mpmath_names_in, names_in
+
 a, b, c = sp.symbols("a b c", real=True)
 u, v, w = sp.symbols("u v w", real=True)
 p = sp.Symbol("p", positive=True)
@@ -39,18 +41,9 @@ def program(steps, outputs, parameters=(a,), **options):
     return Program("toy", "", tuple(parameters), steps=tuple(steps), outputs=outputs, **options)
 
 
-def python(text):
-    namespace = {}
-    exec(compile(text, "generated", "exec"), namespace)
-    return namespace
-
-
 def on_mpmath(text, digits):
-    ctx = mpmath.mp.clone()
-    ctx.dps = digits
-    namespace = {"ctx": ctx}
-    exec(compile(text, "generated", "exec"), namespace)
-    return ctx, namespace
+    names = mpmath_names_in(text, digits)
+    return names["ctx"], names
 
 
 def solve(found, *arguments, target="python", digits=30, **options):
@@ -60,7 +53,7 @@ def solve(found, *arguments, target="python", digits=30, **options):
     if target == "mpmath":
         ctx, namespace = on_mpmath(text, digits)
         convert = ctx.mpf
-    namespace = namespace or python(text)
+    namespace = namespace or names_in(text)
     out, info = [0.0] * len(found.outputs), [0.0] * 3
     values = [
         [convert(x) for x in value] if isinstance(value, list) else convert(value)
@@ -139,7 +132,7 @@ def test_what_has_no_solution_is_reported(residual, target):
 
 def test_batches_mark_rows_without_a_solution():
     found = program([newton(u, u**2 - a)], (u,))
-    namespace = python(solver_source(found, "python"))
+    namespace = names_in(solver_source(found, "python"))
     results, errors, info = np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((3, 3))
     namespace["solve_batch"](np.array([[4.0], [-1.0], [9.0]]), results, errors, info)
     assert_allclose(results[[0, 2], 0], [2.0, 3.0], rtol=1e-15)
@@ -150,7 +143,7 @@ def test_batches_mark_rows_without_a_solution():
 def test_first_values_are_those_of_the_caller():
     # u^2 = 4 from the left and from the right; NaN stands for the start of the program, 1.
     found = program([newton(u, u**2 - a)], (u,))
-    namespace = python(solver_source(found, "python"))
+    namespace = names_in(solver_source(found, "python"))
     results, errors, info = np.zeros((3, 1)), np.zeros((3, 1)), np.zeros((3, 3))
     starts = np.array([[-5.0], [5.0], [np.nan]])
     namespace["solve_batch"](np.full((3, 1), 4.0), results, errors, info, starts)
@@ -226,7 +219,7 @@ _KNOWN: dict = {}
 
 def _cut_namespace(integrand):
     if integrand not in _KNOWN:
-        _KNOWN[integrand] = python(solver_source(cut(integrand, a, b, c), "python"))
+        _KNOWN[integrand] = names_in(solver_source(cut(integrand, a, b, c), "python"))
     return _KNOWN[integrand]
 
 
@@ -278,7 +271,7 @@ def test_means_over_two_data_sets():
     assert out == pytest.approx([16.75, 1.0]) and info[0] == 0
     # Rules do not differ: one solve, errors of rounding only.
     results, errors, state = np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 3))
-    namespace = python(solver_source(found, "python"))
+    namespace = names_in(solver_source(found, "python"))
     namespace["solve_batch"](
         np.array([[10.0]]), np.array(arrays[:2]), np.array(arrays[2:]), results, errors, state
     )
@@ -289,7 +282,7 @@ def test_means_over_two_data_sets():
 def test_a_closed_system_needs_no_arrays():
     found = program([newton(p, sp.log(p) - a, positive=True)], (p,))
     results, errors, state = np.zeros((2, 1)), np.zeros((2, 1)), np.zeros((2, 3))
-    solver = python(solver_source(found, "python"))["solve_batch"]
+    solver = names_in(solver_source(found, "python"))["solve_batch"]
     solver(np.array([[0.0], [3.0]]), results, errors, state)
     assert_allclose(results[:, 0], np.exp([0.0, 3.0]), rtol=1e-15)
 
@@ -333,7 +326,7 @@ def _root_namespace():
         found = program([Assign(w, PROXIMAL(a, b))], (w,), (a, b), roots=(made,))
         # exp overflows beyond 709: the start may be that far, the root is not
         text = solver_source(found, "python").replace("math.exp(", "exp(")
-        _KNOWN["root"] = python(text)
+        _KNOWN["root"] = names_in(text)
         _KNOWN["root"]["exp"] = lambda x: math.exp(x) if x < 709 else math.inf
     return _KNOWN["root"]
 
@@ -446,7 +439,7 @@ def test_bodies_survive_the_translation():
     function = Function("f", tuple(map(Parameter, "abc")), body, returns=Kind.REAL)
     text = PythonLanguage().source(function)
     assert "    # why" in text
-    translated = python(text)["f"]
-    original = python("def f(a, b, c):\n" + "".join(f"    {x}\n" for x in body.splitlines()))["f"]
+    translated = names_in(text)["f"]
+    original = names_in("def f(a, b, c):\n" + "".join(f"    {x}\n" for x in body.splitlines()))["f"]
     for arguments in ((1.5, -0.25, 3.0), (0.1, 0.2, -0.3), (3.0, 1.0, 2.0)):
         assert translated(*arguments) == original(*arguments)
