@@ -204,8 +204,10 @@ def proof(
     **arguments
         Of the function.
     """
-    compute = Deferred(package, module, function)
-    return Check(EvidenceKind.CERTIFIED, description, functools.partial(compute, **arguments), slow)
+    compute: Callable[..., Any] = Deferred(package, module, function)
+    if arguments:
+        compute = functools.partial(compute, **arguments)
+    return Check(EvidenceKind.CERTIFIED, description, compute, slow)
 
 
 def _plain(value: Any) -> Any:
