@@ -312,12 +312,9 @@ class LabelAverages:
         if k == 0:
             return sp.Rational(1, 2) + 2 * OwenT(h, -r / w)
         one_sign = h * k / sp.sqrt((h**2 + _TINY) * (k**2 + _TINY))
-        # Where k = 0, r belongs to the first term alone, unless h = 0 takes it away there. One term
-        # is subtracted from 1: products of tiny denominators would be zero in floats.
-        alone = (1 - _TINY / (h**2 + _TINY)) * (_TINY / (k**2 + _TINY))
         return (
             2 * OwenT(h, (k - r * h) * h / (w * (h**2 + _TINY)))
-            + 2 * OwenT(k, (h * k / (k**2 + _TINY) - r * (1 - alone)) / w)
+            + 2 * OwenT(k, (h * k / (k**2 + _TINY) - r) / w)
             + (1 - one_sign) / 2
         )
 
