@@ -298,7 +298,8 @@ class LabelAverages:
 
         In Owen's T, :math:`2T(h, (k/h - r)/w) + 2T(k, (h/k - r)/w) + 1_{hk<0}` with
         :math:`w^2 = 1 - r^2`. Ratios and signs are written so that h = 0, and h = k = 0, give the
-        limit, and that reflections show.
+        limit, and that reflections show. Where k = 0 for all κ but h and r are not, which needs
+        m = ϑ = 0 and ψ ≠ 0 and is no solution, the second term is not zero as it should be.
         """
         extra = noise if self.labels.has_noise else sp.S.Zero
         q, v, p = self.total_variance, self.free_variance, self.covariance
