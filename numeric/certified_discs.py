@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from ..ball_library import require_flint
 from ..errors import CertificationError
 from .certified_panels import ROUGH_BITS, Ball, log_size, modulus
-from .certified_series import BOX_BITS, hermite_coefficients
+from .certified_series import BOX_BITS, SeriesTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,7 +55,7 @@ _SHARPENINGS = 3
 _AROUND = (-1.0, -0.5, 0.0, 0.5, 1.0)
 
 
-class DiscTables:
+class DiscTables(SeriesTables):
     """The tables of a convolution around a centre, as power series with proven remainders.
 
     Parameters
@@ -86,11 +86,8 @@ class DiscTables:
         centre: Ball,
         distance: float,
     ) -> None:
-        self._flint = flint = require_flint()
-        self._tables, self._convolution, self.centre = tables, convolution, centre
-        self._goal, self._distance = goal, flint.arb(distance)
-        self._per_unit = convolution.slope / convolution.spread
-        self._offset = convolution.offset + convolution.slope * centre
+        super().__init__(tables, convolution, centre, distance)
+        flint, self._goal = self._flint, goal
         with flint.ctx.workprec(ROUGH_BITS):
             step = abs(convolution.slope * self._distance).upper()
             reach = math.sqrt(2 * (goal + _GUARD_BITS) * math.log(2))
@@ -112,38 +109,13 @@ class DiscTables:
         with flint.ctx.workprec(bits + extra):
             self._series = self._made_series(functions, goal + extra + _GUARD_BITS)
 
-    def shift(self, distance: Ball) -> Ball:
-        """Return the bound of \\|s\\| for a distance from the centre."""
-        return abs(self._per_unit * distance).upper()
-
-    def at(self, point: Ball) -> list[Ball]:
-        """Return the tables at a real point within the distance of the centre."""
-        delta = point - self.centre
-        if not abs(delta) <= self._distance:
-            raise CertificationError(f"{point} is too far from the centre {self.centre}")
-        s = self._per_unit * delta
-        arb = self._flint.arb
-        return [
-            series(s) + arb(0, error)
-            for series, error in zip(self._series, self._errors, strict=True)
-        ]
-
     def within(self, distance: Ball, height: Ball) -> list[Any]:
-        r"""Return the tables as polynomials of κ − centre, with their errors in the constant terms.
-
-        They hold where the real part of κ − centre is within a distance and the imaginary part
-        within a height.
-        """
-        flint, arb = self._flint, self._flint.arb
-        real, imaginary = self.shift(distance), self.shift(height)
-        scaling = flint.acb_poly([0, self._per_unit])
-        found = []
-        for series, error in zip(
-            self._series, self._error_bounds(real, imaginary, BOX_BITS), strict=True
-        ):
-            polynomial = flint.acb_poly(series)(scaling)
-            found.append(polynomial + flint.acb(arb(0, error), arb(0, error)))
-        return found
+        """Return polynomials; see :meth:`.certified_series.SeriesTables.within`."""
+        errors = self._error_bounds(self.shift(distance), self.shift(height), BOX_BITS)
+        return [
+            self._polynomial(series, error)
+            for series, error in zip(self._series, errors, strict=True)
+        ]
 
     # ------------------------------------------------------------------ the series
 
@@ -219,17 +191,7 @@ class DiscTables:
                 coefficients.append(means[k][i] * scale + arb(0, error.upper()))
                 scale, error = scale * ratio, error * share
             series.append(_smoothed(flint.arb_poly(coefficients)))
-        return [self._table(series[i], power) for i, power in self._convolution.moments]
-
-    def _table(self, series: Any, power: int) -> Any:
-        """Return the series for z**power: z**j is a combination of He, He_m the m-th derivative."""
-        total = self._flint.arb_poly([])
-        for m, coefficient in hermite_coefficients(power):
-            derivative = series
-            for _ in range(m):
-                derivative = derivative.derivative()
-            total += derivative * coefficient
-        return total
+        return [self._moment(series[i], power) for i, power in self._convolution.moments]
 
     # ------------------------------------------------------------------ errors
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from ..ball_library import require_flint
 from ..errors import CertificationError
-from .certified_discs import DiscTables
 from .certified_grid import BranchedFunction
 from .certified_moments import ConvolutionTables
 from .certified_panels import (
@@ -23,10 +22,9 @@ from .certified_panels import (
     quarters,
     semi_axes,
 )
-from .certified_series import LocalTables
+from .certified_series import SeriesTables
 
 Combine = Callable[[list[Ball]], Sequence[Ball]]
-Tables = LocalTables | DiscTables
 
 # Half a panel at most in standard deviations by which Gaussians move, for series in this shift.
 LONGEST_SHIFT = 1.5
@@ -61,16 +59,16 @@ class TableSource:
         self.flint = require_flint()
         self.convolutions, self.directs = convolutions, directs
         self.combine, self.bits = combine, bits
-        self._constants: dict[int, Tables] = {}
+        self._constants: dict[int, SeriesTables] = {}
 
     @property
     def rate(self) -> float:
         """The largest rate at which the shift of a Gaussian grows with κ."""
         return max((c.rate for c in self.convolutions), default=0.0)
 
-    def around(self, centre: Ball, distance: float) -> list[Tables] | None:
+    def around(self, centre: Ball, distance: float) -> list[SeriesTables] | None:
         """Return the tables of the convolutions near a centre; None if that is too far for one."""
-        found: list[Tables] = []
+        found: list[SeriesTables] = []
         for i, convolution in enumerate(self.convolutions):
             if convolution.is_constant:
                 found.append(self._constant(i))
@@ -84,13 +82,13 @@ class TableSource:
             found.append(tables)
         return found
 
-    def _constant(self, index: int) -> Tables:
+    def _constant(self, index: int) -> SeriesTables:
         if index not in self._constants:
             tables = self.convolutions[index]
             self._constants[index] = tables.around(self.flint.arb(0), 1.0)
         return self._constants[index]
 
-    def over(self, point: Ball, local: Sequence[Tables]) -> Sequence[Ball]:
+    def over(self, point: Ball, local: Sequence[SeriesTables]) -> Sequence[Ball]:
         """Return the tables on a real ball that may contain kinks."""
         values = [point, *(value for tables in local for value in tables.at(point))]
         values += [direct.enclosed(point).real for direct in self.directs]
@@ -131,7 +129,7 @@ class Panel:
     source: TableSource
     left: Ball
     right: Ball
-    local: Sequence[Tables]
+    local: Sequence[SeriesTables]
     base: Ball
     depth: int = 0
     radius: int = _FIRST_RADIUS

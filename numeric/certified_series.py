@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from ..ball_library import require_flint
@@ -41,42 +42,30 @@ _LONGEST_SERIES = 2000
 _ENTRIES = 2**17
 
 
-class LocalTables:
-    """The tables of a convolution around one centre, as power series with proven remainders."""
+class SeriesTables(ABC):
+    """The tables of a convolution around a centre, as series in s with proven remainders.
+
+    Parameters
+    ----------
+    tables : ConvolutionTables
+    convolution : Convolution
+    centre : ball
+        Exact and real.
+    distance : float
+        Largest distance on the line.
+    """
+
+    _series: list[Any]
+    _errors: list[Ball]
 
     def __init__(
-        self,
-        tables: ConvolutionTables,
-        convolution: Convolution,
-        goal: int,
-        centre: Ball,
-        distance: float,
+        self, tables: ConvolutionTables, convolution: Convolution, centre: Ball, distance: float
     ) -> None:
-        self._flint = flint = require_flint()
+        self._flint = require_flint()
         self._tables, self._convolution, self.centre = tables, convolution, centre
+        self._distance = self._flint.arb(distance)
         self._per_unit = convolution.slope / convolution.spread
         self._offset = convolution.offset + convolution.slope * centre
-        shift = self.shift(flint.arb(distance))
-        self._panels, self._left, self._right = tables.gathered(self._offset, shift)
-        self._highest = max((power for _, power in convolution.moments), default=0)
-        nodes, weights, self._norms, means = self._weights()
-        # What is left out is bounded by the norms, which may be far above the means.
-        excess = max(
-            (log_size(n) - m for n, m in zip(self._norms, means, strict=True) if m > -math.inf),
-            default=0.0,
-        ) / math.log(2)
-        self._count = self._terms(shift, goal + 4 + math.ceil(min(max(excess, 0), 4 * goal)))
-        sums = self._sums(nodes, weights)
-        self._series = [self._table(sums[i], power) for i, power in convolution.moments]
-        self._errors = self._bounds(shift, flint.arb(0), self._count)
-        self._distance = flint.arb(distance)
-        zero = flint.arb(0)
-        errors = [log_size(e) for e in self._rule_errors(shift, zero, shift)]
-        #: Bits by which the rules miss the goal; of tables that are tiny less is asked.
-        self.missing_bits = max(
-            (error - max(means[i], -goal / 2 * math.log(2))) / math.log(2) + goal
-            for error, (i, _) in zip(errors, convolution.moments, strict=True)
-        )
 
     def shift(self, distance: Ball) -> Ball:
         """Return the bound of \\|s\\| for a distance from the centre."""
@@ -94,6 +83,7 @@ class LocalTables:
             for series, error in zip(self._series, self._errors, strict=True)
         ]
 
+    @abstractmethod
     def within(self, distance: Ball, height: Ball) -> list[Any]:
         r"""Return the tables as polynomials of κ − centre, with their errors in the constant terms.
 
@@ -101,20 +91,74 @@ class LocalTables:
         within a height: for each such κ the table is a value of the polynomial for some numbers in
         the balls of its coefficients.
         """
-        flint, arb = self._flint, self._flint.arb
+
+    def _polynomial(self, series: Any, error: Ball) -> Any:
+        """Return a series in s, with its error, as a polynomial of κ − centre."""
+        flint = self._flint
+        ball = flint.arb(0, error)
+        return flint.acb_poly(series)(flint.acb_poly([0, self._per_unit])) + flint.acb(ball, ball)
+
+    def _moment(self, series: Any, power: int) -> Any:
+        """Return the series for z**power: z**j is a combination of He, He_m the m-th derivative."""
+        total = self._flint.arb_poly([])
+        for m, coefficient in hermite_coefficients(power):
+            derivative = series
+            for _ in range(m):
+                derivative = derivative.derivative()
+            total += derivative * coefficient
+        return total
+
+
+class LocalTables(SeriesTables):
+    """Tables from moments of F on a grid of panels, for shifts that are not large."""
+
+    def __init__(
+        self,
+        tables: ConvolutionTables,
+        convolution: Convolution,
+        goal: int,
+        centre: Ball,
+        distance: float,
+    ) -> None:
+        super().__init__(tables, convolution, centre, distance)
+        flint = self._flint
+        shift = self.shift(self._distance)
+        self._panels, self._left, self._right = tables.gathered(self._offset, shift)
+        self._highest = max((power for _, power in convolution.moments), default=0)
+        nodes, weights, self._norms, means = self._weights()
+        # What is left out is bounded by the norms, which may be far above the means.
+        excess = max(
+            (log_size(n) - m for n, m in zip(self._norms, means, strict=True) if m > -math.inf),
+            default=0.0,
+        ) / math.log(2)
+        self._count = self._terms(shift, goal + 4 + math.ceil(min(max(excess, 0), 4 * goal)))
+        sums = self._sums(nodes, weights)
+        self._series = [
+            self._moment(sums[i], power).truncate(self._count - power)
+            for i, power in convolution.moments
+        ]
+        self._errors = self._bounds(shift, flint.arb(0), self._count)
+        zero = flint.arb(0)
+        errors = [log_size(e) for e in self._rule_errors(shift, zero, shift)]
+        #: Bits by which the rules miss the goal; of tables that are tiny less is asked.
+        self.missing_bits = max(
+            (error - max(means[i], -goal / 2 * math.log(2))) / math.log(2) + goal
+            for error, (i, _) in zip(errors, convolution.moments, strict=True)
+        )
+
+    def within(self, distance: Ball, height: Ball) -> list[Any]:
+        """Return polynomials; see :meth:`SeriesTables.within`."""
         real, imaginary = self.shift(distance), self.shift(height)
         terms = min(self._terms((real + imaginary).upper(), BOX_BITS), self._count)
-        scaling = flint.acb_poly([0, self._per_unit])
-        found = []
-        for series, error, (_, power) in zip(
-            self._series,
-            self._bounds(real, imaginary, terms),
-            self._convolution.moments,
-            strict=True,
-        ):
-            polynomial = flint.acb_poly(list(series)[: terms - power])(scaling)
-            found.append(polynomial + flint.acb(arb(0, error), arb(0, error)))
-        return found
+        return [
+            self._polynomial(list(series)[: terms - power], error)
+            for series, error, (_, power) in zip(
+                self._series,
+                self._bounds(real, imaginary, terms),
+                self._convolution.moments,
+                strict=True,
+            )
+        ]
 
     def _terms(self, shift: Ball, accuracy: int) -> int:
         """Return how many moments give an accuracy, in bits relative to the norm."""
@@ -185,16 +229,6 @@ class LocalTables:
             plain = [sums[k][i] * factorials[k] for k in range(count)]
             series.append((flint.arb_poly(plain) * gaussian).truncate(count))
         return series
-
-    def _table(self, series: Any, power: int) -> Any:
-        """Return the series for z**power: z**j is a combination of He, He_m the m-th derivative."""
-        total = self._flint.arb_poly([])
-        for m, coefficient in hermite_coefficients(power):
-            derivative = series
-            for _ in range(m):
-                derivative = derivative.derivative()
-            total += derivative * coefficient
-        return total.truncate(self._count - power)
 
     def _bounds(self, real: Ball, imaginary: Ball, terms: int) -> list[Ball]:
         """Bound the errors of the tables of so many terms, for bounds of the parts of s."""
