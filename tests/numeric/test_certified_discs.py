@@ -14,60 +14,25 @@ from giantstep.errors import CertificationError
 from giantstep.numeric.certified_discs import DiscTables
 from giantstep.numeric.certified_integrals import LineIntegrator
 from giantstep.numeric.certified_moments import Convolution, ConvolutionTables
-from giantstep.symbolic.gaussian_enclosures import PRECISION
 
 pytest.importorskip("flint")
 
 from .certified_cases import (
     BITS,
-    RELU,
+    CLOSED,
     U,
     acb,
     arb,
-    below,
     branched,
     decimal,
-    density,
     flint,
 )
 
+pytestmark = pytest.mark.usefixtures("precision")
+
 GOAL = 66
-
-
-@pytest.fixture(autouse=True)
-def precision():
-    with PRECISION, flint.ctx.workprec(BITS):
-        yield
-
-
-# F, and its averages E F(a + Bz) and E F(a + Bz) z, entire in a.
-CLOSED = {
-    "sin": (
-        sp.sin(U),
-        lambda a, b: (-b * b / 2).exp() * a.sin(),
-        lambda a, b: b * (-b * b / 2).exp() * a.cos(),
-    ),
-    "exp": (
-        sp.exp(U),
-        lambda a, b: (a + b * b / 2).exp(),
-        lambda a, b: b * (a + b * b / 2).exp(),
-    ),
-    "erf": (
-        sp.erf(U),
-        lambda a, b: (a / (1 + 2 * b * b).sqrt()).erf(),
-        lambda a, b: 2 * b * (-a * a / (1 + 2 * b * b)).exp() / (arb.pi() * (1 + 2 * b * b)).sqrt(),
-    ),
-    "relu": (
-        RELU,
-        lambda a, b: a * below(a / b) + b * density(a / b),
-        lambda a, b: b * below(a / b),
-    ),
-    "He3": (
-        U**3 - 3 * U,
-        lambda a, b: a**3 + 3 * a * (b * b - 1),
-        lambda a, b: b * (3 * a * a + 3 * b * b - 3),
-    ),
-}
+# Entire functions, and one with a kink.
+NAMES = ("sin", "exp", "erf", "relu", "He3")
 
 
 def narrow(name, spread, slope="0.9", offset="0.05"):
@@ -80,10 +45,10 @@ def narrow(name, spread, slope="0.9", offset="0.05"):
 def exact(name, convolution, kappa):
     with flint.ctx.workprec(2 * BITS):
         a = convolution.offset + convolution.slope * kappa
-        return [f(a, convolution.spread) for f in CLOSED[name][1:]]
+        return [f(a, convolution.spread) for f in CLOSED[name][1:3]]
 
 
-@pytest.mark.parametrize("name", CLOSED)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("spread", ["0.003", "0.00001"])
 @pytest.mark.parametrize("centre", [1.25, -2.0])
 def test_tables_hold_on_the_line_and_around_it(name, spread, centre):

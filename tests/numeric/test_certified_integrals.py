@@ -20,7 +20,7 @@ from giantstep.numeric.certified_integrals import Direct, Limits, LineIntegrator
 from giantstep.numeric.certified_moments import Convolution
 from giantstep.numeric.certified_panels import disjoint_gaps, error_constant, legendre_rule
 from giantstep.symbolic.ball_functions import BallEvaluator
-from giantstep.symbolic.gaussian_enclosures import PRECISION, enclosed_expectation
+from giantstep.symbolic.gaussian_enclosures import enclosed_expectation
 from giantstep.symbolic.tail_bounds import TailBound
 
 pytest.importorskip("flint")
@@ -41,11 +41,7 @@ from .certified_cases import (
     to_ball,
 )
 
-
-@pytest.fixture(autouse=True)
-def precision():
-    with PRECISION, flint.ctx.workprec(BITS):
-        yield
+pytestmark = pytest.mark.usefixtures("precision")
 
 
 def line(convolutions=(), directs=(), combine=list, *, reach=16, goal=1e-20, **options):
