@@ -170,9 +170,7 @@ class PreciseError:
     def _evaluate(self) -> Callable[[Any], tuple[Any, Any]]:
         error = self._error
         if error.closed_form is not None:
-            value = self._function(amplitude, error.closed_form)
-            slope = self._function(amplitude, error.closed_form.diff(amplitude))
-            return lambda h: (value(h), slope(h))
+            return self._pair(amplitude, error.closed_form, error.closed_form.diff(amplitude))
         smoothed: Callable[[Any], tuple[Any, Any]]
         if error.smoothed.has(Average):
             smoothed = SmoothedSum(
@@ -182,8 +180,7 @@ class PreciseError:
                 self._digits + _GUARD,
             )
         else:
-            pair = [self._function(_ARGUMENT, e) for e in (error.smoothed, error.smoothed_slope)]
-            smoothed = lambda s: (pair[0](s), pair[1](s))  # noqa: E731
+            smoothed = self._pair(_ARGUMENT, error.smoothed, error.smoothed_slope)
         return PreciseDistance(
             self._function(variable, error.teacher_expr),
             self._numbers(error.teacher.kinks),
@@ -192,6 +189,12 @@ class PreciseError:
             self._digits,
             error.even,
         )
+
+    def _pair(
+        self, symbol: sp.Symbol, value: sp.Expr, slope: sp.Expr
+    ) -> Callable[[Any], tuple[Any, Any]]:
+        first, second = self._function(symbol, value), self._function(symbol, slope)
+        return lambda x: (first(x), second(x))
 
     def _function(self, symbol: sp.Symbol, expr: sp.Expr) -> Callable[[Any], Any]:
         expr = with_numbers(expr, lambda node: exact_rational(self.ctx, self._number(node)))
