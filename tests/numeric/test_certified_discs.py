@@ -72,6 +72,23 @@ def test_tables_hold_on_the_line_and_around_it(name, spread, centre):
             assert found.rad() <= 1e-3 * max(1.0, abs(complex(value)))
 
 
+@pytest.mark.parametrize("name", ["sin", "exp", "erf"])
+def test_short_series_have_errors_that_cover_what_is_left_out(name):
+    # Usual series are so long that rounding alone would cover it.
+    convolution, tables = narrow(name, "0.003")
+    local = tables.far_around(arb(1.25), 0.15)
+    distance = arb(0.15)
+    local._count = 4
+    local._series = local._made_series(local._functions(), GOAL)
+    local._errors = local._error_bounds(local.shift(distance), arb(0), GOAL)
+    for x in (-0.15, 0.15):
+        kappa = arb(1.25) + arb(x)
+        values = exact(name, convolution, kappa)
+        for found, value in zip(local.at(kappa), values, strict=True):
+            assert found.overlaps(value)
+            assert not found.mid().overlaps(value)
+
+
 @pytest.mark.parametrize("name", ["sin", "relu"])
 def test_both_series_agree(name):
     _, tables = narrow(name, "0.02")

@@ -46,6 +46,20 @@ CASES = {
         [Assign(total, d)],
         {a: lambda u, v: u < v, b: lambda u, v: u >= v, f: lambda u, v: v <= u <= 1},
     ),
+    "three branches": (
+        [
+            Assign(a, sp.exp(x)),
+            Assign(b, sp.cos(y)),
+            Assign(f, sp.sin(x)),
+            Assign(d, sp.Piecewise((a, x < y), (b, x > 1), (f, True))),
+        ],
+        [Assign(total, d)],
+        {
+            a: lambda u, v: u < v,
+            b: lambda u, v: v <= u and u > 1,
+            f: lambda u, v: v <= u <= 1,
+        },
+    ),
     "inside of an expression": (
         [Assign(a, sp.exp(x)), Assign(b, sp.exp(y))],
         [Assign(total, 2 + x * _case(a, x < y, 0)), Assign(other, b + _case(a, x < y, 0) ** 2)],
