@@ -162,13 +162,13 @@ def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
         curve["alpha"], curve["test_error"], color=BLUE, marker="s" if alone else None, zorder=3,
         label=(f"theory, $p={attributes['width']}$" if "width" in attributes
                else r"theory, $d\to\infty$")
-        + (", correlated norms" if "norm_overlap" in attributes else ""),
+        + (", complete" if "leading_order" in attributes else ""),
     )  # fmt: skip
-    if "test_error_correlated_norms" in curve.variables:
-        drawn.append(curve["test_error_correlated_norms"].to_numpy())
+    if "test_error_complete" in curve.variables:
+        drawn.append(curve["test_error_complete"].to_numpy())
         axes.plot(
             curve["alpha"], drawn[-1], color=BLUE, linestyle=(0, (1, 1.2)), linewidth=1.6,
-            marker="x" if alone else None, zorder=3, label="with correlated norms",
+            marker="x" if alone else None, zorder=3, label="complete to leading order",
         )  # fmt: skip
     if simulation is not None:
         means = simulation["test_error_mean"].to_numpy()

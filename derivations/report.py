@@ -25,14 +25,14 @@ from .formulas import math_element, mathml_row
 from .spiked_random_features.presentation import sections
 from .spiked_random_features.quality import LARGE_SPREAD, quality_text
 from .tables import (
-    CORRELATED_COLUMNS,
-    CORRELATED_NORMS,
-    CORRELATED_NORMS_INCLUDED,
+    COMPLETE,
+    COMPLETE_COLUMNS,
+    COMPLETE_INCLUDED,
     FINITE_SIZE,
     FINITE_WIDTH_INCLUDED,
     SIMULATION_COLUMNS,
     THEORY_COLUMNS,
-    correlated_cells,
+    complete_cells,
     simulation_cells,
     simulation_rests_on,
     theory_cells,
@@ -190,11 +190,11 @@ def result_table(
     ParameterError
         If a sample complexity does not occur in a dataset.
     """
-    corrected = simulation is not None and "test_error_correlated_norms" in curve.variables
+    corrected = simulation is not None and "test_error_complete" in curve.variables
     headings = [
         *THEORY_COLUMNS,
         *(SIMULATION_COLUMNS if simulation is not None else ()),
-        *(CORRELATED_COLUMNS if corrected else ()),
+        *(COMPLETE_COLUMNS if corrected else ()),
     ]
     if rows is None:
         rows = (curve if simulation is None else simulation)["alpha"].to_numpy().tolist()
@@ -209,7 +209,7 @@ def result_table(
             mean = float(measured["test_error_mean"])
             row += simulation_cells(theory, mean, error)
             if corrected:
-                row += correlated_cells(float(point["test_error_correlated_norms"]), mean, error)
+                row += complete_cells(float(point["test_error_complete"]), mean, error)
         cells.append(row)
     return headings, cells
 
@@ -219,7 +219,7 @@ def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[st
     found = [
         theory_rests_on(float(curve["residual"].max()), float(curve["quadrature_error"].max())),
         *([FINITE_WIDTH_INCLUDED] if "width" in curve.attrs else []),
-        *([CORRELATED_NORMS_INCLUDED] if "norm_overlap" in curve.attrs else []),
+        *([COMPLETE_INCLUDED] if "leading_order" in curve.attrs else []),
         "Closed forms are exact, found by rule; an 𝔼 that stays was integrated numerically, which "
         "the estimated error covers.",
         "Best linear predictor: exact, the teacher's second moment beyond its linear part.",
@@ -229,8 +229,8 @@ def rests_on(curve: xr.Dataset, simulation: xr.Dataset | None = None) -> list[st
             simulation_rests_on(simulation.sizes["seed"], int(simulation.attrs["dimension"]))
         )
         found.append(FINITE_SIZE)
-        if "test_error_correlated_norms" in curve.variables:
-            found.append(CORRELATED_NORMS)
+        if "test_error_complete" in curve.variables:
+            found.append(COMPLETE)
     return found
 
 
@@ -262,13 +262,13 @@ def _inline_svg(figure: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -
 
 
 def _caption(curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
-    corrected = "test_error_correlated_norms" in curve.variables
+    corrected = "test_error_complete" in curve.variables
     text = (
         "Test error against sample complexity α = n/d of the readout. Line: theory"
-        f"{' with correlated norms' if 'norm_overlap' in curve.attrs else ''}. "
-        f"{'Dotted: the theory with correlated norms. ' if corrected else ''}Dashed: the error of "
-        "the best linear predictor, which random features without a step cannot beat in this "
-        "regime."
+        f"{', complete to leading order' if 'leading_order' in curve.attrs else ''}. "
+        f"{'Dotted: the theory complete to leading order. ' if corrected else ''}"
+        "Dashed: the error of the best linear predictor, which random features without a step "
+        "cannot beat in this regime."
     )
     if simulation is None:
         return text
@@ -323,6 +323,16 @@ def _parameters(
             else []
         ),
         *(
+            row(symbol, f"stretch of the rows {where}, a correction", value)
+            for symbol, where, value in zip(
+                ("t_vv", "t_vzeta", "t_zetazeta"),
+                ("along the spike", "mixed", "across the spike"),
+                spike.stretch,
+                strict=True,
+            )
+            if "stretch_along" in curve.attrs
+        ),
+        *(
             []
             if model.direct_parameters is not None or not model.step_size
             else [row("delta_c", "relative spread of the bulk covariance", model.bulk_spread)]
@@ -349,9 +359,9 @@ def _code(model: SpikedRandomFeatures, curve: xr.Dataset, simulation: xr.Dataset
     ridge = curve.attrs["ridge"]
     given = {k: v for k, v in model.parameters().items() if k not in ("student", "teacher")}
     # Left out where it says nothing: the default, and models that need no assumption.
-    for flag in ("allow_non_odd", "correlated_norms"):
-        if not given.get(flag):
-            given.pop(flag, None)
+    for flag, usual in (("allow_non_odd", False), ("leading_order", "published")):
+        if given.get(flag) == usual:
+            del given[flag]
     build = "SpikedRandomFeatures"
     if model.direct_parameters is not None:
         build += ".from_parameters"

@@ -1,12 +1,19 @@
-"""Numba's cached machine code, used only if it is what was written.
+"""Numba's cached machine code: used only if it is what was written, and run in one way only.
 
 Numba unpickles its index (``.nbi``) and data (``.nbc``) files without looking. A truncated one
 raises EOFError or UnpicklingError at the first call, a changed one can crash the interpreter or
 return wrong numbers. Here each file ends with the SHA-256 of what precedes it. Pickle ignores
 what follows its end mark, so plain numba still reads these files.
+
+A binary holds copies of the functions that it calls, optimised together with it. Numba runs all
+binaries of a process in one engine, which takes the first copy of each function that it meets. A
+process that compiles meets the callees first, each optimised by itself; one that reads the cache
+meets the caller: other instructions, other last bits, which Newton's method makes larger. So each
+binary has an engine of its own, and what was just compiled is run as if it had been read.
 """
 
 import contextlib
+import copy
 import hashlib
 import logging
 import os
@@ -14,12 +21,16 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any, BinaryIO
 
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.dispatcher import Dispatcher
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.codegen import JITCPUCodegen
+from numba.core.dispatcher import Dispatcher, _FunctionCompiler  # type: ignore[attr-defined]
+
+from ..atomic_files import replacing
 
 logger = logging.getLogger(__name__)
 
 _MARK = b"\ngiantstep sha256 "
+_NUMBAS = (FunctionCache, IndexDataCacheFile, CompileResultCacheImpl, _FunctionCompiler)
 
 
 def verify_binaries(module: ModuleType) -> None:
@@ -36,14 +47,68 @@ def verify_binaries(module: ModuleType) -> None:
             continue
         cache: Any = getattr(function, "_cache", None)
         file: Any = getattr(cache, "_cache_file", None)
+        form: Any = getattr(cache, "_impl", None)
+        compiler: Any = getattr(function, "_compiler", None)
         # Exact types: should numba change its classes, its own behaviour stays.
-        if type(cache) is FunctionCache and type(file) is IndexDataCacheFile:
+        if (type(cache), type(file), type(form), type(compiler)) == _NUMBAS:
             cache.__class__ = _ForgivingCache
             file.__class__ = _VerifiedFile
+            form.__class__ = _ApartForm
+            compiler.__class__ = _ReloadingCompiler
+            compiler.cache = cache
+
+
+class _ApartForm(CompileResultCacheImpl):
+    """Binaries that call their own copies of functions, whatever else this process has loaded."""
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        target_context.refresh()
+        apart = copy.copy(target_context)
+        apart._internal_codegen = JITCPUCodegen("giantstep")
+        return super().rebuild(apart, payload)
+
+
+_bars: list[Any] = []
+"""The bar of the outermost function that is being compiled; numba has one lock around this."""
+
+
+@contextlib.contextmanager
+def _one_more_compiled() -> Iterator[None]:
+    """Count compiled functions in one bar, on stderr of terminals and in notebooks."""
+    if _bars:
+        yield
+        _bars[0].update()
+        return
+    from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
+
+    with tqdm(desc="compiling", unit="function", leave=False, disable=None) as bar:
+        _bars.append(bar)
+        try:
+            yield
+        finally:
+            _bars.clear()
+
+
+class _ReloadingCompiler(_FunctionCompiler):
+    """Returns what a process that reads the binary would run."""
+
+    cache: "_ForgivingCache"
+
+    def compile(self, args: Any, return_type: Any) -> Any:
+        with _one_more_compiled():
+            compiled = super().compile(args, return_type)
+        form, context = self.cache._impl, compiled.target_context
+        loaded = form.rebuild(context, form.reduce(compiled))
+        self.cache.compiled = compiled
+        # As numba does with what it reads: callers find the function by its entry point.
+        context.insert_user_function(loaded.entry_point, loaded.fndesc, [loaded.library])
+        return loaded
 
 
 class _ForgivingCache(FunctionCache):
     """A binary that cannot be loaded or saved costs a compilation, never the result."""
+
+    compiled: Any
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -54,7 +119,8 @@ class _ForgivingCache(FunctionCache):
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            super().save_overload(sig, data)
+            # What `data` was loaded from: it has given its own code away.
+            super().save_overload(sig, self.compiled)
         except OSError as error:
             logger.warning("the binary of %s cannot be saved: %s", self._name, error)
 
@@ -74,7 +140,7 @@ class _VerifiedFile(IndexDataCacheFile):
 
     @contextlib.contextmanager
     def _open_for_write(self, filepath: str) -> Iterator["_HashingWriter"]:
-        with super()._open_for_write(filepath) as file:
+        with replacing(filepath) as temporary, temporary.open("xb") as file:
             writer = _HashingWriter(file)
             yield writer
             file.write(_MARK + writer.hash.digest())

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
+
+LEAST_MODERATE = 1e-15
+MOST_SEEDS = 10**6
+LARGEST_WHOLE = 2**63 - 1
+"""Of the integers of arrays and files, in which all whole numbers but seeds end."""
+LARGEST_SEED = 2**128 - 1
+_POWERS = {LARGEST_WHOLE: "2**63 - 1", LARGEST_SEED: "2**128 - 1"}
 
 
 def real_number(name: str, value: object) -> float:
@@ -33,6 +40,21 @@ def positive_number(name: str, value: object) -> float:
     return number
 
 
+def moderate_number(name: str, value: object) -> float:
+    """Return `value` as a float; refuse what is not between 1e-15 and 1e15.
+
+    For analyses that difference, differentiate or trace curves: farther out the digits of a float
+    are rounding errors there, which they would chase.
+    """
+    number = positive_number(name, value)
+    if not LEAST_MODERATE <= number <= 1 / LEAST_MODERATE:
+        raise ParameterError(
+            f"{name} must be between {LEAST_MODERATE:g} and {1 / LEAST_MODERATE:g} here, got "
+            f"{number:g}: farther out results would be rounding errors"
+        )
+    return number
+
+
 def nonnegative_number(name: str, value: object) -> float:
     """Return `value` as a float; refuse what is negative or infinite."""
     number = real_number(name, value)
@@ -41,13 +63,27 @@ def nonnegative_number(name: str, value: object) -> float:
     return number
 
 
-def whole_number(name: str, value: object, minimum: int = 1) -> int:
-    """Return `value` as an int; refuse what is not a whole number >= `minimum`."""
+def whole_number(name: str, value: object, minimum: int = 1, maximum: int = LARGEST_WHOLE) -> int:
+    """Return `value` as an int; refuse what is not a whole number from `minimum` to `maximum`."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise ParameterError(f"{name} must be a whole number, got {value!r}")
     if value < minimum:
         raise ParameterError(f"{name} must be >= {minimum}, got {value}")
-    return int(value)
+    number = int(value)
+    if number > maximum:
+        shown = _POWERS.get(maximum, maximum)
+        raise ParameterError(f"{name} must be at most {shown}, and is larger")
+    return number
+
+
+def checked_seed(seed: object) -> int:
+    """Return the seed of a random generator; numpy's own have 128 bits."""
+    return whole_number("seed", seed, 0, LARGEST_SEED)
+
+
+def is_one_of(value: object, known: Container[str]) -> bool:
+    """Whether a value is one of the known names; what is no text, such as an array, is none."""
+    return isinstance(value, str) and value in known
 
 
 def checked_switch(name: str, value: object) -> bool:
@@ -83,6 +119,16 @@ def positive_array(name: str, values: object) -> NDArray[np.float64]:
     if set(map(type, items)) == {float}:
         return _all_positive(name, np.array(items))
     return np.array([positive_number(name, v) for v in items])
+
+
+def real_array(name: str, values: object) -> NDArray[np.float64]:
+    """Return finite real numbers, at least one, as an array of their own shape."""
+    found = complex_array(name, values)
+    if found.imag.any():
+        raise ParameterError(f"{name} must be real, got {values!r}")
+    if not found.size:
+        raise ParameterError(f"{name} must hold at least one number")
+    return found.real
 
 
 def complex_array(name: str, z: object) -> NDArray[np.complex128]:

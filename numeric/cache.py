@@ -17,14 +17,15 @@ import platform
 import re
 import stat
 import sys
-import threading
 from functools import cache
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from ..atomic_files import remove_abandoned, replacing
 from ..errors import CacheError, ParameterError
+from ..one_thread import ONE_THREAD, prepare_thread
 
 ENVIRONMENT_VARIABLE = "GIANTSTEP_CACHE_DIR"
 
@@ -32,7 +33,6 @@ _PACKAGE = __name__.partition(".")[0]
 _ROOMS = ("symbolic", "numeric", "derivations")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _HASH_LENGTH = 32
-_loading = threading.RLock()
 
 
 def cache_folder(folder: str | os.PathLike[str] | None = None) -> Path:
@@ -131,7 +131,10 @@ class FileCache:
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        prepare_thread()
         self.folder = cache_folder(folder)
+        for used in (self.folder, self.folder / "__pycache__"):  # sources, numba's binaries
+            remove_abandoned(used, again=False)
 
     def __repr__(self) -> str:
         return f"FileCache({str(self.folder)!r})"
@@ -194,7 +197,7 @@ class FileCache:
         which compiles again instead of using a damaged one. They must not have eager signatures,
         which would be loaded before that.
         """
-        with _loading:
+        with ONE_THREAD:
             path = self.store_source(name, source)
             loaded = sys.modules.get(path.stem)
             if loaded is not None and loaded.__file__ == str(path):
@@ -209,7 +212,7 @@ class FileCache:
             except BaseException:
                 del sys.modules[path.stem]
                 raise
-            if "numba" in sys.modules:
+            if hasattr(module, "njit"):
                 from ._binaries import verify_binaries
 
                 verify_binaries(module)
@@ -322,16 +325,11 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, contents: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.tmp")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
+        with replacing(path) as temporary:
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with open(descriptor, "wb") as file:
                 file.write(contents)
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
     except OSError as error:
         raise _cache_error(path.parent, _reason(error)) from error
 

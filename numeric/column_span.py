@@ -30,16 +30,24 @@ class ColumnSpan:
         The basis is columns @ coefficients; entries are as large as the columns are collinear.
     null : array (K, K - R)
         Combinations that vanish.
+    complete : bool
+        No direction is left out because it is too small for the digits of the columns.
     """
 
     basis: Array
     coefficients: Array
     null: Array
+    complete: bool = True
 
     @property
     def rank(self) -> int:
         """R."""
         return self.basis.shape[1]
+
+    def without_last(self) -> ColumnSpan:
+        """Return the span without the direction that was found last, the smallest of close ones."""
+        null = np.concatenate([self.null, self.coefficients[:, -1:]], axis=1)
+        return ColumnSpan(self.basis[:, :-1], self.coefficients[:, :-1], null, False)
 
     def least(self, combination: Array, scale: Array) -> Array:
         """Return the columns' coefficients of a function, of least norm in units of `scale`."""
@@ -52,7 +60,12 @@ class ColumnSpan:
 
 
 def column_span(
-    ctx: Any, columns: Sequence[Sequence[Any]], weights: Sequence[Any], digits: int
+    ctx: Any,
+    columns: Sequence[Sequence[Any]],
+    weights: Sequence[Any],
+    digits: int,
+    *,
+    drop: bool = False,
 ) -> ColumnSpan:
     """Orthonormalise columns, each twice against those before it.
 
@@ -64,11 +77,14 @@ def column_span(
     weights : n numbers of `ctx`
     digits : int
         To which the columns are known.
+    drop : bool
+        Leave out what a column differs in from a combination of the others by too little to tell
+        how; the span is not complete then.
 
     Raises
     ------
     ConvergenceError
-        If a column differs from a combination of the others by too little to tell how.
+        If a column differs by too little, and `drop` is false.
     """
     zero = ctx.zero
     nothing = ctx.mpf(10) ** (_GUARD_DIGITS - digits)
@@ -80,6 +96,7 @@ def column_span(
     basis: list[list[Any]] = []
     made: list[list[Any]] = []
     null: list[list[Any]] = []
+    complete = True
     for j, column in enumerate(columns):
         size = ctx.sqrt(product(column, column))
         parts = [zero] * len(columns)
@@ -97,6 +114,9 @@ def column_span(
         left = ctx.sqrt(product(rest, rest))
         if left < nothing:
             null.append(parts)
+        elif left < enough and drop:
+            null.append(parts)
+            complete = False
         elif left < enough:
             raise ConvergenceError(
                 f"two functions differ by {ctx.nstr(left, 2)} of their size, and arithmetic of "
@@ -106,7 +126,10 @@ def column_span(
             basis.append([x / left for x in rest])
             made.append([x / left for x in parts])
     return ColumnSpan(
-        _array(basis, len(weights)), _array(made, len(columns)), _array(null, len(columns))
+        _array(basis, len(weights)),
+        _array(made, len(columns)),
+        _array(null, len(columns)),
+        complete,
     )
 
 

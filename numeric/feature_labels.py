@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
+from .arguments import is_one_of
 
 __all__ = ["Channel", "checked_channel"]
 
@@ -89,7 +90,7 @@ def checked_channel(labels: object, noise_variance: float) -> Channel:
                 "labels as a function hold their own noise; leave out noise_variance"
             )
         return Channel("function", labels, 0.0)
-    if labels not in CHANNELS:
+    if not is_one_of(labels, CHANNELS):
         raise ParameterError(
             f"labels must be one of {', '.join(CHANNELS)} or a function, got {labels!r}"
         )

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from .arguments import nonnegative_number, positive_number, real_number, whole_number
+from .arguments import is_one_of, nonnegative_number, positive_number, real_number, whole_number
 from .feature_labels import Channel, checked_channel
 from .networks import sample_count
 from .sample_stream import Function, finite_function
@@ -145,7 +145,7 @@ class FeatureSetup:
         width = sample_count("beta", self.beta, self.dimension)
         rank = _checked_classes(self.kinds)
         object.__setattr__(self, "alignment", _checked_alignment(self.alignment, rank))
-        if self.bulk not in BULKS:
+        if not is_one_of(self.bulk, BULKS):
             raise ParameterError(f"bulk must be one of {', '.join(BULKS)}, got {self.bulk!r}")
         if self.bulk == "orthonormal" and width > self.dimension:
             raise ParameterError(

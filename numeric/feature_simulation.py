@@ -12,14 +12,13 @@ import functools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from .arguments import positive_array, positive_number, whole_number
+from .arguments import MOST_SEEDS, checked_seed, positive_array, positive_number, whole_number
 from .conditional_prediction import ConditionalPrediction
 from .feature_losses import Loss, loss_of
 from .feature_network import SteppedNetwork
@@ -29,7 +28,7 @@ from .networks import sample_count
 from .replicates import Replicates
 from .sample_stream import progress_bar
 from .seed_runs import run_seeds
-from .seed_store import SeedStore
+from .seed_store import SeedStore, store_folder
 
 __all__ = ["FeatureSimulation", "simulate_features"]
 
@@ -174,8 +173,8 @@ def simulate_features(
             f"setup must be a FeatureSetup or a SteppedNetwork, not {type(setup).__name__}"
         )
     ratios = tuple(positive_array("alpha", alpha).tolist())
-    ridge, seeds = positive_number("ridge", ridge), whole_number("seeds", seeds)
-    seed, loss = whole_number("seed", seed, minimum=0), loss_of(loss)
+    ridge, seeds = positive_number("ridge", ridge), whole_number("seeds", seeds, maximum=MOST_SEEDS)
+    seed, loss = checked_seed(seed), loss_of(loss)
     counts = [sample_count("alpha", ratio, setup.dimension) for ratio in ratios]
     sizes, order = np.unique(counts, return_inverse=True)
     n_test = max(10_000, 10 * setup.dimension) if n_test is None else whole_number("n_test", n_test)
@@ -190,7 +189,8 @@ def simulate_features(
         _one_seed, setup, sizes.tolist(), ridge, loss, n_test, predictions, seed
     )
     keeper = None
-    if store is not None:
+    folder = store_folder(store)
+    if folder is not None:
         if not description:
             raise ParameterError(
                 "store needs a description: it names student and teacher in the file names"
@@ -206,7 +206,7 @@ def simulate_features(
             "seed": seed,
             "predictions": [p.digest for p in predictions or ()],
         }
-        keeper = SeedStore(Path(store), key, _shapes(setup, len(sizes)))
+        keeper = SeedStore(folder, key, _shapes(setup, len(sizes)))
     results: dict[int, dict[str, Array]] = {}
     if keeper is not None:
         for index in range(seeds):

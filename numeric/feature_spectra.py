@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, eigvalsh
 
 from ..errors import ParameterError
-from .arguments import positive_number, whole_number
+from .arguments import MOST_SEEDS, checked_seed, positive_number, whole_number
 from .feature_network import SteppedNetwork
 from .feature_rows import FirstLayer
 from .feature_samples import BLOCK_ROWS, READOUT, layer_samples
@@ -26,7 +26,14 @@ from .networks import sample_count
 from .sample_stream import progress_bar, seed_sequence
 from .seed_runs import run_seeds
 
-__all__ = ["FeatureSpectra", "bulk_spectrum", "feature_spectra", "layer_spectrum", "norm_overlap"]
+__all__ = [
+    "FeatureSpectra",
+    "bulk_spectrum",
+    "feature_spectra",
+    "layer_spectrum",
+    "norm_overlap",
+    "row_stretch",
+]
 
 Array = NDArray[np.float64]
 
@@ -116,7 +123,10 @@ def feature_spectra(
             f"setup must be a FeatureSetup or a SteppedNetwork, not {type(setup).__name__}"
         )
     samples = sample_count("alpha", positive_number("alpha", alpha), setup.dimension)
-    seeds, seed = whole_number("seeds", seeds), whole_number("seed", seed, minimum=0)
+    seeds, seed = (
+        whole_number("seeds", seeds, maximum=MOST_SEEDS),
+        checked_seed(seed),
+    )
     workers = None if workers is None else whole_number("workers", workers)
     found: dict[int, tuple[Array, Array]] = {}
     with (
@@ -222,6 +232,37 @@ def norm_overlap(layer: FirstLayer) -> float:
     along, across = _split(layer)
     centred = along - along.mean()
     return float(centred @ np.einsum("ji,ji->j", across, across) / (2 * (centred @ centred)))
+
+
+def row_stretch(layer: FirstLayer, variance: float) -> tuple[float, float, float]:
+    r"""Return T of :math:`d\,\mathrm{Cov}(b) = c\,(1 + T)^2` in the plane of spike and teacher.
+
+    Parameters
+    ----------
+    layer : FirstLayer
+    variance : float
+        Bulk variance c of the layer.
+
+    Returns
+    -------
+    tuple of float
+        Entries along the spike, mixed, and along the teacher's direction across the spike.
+
+    Raises
+    ------
+    ParameterError
+        If there are several directions.
+    """
+    if len(layer.teachers) != 1:
+        raise ParameterError(
+            f"the teacher must have one direction for its bulk, got {len(layer.teachers)}"
+        )
+    along, across = _split(layer)
+    pair = np.stack([along, across @ layer.orthogonal_teachers[0]])
+    pair -= pair.mean(axis=1, keepdims=True)
+    sizes, axes = np.linalg.eigh(pair @ pair.T * (layer.rows.shape[1] / len(layer.rows)))
+    stretch = axes @ np.diag(np.sqrt(sizes / variance)) @ axes.T - np.eye(2)
+    return float(stretch[0, 0]), float(stretch[0, 1]), float(stretch[1, 1])
 
 
 def _split(layer: FirstLayer) -> tuple[Array, Array]:

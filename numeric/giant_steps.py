@@ -25,19 +25,18 @@ import threadpoolctl
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
-from .arguments import whole_number
+from .arguments import MOST_SEEDS, checked_seed, whole_number
 from .giant_step_network import GiantStepsNetwork
 from .giant_step_setup import PARTS, GiantStepsSetup, check_memory, memory_of_machine
 from .replicates import Replicates
 from .sample_stream import progress_bar
 from .seed_runs import run_seeds
-from .seed_store import SeedStore
+from .seed_store import SeedStore, store_folder
 
 __all__ = ["PARTS", "GiantStepsResult", "GiantStepsSetup", "take_giant_steps"]
 
 Array = NDArray[np.float64]
 
-MOST_SEEDS = 10**6
 """Networks of a run at most: each keeps its neurons in memory."""
 
 STREAMS_VERSION = 1
@@ -257,22 +256,21 @@ def take_giant_steps(
     """
     if not isinstance(setup, GiantStepsSetup):
         raise ParameterError(f"setup must be a GiantStepsSetup, not {type(setup).__name__}")
-    seeds = whole_number("seeds", seeds)
-    if seeds > MOST_SEEDS:
-        raise ParameterError(f"seeds must be at most {MOST_SEEDS}, one for each network")
-    seed = whole_number("seed", seed, minimum=0)
+    seeds = whole_number("seeds", seeds, maximum=MOST_SEEDS)
+    seed = checked_seed(seed)
     if workers is not None:
         workers = whole_number("workers", workers)
     elif (room := memory_of_machine() // setup.bytes_needed) < seeds:
         workers = min(max(room, 1), os.cpu_count() or 1)
     check_memory(setup, workers or 1)
     keeper = None
-    if store is not None:
+    folder = store_folder(store)
+    if folder is not None:
         if not description:
             raise ParameterError(
                 "store needs a description: it names student and target in the file names"
             )
-        keeper = _Keeper(Path(store), setup, seed, description)
+        keeper = _Keeper(folder, setup, seed, description)
 
     results: dict[int, dict[str, Array]] = {}
     if keeper is not None:

@@ -20,7 +20,7 @@ import threadpoolctl
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
-from .arguments import real_number, whole_number
+from .arguments import MOST_SEEDS, checked_seed, real_number, whole_number
 from .sample_stream import (
     Function,
     SampleStream,
@@ -131,11 +131,11 @@ def measure_gradient_parts(
     if not np.isfinite(slope).all():
         raise ParameterError("mean_slope must be finite")
     samples, width = whole_number("samples", samples), whole_number("width", width)
-    root = seed_sequence(whole_number("seed", seed, minimum=0))
+    root = seed_sequence(checked_seed(seed))
     rows = []
     with (
         threadpoolctl.threadpool_limits(1, user_api="blas"),
-        progress_bar(progress, whole_number("seeds", seeds), "network") as bar,
+        progress_bar(progress, whole_number("seeds", seeds, maximum=MOST_SEEDS), "network") as bar,
     ):
         for index in range(seeds):
             child = np.random.SeedSequence(root.entropy, spawn_key=(index,))

@@ -183,10 +183,10 @@ class KernelArrays:
 
     def compiled(self) -> ModuleType:
         """Return the compiled kernel; finding it in the cache takes as long as some 100 solves."""
-        with self._lock:
-            if self._compiled is None:
-                self._compiled = self._kernel.compiled()
-            return self._compiled
+        # Without our lock: loading takes one of its own, and returns one module to all threads.
+        if self._compiled is None:
+            self._compiled = self._kernel.compiled()
+        return self._compiled
 
     def _arguments(self, level: int) -> tuple[Any, ...]:
         if level not in self._levels:

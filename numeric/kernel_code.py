@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import ModuleType
 
 from .cache import FileCache
@@ -80,22 +80,12 @@ class KernelCode:
         """Load tables and the plain solver; the compiled one waits until it is asked for."""
 
         def compiled() -> ModuleType:
-            # numba first: the cache makes a module verify its binaries only if numba is loaded.
-            import numba  # noqa: F401
-
             return cache.load_module("solver", self.solver_source)
 
         tables = cache.load_module("tables", self.table_source) if self.table_source else None
         plain = cache.load_module("solver_plain", self.plain_source)
         widths = cache.load_module("widths", self.width_source) if self.width_source else None
         return LoadedKernel(self, tables, plain, compiled, widths)
-
-
-@dataclass
-class Work:
-    """Nodes of the grids, times rows, on which a kernel was solved without being compiled."""
-
-    nodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -113,8 +103,6 @@ class LoadedKernel:
         Returns the generated module with ``solve_batch`` in numba; called when it pays.
     widths : module or None
         Generated: ``widths``.
-    work : Work
-        What the plain module has done so far.
     """
 
     code: KernelCode
@@ -122,7 +110,6 @@ class LoadedKernel:
     plain: ModuleType
     compiled: Callable[[], ModuleType]
     widths: ModuleType | None = None
-    work: Work = field(default_factory=Work, compare=False, repr=False)
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -33,8 +33,8 @@ def squared_distance(target: Array, functions: Array, weights: Array) -> float:
     Examples
     --------
     >>> x = np.array([-1.0, 0.0, 1.0])
-    >>> float(squared_distance(x**2, np.array([np.ones(3), np.ones(3)]), np.full(3, 1 / 3)))
-    0.2222222222222222
+    >>> round(squared_distance(x**2, np.array([np.ones(3), np.ones(3)]), np.full(3, 1 / 3)), 14)
+    0.22222222222222
     """
     return project(target, functions, weights).distance
 

@@ -79,6 +79,9 @@ class LetterValues:
     steps, residual
         Of Newton's method for V.
     point : PositivePoint
+    left_out : float
+        What the last direction of an incomplete span changes in the test error: more than those
+        that are left out.
     """
 
     V1: Array
@@ -97,6 +100,7 @@ class LetterValues:
     steps: int
     residual: float
     point: PositivePoint
+    left_out: float = 0.0
 
 
 def solve_letters(
@@ -188,7 +192,13 @@ def solve_letters(
     given = (alpha, beta, variance, c, drift, d_squared)
     (response,) = equations.node_response(*given, arrays.T0, arrays.T2)
     (by_v2,) = equations.letter_response(
-        beta, inverse_width, v2, m**2, np.sum(theta**2, axis=0), np.sum(psi**2, axis=0)
+        # Without a cost of m its square, which may overflow, is of no use.
+        beta,
+        inverse_width,
+        v2,
+        m**2 if inverse_width else np.zeros(letters),
+        np.sum(theta**2, axis=0),
+        np.sum(psi**2, axis=0),
     )
     source = point.features.T @ (w * response)
     source[-letters:] += by_v2 * v2

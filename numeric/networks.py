@@ -41,6 +41,8 @@ BLOCK_ROWS = 1024
 SLICE_ENTRIES = 2**15
 """Entries handed to an activation at once, 256 kB: its temporaries stay in the second cache."""
 
+# Rows of a network, samples or neurons: numbers that no memory holds are refused at once.
+_MOST_ROWS = 10**9
 RATIO_TOLERANCE = 0.01
 """Largest relative deviation of a ratio such as n/d that rounding n may cause."""
 
@@ -321,17 +323,32 @@ def sample_count(name: str, ratio: float, dimension: int) -> int:
     if not 0 < ratio < math.inf:
         hint = "; a simulation has finitely many samples" if ratio == math.inf else ""
         raise ParameterError(f"{name} must be positive and finite, got {ratio}{hint}")
+    if not ratio * dimension <= _MOST_ROWS:
+        raise ParameterError(
+            f"{name}={ratio:g} is too large for a simulation: {name}*dimension must be at most "
+            f"{_MOST_ROWS:g}, with dimension={_shortened(dimension)}"
+        )
     if _rounds_well(ratio, dimension):
         return round(ratio * dimension)
-    # From here on half a sample is within the tolerance.
+    if ratio * _MOST_ROWS < 1:
+        raise ParameterError(
+            f"{name}={ratio:g} is too small for a simulation: {name}*dimension must be at least 1, "
+            f"and dimension at most {_MOST_ROWS:g}"
+        )
+    # From here on half a sample is within the tolerance; below the first nothing is.
     always = math.ceil(0.5 / RATIO_TOLERANCE / ratio)
-    smallest = next(d for d in range(dimension + 1, always + 1) if _rounds_well(ratio, d))
+    first = max(dimension + 1, math.floor(1 / (1 + 2 * RATIO_TOLERANCE) / ratio))
+    smallest = next(d for d in range(first, always + 1) if _rounds_well(ratio, d))
     larger = "" if smallest == always else f"dimension = {smallest} or "
     raise ParameterError(
         f"dimension={dimension} is too small for {name}={ratio:g}: {name}*dimension = "
         f"{ratio * dimension:g} is not within {RATIO_TOLERANCE:.0%} of a whole number >= 1\n"
         f"  use {larger}dimension >= {always}"
     )
+
+
+def _shortened(number: int) -> str:
+    return str(number) if number < 10**12 else f"{float(number):.3g}"
 
 
 def _rounds_well(ratio: float, dimension: int) -> bool:

@@ -25,7 +25,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from .arguments import nonnegative_number, real_number, whole_number
+from .arguments import is_one_of, nonnegative_number, real_number, whole_number
 from .sample_stream import Function, SampleStream, finite_function, finite_values, seed_sequence
 
 __all__ = ["LAYERS", "FirstLayers", "OneStepSetup", "first_layers", "sample_stream"]
@@ -104,7 +104,7 @@ class OneStepSetup:
             object.__setattr__(self, name, nonnegative_number(name, getattr(self, name)))
         for name in ("linear", "teacher_linear"):
             object.__setattr__(self, name, _finite(name, getattr(self, name)))
-        if self.layer not in LAYERS:
+        if not is_one_of(self.layer, LAYERS):
             raise ParameterError(f"layer must be one of {', '.join(LAYERS)}, got {self.layer!r}")
         if not isinstance(self.spike, Sequence) or len(self.spike) != 2:
             raise ParameterError(

@@ -13,21 +13,20 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from .arguments import whole_number
+from .arguments import checked_seed, whole_number
 from .giant_step_setup import memory_of_machine
 from .one_step_network import SLICE_ENTRIES, OneStepSetup, first_layers, recorded_steps
 from .one_step_readout import QUANTITIES, ReadoutSetup, measure_risks
 from .one_step_spectra import MATRICES, check_matrices, layer_spectra
 from .sample_stream import progress_bar
 from .seed_runs import Job, run_seeds
-from .seed_store import SeedStore
+from .seed_store import SeedStore, store_folder
 
 __all__ = ["Networks", "RunOptions", "simulate_risks", "simulate_spectra"]
 
@@ -85,16 +84,14 @@ class RunOptions:
         object.__setattr__(self, "seeds", whole_number("seeds", self.seeds))
         if self.seeds > MOST_SEEDS:
             raise ParameterError(f"seeds must be at most {MOST_SEEDS}, got {self.seeds}")
-        object.__setattr__(self, "seed", whole_number("seed", self.seed, minimum=0))
+        object.__setattr__(self, "seed", checked_seed(self.seed))
         if self.workers is not None:
             object.__setattr__(self, "workers", whole_number("workers", self.workers))
             if self.executor is not None:
                 raise ParameterError(
                     "workers and executor exclude each other; the executor has its own"
                 )
-        if self.store is not None and not isinstance(self.store, str | os.PathLike):
-            raise ParameterError(f"store must be a path or None, got {self.store!r}")
-        if self.store is not None and not self.description:
+        if store_folder(self.store) is not None and not self.description:
             raise ParameterError(
                 "store needs a description: it names student and teacher in the file names"
             )
@@ -263,12 +260,13 @@ def _run(
 ) -> Networks:  # fmt: skip
     shapes = {**shapes, **{name: () for name in REALISED}}
     keeper = None
-    if options.store is not None:
+    folder = store_folder(options.store)
+    if folder is not None:
         key = {
             **setup.identity(), **key, "streams_version": STREAMS_VERSION, "steps": list(steps),
             "description": options.description, "seed": options.seed, "arrays": sorted(shapes),
         }  # fmt: skip
-        keeper = SeedStore(Path(options.store), key, shapes)
+        keeper = SeedStore(folder, key, shapes)
     results: dict[int, dict[str, Array]] = {}
     if keeper is not None:
         for index in range(options.seeds):

@@ -19,7 +19,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from .arguments import real_number, whole_number
+from .arguments import checked_seed, real_number, whole_number
 from .replicates import Replicates
 from .sample_stream import Function, SampleStream, finite_function, finite_values, progress_bar
 
@@ -119,7 +119,7 @@ def measure_gradient_slopes(
     step = real_number("step", step)
     if not math.isfinite(step):
         raise ParameterError(f"step must be finite, got {step}")
-    root = np.random.SeedSequence(whole_number("seed", seed, minimum=0))
+    root = np.random.SeedSequence(checked_seed(seed))
     rows = []
     with (
         threadpoolctl.threadpool_limits(1, user_api="blas"),

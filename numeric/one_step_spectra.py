@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, eigvalsh
 
 from ..errors import ParameterError
+from .arguments import is_one_of
 from .one_step_network import Checkpoint, FirstLayers, OneStepSetup
 from .one_step_readout import ReadoutSetup, readout_features
 
@@ -146,7 +147,8 @@ def layer_spectra(
 
 def check_matrices(matrices: Sequence[str]) -> None:
     """Refuse names of matrices that are none."""
-    if isinstance(matrices, str) or not matrices or not set(matrices) <= set(MATRICES):
+    listed = isinstance(matrices, Sequence) and not isinstance(matrices, str) and len(matrices)
+    if not listed or not all(is_one_of(name, MATRICES) for name in matrices):
         raise ParameterError(f"matrices must be some of {', '.join(MATRICES)}, got {matrices!r}")
 
 

@@ -7,15 +7,20 @@ from typing import Any
 
 from ..errors import ConvergenceError
 from . import precise_lattices
-from .quadrature import trapezoidal_step
+from .quadrature import refined_step, trapezoidal_step
 
 # Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
 GUARD_DIGITS = 20
 MOST_HALVINGS = 6
+# Levels to half a step. A wave in resonance with a step is so with half of it, too, and tells of
+# itself at the level in between only.
+_HALVING = 2
 # Outer nodes between two points of the lattice of an inner rule, at most.
 _MOST_PLACES = 20
-# Offsets at which the step of an inner rule on a lattice is compared with half of it.
+# Offsets at which the step of an inner rule on a lattice is compared with a finer one.
 _MOST_CHECKS = 3
+# Length of pieces between kinks, and radians of a wave that they hold, at the most.
+_PIECE, _PIECE_PHASE = 4.0, 20.0
 
 
 def usual_reach(ctx: Any, digits: int) -> Any:
@@ -29,22 +34,24 @@ class InnerRule:
     Attributes
     ----------
     checked : bool
-        Each call compares with half the step, and halves the step for good where that differs.
+        Each call compares with a finer step, and halves the step for good where that differs.
     outer_step : number
         Of the outer rule; 0 if that is not equidistant.
     error : number
-        Largest difference seen between a rule that is used and one of half its step, or between
+        Largest difference seen between a rule that is used and a finer one, or between
         kinks what that rule tells, at least what the step was chosen for; relative to
         1 + \\|value\\|. 0 as long as no rule is used.
     """
 
-    def __init__(self, ctx: Any, digits: int, inner: Mapping[str, tuple[float, float]]) -> None:
+    def __init__(
+        self, ctx: Any, digits: int, inner: Mapping[str, tuple[float, float, float]]
+    ) -> None:
         self._ctx = ctx
         exponent = float(ctx.ln10) * (digits + GUARD_DIGITS)
         self._steps: dict[str, Any] = {
-            slot: trapezoidal_step(strip, growth, exponent)
-            for slot, (strip, growth) in inner.items()
+            slot: trapezoidal_step(*extent, exponent=exponent) for slot, extent in inner.items()
         }
+        self._waves = {slot: frequency for slot, (_, _, frequency) in inner.items()}
         self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
         self._level = dict.fromkeys(inner, 0)
         self._lattices: dict[tuple[str, int], precise_lattices.Lattice] = {}
@@ -70,32 +77,36 @@ class InnerRule:
         """
         if kinks:
             inside = sorted(k for k in kinks if abs(k) < self._reach)
-            return self._piecewise(function, [-self._reach, *inside, self._reach])
+            longest = min(_PIECE, _PIECE_PHASE / max(self._waves.get(slot, 0.0), 1e-9))
+            return self._piecewise(function, [-self._reach, *inside, self._reach], longest)
         return self._settled(slot, lambda level: self._sum(slot, level, function))
 
     def smoothed(
         self, slot: str, functions: Callable[[Any], Sequence[Any]], offset: Any, spread: Any,
-        terms: Sequence[tuple[int, int]], extent: Callable[[], tuple[Any, Any, Any]],
+        terms: Sequence[tuple[int, int]], extent: Callable[[], tuple[Any, Any, Any, Any]],
     ) -> list[Any]:  # fmt: skip
         """Return the expectations of z**j times function k at offset + spread*z, for each (k, j).
 
         Functions and spread have to be the same in all calls with one name `slot`; `extent`
-        returns strip, growth and the slope of `offset` in the outer variable, 0 if it has none.
+        returns strip, growth, frequency and the slope of `offset` in the outer variable, 0 if it
+        has none.
         """
         ctx = self._ctx
         if spread == 0:
             at_offset = functions(ctx.mpf(offset))
             return [_normal_moment(ctx, j) * at_offset[k] for k, j in terms]
         if slot not in self._steps:
-            strip, growth, slope = extent()
-            step = ctx.mpf(trapezoidal_step(float(strip), float(growth), self._exponent))
+            strip, growth, frequency, slope = extent()
+            step = ctx.mpf(
+                trapezoidal_step(float(strip), float(growth), float(frequency), self._exponent)
+            )
             self._steps[slot] = self._aligned(step, abs(slope * self.outer_step / spread))
             self._level[slot] = 0
 
         def means(level: int) -> list[Any]:
             lattice = self._lattices.get((slot, level))
             if lattice is None:
-                step = ctx.mpf(self._steps[slot]) / 2**level
+                step = self._step(slot, level)
                 lattice = precise_lattices.Lattice(ctx, functions, abs(spread), step, self._reach)
                 self._lattices[slot, level] = lattice
             return lattice.means(ctx.mpf(offset), terms)
@@ -129,20 +140,25 @@ class InnerRule:
             if difference <= self._tolerance:
                 self.error = max(self.error, self._aim, difference)
                 break
-            self._level[slot] += 1
-            value = finer
-            if self._level[slot] > MOST_HALVINGS:
+            self._level[slot] += _HALVING
+            value = means(self._level[slot])
+            if self._level[slot] > _HALVING * MOST_HALVINGS:
                 raise ConvergenceError(
                     f"the inner expectation over {slot} does not converge to the digits asked for"
                 )
         return value
 
+    def _step(self, slot: str, level: int) -> Any:
+        """Return the step of a level: even ones are halvings, the ones in between check them."""
+        step = refined_step(self._ctx.mpf(self._steps[slot]), level % _HALVING)
+        return step / 2 ** (level // _HALVING)
+
     def _piecewise(
-        self, function: Callable[[Any], tuple[Any, ...]], points: Sequence[Any]
+        self, function: Callable[[Any], tuple[Any, ...]], points: Sequence[Any], longest: float
     ) -> list[Any]:
         ctx = self._ctx
         count = len(function(ctx.zero))
-        pieces = _pieces(ctx, points)
+        pieces = _pieces(ctx, points, longest)
         values = []
         for k in range(count):
             value, error = ctx.quad(lambda x, k=k: function(x)[k] * ctx.npdf(x), pieces, error=True)
@@ -158,7 +174,7 @@ class InnerRule:
         ctx = self._ctx
         rule = self._rules.get((slot, level))
         if rule is None:
-            h = ctx.mpf(self._steps[slot]) / 2**level
+            h = self._step(slot, level)
             n = int(ctx.ceil(self._reach / h))
             rule = [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
             self._rules[slot, level] = rule
@@ -171,10 +187,10 @@ def _normal_moment(ctx: Any, power: int) -> Any:
     return ctx.zero if power % 2 else ctx.fac2(power - 1)
 
 
-def _pieces(ctx: Any, points: Sequence[Any]) -> list[Any]:
+def _pieces(ctx: Any, points: Sequence[Any], longest: float) -> list[Any]:
     """Cut long intervals so that the tanh-sinh rule stays in its fast regime."""
     cut = [points[0]]
     for end in points[1:]:
-        start, n = cut[-1], max(1, int(ctx.ceil((end - cut[-1]) / 4)))
+        start, n = cut[-1], max(1, int(ctx.ceil((end - cut[-1]) / longest)))
         cut += [start + (end - start) * i / n for i in range(1, n + 1)]
     return cut

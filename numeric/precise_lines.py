@@ -33,7 +33,7 @@ class Lines:
 
     def __init__(
         self, kernel: PreciseKernel, values: Mapping[str, Any], ctx: Any, digits: int,
-        step: float, inner: Mapping[str, tuple[float, float]], breaks: Sequence[Any],
+        step: float, inner: Mapping[str, tuple[float, float, float]], breaks: Sequence[Any],
         widths: Sequence[float], progress: Callable[[int, int], None] | None,
     ) -> None:  # fmt: skip
         namespace: dict[str, Any] = {"ctx": ctx}

@@ -86,7 +86,7 @@ def solve_precisely(
     digits: int,
     start: Mapping[str, float],
     step: float = 1.0,
-    inner: Mapping[str, tuple[float, float]] | None = None,
+    inner: Mapping[str, tuple[float, float, float]] | None = None,
     breaks: Sequence[Any] = (),
     widths: Sequence[float] = (),
     data: Mapping[str, Sequence[Sequence[Any]]] | None = None,
@@ -108,7 +108,7 @@ def solve_precisely(
     step : float
         First step of the outer rule; scaled by the width over which the tables vary.
     inner : mapping
-        (strip, growth) of each inner variable.
+        (strip, growth, frequency) of each inner variable.
     breaks : sequence
         Kinks of tables in the node; then the outer rule is composite Gauss–Legendre.
     widths : sequence of float

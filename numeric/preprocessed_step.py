@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import subspace_angles
 
 from ..errors import ParameterError
-from .arguments import nonnegative_number, positive_number, whole_number
+from .arguments import MOST_SEEDS, checked_seed, nonnegative_number, positive_number, whole_number
 from .replicates import Replicates
 from .ridge_readout import solve_ridge
 from .sample_stream import (
@@ -212,8 +212,8 @@ def train_preprocessed(
     """
     if not isinstance(setup, PreprocessedSetup):
         raise ParameterError(f"setup must be a PreprocessedSetup, not {type(setup).__name__}")
-    seeds = whole_number("seeds", seeds)
-    root = seed_sequence(whole_number("seed", seed, minimum=0))
+    seeds = whole_number("seeds", seeds, maximum=MOST_SEEDS)
+    root = seed_sequence(checked_seed(seed))
     n_test = 10_000 if n_test is None else whole_number("n_test", n_test)
     rows = []
     with (

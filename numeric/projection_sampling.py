@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
-from .arguments import whole_number
+from .arguments import checked_seed, whole_number
 from .sample_stream import Function, finite_function, target_values
 
 __all__ = ["sample_residual"]
@@ -77,7 +77,7 @@ def sample_residual(
     degree = whole_number("degree", degree, minimum=0)
     count = whole_number("samples", samples, minimum=2)
     frame, inside = _frame(rows, r)
-    generator = np.random.default_rng(whole_number("seed", seed, minimum=0))
+    generator = np.random.default_rng(checked_seed(seed))
     # Constants are of degree 0: taking one off changes nothing but the error.
     pilot = target_values(function, generator.standard_normal((_BLOCK, r)))
     level = float(pilot.mean())

@@ -19,10 +19,21 @@ import numpy as np
 _EXPONENT = 44.0
 # Beyond this the normal density is 5e-25, so that integrands may grow to 1e8 at the ends.
 REACH = 10.5
+# Each refinement of an inner rule goes farther, so that what lies beyond is part of the difference.
+_LONGER_REACH = 1.2
+_FARTHEST_REACH = 37.0
 _PANEL_ORDER = 16
+# Up to here 48 nodes of Gauss-Hermite integrate an oscillation to 1e-16.
+_HERMITE_FREQUENCY = 5.0
+# Panels are so long, and hold at most so many radians of a wave: sixteen nodes do the same for it.
+_PANEL = 1.5
+_PANEL_PHASE = 15.0
+# Steps shrink by the golden ratio and four over it in turn. With halves of one another, two rules
+# would see a wave in resonance with both as the same slow one, and agree on a wrong number.
+_GOLDEN = (1 + math.sqrt(5)) / 2
 
 
-def trapezoidal_step(strip, growth=0.0, exponent=_EXPONENT):
+def trapezoidal_step(strip, growth=0.0, frequency=0.0, exponent=_EXPONENT):
     """Return the largest step h whose discretisation error is below exp(-exponent).
 
     Parameters
@@ -31,18 +42,25 @@ def trapezoidal_step(strip, growth=0.0, exponent=_EXPONENT):
         Half-width of the strip of analyticity of the integrand, positive; may be infinite.
     growth : float
         The integrand grows like exp(growth * y**2) in the imaginary direction; >= 0.
+    frequency : float
+        And like exp(frequency * |y|), as a sine of this frequency does; >= 0.
     exponent : float
         44 is 8e-20, up to the size of the integrand at the end of the strip.
 
     Notes
     -----
-    The error is exp(-2 pi y/h + y**2 (1/2 + growth)) for every y inside the strip, the 1/2 being
-    the growth of the normal density; the best y is the end of the strip or where the bound is
-    flat.
+    The error is exp(-2 pi y/h + y**2 (1/2 + growth) + frequency y) for every y inside the strip,
+    the 1/2 being the growth of the normal density; the best y is the end of the strip or where the
+    bound is flat.
     """
     rate = 0.5 + growth
     y = min(strip, math.sqrt(exponent / rate))
-    return 2 * math.pi * y / (exponent + rate * y * y)
+    return 2 * math.pi * y / (exponent + rate * y * y + frequency * y)
+
+
+def refined_step(step, refinement):
+    """Return the step of a rule after some refinements, of which two divide it by four."""
+    return step / 4 ** (refinement // 2) / (_GOLDEN if refinement % 2 else 1)
 
 
 def trapezoidal_rule(step, reach=REACH):
@@ -58,7 +76,17 @@ def gauss_hermite_rule(n):
     return x, w / math.sqrt(2 * math.pi)
 
 
-def split_rule(breaks, refinement=0, reach=REACH):
+def inner_reach(refinement):
+    """Return where inner rules end after some refinements."""
+    return min(REACH * _LONGER_REACH**refinement, _FARTHEST_REACH)
+
+
+def inner_panel(frequency, refinement):
+    """Return the length of panels of inner rules for waves of a frequency."""
+    return refined_step(_PANEL_PHASE / max(_PANEL_PHASE / _PANEL, frequency), refinement)
+
+
+def split_rule(breaks, refinement=0, reach=REACH, panel=_PANEL):
     """Return a composite Gauss-Legendre rule that respects break points.
 
     Parameters
@@ -70,6 +98,8 @@ def split_rule(breaks, refinement=0, reach=REACH):
         rounded up, allows.
     reach : float
         Truncation of the line.
+    panel : float
+        Length of a panel without refinement, at the most.
 
     Returns
     -------
@@ -82,7 +112,7 @@ def split_rule(breaks, refinement=0, reach=REACH):
     )
     # The same number of panels in every piece of every row keeps the result a plain array; a
     # piece is at most the whole line long.
-    per_piece = math.ceil(2 * reach / 1.5 * 2.0**refinement)
+    per_piece = math.ceil(2 * reach / panel * 2.0**refinement)
     fractions = np.linspace(0.0, 1.0, per_piece + 1)
     edges = ends[:, :-1, None] + (ends[:, 1:] - ends[:, :-1])[:, :, None] * fractions
     left, right = edges[:, :, :-1, None], edges[:, :, 1:, None]
@@ -108,25 +138,32 @@ def normal_density(x):
     return np.exp(-0.5 * x * x) / math.sqrt(2 * math.pi)
 
 
+def inner_extent(kind, argument):
+    """Return (strip, growth, frequency) of an inner integrand, as for :func:`inner_rule`."""
+    return tuple(argument) if kind == "trapezoidal" else (math.inf, 0.0, argument[1])
+
+
 def inner_rule(kind, argument, refinement=0):
     """Return nodes and weights, of shape (1, n) or (K, n), for an inner expectation.
 
     Parameters
     ----------
     kind : {"trapezoidal", "hermite", "split"}
-    argument : tuple (strip, growth), int (number of nodes), or array (K, b) of break points
+    argument : tuple
+        (strip, growth, frequency), (number of nodes, frequency) or (array (K, b) of break points,
+        frequency); a frequency is that of the fastest oscillation of the integrand.
     refinement : int
-        0 is what the integrand asks for; each step doubles the effort.
+        0 is what the integrand asks for; each step doubles the effort, on the average.
     """
-    if kind == "trapezoidal":
-        x, w = trapezoidal_rule(trapezoidal_step(*argument) / 2**refinement)
-    elif kind == "hermite" and refinement < 2:
-        x, w = gauss_hermite_rule(argument * 2**refinement)
-    elif kind == "hermite":
-        # Gauss-Hermite weights overflow beyond some 300 nodes.
-        x, w = trapezoidal_rule(0.5**refinement)
+    if kind == "split":
+        breaks, frequency = argument
+        return split_rule(breaks, 0, inner_reach(refinement), inner_panel(frequency, refinement))
+    # Gauss-Hermite weights overflow beyond some 300 nodes.
+    if kind == "hermite" and argument[1] <= _HERMITE_FREQUENCY and refinement < 2:
+        x, w = gauss_hermite_rule(int(argument[0]) * 2**refinement)
     else:
-        return split_rule(argument, refinement)
+        step = trapezoidal_step(*inner_extent(kind, argument))
+        x, w = trapezoidal_rule(refined_step(step, refinement), inner_reach(refinement))
     return x[None, :], w[None, :]
 
 

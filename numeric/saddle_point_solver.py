@@ -42,6 +42,8 @@ _OVERHEAD = 16
 _REMEDY = "a larger ridge penalty makes the equations easier"
 # Of unknowns that are larger, a value without any digit is no solution.
 RUN_OFF = 1e4
+# Relative residual of equations that count as solved where an output is not finite.
+_SOLVED = 1e-8
 
 Array = NDArray[np.float64]
 # Results, errors, info and levels of rows.
@@ -181,6 +183,9 @@ def _run_off(values: Array, errors: Array) -> NDArray[np.bool_]:
     return found
 
 
+_NOT_FINITE = "check their expressions there, or leave out outputs that have none"
+
+
 def refusal(
     kernel: LoadedKernel, parameters: Array, found: BatchSolution, remedy: str = _REMEDY
 ) -> ConvergenceError:
@@ -192,6 +197,24 @@ def refusal(
     residual = float(found.residual[k])
     n, failed = len(found.converged), int((~found.converged).sum())
     one_of_many = f"{failed} of {n} parameter sets; the first is " if n > 1 else ""
+    lost = [
+        f"{name} = {column[k]:g}"
+        for name, column in found.values.items()
+        if not np.isfinite(column[k])
+    ] or [f"a term of {name}" for name, column in found.errors.items() if np.isnan(column[k])]
+    if residual < _SOLVED and lost:
+        unknowns = dict.fromkeys((*kernel.code.unknowns, *kernel.code.unknown_results))
+        solution = ", ".join(
+            f"{name} = {found.values[name][k]:.10g}" for name in unknowns if name in found.values
+        )
+        return ConvergenceError(
+            f"not finite: {', '.join(lost)} for {one_of_many}{point or 'the equations'}; Newton's "
+            f"method found a solution there (residual {residual:.1e}"
+            f"{solution and f', {solution}'}), at which these have no finite value; "
+            f"{_NOT_FINITE if remedy is _REMEDY else remedy}",
+            state=found,
+            residual=residual,
+        )
     return ConvergenceError(
         f"no saddle point found for {one_of_many}{point or 'the equations'}, with residual "
         f"{residual:.1e} after {found.iterations[k]} iterations; {remedy}",
@@ -342,12 +365,8 @@ def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array
     found = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
     arrays = (rows.arrays.shaken(level) if shaken else None) or rows.arrays[level]
     starts = () if rows.start is None else (np.ascontiguousarray(rows.start, dtype=float),)
-    size = rows.total * (rows.arrays.nodes(level) + _OVERHEAD)
-    if rows.arrays.has_grid:
-        # A few solves on a grid take as long as compiling.
-        rows.kernel.work.nodes += n * arrays[0].shape[1]
-        size = max(size, rows.kernel.work.nodes)
-    if size > _PLAIN_SIZE:
+    # Nothing that was computed before counts: the last bits would depend on it.
+    if rows.total * (rows.arrays.nodes(level) + _OVERHEAD) > _PLAIN_SIZE:
         rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
         return found
     todo = np.ones(n, dtype=bool)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from .arguments import nonnegative_number, whole_number
+from .arguments import checked_seed, nonnegative_number, whole_number
 
 __all__ = [
     "SampleStream",
@@ -150,7 +150,7 @@ def seed_sequence(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
     """
     if isinstance(seed, np.random.SeedSequence):
         return seed
-    return np.random.SeedSequence(whole_number("seed", seed, minimum=0))
+    return np.random.SeedSequence(checked_seed(seed))
 
 
 def _checked(found: Any, name: str, shape: tuple[int, ...], argument: Array) -> Array:

@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Protocol, Self, TypeVar
 
+from ..errors import ParameterError
+
 __all__ = ["Job", "run_seeds"]
 
 Result_co = TypeVar("Result_co", covariant=True)
@@ -73,6 +75,12 @@ def run_seeds(
                 if index not in collected and _succeeded(future):
                     take(future)
             return True
+        except MemoryError as error:
+            pool.stop(futures)
+            raise ParameterError(
+                f"the networks do not fit into memory ({error}); take a smaller dimension, alpha, "
+                "alpha0 or beta, or fewer workers"
+            ) from None
         except BaseException:
             pool.stop(futures)
             raise

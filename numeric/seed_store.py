@@ -6,6 +6,8 @@ import hashlib
 import io
 import json
 import logging
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..atomic_files import replacing
+from ..atomic_files import remove_abandoned, replacing
+from ..errors import ParameterError
 
-__all__ = ["SeedStore"]
+__all__ = ["SeedStore", "store_folder"]
 
 logger = logging.getLogger(__name__)
 
 Array = NDArray[np.float64]
+
+
+def store_folder(store: object) -> Path | None:
+    """Return the folder of a store that a user names; None for none.
+
+    Raises
+    ------
+    ParameterError
+        If it is no path.
+    """
+    if store is None:
+        return None
+    if not isinstance(store, str | os.PathLike) or not isinstance(os.fspath(store), str):
+        raise ParameterError(f"store must be a path or None, got {store!r}")
+    folder = Path(store).expanduser()
+    try:
+        is_folder = stat.S_ISDIR(os.stat(folder).st_mode)
+    except FileNotFoundError:
+        is_folder = True  # It is made with the first file.
+    except (OSError, ValueError) as error:
+        raise ParameterError(f"store {store!r} cannot be a folder: {error}") from None
+    if not is_folder:
+        raise ParameterError(f"store must be a folder, and {folder} is a file")
+    return folder
 
 
 class SeedStore:
@@ -41,6 +68,7 @@ class SeedStore:
         self, folder: Path, key: Mapping[str, object], shapes: Mapping[str, tuple[int, ...]]
     ) -> None:
         self.folder = folder
+        remove_abandoned(folder, again=False)
         self.shapes = dict(shapes)
         self.key = json.dumps(dict(key), sort_keys=True)
         self.name = hashlib.sha256(self.key.encode()).hexdigest()[:24]

@@ -21,7 +21,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ..errors import ParameterError
-from .arguments import whole_number
+from .arguments import MOST_SEEDS, checked_seed, whole_number
 from .networks import (
     NetworkResult,
     NetworkSetup,
@@ -30,7 +30,7 @@ from .networks import (
 )
 from .replicates import Replicates
 from .seed_runs import run_seeds
-from .seed_store import SeedStore
+from .seed_store import SeedStore, store_folder
 
 __all__ = ["NetworkSetup", "SimulationResult", "simulate", "simulate_network"]
 
@@ -137,8 +137,8 @@ def simulate(
     ((3, 2), 0.9)
     """
     ratios, ridge, n_test = check_readout(setup, alpha, ridge, n_test)
-    seeds = whole_number("seeds", seeds)
-    seed = whole_number("seed", seed, minimum=0)
+    seeds = whole_number("seeds", seeds, maximum=MOST_SEEDS)
+    seed = checked_seed(seed)
     if workers is not None:
         workers = whole_number("workers", workers)
         if executor is not None:
@@ -146,12 +146,13 @@ def simulate(
                 "workers and executor exclude each other; the executor has its own"
             )
     keeper = None
-    if store is not None:
+    folder = store_folder(store)
+    if folder is not None:
         if not description:
             raise ParameterError(
                 "store needs a description: it names student and teacher in the file names"
             )
-        keeper = _Keeper(Path(store), setup, ratios, ridge, n_test, seed, description)
+        keeper = _Keeper(folder, setup, ratios, ridge, n_test, seed, description)
 
     results: dict[int, NetworkResult] = {}
     if keeper is not None:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import sympy as sp
 
 from ..errors import ExpressionError, ParameterError
+from ..one_thread import syntax_tree
 from ._tokens import MAX_NESTING, check_tokens, shorten
 from .vocabulary import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 
@@ -22,6 +23,8 @@ MAX_LENGTH = 4000
 MAX_EXPONENT = 64
 MAX_ORDER = 64
 MAX_DEGREE = 256
+MAX_FUNCTIONS = 10
+"""Functions inside one another: derivatives of more of them take minutes."""
 # Numbers that arise inside, such as (9**60)**60, and constants handed to functions.
 _MAX_BITS = 4096
 _MAX_CONSTANT_ARGUMENT = 10**6
@@ -61,6 +64,7 @@ class ExpressionReader:
         self.source = b""
         self.variables = variables
         self.argument = argument
+        self.functions = 0
 
     def refuse(self, reason: str) -> ExpressionError:
         shown = repr(shorten(self.original))
@@ -76,7 +80,7 @@ class ExpressionReader:
         check_tokens(self.text, self.refuse)
         self.source = self.text.encode()
         try:
-            tree = ast.parse(self.text, mode="eval")
+            tree = syntax_tree(self.text, "eval")
         except SyntaxError as error:
             place = f" at {self.text[error.offset - 1 :][:12]!r}" if error.offset else ""
             raise self.refuse(f"{error.msg}{place}; check operators and parentheses") from None
@@ -85,13 +89,7 @@ class ExpressionReader:
                 f"it is nested too deeply; use at most {MAX_NESTING} levels"
             ) from None
         value = self.checked(self.build(tree.body, 0), "it")
-        if (
-            value.has(sp.I)
-            or any(p.base.is_negative and not p.exp.is_integer for p in value.atoms(sp.Pow))
-            or any(f.is_extended_real is False for f in value.atoms(*PARTIAL_FUNCTIONS.values()))
-        ):
-            raise self.refuse("it is not real-valued; keep square roots and logarithms real")
-        return value
+        return self.real(value, "it")
 
     def segment(self, node: ast.expr) -> str:
         """Return the piece of the text a node was read from, shortened for a message."""
@@ -226,9 +224,17 @@ class ExpressionReader:
                 f"{piece!r} has {len(node.args)} arguments instead of {several}; "
                 f"write {_form(name)}"
             )
+        if self.functions == MAX_FUNCTIONS:
+            raise self.refuse(
+                f"functions are nested too deeply; use at most {MAX_FUNCTIONS} inside one another"
+            )
+        self.functions += 1
         values = [self.build(operand, depth + 1) for operand in node.args]
+        self.functions -= 1
         if hermite is None and name != "He":
             for value in values:
+                # SymPy compares the arguments of steps with 0, and complex ones have no order.
+                self.real(value, f"the argument of {piece!r}")
                 if not value.free_symbols:
                     self.check_constant(value, repr(piece))
             try:
@@ -266,6 +272,16 @@ class ExpressionReader:
                 f"the constant in {piece} is too large or not real; "
                 f"keep it below {_MAX_CONSTANT_ARGUMENT}"
             )
+
+    def real(self, value: sp.Expr, piece: str) -> sp.Expr:
+        """Return the value unless it is not real."""
+        if (
+            value.has(sp.I)
+            or any(p.base.is_negative and not p.exp.is_integer for p in value.atoms(sp.Pow))
+            or any(f.is_extended_real is False for f in value.atoms(*PARTIAL_FUNCTIONS.values()))
+        ):
+            raise self.refuse(f"{piece} is not real-valued; keep square roots and logarithms real")
+        return value
 
     def checked(self, value: sp.Expr, piece: str) -> sp.Expr:
         """Return the value unless it is infinite, undefined or of too high a degree."""

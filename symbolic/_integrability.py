@@ -9,7 +9,15 @@ from __future__ import annotations
 import sympy as sp
 
 from ..errors import AssumptionError, UnsupportedExpressionError
-from ._singularities import NONSMOOTH, expanded, is_positive_sum, polynomial, real_zeros, resolve
+from ._singularities import (
+    NONSMOOTH,
+    expanded,
+    is_positive_sum,
+    polynomial,
+    real_zeros,
+    require_few_kinks,
+    resolve,
+)
 from .functions import OwenT, relu, sigmoid, softplus
 
 _Bound = tuple[sp.Expr, sp.Expr]
@@ -61,6 +69,7 @@ def require_square_integrable(expr: sp.Expr, z: sp.Symbol, *, argument: str) -> 
     >>> require_square_integrable(sp.exp(z**2 / 5), z, argument="student")
     >>> require_square_integrable(1 / (1 + z**2), z, argument="student")
     """
+    require_few_kinks(expr, z)
     try:
         _check_points(expr, z)
         for direction in (1, -1):

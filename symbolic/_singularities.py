@@ -7,6 +7,7 @@ Symbols other than the variable are real parameters in general position.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 
@@ -31,34 +32,36 @@ POLE_HEIGHTS = {
     sp.asinh: sp.S.One,
 }
 _MAX_NONSMOOTH = 6
+_MAX_ORDERED = 16
+_MAX_SHOWN = 60
 _MAX_EXPANDED_TERMS = 300
 _MAX_ROOT_DEGREE = 24
 
 
 def expanded(expr: sp.Expr) -> sp.Expr:
     """Return the expression expanded, or as it is if that would make it very large."""
-    return sp.expand(expr) if _expanded_terms(expr) <= _MAX_EXPANDED_TERMS else expr
+    return sp.expand(expr) if expanded_terms(expr) <= _MAX_EXPANDED_TERMS else expr
 
 
 def polynomial(u: sp.Expr, z: sp.Symbol) -> sp.Poly:
     """Return a polynomial expression as a Poly in z."""
-    if _expanded_terms(u) > _MAX_EXPANDED_TERMS:
+    if expanded_terms(u) > _MAX_EXPANDED_TERMS:
         raise UnsupportedExpressionError(
             f"{u} has more than {_MAX_EXPANDED_TERMS} terms when expanded; write it in fewer"
         )
     return sp.Poly(u, z)
 
 
-def _expanded_terms(expr: sp.Expr) -> int:
+def expanded_terms(expr: sp.Expr) -> int:
     """Bound the number of terms after expansion; every atom counts as a variable of its own."""
     if isinstance(expr, Average):
         return 1
     if not expr.args or expr.is_Function:
-        return max((_expanded_terms(operand) for operand in expr.args), default=1)
+        return max((expanded_terms(operand) for operand in expr.args), default=1)
     numbers = [atom for atom in expr.atoms() if not atom.is_Rational]
     if len(numbers) == 1 and expr.is_polynomial(*numbers):
         return _degree(expr) + 1
-    counts = [_expanded_terms(operand) for operand in expr.args]
+    counts = [expanded_terms(operand) for operand in expr.args]
     if expr.is_Add:
         return sum(counts)
     if expr.is_Pow:
@@ -114,8 +117,15 @@ def resolve(expr: sp.Expr, u: sp.Expr, sign: sp.Expr) -> sp.Expr:
 def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     """Return the smooth expressions that `expr` is equal to between its kinks.
 
-    Combinations of signs that never occur may be among them.
+    Combinations of signs that never occur may be among them, if there are few kinks.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If there are too many kinks, or the order of more than a few is not known.
     """
+    if _count_kinks(expr, z) > _MAX_NONSMOOTH:
+        return list(dict.fromkeys(_ordered_pieces(expr, z, None, None)))
     branches = [expr]
     for _ in range(_MAX_NONSMOOTH):
         following = []
@@ -128,10 +138,69 @@ def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
             return branches
         branches = list(dict.fromkeys(following))
     if any(has_nonsmooth(branch, z) for branch in branches):
-        raise UnsupportedExpressionError(
-            f"more than {_MAX_NONSMOOTH} kinked functions in {expr}; split the expression"
-        )
+        raise _too_many(expr, _MAX_NONSMOOTH)
     return branches
+
+
+def require_few_kinks(expr: sp.Expr, z: sp.Symbol) -> None:
+    """Refuse an expression with more kinks than can be gone through.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        Naming the limit.
+    """
+    if _count_kinks(expr, z) > _MAX_ORDERED:
+        raise _too_many(expr, _MAX_ORDERED)
+
+
+def _count_kinks(expr: sp.Expr, z: sp.Symbol) -> int:
+    return len({u for atom in _nonsmooth_atoms(expr, z) for u in atom.args[:1]})
+
+
+def _too_many(expr: sp.Expr, limit: int) -> UnsupportedExpressionError:
+    shown = str(expr)
+    shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[: _MAX_SHOWN - 3]}..."
+    return UnsupportedExpressionError(
+        f"more than {limit} kinked functions in {shown}; split the expression"
+    )
+
+
+def _ordered_pieces(
+    expr: sp.Expr, z: sp.Symbol, left: sp.Expr | None, right: sp.Expr | None
+) -> list[sp.Expr]:
+    """Return the smooth expressions between two points, from left to right."""
+    require_few_kinks(expr, z)
+    inner = [a.args[0] for a in _nonsmooth_atoms(expr, z) if not has_nonsmooth(a.args[0], z)]
+    if not inner:
+        return [expr]
+    found = _union([*real_zeros(u, z), *_real_poles(u, z)] for u in inner)
+    if not all(point.is_number for point in found):
+        raise _too_many(expr, _MAX_NONSMOOTH)
+    known: dict[float, sp.Expr] = {}
+    for point in found:
+        if not _vanishes(point - known.setdefault(float(point), point)):
+            raise _too_many(expr, _MAX_NONSMOOTH)  # too close to tell which comes first
+    ordered = sorted(known.items())
+    low, high = (None if end is None else float(end) for end in (left, right))
+    kept = [p for f, p in ordered if (low is None or low < f) and (high is None or f < high)]
+    branches = []
+    for a, b in itertools.pairwise([left, *kept, right]):
+        middle = _between(a, b)
+        branch = expr
+        for u in dict.fromkeys(inner):
+            branch = resolve(branch, u, sp.sign(u.subs(z, middle).evalf(30)))
+        branches += _ordered_pieces(branch, z, a, b)
+    return branches
+
+
+def _between(left: sp.Expr | None, right: sp.Expr | None) -> sp.Rational:
+    """Return a number between two points."""
+    if left is None and right is None:
+        return sp.S.Zero
+    if left is None or right is None:
+        return sp.floor(right) - 1 if left is None else sp.ceiling(left) + 1
+    return sp.Rational((left + right).evalf(30)) / 2
 
 
 def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
@@ -214,6 +283,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
     UnsupportedExpressionError
         If the zeros or poles of one of their arguments are not known.
     """
+    require_few_kinks(expr, z)
     candidates = _union(
         [*real_zeros(piece, z), *_real_poles(piece, z)]
         for atom in _nonsmooth_atoms(expr, z)
@@ -223,7 +293,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
         candidates.sort(key=float)
     kinks, jumps = [], []
     for point in candidates:
-        step = expanded(_beside(expr, z, point, 1) - _beside(expr, z, point, -1))
+        step = expanded(beside(expr, z, point, 1) - beside(expr, z, point, -1))
         if step.is_zero:
             continue
         kinks.append(point)
@@ -246,7 +316,7 @@ def _inverse_powers(u: sp.Expr, z: sp.Symbol) -> list[sp.Pow]:
     return sorted(found, key=sp.default_sort_key)
 
 
-def _beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
+def beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
     """Return the smooth branch of `expr` just above (side 1) or below (side -1) the point."""
     while atoms := _nonsmooth_atoms(expr, z):
         u = atoms[0].args[0]

@@ -20,6 +20,7 @@ from ._tokens import shorten
 from .exact_numbers import require_evaluated
 from .functions import relu
 from .parser import FUNCTIONS, parse_expression
+from .piecewise_polynomials import without_extrema
 from .regularity import Parity, Regularity, analyse, require_square_integrable
 
 z = sp.Symbol("z", real=True)
@@ -236,8 +237,7 @@ def _in_z(spec: sp.Expr, argument: str) -> sp.Expr:
     # Floats print as the decimals that were meant; the expression has to be exact.
     exact = {number: sp.Rational(str(number)) for number in spec.atoms(sp.Float)}
     expr = spec.xreplace({symbols[0]: z, **exact})
-    expr = expr.replace(sp.Max, _rectified)
-    return expr.rewrite(sp.Abs) if expr.has(sp.Max, sp.Min) else expr
+    return without_extrema(expr.replace(sp.Max, _rectified), argument)
 
 
 def _rectified(*operands: sp.Expr) -> sp.Expr:

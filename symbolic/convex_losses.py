@@ -16,6 +16,7 @@ import sympy as sp
 from ..errors import ParameterError, UnsupportedExpressionError
 from ._singularities import NONSMOOTH, affine_slope
 from .functions import relu
+from .piecewise_polynomials import flattened, require_size
 
 _SWITCHES = (sp.Abs, sp.sign)
 _KINKED = (*NONSMOOTH, sp.Max, sp.Min, sp.Piecewise)
@@ -48,6 +49,8 @@ def without_cases(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     def larger(sign: int, *args: sp.Expr) -> sp.Expr:
         return functools.reduce(lambda a, b: a + sign * relu(sign * (b - a)), args)
 
+    loss = flattened(loss)
+    require_size(loss, "loss")
     loss = loss.replace(sp.Max, lambda *args: larger(1, *args))
     loss = loss.replace(sp.Min, lambda *args: larger(-1, *args))
     if not any(x in cases.free_symbols for cases in loss.atoms(sp.Piecewise)):

@@ -17,6 +17,7 @@ import sympy as sp
 from ..errors import AssumptionError, UndecidedError, UnsupportedExpressionError
 from ._singularities import NONSMOOTH, expanded, find_kinks, has_nonsmooth, resolve
 from .ball_functions import Ball, BallEvaluator
+from .piecewise_polynomials import without_extrema
 
 # Where arguments are looked at, as fractions of a piece or distances from its only end.
 _FRACTIONS = (sp.S.Half, sp.Rational(3, 7), sp.Rational(7, 11))
@@ -73,8 +74,7 @@ def analytic_branches(
     >>> [branch.expr for branch in analytic_branches(abs(z - 1), z, BallEvaluator())]
     [1 - z, z - 1]
     """
-    if f.has(sp.Max, sp.Min):
-        f = f.rewrite(sp.Abs)
+    f = without_extrema(f)
     points = list(find_kinks(f, variable)[0])
     if cut_at_zero:
         points.insert(0, sp.S.Zero)  # first: of equal points the first is kept

@@ -46,6 +46,7 @@ from .convolution_integrands import (
     short,
 )
 from .gaussian import GaussianExpectation
+from .piecewise_polynomials import without_extrema
 from .tail_analysis import is_real_valued
 
 if TYPE_CHECKING:
@@ -184,8 +185,7 @@ class _Worker:
         self.nonnegative: list[bool] = []
 
     def add(self, function: sp.Expr, definition: sp.Expr) -> None:
-        if definition.has(sp.Max, sp.Min):
-            definition = definition.rewrite(sp.Abs)
+        definition = without_extrema(definition)
         place = f"table {function}"
         self.nonnegative.append(_is_nonnegative(definition.xreplace(self.marks), self.node))
         expr = definition.xreplace(self.marks)

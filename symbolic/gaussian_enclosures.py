@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import threading
 from collections.abc import Callable
 
 import sympy as sp
@@ -35,6 +34,7 @@ import sympy as sp
 from ..ball_library import require_flint
 from ..digits import MOST_DIGITS
 from ..errors import ConvergenceError, ParameterError, UnsupportedExpressionError
+from ..one_thread import ONE_THREAD
 from ._singularities import expanded
 from .activations import Activation, activation, z
 from .ball_functions import Ball
@@ -49,7 +49,7 @@ MAX_DIGITS = MOST_DIGITS
 INTERMEDIATE_DIGITS = 4 * MOST_DIGITS
 MAX_ORDER = 200
 # The working precision of python-flint is one for all threads.
-PRECISION = threading.RLock()
+PRECISION = ONE_THREAD
 """Held by whoever sets or relies on the working precision of python-flint."""
 
 

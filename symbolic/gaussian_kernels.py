@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import sympy as sp
 
+from ._singularities import expanded_terms
 from .functions import HALF, relu
+from .piecewise_polynomials import flattened, without_extrema
 
 LONGEST_SUM = 2000
 """Most terms that rules go through.
@@ -19,12 +21,14 @@ Longer sums come from integrands like He_60(z)**2 erf(z): rules would work but t
 than anybody reads, and quadrature is exact to any number of digits.
 """
 
+_LONGEST_PRODUCT = 40_000
+
 PRODUCTS_ONLY = {"power_base": False, "power_exp": False, "log": False, "basic": False}
 """How ``expand`` multiplies out sums, while exponentials and logarithms stay as they are."""
 
 
 def as_steps_and_exponentials(expr: sp.Expr) -> sp.Expr:
-    """Write relu, abs, sign, erfc, sinh and cosh by steps, erf and exponentials.
+    """Write kinks, also nested ones, erfc, sinh and cosh by steps, erf and exponentials.
 
     Examples
     --------
@@ -32,6 +36,7 @@ def as_steps_and_exponentials(expr: sp.Expr) -> sp.Expr:
     >>> as_steps_and_exponentials(relu(z) + sp.cosh(z))
     z*Heaviside(z) + exp(z)/2 + exp(-z)/2
     """
+    expr = without_extrema(flattened(expr, whole=True))
     rules = {
         relu: lambda x: x * sp.Heaviside(x, HALF),
         sp.Abs: lambda x: x * (2 * sp.Heaviside(x, HALF) - 1),
@@ -44,6 +49,24 @@ def as_steps_and_exponentials(expr: sp.Expr) -> sp.Expr:
         if expr.has(function):
             expr = expr.replace(function, rule)
     return expr
+
+
+def multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...] | None:
+    """Return the terms of an expression after :func:`as_steps_and_exponentials`, None if too many.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> len(multiplied_out(relu(z) * (sp.erf(z) + 1)))
+    2
+    >>> multiplied_out(sp.Mul(*(sp.erf(k * z) + 1 for k in range(1, 41))))
+    """
+    found = as_steps_and_exponentials(expr)
+    # Counted before: SymPy would multiply out 2**40 terms. Equal terms are not seen here.
+    if expanded_terms(found) > _LONGEST_PRODUCT:
+        return None
+    terms = sp.Add.make_args(found.expand(**PRODUCTS_ONLY))
+    return terms if len(terms) <= LONGEST_SUM else None
 
 
 def group_by_kernel(terms: tuple[sp.Expr, ...], z: sp.Symbol) -> dict[sp.Expr, dict[int, sp.Expr]]:

@@ -79,6 +79,8 @@ def independent_factors(
     >>> law = GaussianVector((u, v), covariance=[[1, 0], [0, 1]])
     >>> independent_factors(2 * sp.tanh(u) * sp.tanh(v) * sp.exp(u + v), law)
     [(2, [exp(u)*tanh(u), exp(v)*tanh(v)])]
+    >>> independent_factors(sp.tanh(u) * sp.tanh(v) * sp.exp(u + v + 1), law)
+    [(E, [exp(u)*tanh(u), exp(v)*tanh(v)])]
     """
     variables = law.variables
     pairs = [(i, j) for i in range(len(variables)) for j in range(i) if law.covariance[i, j] != 0]
@@ -110,8 +112,10 @@ def _one_term(
     groups = [g for g in blocks(len(variables), [*used, *pairs]) if held & set(g)]
     if len(groups) == 1 and len(held) > 1:
         return None
+    # What an exponent was split into may hold no variable: that belongs to no group.
+    constant *= sp.Mul(*(f for f, places in zip(factors, used, strict=True) if not places))
     split = [
-        sp.Mul(*(f for f, places in zip(factors, used, strict=True) if places <= set(group)))
+        sp.Mul(*(f for f, places in zip(factors, used, strict=True) if places & set(group)))
         for group in groups
     ]
     return constant, split

@@ -21,11 +21,9 @@ import sympy as sp
 from .bivariate_normal import is_far_below
 from .functions import HALF, OwenT
 from .gaussian_kernels import (
-    LONGEST_SUM,
-    PRODUCTS_ONLY,
     affine_or_quadratic,
-    as_steps_and_exponentials,
     group_by_kernel,
+    multiplied_out,
     reduce_trigonometric,
     split_kernel,
 )
@@ -61,9 +59,8 @@ def closed_form(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
         return integrand
     if integrand.has(sp.Piecewise):
         return None
-    expanded = as_steps_and_exponentials(integrand).expand(**PRODUCTS_ONLY)
-    terms = sp.Add.make_args(expanded)
-    if len(terms) > LONGEST_SUM:
+    terms = multiplied_out(integrand)
+    if terms is None:
         return None
     total = []
     # Terms that differ only in their power of z share the smoothed function and its derivatives.

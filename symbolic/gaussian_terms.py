@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from .gaussian_kernels import LONGEST_SUM, PRODUCTS_ONLY, as_steps_and_exponentials
+from .gaussian_kernels import multiplied_out
 from .gaussian_step_moments import Matrix, Polynomial, Vector
 
 JUMPS = (sp.erf, sp.Heaviside)
@@ -64,9 +64,8 @@ def read_terms(
     """
     if integrand.has(sp.Piecewise):
         return None
-    expanded = as_steps_and_exponentials(integrand).expand(**PRODUCTS_ONLY)
-    pieces = sp.Add.make_args(expanded)
-    if len(pieces) > LONGEST_SUM:
+    pieces = multiplied_out(integrand)
+    if pieces is None:
         return None
     groups: dict[sp.Expr, dict[tuple[int, ...], sp.Expr]] = {}
     for piece in pieces:

@@ -28,6 +28,7 @@ from .hermite_polynomials import checked_order, hermite_polynomial
 from .hermite_rules import Decomposition, decompose
 from .hermite_table import CoefficientBasis, HermiteCoefficients
 from .parser import parse_expression
+from .piecewise_polynomials import without_extrema
 from .regularity import Parity, require_square_integrable
 from .zero_test import is_exactly_zero
 
@@ -267,8 +268,7 @@ def _read(
     # Floats print as the decimals that were meant; the expression has to be exact.
     exact = {number: sp.Rational(str(number)) for number in expr.atoms(sp.Float)}
     expr = expr.xreplace({variable: real, **exact})
-    if expr.has(sp.Max, sp.Min):
-        expr = expr.rewrite(sp.Abs)
+    expr = without_extrema(expr, argument)
     if not expr.is_polynomial(real):
         _require_real_parameters(expr.free_symbols - {real}, argument)
         # Its own refusals name the parameter and the assumption that is missing.

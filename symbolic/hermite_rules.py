@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ..errors import AssumptionError
-from ._singularities import _expanded_terms
+from ._singularities import expanded_terms
 from .gaussian_kernels import (
     PRODUCTS_ONLY,
     affine_or_quadratic,
@@ -36,6 +36,7 @@ from .gaussian_kernels import (
     split_kernel,
 )
 from .hermite_sequences import Base, Polynomial, Sequence, Weight, normal
+from .piecewise_polynomials import flattened
 
 _ONE: Polynomial = (sp.S.One,)
 _COSINE: Weight = (_ONE, ())
@@ -87,6 +88,8 @@ def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
     [2*sqrt(3)/(3*sqrt(pi)), 0, 8*sqrt(3)/(9*sqrt(pi))]
     """
     if is_too_long(expr):
+        expr = flattened(expr, whole=True)
+    if is_too_long(expr):
         return Decomposition(_NOTHING, {expr: {0: sp.S.One}})
     closed: list[sp.Expr] = []
     left: list[sp.Expr] = []
@@ -114,7 +117,7 @@ def decompose(expr: sp.Expr, z: sp.Symbol) -> Decomposition:
 
 def is_too_long(expr: sp.Expr) -> bool:
     """Whether an expression has too many terms to be multiplied out."""
-    return _expanded_terms(expr) > _LONGEST_SUM
+    return expanded_terms(expr) > _LONGEST_SUM
 
 
 def _resolved(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...]:
@@ -125,7 +128,7 @@ def _resolved(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...]:
         if e.exp.has(z) and e.base is not sp.S.Exp1
     }
     found = as_steps_and_exponentials(term.xreplace(powers) if powers else term)
-    return (found,) if found is term else _terms(found)
+    return (found,) if found is term or is_too_long(found) else _terms(found)
 
 
 def _terms(expr: sp.Expr) -> tuple[sp.Expr, ...]:

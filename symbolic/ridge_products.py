@@ -17,7 +17,7 @@ import sympy as sp
 from ..errors import UnsupportedExpressionError
 from .exact_fields import exact_field
 from .functions import HALF
-from .gaussian_kernels import PRODUCTS_ONLY, affine_or_quadratic, as_steps_and_exponentials
+from .gaussian_kernels import affine_or_quadratic, multiplied_out
 from .ridge_terms import RidgeFunction, RidgeTerm, T
 from .subspaces import Subspace
 from .zero_test import is_exactly_zero
@@ -217,8 +217,8 @@ def merged_steps(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr:
     >>> merged_steps(sp.Heaviside(z + a) * sp.Heaviside(1 - z), z)
     (Heaviside(1 - z) + Heaviside(a + z) - 1)*Heaviside(a + 1)
     """
-    expanded = as_steps_and_exponentials(integrand).expand(**PRODUCTS_ONLY)
-    return sp.Add(*(_with_one_step(term, z) for term in sp.Add.make_args(expanded)))
+    terms = multiplied_out(integrand)
+    return integrand if terms is None else sp.Add(*(_with_one_step(term, z) for term in terms))
 
 
 def _with_one_step(term: sp.Expr, z: sp.Symbol) -> sp.Expr:

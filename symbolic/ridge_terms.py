@@ -12,7 +12,8 @@ Hermite coefficients, and multiplication by :math:`x_i` is the operator
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sympy as sp
@@ -99,6 +100,10 @@ def ridge_terms(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[RidgeTer
 
 def _multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...]:
     """Return the terms of a sum of products; arguments of functions stay as they are."""
+    if _count_terms(expr) > _MOST_TERMS:
+        raise UnsupportedExpressionError(
+            f"the function has more than {_MOST_TERMS} terms when multiplied out; shorten it"
+        )
     waiting, done = list(sp.Add.make_args(expr)), []
     while waiting:
         term = waiting.pop()
@@ -112,11 +117,19 @@ def _multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...]:
                 break
         else:
             done.append(term)
-        if len(done) + len(waiting) > _MOST_TERMS:
-            raise UnsupportedExpressionError(
-                f"the function has more than {_MOST_TERMS} terms when multiplied out; shorten it"
-            )
     return sp.Add.make_args(sp.Add(*done))
+
+
+def _count_terms(expr: sp.Expr) -> int:
+    """Terms after multiplying out, equal ones not collected."""
+    if expr.is_Add:
+        return sum(map(_count_terms, expr.args))
+    if expr.is_Mul:
+        return math.prod(map(_count_terms, expr.args))
+    base, exponent = expr.as_base_exp()
+    if base.is_Add and exponent.is_Integer and exponent > 0:
+        return _count_terms(base) ** int(exponent)
+    return 1
 
 
 def merged_ridges(ridges: Sequence[RidgeFunction]) -> tuple[RidgeFunction, ...]:
@@ -230,37 +243,46 @@ def _ridge(factor: sp.Expr, variables: tuple[sp.Symbol, ...]) -> RidgeFunction:
     if len(used) == 1:
         direction = tuple(sp.Integer(x == used[0]) for x in variables)
         return RidgeFunction(direction, factor.xreplace({used[0]: T}))
-    forms = _maximal_forms(factor, variables)
-    slopes = next((a for a, _ in forms.values() if any(entry != 0 for entry in a)), None)
+    slopes: tuple[sp.Expr, ...] | None = None
+
+    def first(a: tuple[sp.Expr, ...], b: sp.Expr) -> sp.Expr:
+        nonlocal slopes
+        if slopes is None and any(entry != 0 for entry in a):
+            slopes = a
+        return b
+
+    _with_forms(factor, variables, first)
     if slopes is None:
         raise _not_a_ridge(factor)
     norm = sp.sqrt(sp.Add(*(entry**2 for entry in slopes)))
     unit = tuple(sp.radsimp(entry / norm) for entry in slopes)
     pivot = next(i for i, entry in enumerate(slopes) if entry != 0)
-    rules = {}
-    for form, (a, b) in forms.items():
+
+    def along(a: tuple[sp.Expr, ...], b: sp.Expr) -> sp.Expr:
         if not _parallel(slopes, a):
             raise _not_a_ridge(factor)
-        rules[form] = norm * a[pivot] / slopes[pivot] * T + b
-    inside = factor.xreplace(rules)
-    if inside.has(*variables):
-        raise _not_a_ridge(factor)
-    return RidgeFunction(unit, inside)
+        return norm * a[pivot] / slopes[pivot] * T + b
+
+    return RidgeFunction(unit, _with_forms(factor, variables, along))
 
 
-def _maximal_forms(
-    expr: sp.Expr, variables: tuple[sp.Symbol, ...]
-) -> dict[sp.Expr, tuple[tuple[sp.Expr, ...], sp.Expr]]:
-    """Return the largest subexpressions that are affine in the variables and depend on them."""
+def _with_forms(
+    expr: sp.Expr,
+    variables: tuple[sp.Symbol, ...],
+    write: Callable[[tuple[sp.Expr, ...], sp.Expr], sp.Expr],
+) -> sp.Expr:
+    """Replace the largest parts ⟨a, x⟩ + b that are affine in the variables by write(a, b)."""
     if not expr.has(*variables):
-        return {}
+        return expr
     form = linear_form(expr, variables)
     if form is not None:
-        return {expr: form}
-    found = {}
-    for operand in expr.args:
-        found.update(_maximal_forms(operand, variables))
-    return found
+        return write(*form)
+    operands = expr.args
+    if expr.is_Add:
+        # The affine addends are one part: x1 + x2 beside a function of x1 + x2.
+        affine = [x for x in operands if linear_form(x, variables) is not None]
+        operands = (sp.Add(*affine), *(x for x in operands if x not in affine))
+    return expr.func(*(_with_forms(operand, variables, write) for operand in operands))
 
 
 def _not_a_ridge(factor: sp.Expr) -> UnsupportedExpressionError:

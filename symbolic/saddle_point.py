@@ -39,6 +39,8 @@ __all__ = [
     "stationarity",
 ]
 
+# An assumption of our own: a parameter inside (-1, 1).
+INSIDE = "inside"
 # The outer Gaussian variable of kernels, unless a system names its own.
 _NODE = sp.Symbol("z", real=True)
 
@@ -74,6 +76,9 @@ class SaddlePointSystem:
     safeguarded : bool
         Whether Newton's method halves steps that do not help; see
         :class:`.lowering.program.Newton`.
+    derived : mapping from Symbol to Expr
+        Those of the parameters that follow from others, or are numbers, with their values. They
+        are eliminated when the system is lowered: kernels and files take the others only.
     """
 
     name: str
@@ -87,9 +92,10 @@ class SaddlePointSystem:
     source: str = ""
     title: str = ""
     safeguarded: bool = True
+    derived: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("outputs", "definitions", "start"):
+        for name in ("outputs", "definitions", "start", "derived"):
             given = {k: as_expression(v, f"{name}[{k}]") for k, v in getattr(self, name).items()}
             object.__setattr__(self, name, given)
         check_system(self)
@@ -109,6 +115,7 @@ class SaddlePointSystem:
         start: Mapping[sp.Symbol, sp.Expr] | None = None,
         title: str = "",
         safeguarded: bool = True,
+        derived: Mapping[sp.Symbol, sp.Expr] | None = None,
     ) -> SaddlePointSystem:
         """Return the stationarity conditions of a free energy as a system.
 
@@ -131,6 +138,7 @@ class SaddlePointSystem:
             source=free_energy.source,
             title=title,
             safeguarded=safeguarded,
+            derived=dict(derived or {}),
         )
 
     @classmethod
@@ -148,6 +156,7 @@ class SaddlePointSystem:
         source: str = "",
         title: str = "",
         safeguarded: bool = True,
+        derived: Mapping[sp.Symbol, sp.Expr] | None = None,
     ) -> SaddlePointSystem:
         """Return the system of ``unknown = value`` for each item of `equations`.
 
@@ -192,6 +201,7 @@ class SaddlePointSystem:
             source=source,
             title=title,
             safeguarded=safeguarded,
+            derived=dict(derived or {}),
         )
 
     @property
@@ -203,6 +213,37 @@ class SaddlePointSystem:
     def structure(self) -> BlockStructure:
         """In which order the equations are solved, and which of them are linear."""
         return block_structure(self.equations)
+
+    def independent(self) -> SaddlePointSystem:
+        r"""Return the system in its independent parameters, with the derived ones put in.
+
+        Where a positive parameter is :math:`\sqrt{(1 - x)(1 + x)}`, x has to be inside (-1, 1).
+        """
+        if not self.derived:
+            return self
+        values = dict(self.derived)
+        for p, value in self.derived.items():
+            for x in value.free_symbols:
+                if p.is_positive and value == complement(x):
+                    values |= {x: sp.Symbol(x.name, **{**x.assumptions0, INSIDE: True})}
+        values |= {p: v.xreplace(values) for p, v in self.derived.items()}
+        names = {values.get(x, x): n for x, n in self.identifiers.items() if x not in self.derived}
+
+        def put(expr: sp.Expr | None) -> sp.Expr | None:
+            return None if expr is None else expr.xreplace(values)
+
+        return replace(
+            self,
+            equations=tuple(
+                replace(e, value=put(e.value), residual=put(e.residual)) for e in self.equations
+            ),
+            parameters=tuple(values.get(p, p) for p in self.parameters if p not in self.derived),
+            outputs={name: put(value) for name, value in self.outputs.items()},
+            definitions={put(f): put(value) for f, value in self.definitions.items()},
+            identifiers=names,
+            start={x: put(value) for x, value in self.start.items()},
+            derived={},
+        )
 
     def jacobian(self) -> sp.Matrix:
         r"""Return :math:`\partial R_i/\partial x_j` of residuals :math:`R_i` and unknowns.
@@ -238,6 +279,11 @@ class SaddlePointSystem:
         unknowns = ", ".join(map(str, self.unknowns))
         parameters = ", ".join(map(str, self.parameters))
         return f"SaddlePointSystem({self.name!r}, unknowns {unknowns}; parameters {parameters})"
+
+
+def complement(x: sp.Expr) -> sp.Expr:
+    r"""Return :math:`\sqrt{1 - x^2}` such that it keeps its digits where x is near 1 or -1."""
+    return sp.sqrt((1 - x) * (1 + x))
 
 
 def lower(system: SaddlePointSystem) -> LoweredSystem:

@@ -19,6 +19,7 @@ from ..errors import UnsupportedExpressionError
 from .functions import HALF, relu
 from .gaussian import GaussianExpectation
 from .jumps import jumps_as_steps
+from .piecewise_polynomials import without_extrema
 from .regularity import analyse
 
 
@@ -68,7 +69,7 @@ def _outermost(expr: sp.Expr) -> list[GaussianExpectation]:
 
 def _derivative(node: GaussianExpectation, x: sp.Symbol) -> sp.Expr:
     z, integrand = node.variable, node.integrand
-    integrand = integrand.rewrite(sp.Abs) if integrand.has(sp.Max, sp.Min) else integrand
+    integrand = without_extrema(integrand)
     rewritten = jumps_as_steps(GaussianExpectation(integrand, z))
     if rewritten != node:
         return smooth_partial(rewritten, x)

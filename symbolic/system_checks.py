@@ -118,6 +118,7 @@ def check_system(system: SaddlePointSystem) -> None:
         foreign = value.free_symbols - set(system.parameters)
         if foreign:
             raise ParameterError(f"start[{x}] may hold parameters only, not {_names(foreign)}")
+    _check_derived(system)
     for code in system.outputs:
         if not code.isidentifier() or keyword.iskeyword(code):
             raise ParameterError(f"outputs: {code!r} is no identifier")
@@ -126,6 +127,27 @@ def check_system(system: SaddlePointSystem) -> None:
             raise ParameterError(f"outputs: Python reads {code!r} as {plain!r}; write it so")
     _check_symbols(system)
     _check_structure(system.equations)
+
+
+def _check_derived(system: SaddlePointSystem) -> None:
+    independent = set(system.parameters) - set(system.derived)
+    for p, value in system.derived.items():
+        if p not in system.parameters:
+            raise ParameterError(f"derived has a value for {p}, which is no parameter")
+        foreign = value.free_symbols - independent
+        if foreign:
+            raise ParameterError(
+                f"derived[{p}] may hold parameters that are not derived only, not {_names(foreign)}"
+            )
+        (held,) = value.free_symbols if len(value.free_symbols) == 1 else (None,)
+        if held is not None and value == sp.sqrt((1 - held) * (1 + held)):
+            continue
+        for sign in ("positive", "negative", "nonnegative", "nonpositive"):
+            if getattr(p, f"is_{sign}") and not getattr(value, f"is_{sign}"):
+                raise ParameterError(
+                    f"derived[{p}] = {value} is not {sign} for all parameters, as {p} is declared: "
+                    f"declare {p} real, or the parameters so that it is"
+                )
 
 
 def _check_symbols(system: SaddlePointSystem) -> None:

@@ -15,6 +15,8 @@ coefficients in :math:`f = \sum c_\alpha \mathrm{He}_\alpha` are
 from __future__ import annotations
 
 import functools
+import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -22,6 +24,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from ._singularities import require_few_kinks
 from ._tokens import shorten
 from .activations import Activation
 from .activations import z as _z
@@ -29,6 +32,7 @@ from .exact_numbers import require_evaluated, require_exact
 from .hermite_expansion import HermiteExpansion
 from .hermite_tensors import hermite_tensor, orthogonal_matrix
 from .parser import MAX_VARIABLES, parse_expression, parse_target
+from .piecewise_polynomials import without_extrema
 from .polynomial_elements import checked_variables
 from .polynomial_size import polynomial_size
 from .regularity import require_square_integrable
@@ -45,6 +49,9 @@ MOST_TERMS = 10_000
 
 HIGHEST_DEGREE = 64
 """Hermite tensors are offered, and polynomial targets taken, up to this order."""
+
+_COORDINATE = re.compile(r"x[0-9]+")
+_LETTERS = ({"x", "y", "z"}, {"u", "v", "w"})
 
 
 @dataclass(frozen=True, repr=False)
@@ -278,8 +285,9 @@ def target(
         Text in x1, x2, … (see :func:`.parser.parse_target`), a SymPy expression, or an activation,
         which is taken as a function of x1.
     variables : sequence of Symbol, optional
-        Coordinates in order, real or without assumptions; default: x1, x2, … of a text, of an
-        expression its symbols, sorted by name.
+        Coordinates in order, real or without assumptions. By default x1, x2, … of a text. Of an
+        expression its symbols, sorted by name, if all are coordinates: a single symbol, symbols of
+        one name with numbers such as x1, x3 or w1, w2, or letters of x, y, z or of u, v, w.
     argument : str
         How the user knows the target; error messages name it.
 
@@ -291,7 +299,8 @@ def target(
     Raises
     ------
     ExpressionError
-        If a text is no expression in x1, x2, …, or two symbols have one name.
+        If a text is no expression in x1, x2, …, two symbols have one name, or a symbol of an
+        expression without `variables` may be a parameter: a in x1 + a*x1*x2.
     AssumptionError
         If :math:`\mathbb{E} f^2` is not finite.
     UnsupportedExpressionError
@@ -343,6 +352,8 @@ def _with_real_coordinates(
             f"{argument} {spec} has two different symbols named {twice[0]!r}: same name, different "
             "assumptions; build the expression and `variables` from the same Symbol objects"
         )
+    if variables is None:
+        _require_coordinates(spec, given, argument)
     if given:
         # Of a positive x SymPy has already written abs(x) as x.
         checked_variables(given)
@@ -355,9 +366,22 @@ def _with_real_coordinates(
     real = [sp.Symbol(symbol.name, real=True) for symbol in given]
     # A replacement by themselves rebuilds all of a long polynomial.
     expr = spec if given == real else spec.xreplace(dict(zip(given, real, strict=True)))
-    if expr.has(sp.Max, sp.Min):
-        expr = expr.rewrite(sp.Abs)
-    return expr, tuple(real)
+    return without_extrema(expr, argument), tuple(real)
+
+
+def _require_coordinates(spec: sp.Expr, symbols: Sequence[sp.Symbol], argument: str) -> None:
+    """Refuse symbols that may be parameters: they would silently count as coordinates."""
+    names = [symbol.name for symbol in symbols]
+    heads = {_by_number(symbol)[0] for symbol in symbols}
+    numbered = len(heads) == 1 and not heads & set(names)
+    if len(names) < 2 or numbered or any(map(set(names).issubset, _LETTERS)):
+        return
+    others = [name for name in names if not _COORDINATE.fullmatch(name)]
+    raise ExpressionError(
+        f"{argument} {shorten(str(spec))} holds {', '.join(others)}: a coordinate or a parameter?\n"
+        "  inputs are x1, x2, ...; give a number for a parameter, as expr.subs(a, 2), or name all "
+        f"inputs in their order: target(expr, variables=[{', '.join(names)}])"
+    )
 
 
 def _by_number(symbol: sp.Symbol) -> tuple[str, int, str]:
@@ -390,6 +414,7 @@ def _check(made: Target, argument: str) -> None:
         terms = ridge_terms(made.expr, made.variables)
     except UnsupportedExpressionError as error:
         raise UnsupportedExpressionError(f"{argument} {name!r} is not supported: {error}") from None
+    along: defaultdict[tuple[sp.Expr, ...], list[sp.Expr]] = defaultdict(list)
     for term in terms:
         if term.coefficient.is_extended_real is False:
             raise ExpressionError(
@@ -397,6 +422,9 @@ def _check(made: Target, argument: str) -> None:
             )
         for ridge in term.ridges:
             require_square_integrable(ridge.expr.xreplace({T: _z}), _z, argument=argument)
+            along[ridge.direction].append(ridge.expr)
+    for functions in along.values():
+        require_few_kinks(sp.Tuple(*functions), T)
 
 
 def _check_degree(k: int) -> None:

@@ -8,6 +8,7 @@ import sympy as sp
 
 from .bivariate_normal import BivariateNormalCDF
 from .functions import HALF, OwenT, relu, sigmoid, softplus
+from .piecewise_polynomials import flattened
 
 
 def _step(x: sp.Expr) -> sp.Expr:
@@ -52,8 +53,8 @@ PARTIAL_FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
 """Functions of one argument that are real on a part of the line only; exact results hold them."""
 
 FUNCTIONS_OF_SEVERAL: Mapping[str, tuple[int, Callable[..., sp.Expr]]] = {
-    "max": (2, lambda x, y: y + relu(x - y)),
-    "min": (2, lambda x, y: y - relu(y - x)),
+    "max": (2, lambda x, y: flattened(y + relu(x - y))),
+    "min": (2, lambda x, y: flattened(y - relu(y - x))),
     "OwenT": (2, OwenT),
     "Phi2": (3, BivariateNormalCDF),
 }

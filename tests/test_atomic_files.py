@@ -1,10 +1,12 @@
 """Files are whole or as they were, and errors name them as their user did."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 
-from giantstep.atomic_files import replacing, write_atomically
+from giantstep.atomic_files import Temporary, remove_abandoned, replacing, write_atomically
 from giantstep.errors import ParameterError
 
 
@@ -51,3 +53,67 @@ def test_errors_name_the_file_that_was_asked_for(tmp_path):
 def test_what_is_no_name_of_a_file_is_refused(path):
     with pytest.raises(ParameterError, match="path"):
         write_atomically(path, "text")
+
+
+HALF_WAY = """\
+import pathlib, sys
+from giantstep.atomic_files import Temporary
+file, folder = Temporary(pathlib.Path(sys.argv[1])), Temporary(pathlib.Path(sys.argv[1]))
+file.path.write_text("half")
+folder.path.mkdir()
+(folder.path / "0.0").write_text("half")
+print("half", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_what_a_killed_process_was_writing_goes_and_what_a_living_one_writes_stays(tmp_path):
+    # Uninstalled checkouts find the package through this process's path.
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    path = tmp_path / "values.txt"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HALF_WAY, str(path)],
+        env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout.readline()
+        own = Temporary(path)
+        own.path.write_text("half")
+        remove_abandoned(tmp_path)
+        assert len(os.listdir(tmp_path)) == 6
+    finally:
+        process.kill()
+        process.communicate()
+    remove_abandoned(tmp_path)
+    assert {p.stem for p in tmp_path.iterdir()} == {own.path.stem}
+    own.remove()
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("machine", [b"another machine", b"", None])
+def test_where_locks_say_nothing_age_does(tmp_path, machine):
+    part = tmp_path / ".values.txt.0123456789ab.part"
+    part.write_text("half")
+    lock = part.with_suffix(".lock")
+    if machine is not None:
+        lock.write_bytes(machine)
+    remove_abandoned(tmp_path)
+    assert part.exists()
+    os.utime(part, (0, 0))
+    if machine is not None:
+        # The process that writes there shows that it lives.
+        remove_abandoned(tmp_path)
+        assert part.exists()
+        os.utime(lock, (0, 0))
+    remove_abandoned(tmp_path)
+    assert not os.listdir(tmp_path)
+
+
+def test_files_of_others_stay(tmp_path):
+    names = [".values.txt.part", "values.0123456789ab.part", ".values.txt.0123456789ab.partial"]
+    for name in names:
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (0, 0))
+    write_atomically(tmp_path / "values.txt", "text")
+    remove_abandoned(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == sorted([*names, "values.txt"])

@@ -4,12 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 import xarray as xr
 
-from giantstep import __version__
+from giantstep import __version__, cli_curve
 from giantstep.cli_numbers import sample_complexities
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 
@@ -26,11 +27,18 @@ def run_python(code, folder):
 
 def test_too_little_memory_is_one_line(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code, _, err = run(
-        "curve", *PAIR, "--alpha", "1e13", "--simulate", "--dimension", "40", "--seeds", "2"
-    )
+    simulated = "curve", *PAIR, "--alpha", "1e13", "--simulate", "--dimension", "40", "--seeds", "2"
+    code, _, err = run(*simulated)
     assert code == 2
-    assert err.splitlines()[-1].startswith("giantstep: not enough memory: ")
+    assert "alpha=1e+13 is too large for a simulation" in err.splitlines()[-1]
+
+    def exhausted(*args, **kwargs):
+        raise MemoryError("Unable to allocate 3.20 PiB")
+
+    monkeypatch.setattr(SpikedRandomFeatures, "simulate", exhausted)
+    code, _, err = run(*simulated)
+    assert code == 2
+    assert err.splitlines()[-1].startswith("giantstep: not enough memory: Unable to allocate")
     assert "--dimension" in err and "Traceback" not in err
 
 
@@ -427,9 +435,18 @@ def test_correlated_norms_reach_theory_and_comparison(run, tmp_path, monkeypatch
     # Values for tanh and sin at alpha = 2: as published 0.03539, with the correlation 0.03438.
     monkeypatch.chdir(tmp_path)
     _, published, _ = run("curve", *PAIR, "--alpha", "2", "--table-only")
-    _, corrected, _ = run("curve", *PAIR, "--alpha", "2", "--table-only", "--correlated-norms")
+    _, corrected, _ = run(
+        "curve", *PAIR, "--alpha", "2", "--table-only", "--leading-order", "complete"
+    )
     assert "0.03539" in published and "0.03438" not in published
     assert "0.03438" in corrected and "norm overlap a = " in corrected
     size = ["--dimension", "20", "--seeds", "2", "--simulate", "--table-only"]
     _, both, _ = run("curve", *PAIR, "--alpha", "2", *size)
-    assert "correlated norms" in both and "0.03539" in both and "0.034382" in both
+    assert " complete" in both and "0.03539" in both and "0.034382" in both
+
+
+def test_the_time_is_told_by_one_clock(monkeypatch):
+    before = cli_curve.seconds_since_start()
+    # The clock of the kernel's process table need not be that of any call.
+    monkeypatch.setattr(time, "clock_gettime", lambda clock: 1e9)
+    assert before <= cli_curve.seconds_since_start() < before + 5

@@ -118,7 +118,7 @@ def test_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["curve", "--loss", "square", "--letters", "1,2"], "--letters"),
         (["bounds", "--tune-step", "--digits", "9"], "--digits"),
         (["bounds", "--tune-step", "--step-size", "2"], "--step-size"),
-        (["bounds", "--tune-step", "--correlated-norms"], "--correlated-norms"),
+        (["bounds", "--tune-step", "--correlated-norms"], "--leading-order"),
         (["bounds", "--ridge", "0.1"], "--ridge"),
         (["bounds", "--width", "100"], "--width"),
         (["spectrum", "--ridge", "0.1"], "--ridge"),

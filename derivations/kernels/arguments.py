@@ -23,6 +23,7 @@ _DOMAINS = {
     "negative": lambda x: (x < 0) & (x > -math.inf),
     "nonnegative": lambda x: (x >= 0) & (x < math.inf),
     "nonpositive": lambda x: (x <= 0) & (x > -math.inf),
+    "(-1, 1)": lambda x: np.abs(x) < 1,
     "zero": lambda x: x == 0,
     "unit": lambda x: np.abs(x) == 1,
 }
@@ -33,6 +34,7 @@ _WORDS = {
     "negative": "negative and finite",
     "nonnegative": ">= 0 and finite",
     "nonpositive": "<= 0 and finite",
+    "(-1, 1)": "inside (-1, 1)",
     "zero": "0 in this kernel, whose equations were derived for that",
     "unit": "1 or -1 in this kernel, whose equations were derived for that",
 }
@@ -75,9 +77,10 @@ def column(name: str, values: object, domain: str) -> Array:
 
 def known_names(given: Iterable[str], known: Iterable[str], what: str) -> None:
     """Refuse a name that is not known, listing those that are."""
-    wrong = sorted(set(given) - set(known))
+    there = list(known)
+    wrong = sorted((name for name in given if name not in there), key=str)
     if wrong:
-        listed = ", ".join(known) or "none"
+        listed = ", ".join(there) or "none"
         raise ParameterError(f"no {what} is named {wrong[0]!r}; there are: {listed}")
 
 

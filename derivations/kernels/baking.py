@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -43,26 +43,29 @@ def wanted_tables(kernel: Kernel, tables: str, values: Mapping[str, Any]) -> Bak
     names = [lowered.identifiers[p] for p in lowered.table_parameters]
     known_names(values, names, "parameter of the tables")
     given = {**kernel.defaults, **values}
-    for name, tie in kernel.active_ties(values).items():
-        with np.errstate(invalid="ignore"):
-            given[name] = tie.function(column(tie.source, given[tie.source], "real"), np.sqrt)
-        if np.isnan(given[name]).any():
-            raise ParameterError(f"{tie.source} is outside its range: {name} follows from it")
     missing = [name for name in names if name not in given]
     if missing:
-        ties = kernel.ties
-        asked = [n for n in missing if n not in ties or ties[n].source not in missing]
-        raise ParameterError(f"baked tables need the value of {', '.join(asked)}")
+        raise ParameterError(f"baked tables need the value of {', '.join(missing)}")
     columns = {name: column(name, given[name], kernel.domains[name]) for name in names}
     wrong = [name for name, value in columns.items() if value.ndim]
     if wrong:
         raise ParameterError(f"{wrong[0]} must be one number: baked tables are those of one")
+    for name, tie in kernel.ties.items():
+        if tie.source in columns and (tie.source in values or name not in given):
+            with np.errstate(invalid="ignore"):
+                given[name] = tie.function(columns[tie.source], np.sqrt)
+            if np.isnan(given[name]).any():
+                raise ParameterError(f"{tie.source} is outside its range: {name} follows from it")
     loaded = kernel.code.load(FileCache(kernel.cache_folder))
-    return baked_tables(loaded, lowered, {name: float(v) for name, v in columns.items()})
+    held = {name: float(columns[name]) for name in names}
+    return baked_tables(loaded, lowered, {**given, **held}, names)
 
 
 def baked_tables(
-    kernel: LoadedKernel, lowered: LoweredSystem, values: Mapping[str, float]
+    kernel: LoadedKernel,
+    lowered: LoweredSystem,
+    values: Mapping[str, float],
+    held: Iterable[str] | None = None,
 ) -> BakedTables:
     """Return tables on three rules.
 
@@ -72,6 +75,8 @@ def baked_tables(
     lowered : LoweredSystem
     values : mapping from str to float
         All parameters that the tables depend on.
+    held : iterable of str, optional
+        Those that the file holds with its tables; default: all.
 
     Raises
     ------
@@ -89,4 +94,7 @@ def baked_tables(
         {name: tuple(row.tolist()) for name, row in zip(names, rule, strict=True)}
         for rule in arrays[_LEVEL][:3]
     )
-    return BakedTables(parameters=dict(values), levels=levels)
+    return BakedTables(
+        parameters=dict(values) if held is None else {name: values[name] for name in held},
+        levels=levels,
+    )

@@ -54,7 +54,7 @@ def certified_solution(
     MissingDependencyError
         If python-flint is not installed.
     """
-    BallProgram(kernel.program, kernel.outputs)  # refuses what is outside, by name
+    BallProgram(kernel.solved.program, kernel.outputs)  # refuses what is outside, by name
     given = {name: exact_number(value) for name, value in parameters.items()}
     for name, tie in kernel.active_ties(parameters).items():
         given[name] = tie.function(given[tie.source], sp.sqrt)
@@ -81,7 +81,7 @@ def certified_solution(
         return {**defaults, **{n: enclosed_parameter(x, wanted) for n, x in given.items()}}
 
     return certify(
-        kernel.lowered,
+        kernel.solved,
         enclosures,
         values,
         errors=errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -109,6 +110,11 @@ class _Workplace:
 @lru_cache(maxsize=16)
 def _workplace(code: KernelCode, folder: str) -> _Workplace:
     return _Workplace(code, folder)
+
+
+if hasattr(os, "register_at_fork"):
+    # The lock of a workplace may be held by a thread that does not exist in the copy.
+    os.register_at_fork(after_in_child=_workplace.cache_clear)
 
 
 def data_digest(arrays: Sequence[tuple[str, NDArray[Any]]]) -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
-from ...numeric.arguments import positive_number, whole_number
+from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
+from ...numeric.seed_store import store_folder
 from ..certificates.wanted import certificate_wanted
 from .arguments import column, data_arrays, exact_data, known_names, start_values
 from .job import Job
@@ -44,6 +44,9 @@ RESERVED = frozenset(
     }
 )  # fmt: skip
 
+# Of the squares of a parameter that is given although it follows from another.
+_TIED = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Kernel(KernelTexts):
@@ -63,11 +66,13 @@ class Kernel(KernelTexts):
     proven_defaults : callable, optional
         Takes a number of digits and returns proven intervals of the defaults, infinity as a float.
     ties : mapping from str to Tie
-        Parameters that follow from others, unless they are given themselves.
+        Parameters that follow from others. The defaults may know them better than the others.
     labels : mapping from str to str
         LaTeX of parameters, outputs and unknowns.
     make : callable
         Returns the lowered system; called when its expressions are first needed.
+    make_solved : callable, optional
+        Returns the system that `code` was printed from, where that takes tied parameters.
     cache_folder : path or None
     most_digits : int
         Of ``digits=``: fewer where an expression holds rules of a fixed accuracy.
@@ -87,6 +92,7 @@ class Kernel(KernelTexts):
     labels: Mapping[str, str] = field(default_factory=dict, repr=False)
     cache_folder: str | os.PathLike[str] | None = None
     most_digits: int = MOST_DIGITS
+    make_solved: Callable[[], LoweredSystem] | None = field(default=None, repr=False)
 
     # ------------------------------------------------------------------ what it is
 
@@ -258,7 +264,7 @@ class Kernel(KernelTexts):
         ConvergenceError
             If a point fails; what was computed is its `state`, unless it went to a file.
         """
-        if failures not in ("raise", "keep"):
+        if not is_one_of(failures, ("raise", "keep")):
             raise ParameterError(f"failures must be 'raise' or 'keep', got {failures!r}")
         if workers is not None:
             workers = whole_number("workers", workers)
@@ -268,6 +274,9 @@ class Kernel(KernelTexts):
             outputs = self.outputs
         elif isinstance(outputs, str):
             outputs = (outputs,)
+        elif not isinstance(outputs, Iterable):
+            raise ParameterError(f"outputs must be names of outputs, got {outputs!r}")
+        folder = store_folder(store)
         known_names(outputs, self.outputs, "output")
         variables = Variables.of(tuple(dict.fromkeys(outputs)), self.parameters)
         job = self.job(data, start, rtol, len(points), keep=failures == "keep")
@@ -278,7 +287,7 @@ class Kernel(KernelTexts):
             meanings=self._meanings(),
             attributes=self._attributes(),
             path=None if out is None else checked_path(out),
-            store=None if store is None else Path(store).expanduser(),
+            store=folder,
             workers=workers,
             executor=executor,
             progress=progress,
@@ -334,6 +343,9 @@ class Kernel(KernelTexts):
                 column(name, value, self.domains[name])
             except ParameterError as error:
                 raise ParameterError(f"{tie.source} is outside its range: {error}") from None
+        for name, tie in self.ties.items():
+            if tie.constraint and name in parameters:
+                _check_tie(name, tie, found)
         return found
 
     def active_ties(self, parameters: Mapping[str, Any]) -> dict[str, Tie]:
@@ -386,7 +398,7 @@ class Kernel(KernelTexts):
             cached_kernel(
                 self._cache,
                 source_key(self.code),
-                lambda: precise_kernel(self.lowered, self.code),
+                lambda: precise_kernel(self.solved, self.code),
             ),
             exact,
             digits,
@@ -403,3 +415,20 @@ class Kernel(KernelTexts):
         from ... import __version__
 
         return {"kernel": self.name, "title": self.title, "giantstep_version": __version__}
+
+
+def _check_tie(name: str, tie: Tie, columns: Mapping[str, Any]) -> None:
+    """Refuse values of a tied parameter that do not follow from its source."""
+    source, value = columns[tie.source], columns[name]
+    with np.errstate(invalid="ignore"):
+        wanted = tie.function(source, np.sqrt)
+    together = value.shape == wanted.shape
+    if not (together or 0 in (value.ndim, wanted.ndim)):
+        raise ParameterError(f"{name} follows from {tie.source}; leave it out")
+    wrong = ~(np.abs(value**2 - wanted**2) <= _TIED)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        given, right = (float(np.broadcast_to(x, wrong.shape).flat[first]) for x in (value, wanted))
+        raise ParameterError(
+            f"{name} follows from {tie.source}: it is {right:g} here, got {given:g}; leave it out"
+        )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ParameterError
+from ...one_thread import one_at_a_time
 from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.saddle_point import lower as lower_symbolically
@@ -14,6 +15,7 @@ from .code import kernel_code, latex_names, parameter_domains
 from .kernel import RESERVED, Kernel
 
 
+@one_at_a_time
 def lower(
     system: SaddlePointSystem | Any, *, cache_folder: str | os.PathLike[str] | None = None
 ) -> Kernel:

@@ -30,10 +30,13 @@ class Tie:
     source : str
     function : callable
         Takes the values of the source and a square root, that of NumPy or of SymPy.
+    constraint : bool
+        Whether other values make no sense; else it follows unless it is given itself.
     """
 
     source: str
     function: Callable[[Any, Callable[[Any], Any]], Any]
+    constraint: bool = False
 
 
 @dataclass(frozen=True)

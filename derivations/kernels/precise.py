@@ -18,8 +18,9 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...numeric.precise_kernel import PreciseKernel
 from ...numeric.precision import local_context, solve_precisely
-from ...numeric.quadrature import REACH
+from ...numeric.quadrature import REACH, inner_extent
 from ...numeric.saddle_point_solver import BatchSolution
+from ...one_thread import one_at_a_time
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -104,6 +105,7 @@ def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     )
 
 
+@one_at_a_time
 def cached_kernel(cache: FileCache, key: str, derive: Callable[[], PreciseKernel]) -> PreciseKernel:
     """Return a program for mpmath that is derived once and kept under a key."""
     document = cache.load_json(key)
@@ -259,8 +261,7 @@ def _line(
     with np.errstate(divide="ignore", over="ignore"):
         width = float(tables.outer_scale(node, *table_values))
     inner = {
-        slot: argument if kind == "trapezoidal" else (math.inf, 0.0)
-        for slot, (kind, argument) in tables.inner_rules(node, *table_values).items()
+        slot: inner_extent(*rule) for slot, rule in tables.inner_rules(node, *table_values).items()
     }
     step = REACH / (nodes - 1) if kernel.code.even else 2 * REACH / (nodes - 1)
     resolved = min(step, width)

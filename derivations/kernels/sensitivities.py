@@ -84,11 +84,7 @@ def sensitivities(
             f"{infinite[0]} is inf, where there is no derivative by it; leave it out of wrt"
         )
     names = tuple(n for n in names if n not in infinite)
-    ties = {
-        name: tie
-        for name, tie in kernel.ties.items()
-        if tie.source in names and name not in parameters
-    }
+    ties = {name: tie for name, tie in kernel.ties.items() if tie.source in names}
     tangent = tangent_kernel(kernel, tuple(dict.fromkeys([*names, *ties])))
     try:
         found = tangent.solve(**options)
@@ -104,8 +100,8 @@ def sensitivities(
             state=solution,
         ) from failure
 
-    outputs = {name: name for name in kernel.code.results if name in kernel.system.outputs}
-    unknowns = [kernel.system.identifiers[x] for x in kernel.system.unknowns]
+    outputs = {name: name for name in kernel.code.results if name in kernel.solved.system.outputs}
+    unknowns = [kernel.solved.system.identifiers[x] for x in kernel.solved.system.unknowns]
     outputs |= {name: value_of(name) for name in unknowns}
 
     def derivative(output: str, parameter: str) -> tuple[Any, Any]:
@@ -144,8 +140,8 @@ def tangent_kernel(kernel: Kernel, names: tuple[str, ...]) -> Kernel:
 
     known = _TANGENTS.setdefault(kernel, {})
     if names not in known:
-        symbols = {code: p for p, code in kernel.system.identifiers.items()}
-        system = with_sensitivities(with_values(kernel.system), [symbols[n] for n in names])
+        symbols = {code: p for p, code in kernel.solved.system.identifiers.items()}
+        system = with_sensitivities(with_values(kernel.solved.system), [symbols[n] for n in names])
         moving = {name: value for name, value in system.outputs.items() if value != 0}
         system = replace(system, outputs=moving)
         tangent = lower(system, cache_folder=kernel.cache_folder)
@@ -198,6 +194,12 @@ def _chosen(kernel: Kernel, wrt: object) -> tuple[str, ...]:
             f"wrt must be names of parameters ({', '.join(kernel.parameters)}), got {wrt!r}"
         )
     known_names(given, kernel.parameters, f"parameter of {kernel.name}")
+    for name in given:
+        if name in kernel.ties and kernel.ties[name].constraint:
+            source = kernel.ties[name].source
+            raise ParameterError(
+                f"wrt: {name} follows from {source} and does not move alone; use {source!r}"
+            )
     return tuple(dict.fromkeys(given))
 
 

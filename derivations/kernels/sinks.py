@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ...atomic_files import beside, replacing
+from ...atomic_files import Temporary, remove_abandoned, replacing
 from ...errors import MissingDependencyError, ParameterError
 from .points import Block, Points
 
@@ -136,9 +135,10 @@ class NetcdfSink(Sink):
     def __init__(self, template: Template, path: Path) -> None:
         import netCDF4
 
-        self._path, self._temporary = path, beside(path)
+        self._path, self._temporary = path, Temporary(path)
+        self._open = False
+        self._file = netCDF4.Dataset(str(self._temporary.path), "w", format="NETCDF4")
         self._open = True
-        self._file = netCDF4.Dataset(str(self._temporary), "w", format="NETCDF4")
         self._file.set_fill_off()
         for dimension, n in zip(template.points.dimensions, template.points.shape, strict=True):
             self._file.createDimension(dimension, n)
@@ -167,6 +167,7 @@ class NetcdfSink(Sink):
         return variable
 
     def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._temporary.touch()
         for name, variable in self._variables.items():
             variable[block.box or ...] = arrays[name].reshape(block.shape)
 
@@ -174,7 +175,7 @@ class NetcdfSink(Sink):
         import xarray as xr
 
         self._close()
-        os.replace(self._temporary, self._path)
+        os.replace(self._temporary.path, self._path)
         return xr.open_dataset(self._path, engine="netcdf4")
 
     def _close(self) -> None:
@@ -184,7 +185,7 @@ class NetcdfSink(Sink):
 
     def discard(self) -> None:
         self._close()
-        self._temporary.unlink(missing_ok=True)
+        self._temporary.remove()
 
 
 class ZarrSink(Sink):
@@ -193,9 +194,9 @@ class ZarrSink(Sink):
     def __init__(self, template: Template, path: Path, block: Block) -> None:
         import zarr
 
-        self._path, self._temporary = path, beside(path)
+        self._path, self._temporary = path, Temporary(path)
         # Format 2, which every reader of Zarr knows.
-        group = zarr.open_group(str(self._temporary), mode="w", zarr_format=2)
+        group = zarr.open_group(str(self._temporary.path), mode="w", zarr_format=2)
         group.attrs.update(template.attributes)
         coordinates = template.coordinates()
         extra = " ".join(name for name, (d, _) in coordinates.items() if d != (name,))
@@ -222,6 +223,7 @@ class ZarrSink(Sink):
             self._variables[name] = variable
 
     def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._temporary.touch()
         for name, variable in self._variables.items():
             variable[block.box or ...] = arrays[name].reshape(block.shape)
 
@@ -229,16 +231,16 @@ class ZarrSink(Sink):
         import xarray as xr
         import zarr
 
-        zarr.consolidate_metadata(str(self._temporary), zarr_format=2)
-        old = beside(self._path)
+        zarr.consolidate_metadata(str(self._temporary.path), zarr_format=2)
+        old = Temporary(self._path)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(self._path, old)
-        os.rename(self._temporary, self._path)
-        shutil.rmtree(old, ignore_errors=True)
+            os.rename(self._path, old.path)
+        os.rename(self._temporary.path, self._path)
+        old.remove()
         return xr.open_zarr(self._path, chunks=None)
 
     def discard(self) -> None:
-        shutil.rmtree(self._temporary, ignore_errors=True)
+        self._temporary.remove()
 
 
 def checked_path(out: str | os.PathLike[str]) -> Path:
@@ -275,6 +277,8 @@ def sink(template: Template, path: Path | None, blocks: list[Block]) -> Sink:
     """Return where results go: memory, or the file at `path`."""
     if path is None:
         return MemorySink(template)
+    # A sweep that was killed may have left a file of any size.
+    remove_abandoned(path.parent)
     if path.suffix == ".zarr":
         return ZarrSink(template, path, blocks[0])
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 # Raised whenever the same sweep gives other numbers, so that stored blocks do not mix.
-_VERSION = 1
+_VERSION = 2
 # Blocks under way for each worker: one to work at, one to go on with.
 _WAITING = 2
 

@@ -19,16 +19,23 @@ if TYPE_CHECKING:
 class KernelTexts:
     """The part of a :class:`.kernel.Kernel` that is text and needs no numbers.
 
-    `make`, a field of the kernel, returns the lowered system.
+    `make`, a field of the kernel, returns the lowered system; `make_solved` the one that its code
+    was printed from, where that takes derived parameters too.
     """
 
     if TYPE_CHECKING:
         make: Callable[[], LoweredSystem]
+        make_solved: Callable[[], LoweredSystem] | None
 
     @cached_property
     def lowered(self) -> LoweredSystem:
         """The system with all stages of its lowering."""
         return self.make()
+
+    @cached_property
+    def solved(self) -> LoweredSystem:
+        """The system that solves here: its parameters are those of the code."""
+        return self.lowered if self.make_solved is None else self.make_solved()
 
     @property
     def system(self) -> SaddlePointSystem:

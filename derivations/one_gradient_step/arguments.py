@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import nonnegative_number, positive_number, real_number
+from ...numeric.arguments import is_one_of, nonnegative_number, positive_number, real_number
 from ..spiked_random_features.arguments import activation_text, checked_switch
 from .moments import Moments
 
@@ -34,7 +34,7 @@ def checked_arguments(
     ParameterError
         If an argument is of the wrong kind or outside its range; the message names it.
     """
-    if loss not in LOSSES:
+    if not is_one_of(loss, LOSSES):
         raise ParameterError(
             f"loss must be 'half', for (1/2n) sum (f - y)^2 as in the formulas, or 'full', for "
             f"(1/n) sum (f - y)^2, whose gradient is twice as long; got {loss!r}"

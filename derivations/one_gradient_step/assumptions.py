@@ -11,7 +11,7 @@ import sympy as sp
 from ...errors import GiantstepError
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
-from ...symbolic.boundedness import is_bounded
+from ...symbolic.boundedness import derivative_is_bounded, is_bounded
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.regularity import Parity
 from ...symbolic.zero_test import is_exactly_zero
@@ -96,10 +96,9 @@ def bounded_derivatives(student: Activation, order: int = 3) -> Assumption:
         points = ", ".join(map(str, student.kinks))
         what = "jumps" if student.jumps else "has a kink"
         return Assumption(statement, False, f"it {what} at z = {points}")
-    expr, unknown = student.expr, []
+    unknown = []
     for k in range(1, order + 1):
-        expr = expr.diff(variable)
-        bounded = is_bounded(expr, variable)
+        bounded = derivative_is_bounded(student.expr, variable, k)
         if bounded is False:
             return Assumption(statement, False, f"derivative {k} is unbounded")
         if bounded is None:
@@ -109,6 +108,27 @@ def bounded_derivatives(student: Activation, order: int = 3) -> Assumption:
             statement, None, f"no proof for derivative {' and '.join(unknown)} from the expression"
         )
     return Assumption(statement, True, "by the structure of its expression")
+
+
+def linear_part(student: Activation) -> Assumption:
+    """Whether the student has a linear part."""
+    zero = is_exactly_zero(hermite_coefficient(student, 1), "linear part of the student")
+    reason = "mu_1 = 0" if zero else "mu_1 is not zero"
+    return Assumption("the student has a linear part, E z σ(z) ≠ 0", not zero, reason)
+
+
+def lipschitz(teacher: Activation) -> Assumption:
+    """Whether the teacher is Lipschitz."""
+    statement = "the teacher is Lipschitz"
+    if teacher.jumps:
+        return Assumption(statement, False, f"it jumps at z = {', '.join(map(str, teacher.jumps))}")
+    bounded = derivative_is_bounded(teacher.expr, variable)
+    reason = {
+        True: "its derivative is bounded, by the structure of its expression",
+        False: "its derivative is unbounded",
+        None: "no proof for its derivative from the expression",
+    }[bounded]
+    return Assumption(statement, bounded, reason)
 
 
 def boundedness(student: Activation) -> Assumption:

@@ -28,10 +28,10 @@ _EQUIVALENCE = Claim(
     identifier="ba-gaussian-equivalence",
     title="Features after a step of order one are equivalent to Gaussian ones",
     statement=(
-        r"For odd, centred $\sigma$ with three bounded derivatives, a fixed number of steps with "
-        r"$\eta = \Theta(1)$, independent data for the readout and $\lambda > 0$, the ridge risk "
-        r"with features $\sigma(W^\top x)/\sqrt N$ tends to that with "
-        r"$(\mu_1 W^\top x + \mu_{>1}\xi)/\sqrt N$, and $R \ge \|P_{>1}f_*\|^2$."
+        r"For odd, centred $\sigma$ with three bounded derivatives and a linear part, a Lipschitz "
+        r"teacher, a fixed number of steps with $\eta = \Theta(1)$, independent data for the "
+        r"readout and $\lambda > 0$, the ridge risk with features $\sigma(W^\top x)/\sqrt N$ "
+        r"tends to that with $(\mu_1 W^\top x + \mu_{>1}\xi)/\sqrt N$, and $R \ge \|P_{>1}f_*\|^2$."
     ),
     source=f"{_SOURCE}; quoted, supported here by simulations; the paper's proof is not repeated",
     status=Status.THEOREM,

@@ -22,6 +22,7 @@ from scipy import linalg, optimize
 
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.cache import FileCache
+from ...one_thread import one_at_a_time
 from ..json_text import to_json
 from .penalties import one_ridge
 
@@ -249,6 +250,7 @@ def modes_of(weights: Array, direction: Array | None = None) -> Modes:
     )
 
 
+@one_at_a_time
 def conditional_prediction(
     model: OneGradientStep, samples: float, ridges: Sequence[float]
 ) -> ConditionalPrediction:

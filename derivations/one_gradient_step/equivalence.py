@@ -2,9 +2,11 @@ r"""Gaussian equivalence: when nonlinear features have the risk of linear ones w
 
 The features :math:`\sigma(W^\top x)/\sqrt N` may be replaced by
 :math:`(\mu_1 W^\top x + \mu_{>1}\xi)/\sqrt N`, with a fresh Gaussian ξ for every input, if σ is odd
-and centred with three bounded derivatives, W comes from a fixed number of gradient steps with η of
-order one, the readout is fitted on independent data and λ > 0 (Ba, Erdogdu, Suzuki, Wang, Wu, Yang,
-arXiv 2205.01445). Then no ridge penalty brings the risk below :math:`\|P_{>1}f_*\|^2`.
+and centred with three bounded derivatives and a linear part, the teacher is Lipschitz, W comes from
+a fixed number of gradient steps with η of order one, the readout is fitted on independent data and
+λ > 0 (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445). Then no ridge penalty brings the risk
+below :math:`\|P_{>1}f_*\|^2`. The verdict on a model is made here; all that print one ask
+:func:`standing`.
 
 Where it fails is a count of powers, no theorem: a step of size η moves neuron j by
 :math:`\epsilon_j = \eta\mu_1 a_j\langle X^\top y/n, x\rangle` of size :math:`\eta/\sqrt N`;
@@ -16,6 +18,7 @@ from :math:`\eta \sim N^{(k-1)/(2k)}` on.
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -37,6 +40,8 @@ from .assumptions import (
     centredness,
     first_harmful_degree,
     is_affine,
+    linear_part,
+    lipschitz,
     oddness,
 )
 
@@ -44,6 +49,8 @@ if TYPE_CHECKING:
     from .model import OneGradientStep
 
 SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
+_SHORT_SOURCE = "Ba et al., arXiv 2205.01445"
+_LINEAR = "the student is linear: its features are Gaussian, for steps of any size"
 _HIGHEST_DEGREE = 12
 _SHOWN_DEGREE = 6
 
@@ -120,16 +127,9 @@ class GaussianEquivalence:
     def statement(self) -> str:
         """The verdict in one sentence."""
         if self.linear:
-            return "the student is linear: its features are Gaussian, for steps of any size"
+            return _LINEAR
         if self.step_exponent == 0:
-            if self.proven:
-                return "the risk is that of Gaussian features (theorem)"
-            broken = [a.statement for a in self.assumptions if a.holds is not True]
-            return (
-                "outside the theorem, because it does not hold, or is not proven, that "
-                + " and that ".join(broken)
-                + "; simulations of centred relu and softplus students agree with equivalence"
-            )
+            return _verdict(self.assumptions)
         verb = "expected" if self.expected else "expected to fail"
         if self.failure_exponent is None:
             return (
@@ -219,6 +219,56 @@ class GaussianEquivalence:
         }
 
 
+def standing(model: OneGradientStep, *, vanishing_ridge: bool = False) -> str:
+    """Return the verdict on a step of order one in one sentence.
+
+    Parameters
+    ----------
+    model : OneGradientStep
+    vanishing_ridge : bool
+        Whether it is about the limit of a vanishing penalty, which the theorem leaves out.
+    """
+    if is_affine(activation(model.student, argument="student")):
+        return _LINEAR
+    return _verdict(_assumptions(model, 0.0, vanishing_ridge))
+
+
+def _verdict(assumptions: Sequence[Assumption]) -> str:
+    if all_hold(assumptions):
+        return f"Gaussian equivalence is a theorem ({_SHORT_SOURCE})"
+    reasons = [
+        f"{'it does not hold' if a.holds is False else 'it is not known'} that {a.statement} "
+        f"({a.reason})"
+        for a in assumptions
+        if a.holds is not True
+    ]
+    text = (
+        f"Gaussian equivalence is outside the theorem ({_SHORT_SOURCE}): {', and '.join(reasons)}"
+    )
+    if any(a.holds is not True and not a.statement.startswith("the student") for a in assumptions):
+        return text
+    return f"{text}; simulations of centred relu and softplus students agree with equivalence"
+
+
+def _assumptions(
+    model: OneGradientStep, exponent: float, vanishing_ridge: bool
+) -> tuple[Assumption, ...]:
+    sigma = activation(model.student, argument="student")
+    return (
+        oddness(sigma),
+        centredness(sigma, model.centre),
+        bounded_derivatives(sigma),
+        linear_part(sigma),
+        lipschitz(activation(model.teacher, argument="teacher")),
+        Assumption("a fixed number of steps with η of order one", exponent == 0,
+                   "η = step_size" if exponent == 0 else f"η ~ N^{exponent:g}"),
+        Assumption("the readout's data are independent of the step's", True,
+                   "by the definition of the model"),
+        Assumption("the ridge penalty is positive", not vanishing_ridge,
+                   "it vanishes" if vanishing_ridge else "to be chosen so"),
+    )  # fmt: skip
+
+
 def gaussian_equivalence(model: OneGradientStep, step_exponent: object = 0) -> GaussianEquivalence:
     """Return what is known of the equivalence for a model; see :class:`GaussianEquivalence`.
 
@@ -229,8 +279,8 @@ def gaussian_equivalence(model: OneGradientStep, step_exponent: object = 0) -> G
     UndecidedError
         If whether a Hermite coefficient of the student vanishes cannot be decided.
     """
-    if isinstance(step_exponent, Fraction | sp.Rational):
-        step_exponent = float(step_exponent)
+    if isinstance(step_exponent, sp.Rational):
+        step_exponent = Fraction(int(step_exponent.p), int(step_exponent.q))
     exponent = real_number("step_exponent", step_exponent)
     if not 0 <= exponent <= 0.5:
         raise ParameterError(
@@ -243,18 +293,9 @@ def gaussian_equivalence(model: OneGradientStep, step_exponent: object = 0) -> G
         student=model.student,
         teacher=model.teacher,
         step_exponent=exponent,
-        assumptions=(
-            oddness(sigma),
-            centredness(sigma, model.centre),
-            bounded_derivatives(sigma),
-            Assumption("a fixed number of steps with η of order one", exponent == 0,
-                       "η = step_size" if exponent == 0 else f"η ~ N^{exponent:g}"),
-            Assumption("the readout's data are independent of the step's", True,
-                       "by the definition of the model"),
-            Assumption("the ridge penalty is positive", True, "to be chosen so"),
-        ),
+        assumptions=_assumptions(model, exponent, vanishing_ridge=False),
         failure_degree=degree,
         failure_exponent=None if degree is None else failure_exponent(degree),
         best_linear_error=model.best_linear_error,
         linear=is_affine(sigma),
-    )  # fmt: skip
+    )

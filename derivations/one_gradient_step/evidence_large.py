@@ -23,6 +23,10 @@ _VERDICTS = {
     "erf": True, "tanh": True, "sin": True, "atan": True, "relu": False, "softplus": False,
     "gelu": False, "He3": False,
 }  # fmt: skip
+_TEACHERS = {
+    "relu": True, "abs": True, "softplus": True, "z/sqrt(1 + z**2)": True, "sign": False,
+    "He3 + z": False, "z*sin(z)": False,
+}  # fmt: skip
 _DEGREES = {"erf": 3, "tanh": 3, "sin": 3, "relu": 2, "softplus": 2, "He3": 3, "abs": 2}
 _SEED = 41
 _POINTS = (sp.Rational(7, 5), sp.Rational(-2, 3))
@@ -34,7 +38,12 @@ def assumptions() -> Finding:
     for name, wanted in _VERDICTS.items():
         found = gaussian_equivalence(OneGradientStep(name, "tanh", alpha=2, centre=True))
         results[f"{name}: {'covered' if wanted else 'not covered'}"] = found.proven is wanted
-    return identities_finding(results, "odd bounded activations are covered, others are not")
+    for name, wanted in _TEACHERS.items():
+        found = gaussian_equivalence(OneGradientStep("tanh", name, alpha=2, centre=True))
+        results[f"teacher {name}: {'covered' if wanted else 'not'}"] = found.proven is wanted
+    return identities_finding(
+        results, "odd bounded students and Lipschitz teachers are covered, others are not"
+    )
 
 
 def failure_exponents() -> Finding:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import ClosedFormNotFoundError, EmissionError
 from ...numeric.cache import FileCache
+from ...one_thread import one_at_a_time
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import GaussianExpectation, expect
@@ -73,6 +74,7 @@ def _inside(inner: Array, first: Array, second: Array) -> Array:
     return np.clip(inner, -largest, largest)
 
 
+@one_at_a_time
 def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
     """Return the covariances of a model's features, without the means of its functions.
 

@@ -67,8 +67,8 @@ class OneGradientStep(Analyses):
 
     Notes
     -----
-    Students that are not odd are allowed: the Gaussian equivalence behind the risk is then no
-    theorem but agrees with simulations; :attr:`standing` says so.
+    Students and teachers outside the theorem of Gaussian equivalence behind the risk are allowed;
+    :attr:`standing` says so, and which of its assumptions fail.
 
     References
     ----------
@@ -150,13 +150,28 @@ class OneGradientStep(Analyses):
 
     @property
     def standing(self) -> str:
-        """What the risk of the trained network rests on, for this student."""
-        if self.student_moments.odd:
-            return "Gaussian equivalence is a theorem (Ba et al., arXiv 2205.01445)"
-        return (
-            "the student is not odd: Gaussian equivalence is outside the theorem of Ba et al. and "
-            "supported by simulations"
-        )
+        """What the risk of the trained network rests on at positive ridge penalties.
+
+        The verdict of :meth:`equivalence` on steps of order one.
+        """
+        return self.standing_at(vanishing_ridge=False)
+
+    def standing_at(self, *, vanishing_ridge: bool) -> str:
+        """Return what the risk rests on, at positive penalties or in the limit of none."""
+        positive, vanishing = self._standings
+        return vanishing if vanishing_ridge else positive
+
+    @cached_property
+    def _standings(self) -> list[str]:
+        # Kept as text, so that a run that finds them imports no SymPy.
+        key = f"one_gradient_step/standing/{[self.student, self.teacher, self.centre]}"
+        found: list[str] | None = self.cache.load_json(key)
+        if found is None:
+            from .equivalence import standing
+
+            found = [standing(self, vanishing_ridge=limit) for limit in (False, True)]
+            self.cache.store_json(key, found)
+        return found
 
     def paper_ridge(self, ridge: float) -> float:
         r"""Return the penalty of the paper, β/α times that of the toolkit.

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...digits import MOST_DIGITS, checked_digits
 from ...numeric.cache import FileCache
+from ...one_thread import one_at_a_time
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -135,6 +136,7 @@ def moments(name: str, *, argument: str, cache: FileCache) -> Moments:
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _from_cache(name: str, argument: str, folder: str) -> Moments:
     cache = FileCache(folder)
     key = f"one_gradient_step/moments/{name}"
@@ -155,6 +157,7 @@ def _from_cache(name: str, argument: str, folder: str) -> Moments:
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _with_digits(name: str, digits: int, folder: str) -> dict[str, str]:
     cache = FileCache(folder)
     key = f"one_gradient_step/moments/{name}/{digits}"

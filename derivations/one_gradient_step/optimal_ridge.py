@@ -187,7 +187,7 @@ def optimal_ridge_curve(
     return xr.Dataset(
         {name: ("alpha", np.array(values)) for name, values in found.items()},
         coords={"alpha": points},
-        attrs={"model": str(model)},
+        attrs={"model": model.to_json()},
     )
 
 
@@ -218,7 +218,7 @@ def _without_linear_part(model: OneGradientStep, digits: int | None) -> RidgeLan
     return RidgeLandscape((), ctx.mpf(vanishing), infinite)
 
 
-def _rests_on(model: OneGradientStep, trained: bool, digits: int | None) -> str:
+def _rests_on(model: OneGradientStep, kind: str, trained: bool, digits: int | None) -> str:
     if model.student_moments.linear == 0:
         how = "mu_1 = 0: the risk decreases with the penalty"
     else:
@@ -227,7 +227,9 @@ def _rests_on(model: OneGradientStep, trained: bool, digits: int | None) -> str:
             "the lowest of both ends and of all stationary points, which are the roots of one "
             f"polynomial, isolated exactly (its coefficients from moments to {shown} digits)"
         )
-    layer = model.standing if trained else "before the step: random features"
+    layer = "before the step: random features"
+    if trained:
+        layer = model.standing_at(vanishing_ridge=kind == VANISHING)
     return f"limit d -> infinity; {how}; {layer}"
 
 
@@ -264,7 +266,7 @@ def _best(
             infinite=number(landscape.infinite),
             trained=trained,
             alpha=model.alpha,
-            rests_on=_rests_on(model, trained, digits),
+            rests_on=_rests_on(model, kind, trained, digits),
             digits=digits,
         )
 

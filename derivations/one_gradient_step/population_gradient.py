@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.pair_gradients import pair_averages
+from ...one_thread import one_at_a_time
 from .simulated import network_functions
 
 if TYPE_CHECKING:
@@ -224,6 +225,7 @@ def _real_array(name: str, values: ArrayLike, dimensions: int, wanted: str) -> A
     return array.astype(float)
 
 
+@one_at_a_time
 def _sources(model: OneGradientStep) -> dict[str, Any]:
     """Return source of closed forms, empty where there is none, and where functions have kinks."""
     given = json.dumps([model.student, model.teacher, model.centre])

@@ -298,6 +298,7 @@ def _solved(kernel: Kernel, **arguments: Any) -> KernelSolution:
 
 def _result(model: OneGradientStep, solution: KernelSolution, *, ridge: Any) -> RidgeRisk:
     exact = solution.digits is not None
+    standing = model.standing_at(vanishing_ridge=not ridge)
     ratio = model.beta / model.alpha
     if exact:
         from ..kernels.precise import exact_number
@@ -309,19 +310,19 @@ def _result(model: OneGradientStep, solution: KernelSolution, *, ridge: Any) -> 
         **{name: solution[output] for name, output in _OUTPUTS.items()},
         residual=solution.residual,
         errors={name: solution.errors[output] for name, output in _OUTPUTS.items()},
-        rests_on=f"{_accuracy(solution)}; {model.standing}",
+        rests_on=f"{_accuracy(solution)}; {standing}",
         digits=solution.digits,
-        certificate=_about_the_model(model, solution.certificate),
+        certificate=_about_the_model(standing, solution.certificate),
     )
 
 
-def _about_the_model(model: OneGradientStep, certificate: Certificate | None) -> Certificate | None:
+def _about_the_model(standing: str, certificate: Certificate | None) -> Certificate | None:
     """Add what has to hold for the intervals to be about networks, not the equations alone."""
     if certificate is None:
         return None
     return certificate.resting_on(
         "the equations are those of Gaussian features for d → ∞, which is no part of the proof; "
-        f"for networks after the step: {model.standing}"
+        f"for networks after the step: {standing}"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from contextlib import AbstractContextManager, nullcontext
@@ -115,7 +114,11 @@ def risk_curve(
     dataset = xr.Dataset(
         {key: (tuple(axes), values.reshape(shape)) for key, values in found.items()},
         coords=axes,
-        attrs=_attributes(model, {k: float(v) for k, v in columns.items() if not v.ndim}),
+        attrs=_attributes(
+            model,
+            {k: float(v) for k, v in columns.items() if not v.ndim},
+            vanishing_ridge=not columns[name].all(),
+        ),
     )
     for key in (*dataset.data_vars, *axes):
         dataset[key].attrs["long_name"] = _MEANING[str(key)]
@@ -221,16 +224,15 @@ def _parts(
     return [(kind, part) for kind, part in parts if len(part)]
 
 
-def _attributes(model: OneGradientStep, fixed: dict[str, float]) -> dict[str, Any]:
+def _attributes(
+    model: OneGradientStep, fixed: dict[str, float], *, vanishing_ridge: bool
+) -> dict[str, Any]:
     from ... import __version__
 
-    parameters = {
-        name: "inf" if value == math.inf else value for name, value in model.parameters().items()
-    }
     return {
-        "model": json.dumps(parameters),
+        "model": model.to_json(),
         "kind": "theory",
-        "rests_on": f"closed form; {model.standing}",
+        "rests_on": f"closed form; {model.standing_at(vanishing_ridge=vanishing_ridge)}",
         **fixed,
         "giantstep_version": __version__,
     }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
+from ...one_thread import one_at_a_time
 from ..kernels.kernel import Kernel
 from ..kernels.points import Tie
 
@@ -99,6 +100,7 @@ def _proven_defaults(model: OneGradientStep, digits: int) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=16)
+@one_at_a_time
 def _document(kind: str, folder: str) -> Mapping[str, Any]:
     cache = FileCache(folder)
     key = f"one_gradient_step/risk/{kind}"

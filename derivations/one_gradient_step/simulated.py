@@ -13,12 +13,13 @@ import numpy as np
 
 from ... import __version__
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import real_number, whole_number
+from ...numeric.arguments import is_one_of, real_number, whole_number
 from ...numeric.networks import sample_count
 from ...numeric.one_step_network import OneStepSetup
 from ...numeric.one_step_readout import ReadoutSetup
 from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks
 from ...numeric.sample_stream import finite_values
+from ...one_thread import one_at_a_time
 from ..spiked_random_features.arguments import checked_switch
 from ..spiked_random_features.simulated import GeneratedFunction
 from .conditional_risk import conditional_prediction
@@ -98,7 +99,7 @@ def one_step_setup(
     steps = whole_number("steps", steps, minimum=0)
     fresh = checked_switch("fresh", fresh)
     exponent = real_number("exponent", exponent)
-    if layer not in LAYERS:
+    if not is_one_of(layer, LAYERS):
         raise ParameterError(f"layer must be one of {', '.join(LAYERS)}, got {layer!r}")
     width = sample_count("beta", model.beta, dimension)
     given = layer == "theory"
@@ -142,6 +143,7 @@ def network_functions(
     )
 
 
+@one_at_a_time
 def _function_source(model: OneGradientStep) -> str:
     key = f"one_gradient_step/functions/{json.dumps([model.student, model.teacher])}"
     document = model.cache.load_json(key)

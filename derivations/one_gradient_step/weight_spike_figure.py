@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
+from .figures.axes import loss_note
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
@@ -120,7 +121,7 @@ def _draw(axes: Any, spike: WeightSpike, values: NDArray[np.float64] | None) -> 
     names = f"{plain_text(model.student)} on {plain_text(model.teacher)}"
     axes.set_title(
         rf"{names}, $\beta={model.beta:.4g}$, $\alpha_0={_number(model.step_samples)}$, "
-        rf"$\eta={model.effective_step_size:.4g}$" + noise
+        rf"$\eta={model.step_size:.4g}${loss_note(model)}{noise}"
     )
     axes.legend(frameon=False)
 

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import ParameterError
 from ...numeric.cache import FileCache
 from ...numeric.precision import local_context
+from ...one_thread import one_at_a_time
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
@@ -90,6 +91,7 @@ class SpikePoint:
         return top / ratio, left, right
 
 
+@one_at_a_time
 def _sources(cache: FileCache) -> dict[str, str]:
     key = "one_gradient_step/weight_spike"
     document = cache.load_json(key)

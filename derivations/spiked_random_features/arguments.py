@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
-from typing import Any
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import ParameterError
 from ...numeric.arguments import (
+    LEAST_MODERATE,
     checked_switch,
+    moderate_number,
     nonnegative_number,
     positive_number,
     real_number,
     whole_number,
 )
+
+if TYPE_CHECKING:
+    from .model import SpikedRandomFeatures
+
+PUBLISHED, COMPLETE = LEADING_ORDERS = ("published", "complete")
+"""Result 3.1 as published; with the terms of the same order that it leaves out."""
+
+_Model = TypeVar("_Model", bound=type)
+
+
+def with_alias(model: _Model) -> _Model:
+    """Let a model take ``correlated_norms``, the former name of ``leading_order="complete"``."""
+    initialise: Callable[..., None] = vars(model)["__init__"]
+
+    @functools.wraps(initialise)
+    def initialise_either(self: Any, *given: Any, **named: Any) -> None:
+        if "correlated_norms" in named:
+            old = checked_switch("correlated_norms", named.pop("correlated_norms"))
+            warnings.warn(
+                'correlated_norms is now leading_order: "complete" for True, "published" for False',
+                DeprecationWarning,
+                stacklevel=2,
+            )
+            if old:
+                named["leading_order"] = COMPLETE
+        initialise(self, *given, **named)
+
+    setattr(model, "__init__", initialise_either)  # noqa: B010 - mypy refuses the assignment
+    return model
 
 
 def checked_arguments(
@@ -25,7 +59,7 @@ def checked_arguments(
     beta: object,
     noise_variance: object,
     allow_non_odd: object,
-    correlated_norms: object,
+    leading_order: object,
     width: object,
     cache_folder: object,
 ) -> dict[str, Any]:
@@ -52,10 +86,33 @@ def checked_arguments(
         "beta": positive_number("beta", beta),
         "noise_variance": nonnegative_number("noise_variance", noise_variance),
         "allow_non_odd": checked_switch("allow_non_odd", allow_non_odd),
-        "correlated_norms": checked_switch("correlated_norms", correlated_norms),
+        "leading_order": _checked_order(leading_order),
         "width": checked_width(width),
         "cache_folder": cache_folder,
     }
+
+
+def _checked_order(value: object) -> str:
+    if value not in LEADING_ORDERS:
+        raise ParameterError(
+            f"leading_order must be one of {', '.join(LEADING_ORDERS)}, got {value!r}"
+        )
+    return str(value)
+
+
+def checked_point(model: SpikedRandomFeatures, **values: object) -> tuple[float, ...]:
+    """Return the numbers of a point where derivatives are taken or a spectrum is traced.
+
+    Raises
+    ------
+    ParameterError
+        If one of them, or a parameter of the model that counts with them, is so large or small
+        that nothing but rounding would be seen.
+    """
+    moderate_number("beta", model.beta)
+    if model.noise_variance > 1 / LEAST_MODERATE:
+        moderate_number("noise_variance", model.noise_variance)
+    return tuple(moderate_number(name, value) for name, value in values.items())
 
 
 def checked_width(width: object) -> int | None:

@@ -29,7 +29,7 @@ from ...symbolic.gaussian import GaussianExpectation
 from ..certificates.certified_values import LIBRARIES, CertifiedValues
 from ..kernels.precise import exact_number
 from . import mapping
-from .tangents import SPIKE
+from .tangents import SPIKE, STRETCH
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -51,7 +51,8 @@ def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> Certifi
             "not defined; give a finite alpha0"
         )
     values = exact_spike(model)
-    del values["norm_overlap"]
+    for name in ("norm_overlap", *STRETCH):
+        values.pop(name, None)
     formulas = FormulaBalls({})
     return CertifiedValues(
         title=f"spike of {_first_line(model)}",
@@ -63,25 +64,28 @@ def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> Certifi
 
 
 def exact_spike(model: SpikedRandomFeatures) -> dict[str, sp.Expr]:
-    """Return r, c, γ, ρ and the norm overlap by name, exactly; without free symbols."""
+    """Return the fields of the spike by name, exactly; without free symbols."""
     if model.direct_parameters is not None or model.step_size == 0:
         given = model.spike
         r, c, gamma = (
             exact_number(x) for x in (given.spike_strength, given.bulk_variance, given.alignment)
         )
-        values = (r, c, gamma, sp.sqrt(1 - gamma**2), sp.S.Zero)
-        return dict(zip(SPIKE, values, strict=True))
+        values = (r, c, gamma, sp.sqrt(1 - gamma**2))
+        return dict(zip(SPIKE[:5], (*values, sp.S.Zero), strict=True))
     symbolic = model.symbolic()
-    mapped = mapping.spike_mapping(symbolic.student, symbolic.teacher)
+    stretched = model._case["stretched"]
+    mapped = mapping.spike_mapping(symbolic.student, symbolic.teacher, stretched=stretched)
+    names = SPIKE if stretched else tuple(name for name in SPIKE if name not in STRETCH)
     values_at = {
         mapping.step_size: exact_number(model.step_size),
         mapping.noise: exact_number(model.noise_variance),
         mapping.alpha0: exact_number(model.alpha0),
     }
-    found = {name: getattr(mapped, name).xreplace(values_at) for name in SPIKE}
+    found = {name: getattr(mapped, name).xreplace(values_at) for name in names}
     if model.alpha0 == math.inf and model.leap_index > 1:
         # No gradient: the direction of the spike is a convention.
-        found |= dict.fromkeys(("spike_strength", "alignment", "norm_overlap"), sp.S.Zero)
+        vanishing = ("spike_strength", "alignment", "norm_overlap")
+        found |= dict.fromkeys(vanishing, sp.S.Zero)
         found["orthogonal_alignment"] = sp.S.One
     return found
 

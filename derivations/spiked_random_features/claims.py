@@ -38,6 +38,11 @@ def _correlated(
     return Check(kind, description, compute, slow)
 
 
+def _stretched(kind: EvidenceKind, function: str, description: str, *, slow: bool = False) -> Check:
+    compute = Deferred(__package__, "evidence_stretched_rows", function)
+    return Check(kind, description, compute, slow)
+
+
 def _at_finite_size(
     kind: EvidenceKind, function: str, description: str, *, slow: bool = False
 ) -> Check:
@@ -239,6 +244,35 @@ _CORRELATED_NORMS = Claim(
     ),
 )
 
+_STRETCHED_ROWS = Claim(
+    identifier="stretched-rows",
+    title="The step stretches the rows of students that are not odd, which changes the limit",
+    statement=(
+        r"With $h_2 = \mathbb{E}[\sigma\,\mathrm{He}_2] \ne 0$ bulk rows after the step are "
+        r"$b = \sqrt c\,(1 + T)u$ in the plane of the spike $v$ and of the teacher's direction "
+        r"$\zeta$ across it, $T = s\,h_2\sqrt{c_0}\,A'/c$ with $\sqrt{c_0} = 1 + "
+        r"s\,h_2(h^*_0 - h_0)$. With $\tilde y = y - h_0$, $t = \theta\cdot x$ and $e$ the "
+        r"direction of the spike across $\theta$, $A'_{\theta\theta} = h^*_2$, $A'_{\theta e} = "
+        r"\mathbb{E}[\tilde y^2t]/\sqrt{\alpha_0\mathbb{E}\,\tilde y^2}$ and $A'_{ee} = "
+        r"\mathbb{E}\,\tilde y^3/(\alpha_0\mathbb{E}\,\tilde y^2)$. In Result 3.3 "
+        r"$\kappa\mu_1\vartheta$ becomes $\kappa\mu_1((1 + T_{vv})\vartheta + T_{v\zeta}\psi)$, "
+        r"the overlap $\psi$ that meets the labels becomes $k\cdot(\vartheta, \psi)$ with $k = "
+        r"(T_{v\zeta}, 1 + T_{\zeta\zeta})$, and overlaps cost $(\vartheta^2 + \psi^2)/(2\beta c\,"
+        r"\mathbb{E}[1/S]) + \hat V_1(k\cdot(\vartheta, \psi))^2/2$, up to terms of order "
+        r"$c - c_0$. The errors of networks follow it; for $\alpha_0 = \infty$ only "
+        r"$1 + T_{vv} = 1 + s\,h_2h^*_2/\sqrt c$ is left."
+    ),
+    source="derived here; a correction to Result 3.1",
+    status=Status.DERIVED_HERE,
+    checks=(
+        _stretched(EvidenceKind.EXACT, "identities", "the gradient along the teacher; h₂ = 0"),
+        _stretched(EvidenceKind.QUADRATURE, "population_errors", "errors of another solver"),
+        _stretched(EvidenceKind.SIMULATION, "measured_stretch", "trained against initial rows"),
+        _stretched(EvidenceKind.SIMULATION, "quick_errors", "errors of small networks"),
+        _stretched(EvidenceKind.SIMULATION, "errors", "errors at two sizes", slow=True),
+    ),
+)
+
 _FINITE_WIDTH = Claim(
     identifier="finite-width",
     title="What the ridge penalty takes for the mean of the readout at a finite width",
@@ -395,6 +429,7 @@ CLAIMS = (
     _TUNED_STEP,
     _BOUND_LIMITS,
     _CORRELATED_NORMS,
+    _STRETCHED_ROWS,
     _FINITE_WIDTH,
     _BULK_SPREAD,
     _VOCABULARY_MAPPING,

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...numeric.cache import FileCache
+from ...one_thread import one_at_a_time
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ def derivation(
     unspiked: bool,
     aligned: bool,
     correlated_norms: bool,
+    stretched: bool = False,
     finite_width: bool = False,
     cache: FileCache,
 ) -> Derivation:
@@ -99,6 +101,8 @@ def derivation(
         Exactly r = 0, exactly \\|γ\\| = 1.
     correlated_norms : bool
         Include the correlation of norms and overlaps of the rows.
+    stretched : bool
+        Include the stretch of the rows in the plane of the spike and of the teacher.
     finite_width : bool
         Include what the mean direction costs at a finite width.
     cache : FileCache
@@ -108,12 +112,14 @@ def derivation(
         "unspiked": unspiked,
         "aligned": aligned,
         "correlated_norms": correlated_norms,
+        "stretched": stretched,
         "finite_width": finite_width,
     }
     return _from_cache(student, teacher, tuple(flags.items()), os.fspath(cache.folder))
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _from_cache(
     student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str
 ) -> Derivation:
@@ -123,9 +129,11 @@ def _from_cache(
     document = cache.load_json(key)
     if document is not None:
         return _restore(document)
+    from ..kernels.deriving import deriving
     from .derive import derive
 
-    found = derive(student, teacher, **dict(flags))
+    with deriving(f"{student} features", 1):
+        found = derive(student, teacher, **dict(flags))
     cache.store_json(key, asdict(found))
     return found
 

@@ -26,6 +26,7 @@ from ...symbolic.saddle_point import (
     Equation,
     FreeEnergy,
     SaddlePointSystem,
+    complement,
     lower,
     stationarity,
 )
@@ -45,6 +46,7 @@ from .mapping import (
     spike_mapping,
     step_size,
 )
+from .spike import SpikeParameters
 
 # Arguments of the map of the step.
 STEP_ARGUMENTS = {step_size: "step_size", alpha0: "alpha0", noise: "noise_variance"}
@@ -109,6 +111,7 @@ def symbolic_model(
     unspiked: bool = False,
     aligned: bool = False,
     correlated_norms: bool = False,
+    stretched: bool = False,
     finite_width: bool = False,
 ) -> SymbolicModel:
     """Derive the saddle-point equations of the model and lower them.
@@ -120,6 +123,8 @@ def symbolic_model(
         Exactly r = 0, exactly \\|γ\\| = 1.
     correlated_norms : bool
         Include the correlation of norms and overlaps of the rows.
+    stretched : bool
+        Include the stretch of the rows in the plane of the spike and of the teacher.
     finite_width : bool
         Include what the mean direction costs at a finite width.
     """
@@ -131,9 +136,10 @@ def symbolic_model(
         unspiked=unspiked,
         aligned=aligned,
         correlated_norms=correlated_norms,
+        stretched=stretched,
         finite_width=finite_width,
     )
-    system = saddle_point_system(energy, _title(correlated_norms, finite_width))
+    system = saddle_point_system(energy, _title(correlated_norms, stretched, finite_width))
     return SymbolicModel(student_, teacher_, energy, system)
 
 
@@ -151,9 +157,33 @@ def saddle_point_system(energy: SpikedFreeEnergy, title: str) -> SaddlePointSyst
             symbols.V1: symbols.c / (symbols.ridge + symbols.alpha / 5),
             symbols.V2: 1 / (symbols.ridge + symbols.alpha / 20),
         },
-        outputs={"test_error": energy.test_error, "training_error": energy.training_error},
+        outputs={
+            "test_error": energy.test_error,
+            "training_error": energy.training_error,
+            **energy.eliminated,
+        },
         safeguarded=False,
     )
+
+
+def with_constraints(system: SaddlePointSystem, spike: SpikeParameters) -> SaddlePointSystem:
+    r"""Return the equations with what their parameters have to do with each other.
+
+    :math:`\rho = \sqrt{1 - \gamma^2}`; equations of a special case hold for its values only. Models
+    know both γ and ρ from the step, and the second one better where :math:`\gamma \to 1`; users of
+    a kernel give γ.
+    """
+    derived: dict[sp.Symbol, sp.Expr] = {}
+    parameters = system.parameters
+    if spike.orthogonal_alignment == 0:
+        parameters = tuple(p for p in parameters if p != symbols.rho)
+        derived[symbols.gamma] = sp.Integer(1 if spike.alignment > 0 else -1)
+    elif symbols.rho in parameters:
+        derived[symbols.rho] = complement(symbols.gamma)
+    if spike.spike_strength == 0:
+        derived[symbols.r] = sp.S.Zero
+    derived = {p: value for p, value in derived.items() if p in parameters}
+    return replace(system, parameters=parameters, derived=derived)
 
 
 def derive(
@@ -163,6 +193,7 @@ def derive(
     unspiked: bool,
     aligned: bool,
     correlated_norms: bool = False,
+    stretched: bool = False,
     finite_width: bool = False,
 ) -> Derivation:
     """Derive everything that numbers need, as text; see :class:`Derivation`."""
@@ -172,6 +203,7 @@ def derive(
         unspiked=unspiked,
         aligned=aligned,
         correlated_norms=correlated_norms,
+        stretched=stretched,
         finite_width=finite_width,
     )
     definitions = model.free_energy.free_energy.definitions
@@ -232,9 +264,10 @@ def _determined(energy: FreeEnergy) -> FreeEnergy:
     )
 
 
-def _title(correlated_norms: bool, finite_width: bool) -> str:
+def _title(correlated_norms: bool, stretched: bool, finite_width: bool) -> str:
     remarks = (
         ", with correlated norms of the rows (the terms in chi)" if correlated_norms else "",
+        ", with stretched rows (the terms in t)" if stretched else "",
         ", at a finite width (the terms in p_inv)" if finite_width else "",
     )
     return f"Saddle point of ridge regression on spiked random features{''.join(remarks)}"
@@ -256,6 +289,20 @@ def _letter_function(student: Activation, teacher: Activation) -> str:
     arguments = {**STEP_ARGUMENTS, letter: "letter", mean_letter: "mean_letter"}
     return scalar_function(
         "letter_mapping", arguments, _fields(found), "the spike of the neurons with one letter"
+    )
+
+
+def stretch_function(student: Activation, teacher: Activation) -> str:
+    """Source of the map (s, 1/α0, Δ) → entries of the stretch of the rows."""
+    found = spike_mapping(student, teacher, stretched=True)
+    # Powers of α0 overflow where those of 1/α0 vanish.
+    inverse = sp.Symbol("inverse_alpha0", nonnegative=True)
+    values = (found.stretch_along, found.stretch_mixed, found.stretch_across)
+    return scalar_function(
+        "stretch",
+        {step_size: "step_size", inverse: "inverse_alpha0", noise: "noise_variance"},
+        [value.subs(alpha0, 1 / inverse) for value in values],
+        "the entries vv, vζ and ζζ of the stretch of the rows",
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _MODEL = "spiked_random_features"
 _COMMON = ("student", "teacher", "beta", "noise_variance")
 _STEP = ("step_size", "alpha0")
-_OPTIONS = ("allow_non_odd", "correlated_norms")
+_OPTIONS = ("allow_non_odd", "leading_order")
 _SPIKE = ("spike_strength", "bulk_variance", "alignment")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ...digits import checked_digits
-from ...numeric.arguments import positive_number
+from .arguments import checked_point
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -44,7 +44,7 @@ class Differentiation:
         from .sensitivities import sensitivities
 
         model = _at_width(self, width)
-        alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        alpha, ridge = checked_point(model, alpha=alpha, ridge=ridge)
         digits = None if digits is None else checked_digits(digits)
         return sensitivities(model, alpha, ridge, digits=digits, show_progress=progress)
 

@@ -237,8 +237,8 @@ def correlated_norms() -> Finding:
     """Errors with the correlation of norms and overlaps, and without it, are proven to differ."""
     require_flint()
     with_it, without = (
-        _solved(SpikedRandomFeatures(**_MODEL, correlated_norms=flag), _ALPHA, _RIDGE)
-        for flag in (True, False)
+        _solved(SpikedRandomFeatures(**_MODEL, leading_order=order), _ALPHA, _RIDGE)
+        for order in ("complete", "published")
     )
     results = {
         name: not overlap(with_it[name], without[name]) for name in ("test_error", "training_error")

@@ -68,6 +68,22 @@ def identities() -> Finding:
     )
 
 
+def rows_after_a_step(
+    model: SpikedRandomFeatures, setup: Any, dimension: int, samples: int, seed: int
+) -> tuple[Any, Any, Any]:
+    """Return the rows of one network before and after its step, and the direction of the spike."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((dimension, dimension))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    inputs = rng.standard_normal((samples * dimension, dimension))
+    fields = inputs @ rows.T
+    residual = setup.teacher(inputs[:, 0]) - setup.student(fields).mean(axis=1)
+    weights = residual[:, None] * setup.student_derivative(fields)
+    trained = rows + model.step_size * (weights.T @ inputs) / len(inputs)
+    spike = residual @ inputs
+    return rows, trained, spike / np.linalg.norm(spike)
+
+
 def measured_norms() -> Finding:
     """Regress squared norms of trained rows on their initial overlap with the spike."""
     dimension, samples, repetitions = 400, 40, 6
@@ -76,16 +92,7 @@ def measured_norms() -> Finding:
     setup = network_setup(model, dimension)
     slopes = []
     for seed in range(repetitions):
-        rng = np.random.default_rng(seed)
-        rows = rng.standard_normal((dimension, dimension))
-        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-        inputs = rng.standard_normal((samples * dimension, dimension))
-        fields = inputs @ rows.T
-        residual = setup.teacher(inputs[:, 0]) - setup.student(fields).mean(axis=1)
-        weights = residual[:, None] * setup.student_derivative(fields)
-        trained = rows + model.step_size * (weights.T @ inputs) / len(inputs)
-        spike = residual @ inputs
-        spike /= np.linalg.norm(spike)
+        rows, trained, spike = rows_after_a_step(model, setup, dimension, samples, seed)
         bulk = trained - np.outer(trained @ spike, spike)
         slopes.append(np.polyfit(rows @ spike, np.sum(bulk**2, axis=1), 1)[0])
     mean = float(np.mean(slopes))
@@ -101,7 +108,7 @@ def measured_norms() -> Finding:
 
 def _errors(sizes: dict[int, int]) -> Finding:
     published = SpikedRandomFeatures(**_MODEL).solve(_ALPHA, _RIDGE).test_error
-    model = SpikedRandomFeatures(**_MODEL, correlated_norms=True)
+    model = SpikedRandomFeatures(**_MODEL, leading_order="complete")
     corrected = model.solve(_ALPHA, _RIDGE).test_error
     passed, texts, details = True, [], dict[str, Any]()
     details |= {"published": published, "corrected": corrected}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import AssumptionError
-from ...numeric.arguments import positive_array, positive_number, whole_number
+from ...numeric.arguments import checked_seed, positive_array, positive_number
 from ...numeric.conditional_prediction import ConditionalPrediction
 from ...numeric.feature_losses import Loss
 from ...numeric.feature_network import SteppedNetwork
@@ -148,7 +148,7 @@ def simulate_readout(
     from .results import model_attributes
 
     alphas, ridge = positive_array("alpha", alpha).tolist(), positive_number("ridge", ridge)
-    seed = whole_number("seed", seed, minimum=0)
+    seed = checked_seed(seed)
     setup = feature_setup(model, dimension, labels)
     named = {"labels": labels} if isinstance(labels, str) else {"labels": _qualified(labels)}
     result = simulate_features(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 import numpy as np
 
 from ...errors import ParameterError
-from ...numeric.arguments import positive_array, positive_number, whole_number
+from ...numeric.arguments import checked_seed, positive_array, positive_number, whole_number
 from ...numeric.extrapolation import Extrapolation, extrapolate
 
 if TYPE_CHECKING:
@@ -273,7 +273,7 @@ def finite_size_study(
     if not isinstance(source, Simulated):
         raise ParameterError(f"source must have a method simulate, got {source!r}")
     sizes, counts = _sizes_and_counts(dimensions, seeds)
-    seed = whole_number("seed", seed, minimum=0)
+    seed = checked_seed(seed)
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     wanted = [quantities] if isinstance(quantities, str) else list(quantities)
     runs = []

@@ -16,7 +16,7 @@ the prefactor α/β = n/p.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sympy as sp
 
@@ -35,6 +35,10 @@ from ...symbolic.regularity import Parity
 
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
 r, gamma, norm_overlap = sp.symbols("r gamma a", real=True)
+# Stretch of the rows in the plane of the spike v and of the teacher's direction across it, ζ.
+stretch_along, stretch_mixed, stretch_across = STRETCH = sp.symbols(
+    "t_vv t_vzeta t_zetazeta", real=True
+)
 noise = sp.Symbol("Delta", nonnegative=True)
 # 1/p; zero is the strict limit.
 inverse_width = sp.Symbol("p_inv", nonnegative=True)
@@ -62,6 +66,8 @@ IDENTIFIERS = {
     V1_hat: "V1_hat", V2_hat: "V2_hat", q1_hat: "q1_hat", q2_hat: "q2_hat",
     theta_hat: "theta_hat", psi_hat: "psi_hat",
     norm_overlap: "norm_overlap", inverse_width: "inverse_width",
+    stretch_along: "stretch_along", stretch_mixed: "stretch_mixed",
+    stretch_across: "stretch_across",
 }  # fmt: skip
 
 
@@ -89,11 +95,14 @@ class SpikedFreeEnergy:
     test_error, training_error : Expr
         Mean squared error on fresh inputs against the noise-free target, and on the training set
         against the noisy labels; 𝔼 over κ of the variables at the saddle point.
+    eliminated : dict from str to Expr
+        Conjugates that the free energy is without, by their names.
     """
 
     free_energy: FreeEnergy
     test_error: sp.Expr
     training_error: sp.Expr
+    eliminated: dict[str, sp.Expr] = field(default_factory=dict)
 
 
 def average(integrand: sp.Expr) -> sp.Expr:
@@ -101,10 +110,18 @@ def average(integrand: sp.Expr) -> sp.Expr:
     return GaussianExpectation(integrand, kappa)
 
 
-def conditional_mean(*, correlated_norms: bool = False) -> sp.Expr:
+def conditional_mean(*, correlated_norms: bool = False, stretched: bool = False) -> sp.Expr:
     """Return what the network predicts on average at a given projection κ on the spike."""
     along_spike = mu1 * kappa + (norm_overlap * chi if correlated_norms else 0)
-    return mu0 * m + along_spike * theta
+    mean = mu0 * m + along_spike * theta
+    if stretched:
+        mean += mu1 * kappa * (stretch_along * theta + stretch_mixed * psi)
+    return mean
+
+
+def teacher_overlap(*, stretched: bool = False) -> sp.Expr:
+    """Return the overlap of the readout with B ζ, the bulk in the teacher's direction across v."""
+    return stretch_mixed * theta + (1 + stretch_across) * psi if stretched else psi
 
 
 def spiked_free_energy(
@@ -114,6 +131,7 @@ def spiked_free_energy(
     unspiked: bool = False,
     aligned: bool = False,
     correlated_norms: bool = False,
+    stretched: bool = False,
     finite_width: bool = False,
     one_bulk: bool = False,
 ) -> SpikedFreeEnergy:
@@ -131,6 +149,9 @@ def spiked_free_energy(
     correlated_norms : bool
         Include that the squared norm of a bulk row b is c + 2 a b·v to leading order, with the
         norm overlap a of :func:`.mapping.spike_mapping`; Result 3.2 as published has a = 0.
+    stretched : bool
+        Include that bulk rows are stretched by 1 + T in the plane of v and ζ, with T of
+        :func:`.mapping.spike_mapping`; Result 3.1 as published has T = 0.
     finite_width : bool
         Include what the ridge penalty takes for the mean direction at a width p,
         :math:`m^2/(2 p V_2)`. It vanishes for p → ∞, and is the one correction of order 1/p that
@@ -139,7 +160,7 @@ def spiked_free_energy(
         Averages over the eigenvalues D of :math:`\Omega = B(1 - vv^\top)B^\top` of one matrix,
         which is given as the data :data:`BULK` with the columns D, F, G, H, instead of their limit:
         D = c X with X of Marchenko and Pastur, F independent of D with mean c, G of mean zero, H
-        with the conditional mean D.
+        with the conditional mean D. Not with `stretched`: such data have the stretch already.
 
     Returns
     -------
@@ -152,6 +173,25 @@ def spiked_free_energy(
     :math:`\mu_0(c + 2ab\cdot v) = \mu_0 + \chi\,a\,b\cdot v` with
     :math:`\chi = 2\partial_c\mu_0 = \mathbb{E}\,\sigma''`: a vector of the same size as the
     published :math:`\kappa\mu_1 Bv`, whose overlap with the readout is the same ϑ.
+
+    With stretched rows B = U (1 + T) in the plane of v and ζ, where U is isotropic with rows of
+    squared norm c; ϑ and ψ are then the overlaps with U v and U ζ. What features and labels see
+    are those with B v, :math:`(1 + T_{vv})\vartheta + T_{v\zeta}\psi`, and with B ζ,
+    :math:`k\cdot(\vartheta, \psi)` with :math:`k = (T_{v\zeta}, 1 + T_{\zeta\zeta})`; the norm of a
+    row goes with U v. Only the part of the free energy that a readout with these overlaps costs
+    changes. Published, it is :math:`\vartheta\hat\vartheta + \psi\hat\psi -
+    \tfrac12(\hat\vartheta, \hat\psi)Q(\hat\vartheta, \hat\psi)^\top` with
+    :math:`Q = [Uv, U\zeta]^\top S^{-1}[Uv, U\zeta]`, which at its maximum is
+    :math:`\tfrac12(\vartheta, \psi)Q^{-1}(\vartheta, \psi)^\top`. B ζ is a column of Ω. Without
+    it, :math:`S = S_0 + \hat V_1(Uk)(Uk)^\top` with S_0 independent of U v and U ζ. Then
+    :math:`[Uv, U\zeta]^\top S_0^{-1}[Uv, U\zeta] \to \beta c\,\mathbb{E}[1/S]\,1`, and by Sherman
+    and Morrison :math:`Q^{-1} = 1/(\beta c\,\mathbb{E}[1/S]) + \hat V_1 kk^\top`. So
+
+    .. math:: \frac{\vartheta^2 + \psi^2}{2\beta c\,\mathbb{E}[1/S]}
+              + \frac{\hat V_1}{2}\big(k\cdot(\vartheta, \psi)\big)^2
+
+    is the cost, the same as published for T = 0. No other average notices one column in d. The
+    conjugates of ϑ and ψ are eliminated here; :func:`.derive.saddle_point_system` gives them.
 
     The direction 1 has the squared norm p, so a readout whose overlap with it is m needs at least
     the squared norm :math:`m^2/p`. Along this direction the bulk is the resolvent of trace V_2, so
@@ -166,9 +206,10 @@ def spiked_free_energy(
     if correlated_norms:
         definitions |= {chi: norm_response(student, unspiked=unspiked)}
     conditional_variance = mu1**2 * V1 + mu2_squared * V2
-    mean = conditional_mean(correlated_norms=correlated_norms)
+    mean = conditional_mean(correlated_norms=correlated_norms, stretched=stretched)
+    seen = teacher_overlap(stretched=stretched)
     conditional_error = (
-        T2 - 2 * T0 * mean - 2 * mu1 * psi * T1 + mean**2 + mu1**2 * q1 + mu2_squared * q2
+        T2 - 2 * T0 * mean - 2 * mu1 * seen * T1 + mean**2 + mu1**2 * q1 + mu2_squared * q2
     )
 
     def over_bulk(weight: sp.Expr) -> sp.Expr:
@@ -181,12 +222,19 @@ def spiked_free_energy(
     expression = (
         alpha / beta * average(conditional_error / (1 + conditional_variance)) / 2
         + (V1 * q1_hat + V2 * q2_hat - q1 * V1_hat - q2 * V2_hat) / 2
-        + theta * theta_hat
-        + psi * psi_hat
-        - (q1_hat * over_bulk(D) + beta * psi_hat**2 * over_bulk(H)) / 2
-        - (q2_hat * over_bulk(sp.S.One) + beta * theta_hat**2 * over_bulk(F)) / 2
-        - beta * theta_hat * psi_hat * over_bulk(G)
     )
+    if stretched:
+        direction_cost = (theta**2 + psi**2) / (beta * c * over_bulk(sp.S.One))
+        expression -= (q1_hat * over_bulk(D) + q2_hat * over_bulk(sp.S.One)) / 2
+        expression += (direction_cost + V1_hat * seen**2) / 2
+    else:
+        expression += (
+            theta * theta_hat
+            + psi * psi_hat
+            - (q1_hat * over_bulk(D) + beta * psi_hat**2 * over_bulk(H)) / 2
+            - (q2_hat * over_bulk(sp.S.One) + beta * theta_hat**2 * over_bulk(F)) / 2
+            - beta * theta_hat * psi_hat * over_bulk(G)
+        )
     if finite_width:
         expression += inverse_width * m**2 / (2 * V2)
     test_error = average(conditional_error) - noise
@@ -207,14 +255,30 @@ def spiked_free_energy(
     free_energy = FreeEnergy(
         expression=expression,
         order_parameters=(V1, V2, m, theta, psi, q1, q2),
-        conjugates=(V1_hat, V2_hat, theta_hat, psi_hat, q1_hat, q2_hat),
+        conjugates=(
+            (V1_hat, V2_hat, q1_hat, q2_hat)
+            if stretched
+            else (V1_hat, V2_hat, theta_hat, psi_hat, q1_hat, q2_hat)
+        ),
         parameters=(alpha, beta, ridge, noise, r, c, gamma, rho)
         + ((norm_overlap,) if correlated_norms else ())
+        + (STRETCH if stretched else ())
         + ((inverse_width,) if finite_width else ()),
         definitions=definitions,
         source="Cui et al., arXiv 2402.04980, Result 3.3",
     )
-    return SpikedFreeEnergy(free_energy, test_error, training_error)
+    eliminated = (
+        {
+            IDENTIFIERS[hat]: average(
+                alpha / beta * -sp.diff(conditional_error, x).subs(vanishing)
+                / (1 + conditional_variance.subs(vanishing)) / 2
+            )
+            for x, hat in ((theta, theta_hat), (psi, psi_hat))
+        }
+        if stretched
+        else {}
+    )  # fmt: skip
+    return SpikedFreeEnergy(free_energy, test_error, training_error, eliminated)
 
 
 def norm_response(student: Activation, *, unspiked: bool = False) -> sp.Expr:

@@ -17,10 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
-from ...numeric.arguments import positive_array, positive_number
+from ...numeric.arguments import positive_array
 from ...numeric.kernel_arrays import KernelArrays
+from .arguments import checked_point
 from .optimal import RIDGE_BOUNDS, STEP_BOUNDS, _checked_bounds, _solved
-from .tangents import Motion, acceleration, parameter_row, rate, step_rates, tangent_kernel
+from .tangents import (
+    SPIKE,
+    Motion,
+    acceleration,
+    parameter_row,
+    rate,
+    step_rates,
+    tangent_kernel,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -157,7 +166,7 @@ def optimal_hyperparameters(
     step_bounds: tuple[float, float],
 ) -> OptimalHyperparameters:
     """Minimise over both; see :meth:`.differentiation.Differentiation.optimal_hyperparameters`."""
-    (found,) = joint_optima(model, [positive_number("alpha", alpha)], ridge_bounds, step_bounds)
+    (found,) = joint_optima(model, [*checked_point(model, alpha=alpha)], ridge_bounds, step_bounds)
     return found
 
 
@@ -173,6 +182,8 @@ def optimal_curve(
     from .results import model_attributes
 
     alphas = positive_array("alpha", alpha)
+    for value in alphas.tolist():
+        checked_point(model, alpha=value)
     found = joint_optima(model, alphas.tolist(), ridge_bounds, step_bounds)
     columns = {
         "ridge": [x.ridge for x in found],
@@ -184,7 +195,7 @@ def optimal_curve(
         "minima": [len(x.minima) for x in found],
     }
     # The step and the spike of the model are not those of the optimum.
-    moved = ("ridge", "spike_strength", "bulk_variance", "alignment", "norm_overlap")
+    moved = ("ridge", *SPIKE)
     attributes = {k: v for k, v in model_attributes(model, 0.0).items() if k not in moved}
     return xr.Dataset(
         {

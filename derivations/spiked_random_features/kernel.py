@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 TITLE = "Saddle point of ridge regression on spiked random features"
 
 
-def _orthogonal(alignment: Any, sqrt: Callable[[Any], Any]) -> Any:
-    return sqrt(1 - alignment**2)
+def orthogonal(alignment: Any, sqrt: Callable[[Any], Any]) -> Any:
+    """ρ of γ, as :func:`.derive.with_constraints` states it, for floats and exact numbers."""
+    return sqrt((1 - alignment) * (1 + alignment))
 
 
 def model_kernel(model: SpikedRandomFeatures) -> Kernel:
@@ -36,11 +37,12 @@ def model_kernel(model: SpikedRandomFeatures) -> Kernel:
         code=replace(kernel_code(found), measured=found.results),
         domains={**dict(found.domains), **_special_domains(model)},
         make=partial(_lowered, model),
+        make_solved=partial(_solved, model),
         defaults={name: values[name] for name in found.parameters if name in values},
         exact_defaults=partial(_exact_defaults, model),
         proven_defaults=partial(_proven_defaults, model),
         # A new alignment brings its orthogonal part along.
-        ties={"orthogonal_alignment": Tie("alignment", _orthogonal)}
+        ties={"orthogonal_alignment": Tie("alignment", orthogonal, constraint=True)}
         if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
         else {},
         cache_folder=model.cache_folder,
@@ -59,6 +61,13 @@ def _special_domains(model: SpikedRandomFeatures) -> dict[str, str]:
 
 
 def _lowered(model: SpikedRandomFeatures) -> LoweredSystem:
+    from ...symbolic.saddle_point import lower
+    from .derive import with_constraints
+
+    return lower(with_constraints(model.symbolic().system, model.spike))
+
+
+def _solved(model: SpikedRandomFeatures) -> LoweredSystem:
     return model.symbolic().lowered
 
 

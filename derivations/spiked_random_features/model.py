@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ..certificates.wanted import certificate_wanted
 from .analyses import Analyses
-from .arguments import checked_arguments, checked_width
+from .arguments import COMPLETE, PUBLISHED, checked_arguments, checked_width, with_alias
 from .derivation import Derivation, derivation
 from .description import Description
 from .differentiation import Differentiation
@@ -30,7 +31,13 @@ from .loading import load_kernel
 from .networks import TrainedNetworks
 from .quality import warn_about_quality
 from .solution import Solution, solution_from
-from .spike import SpikeParameters, checked_spike, rechecked_spike, spike_after_step
+from .spike import (
+    SpikeParameters,
+    checked_spike,
+    rechecked_spike,
+    spike_after_step,
+    stretched_after_step,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,6 +46,7 @@ if TYPE_CHECKING:
     from .derive import SymbolicModel
 
 
+@with_alias
 @dataclass(frozen=True)
 class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Description):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
@@ -60,10 +68,15 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         Variance Δ of the label noise, in the step and in the training set of the readout.
     allow_non_odd : bool
         Use the extension of Result 3.1 to students that are not odd.
-    correlated_norms : bool
-        Include that the step correlates the norm of a row with its overlap with the spike, which
-        Result 3.1 leaves out although it changes the errors at leading order (by -3 % for tanh
-        and sin at s = 3). For odd students.
+    leading_order : {"published", "complete"}
+        "complete" includes what Result 3.1 leaves out although it changes the errors in the limit,
+        up to the relative order c - 1: norms of the rows that are correlated with their overlap
+        with the spike (students with h_3 ≠ 0; -3 % for tanh and sin at s = 3), and rows that are
+        stretched in the plane of the spike and of the teacher (students that are not odd,
+        h_2 ≠ 0; relu and relu at s = 2, alpha0 = inf: .1053 becomes .0851, networks .0866(14)).
+        This is what networks do. "published" is the default: it is the theory whose name the
+        results carry, with which published numbers and figures are compared, and convex losses,
+        letters and bounds over the step are known for it only. Simulations are compared with both.
     width : int, optional
         Number of neurons p whose finite-width correction is included: what the ridge penalty takes
         for the mean of the readout weights, of order 1/p. Default: the strict limit p → ∞.
@@ -80,7 +93,8 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
     ExpressionError
         If `student` or `teacher` cannot be read.
     AssumptionError
-        If the student is not odd, without `allow_non_odd` or with `correlated_norms`, or jumps.
+        If the student is not odd, without `allow_non_odd`, or jumps; with "complete" if labels
+        that an uneven student sees have no third moment.
 
     Notes
     -----
@@ -88,6 +102,9 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
     :math:`\sum_\mu (y_\mu - \varphi_\mu\cdot w/\sqrt p)^2 + \lambda |w|^2`. The test error is the
     mean squared error against the noise-free target. Results are replica-symmetric and hold in
     the limit d → ∞ at fixed ratios.
+
+    `correlated_norms` is the former name of `leading_order`: True means "complete". It gives a
+    DeprecationWarning and goes with the next release.
 
     References
     ----------
@@ -107,7 +124,7 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
     beta: float = 1.0
     noise_variance: float = 0.0
     allow_non_odd: bool = False
-    correlated_norms: bool = False
+    leading_order: str = PUBLISHED
     width: int | None = None
     cache_folder: str | os.PathLike[str] | None = None
     direct_parameters: SpikeParameters | None = None
@@ -119,10 +136,10 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
             object.__setattr__(self, name, value)
         if direct is not None:
             object.__setattr__(self, "direct_parameters", rechecked_spike(direct))
-            if self.correlated_norms:
+            if self.leading_order != PUBLISHED:
                 raise ParameterError(
-                    "correlated_norms is about a gradient step, and a model that is given by its "
-                    "spike takes none; leave it out, or give step_size and alpha0"
+                    'leading_order="complete" is about a gradient step, and a model that is given '
+                    "by its spike takes none; leave it out, or give step_size and alpha0"
                 )
         found = self._derivation(unspiked=False, aligned=False)
         if not found.odd_student and not self.allow_non_odd and self.direct_parameters is None:
@@ -130,11 +147,6 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
                 f"student {found.student!r} is not an odd function, which Result 3.1 assumes; "
                 "pass allow_non_odd=True (--allow-non-odd) for the extension to other students, "
                 "or choose an odd one such as tanh, erf or sin"
-            )
-        if self.correlated_norms and not found.odd_student:
-            raise AssumptionError(
-                f"correlated_norms is derived for odd students, and {found.student!r} is not odd; "
-                "leave it out, or choose an odd student such as tanh, erf or sin"
             )
         _ = self.spike  # refuses a student that jumps and a step that is too small, now
 
@@ -216,24 +228,43 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
     def _cache(self) -> FileCache:
         return FileCache(self.cache_folder)
 
-    def _derivation(self, *, unspiked: bool, aligned: bool) -> Derivation:
+    def _derivation(
+        self,
+        *,
+        unspiked: bool,
+        aligned: bool,
+        correlated_norms: bool = False,
+        stretched: bool = False,
+    ) -> Derivation:
         return derivation(
             self.student,
             self.teacher,
             unspiked=unspiked,
             aligned=aligned,
-            correlated_norms=self.correlated_norms and not unspiked,
+            correlated_norms=correlated_norms,
+            stretched=stretched,
             finite_width=self.width is not None,
             cache=self._cache,
         )
 
     @cached_property
+    def _case(self) -> dict[str, bool]:
+        """Which special case the equations are, and which terms Result 3.1 leaves out they have."""
+        spike = self.spike
+        unspiked = spike.spike_strength == 0
+        odd = self._derivation(unspiked=False, aligned=False).odd_student
+        complete = self.leading_order == COMPLETE and not unspiked
+        return {
+            "unspiked": unspiked,
+            "aligned": spike.orthogonal_alignment == 0,
+            "correlated_norms": complete and (odd or spike.norm_overlap != 0),
+            "stretched": any(spike.stretch),
+        }
+
+    @cached_property
     def derivation(self) -> Derivation:
         """What was derived for this model, as text."""
-        spike = self.spike
-        return self._derivation(
-            unspiked=spike.spike_strength == 0, aligned=spike.orthogonal_alignment == 0
-        )
+        return self._derivation(**self._case)
 
     @cached_property
     def spike(self) -> SpikeParameters:
@@ -249,16 +280,45 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         if self.step_size == 0:
             return SpikeParameters(0.0, 1.0, 0.0, 1.0)
         found = self._derivation(unspiked=False, aligned=False)
-        return spike_after_step(
-            found, self._cache, self.step_size, self.alpha0, self.noise_variance
-        )
+        step = (self.step_size, self.alpha0, self.noise_variance)
+        spike = spike_after_step(found, self._cache, *step)
+        if found.odd_student or self.leading_order == PUBLISHED:
+            return spike
+        return stretched_after_step(spike, self.student, self.teacher, self._cache, *step)
 
-    def with_correlated_norms(self) -> SpikedRandomFeatures | None:
-        """Return this model with `correlated_norms`; None where that is no other model."""
-        odd = self.derivation.odd_student
-        if self.direct_parameters is not None or self.correlated_norms or not odd:
+    @property
+    def correlated_norms(self) -> bool:
+        """Former name of ``leading_order == "complete"``; goes with the next release."""
+        warnings.warn(
+            'correlated_norms is now leading_order == "complete"', DeprecationWarning, stacklevel=2
+        )
+        return self.leading_order == COMPLETE
+
+    def complete(self) -> SpikedRandomFeatures | None:
+        """Return this model with ``leading_order="complete"``; None where that changes nothing."""
+        if self.direct_parameters is not None or self.leading_order == COMPLETE:
             return None
-        return replace(self, correlated_norms=True) if self.spike.norm_overlap else None
+        try:
+            found = replace(self, leading_order=COMPLETE)
+        except AssumptionError:
+            return None
+        case, spike = found._case, found.spike
+        changes = case["stretched"] or (case["correlated_norms"] and spike.norm_overlap != 0)
+        return found if changes else None
+
+    def _refuse_stretch(self, what: str) -> None:
+        """Refuse what is not derived for stretched rows.
+
+        Raises
+        ------
+        ParameterError
+        """
+        if self._case["stretched"]:
+            raise ParameterError(
+                f'{what} with leading_order="complete" {"are" if what.endswith("s") else "is"} '
+                f"derived for odd students only, and rows of {self.derivation.student!r} are "
+                'stretched; use leading_order="published"'
+            )
 
     def at_width(self, width: int | None) -> SpikedRandomFeatures:
         """Return this model at a width p; None for the strict limit p → ∞."""
@@ -284,14 +344,8 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         """Return the model as SymPy objects: free energy, equations, blocks, program."""
         from .derive import symbolic_model
 
-        unspiked = self.spike.spike_strength == 0
         return symbolic_model(
-            self.student,
-            self.teacher,
-            unspiked=unspiked,
-            aligned=self.spike.orthogonal_alignment == 0,
-            correlated_norms=self.correlated_norms and not unspiked,
-            finite_width=self.width is not None,
+            self.student, self.teacher, **self._case, finite_width=self.width is not None
         )
 
     def kernel(self) -> Kernel:

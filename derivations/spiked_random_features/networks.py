@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
-from ...numeric.arguments import positive_array, positive_number
+from ...numeric.arguments import checked_switch, positive_array, positive_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -97,6 +97,7 @@ class TrainedNetworks:
 
         model = cast("SpikedRandomFeatures", self)
         alphas = positive_array("alpha", alpha)
+        control_variate = checked_switch("control_variate", control_variate)
         if model.direct_parameters is not None or control_variate:
             return simulate_features_of(
                 model, dimension, alphas, ridge, control_variate=control_variate, seeds=seeds,

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from ...digits import error_text, held_digits
 from ...errors import ParameterError
-from ...numeric.arguments import positive_number
+from ...numeric.arguments import moderate_number
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.rounding import COARSE, perturbed, spreads
 from ...numeric.saddle_point_solver import refusal, solve_rows
+from .arguments import checked_point
 from .tangents import LABEL, Motion, acceleration, parameter_row, rate, step_rates, tangent_kernel
 
 if TYPE_CHECKING:
@@ -185,7 +186,8 @@ def optimal_ridge(
     digits: int | None = None,
 ) -> OptimalRidge:
     """Minimise over the ridge penalty; see :meth:`.model.SpikedRandomFeatures.optimal_ridge`."""
-    alpha = positive_number("alpha", alpha)
+    (alpha,) = checked_point(model, alpha=alpha)
+    bounds = _checked_bounds(bounds, "ridge")
     kernel = tangent_kernel(model, Motion.RIDGE)
     given = {**model._parameter_values(), "alpha": alpha}
     _, tables = parameter_row(kernel, {**given, "ridge": 1.0}, {})
@@ -210,7 +212,8 @@ def optimal_step_size(
     bounds: tuple[float, float] = STEP_BOUNDS,
 ) -> OptimalStepSize:
     """Minimise over the step; see :meth:`.model.SpikedRandomFeatures.optimal_step_size`."""
-    alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+    alpha, ridge = checked_point(model, alpha=alpha, ridge=ridge)
+    bounds = _checked_bounds(bounds, "step_size")
     if model.direct_parameters is not None:
         raise ParameterError(
             "a model that is given by its spike takes no step; give step_size and alpha0"
@@ -262,7 +265,7 @@ def _solved(
 
 def _minimise(evaluate: _Evaluation, parameter: str, bounds: tuple[float, float]) -> dict[str, Any]:
     """Return the fields of the optimum: the best of all local minima of a scan."""
-    low, high = _checked_bounds(bounds, parameter)
+    low, high = bounds
     decades = math.log10(high / low)
     count = min(_MOST_POINTS, max(5, math.ceil(_PER_DECADE[parameter] * decades) + 1))
     points = [float(x) for x in np.geomspace(low, high, count)]
@@ -315,7 +318,7 @@ def _checked_bounds(bounds: object, parameter: str) -> tuple[float, float]:
         raise ParameterError(
             f"bounds must be two values of {parameter}, such as (0.01, 10), got {bounds!r}"
         )
-    low, high = (positive_number("bounds", x) for x in bounds)
+    low, high = (moderate_number("bounds", x) for x in bounds)
     if not low < high:
         raise ParameterError(f"bounds must be in ascending order, got {bounds!r}")
     return low, high

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ...numeric.precise_kernel import PreciseKernel
+from ...one_thread import one_at_a_time
 from ..kernels.precise import cached_kernel
 from ..one_gradient_step.decimals import decimal_fraction
 from .tangents import SPIKE
@@ -33,19 +34,13 @@ def precise_program(model: SpikedRandomFeatures) -> PreciseKernel:
 
         return precise_kernel(model.symbolic())
 
-    unspiked = model.spike.spike_strength == 0
-    cases = {
-        "unspiked": unspiked,
-        "aligned": model.spike.orthogonal_alignment == 0,
-        "correlated_norms": model.correlated_norms and not unspiked,
-        "finite_width": model.width is not None,
-    }
+    cases = {**model._case, "finite_width": model.width is not None}
     names = " ".join(name for name, holds in cases.items() if holds)
     return cached_kernel(model._cache, f"{_key(model)}/{names}/program", derived)
 
 
 def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
-    """Return r, c, γ, ρ and the norm overlap, every float read as the decimal that it prints as."""
+    """Return the fields of the spike, every float read as the decimal that it prints as."""
     if model.direct_parameters is not None or model.step_size == 0:
         direct = model.spike
         r, c, gamma = (
@@ -53,15 +48,16 @@ def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
             for x in (direct.spike_strength, direct.bulk_variance, direct.alignment)
         )
         rho = ctx.sqrt(number(ctx, 1 - gamma**2))
-        values = [number(ctx, r), number(ctx, c), number(ctx, gamma), rho, ctx.zero]
-        return dict(zip(SPIKE, values, strict=True))
+        values = [number(ctx, r), number(ctx, c), number(ctx, gamma), rho]
+        return dict.fromkeys(SPIKE, ctx.zero) | dict(zip(SPIKE[:4], values, strict=True))
     infinite = model.alpha0 == math.inf
     document = _map(model)
     namespace: dict[str, Any] = {"ctx": ctx}
     exec(document["source"], namespace)
     if infinite and model.leap_index > 1:
         # No gradient: the direction of the spike is a convention.
-        fixed = {"spike_strength": 0, "alignment": 0, "orthogonal_alignment": 1, "norm_overlap": 0}
+        fixed = dict.fromkeys(SPIKE, 0) | {"orthogonal_alignment": 1}
+        del fixed["bulk_variance"]
     else:
         fixed = {}
     arguments = (
@@ -85,9 +81,14 @@ def _key(model: SpikedRandomFeatures) -> str:
     return f"spiked_random_features/precise/{model.student}/{model.teacher}"
 
 
+def _map_key(model: SpikedRandomFeatures) -> str:
+    return f"{_key(model)}/{'stretched map' if model._case['stretched'] else 'map'}"
+
+
+@one_at_a_time
 def _map(model: SpikedRandomFeatures) -> dict[str, Any]:
-    """Return the source of five functions, and the names of the constants that they take."""
-    key = f"{_key(model)}/map"
+    """Return the source of a function for each field, and the constants that they take."""
+    key = _map_key(model)
     document = model._cache.load_json(key)
     if document is None:
         constants, formulas = _exact_map(model)
@@ -97,12 +98,13 @@ def _map(model: SpikedRandomFeatures) -> dict[str, Any]:
     return document
 
 
+@one_at_a_time
 def _constants(model: SpikedRandomFeatures, count: int, digits: int) -> list[str]:
     """Return the constants of the map as decimal texts of at least so many digits."""
     if not count:
         return []
     wanted = -(-digits // _STEP) * _STEP
-    key = f"{_key(model)}/map/{wanted}"
+    key = f"{_map_key(model)}/{wanted}"
     document = model._cache.load_json(key)
     if document is None:
         constants, _ = _exact_map(model)
@@ -122,7 +124,9 @@ def _exact_map(
     from .mapping import spike_mapping
 
     found = spike_mapping(
-        activation(model.student, argument="student"), activation(model.teacher, argument="teacher")
+        activation(model.student, argument="student"),
+        activation(model.teacher, argument="teacher"),
+        stretched=model._case["stretched"],
     )
     constants: dict[sp.Expr, sp.Symbol] = {}
 

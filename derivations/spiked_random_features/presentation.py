@@ -142,7 +142,9 @@ def _step(model: SpikedRandomFeatures, symbolic: SymbolicModel) -> list[Section]
     if model.direct_parameters is not None or model.step_size == 0:
         return []
     try:
-        mapping = spike_mapping(symbolic.student, symbolic.teacher)
+        mapping = spike_mapping(
+            symbolic.student, symbolic.teacher, stretched=model._case["stretched"]
+        )
     except AssumptionError:
         return []
     formulas = (
@@ -162,6 +164,7 @@ def _step(model: SpikedRandomFeatures, symbolic: SymbolicModel) -> list[Section]
             formulas,
         ),
         *(_correlated_norms(mapping) if symbols.chi in _definitions(symbolic) else ()),
+        *(_stretched_rows(mapping) if _stretched(symbolic) else ()),
     ]
 
 
@@ -188,6 +191,26 @@ def _correlated_norms(mapping: SpikeMapping) -> list[Section]:
             (Formula(symbols.norm_overlap, tidy(mapping.norm_overlap)),),
         )
     ]
+
+
+def _stretched_rows(mapping: SpikeMapping) -> list[Section]:
+    entries = (mapping.stretch_along, mapping.stretch_mixed, mapping.stretch_across)
+    return [
+        Section(
+            "Stretched rows (a correction to Result 3.1, derived here)",
+            "The part of the slope of σ that is linear stretches the bulk rows by 1 + t in the "
+            "plane of the spike v and of the teacher's direction ζ across it; ϑ and ψ are overlaps "
+            "with the bulk before the stretch. Result 3.1 as published has t = 0.",
+            tuple(
+                Formula(symbol, tidy(entry))
+                for symbol, entry in zip(symbols.STRETCH, entries, strict=True)
+            ),
+        )
+    ]
+
+
+def _stretched(symbolic: SymbolicModel) -> bool:
+    return symbols.stretch_along in symbolic.free_energy.free_energy.parameters
 
 
 def _blocks(symbolic: SymbolicModel) -> list[Section]:
@@ -237,8 +260,7 @@ def _variance(symbolic: SymbolicModel) -> sp.Expr:
 
 
 def _mean(symbolic: SymbolicModel) -> sp.Expr:
-    along_spike = symbols.mu1 * symbols.kappa + symbols.norm_overlap * symbols.chi
-    mean = symbols.mu0 * symbols.m + along_spike * symbols.theta
+    mean = symbols.conditional_mean(correlated_norms=True, stretched=_stretched(symbolic))
     return _present(mean, symbolic)
 
 
@@ -302,7 +324,12 @@ def model_latex(model: SpikedRandomFeatures) -> str:
             (symbols.r, spike.spike_strength),
             (symbols.c, spike.bulk_variance),
             (symbols.gamma, spike.alignment),
-            *([(symbols.norm_overlap, spike.norm_overlap)] if model.correlated_norms else []),
+            *(
+                [(symbols.norm_overlap, spike.norm_overlap)]
+                if model._case["correlated_norms"]
+                else []
+            ),
+            *(zip(symbols.STRETCH, spike.stretch, strict=True) if model._case["stretched"] else []),
         )
         lines += [f"{latex(name)} &= {value:.10g}" for name, value in values]
     lines += [

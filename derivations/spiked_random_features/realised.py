@@ -15,15 +15,16 @@ import numpy as np
 import xarray as xr
 
 from ...errors import ParameterError
-from ...numeric.arguments import positive_array, positive_number, whole_number
+from ...numeric.arguments import checked_seed, positive_array, positive_number
 from ...numeric.feature_network import SteppedNetwork
 from ...numeric.feature_simulation import simulate_features
-from ...numeric.feature_spectra import bulk_spectrum, feature_spectra, norm_overlap
+from ...numeric.feature_spectra import bulk_spectrum, feature_spectra, norm_overlap, row_stretch
 from ..tables import aligned
 from .realised_bulk import solve_conditioned
 from .simulated import network_setup
 from .spectrum.simulation import SimulatedSpectrum
 from .spike import SpikeParameters
+from .tangents import STRETCH
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -49,7 +50,7 @@ class RealisedNetwork:
         The model whose step the network took.
     model : SpikedRandomFeatures
         Spiked random features with the realised r, c and γ, at the width of the network; without
-        the correlation of norms and overlaps, which the comparison has if `asymptotic` has it.
+        what Result 3.1 leaves out, which the comparison has if `asymptotic` has it.
     setup : SteppedNetwork
         The network: ``setup.first_layer(network_seed)`` are its rows.
     seed : int
@@ -163,7 +164,7 @@ def realised_network(
     from .results import model_attributes
 
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
-    seed = whole_number("seed", seed, minimum=0)
+    seed = checked_seed(seed)
     network = network_setup(model, dimension)
     if model.step_size == 0:
         raise ParameterError(
@@ -205,12 +206,16 @@ def realised_network(
         "realised": conditioned.solve_many(alphas, [ridge]).values,
         "asymptotic": at_width.solve_many(alphas, [ridge]).values,
     }
-    if spectrum or model.correlated_norms:
+    norms, stretched = (model._case[name] for name in ("correlated_norms", "stretched"))
+    if spectrum or norms or stretched:
         layer = setup.first_layer(np.random.SeedSequence(seed, spawn_key=(0,)))
         spike = conditioned.spike
-        if model.correlated_norms:
+        if norms:
             spike = replace(spike, norm_overlap=norm_overlap(layer))
-            theories["realised"] = solve_conditioned(at_width, spike, alphas, ridge)
+        if norms or stretched:
+            entries = row_stretch(layer, variance) if stretched else (0.0, 0.0, 0.0)
+            at_spike = replace(spike, **dict(zip(STRETCH, entries, strict=True)))
+            theories["realised"] = solve_conditioned(at_width, at_spike, alphas, ridge)
         if spectrum:
             theories["spectrum"] = solve_conditioned(
                 at_width, spike, alphas, ridge, bulk=bulk_spectrum(layer)

@@ -58,7 +58,9 @@ def solve_conditioned(
         model.student,
         model.teacher,
         aligned=spike.orthogonal_alignment == 0,
-        correlated_norms=model.correlated_norms,
+        correlated_norms=model._case["correlated_norms"],
+        # One bulk matrix has its stretch already.
+        stretched=model._case["stretched"] and bulk is None,
         one_bulk=bulk is not None,
         cache_folder=None if model.cache_folder is None else os.fspath(model.cache_folder),
     )
@@ -78,6 +80,7 @@ def conditioned_kernel(
     *,
     aligned: bool,
     correlated_norms: bool,
+    stretched: bool,
     one_bulk: bool,
     cache_folder: str | None,
 ) -> Kernel:
@@ -92,6 +95,7 @@ def conditioned_kernel(
         activation(teacher, argument="teacher"),
         aligned=aligned,
         correlated_norms=correlated_norms,
+        stretched=stretched,
         finite_width=True,
         one_bulk=one_bulk,
     )

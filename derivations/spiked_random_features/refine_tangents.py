@@ -138,7 +138,10 @@ def _exact_rates(worker: _PreciseTangent, name: str) -> dict[str, Any]:
         infinite = model.alpha0 == math.inf
         symbolic = model.symbolic()
         derivatives = mapping_derivatives(
-            map_of_step.spike_mapping(symbolic.student, symbolic.teacher), infinite
+            map_of_step.spike_mapping(
+                symbolic.student, symbolic.teacher, stretched=model._case["stretched"]
+            ),
+            infinite,
         )
         start = 2 * len(SPIKE) * STEP.index(name)
         given = {

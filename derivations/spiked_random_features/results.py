@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.simulation import SimulationResult
 from .solution import CONJUGATES, ORDER_PARAMETERS
+from .tangents import STRETCH
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -37,11 +36,15 @@ def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any
 
     spike = model.spike
     # Kept only where it changes the numbers: readers of a dataset go by it.
-    overlap = {"norm_overlap": spike.norm_overlap}
-    if not (model.correlated_norms and spike.norm_overlap):
-        overlap = {}
+    left_out: dict[str, Any] = {}
+    if model._case["correlated_norms"] and spike.norm_overlap:
+        left_out["norm_overlap"] = spike.norm_overlap
+    if model._case["stretched"]:
+        left_out |= {name: getattr(spike, name) for name in STRETCH}
+    if left_out:
+        left_out["leading_order"] = model.leading_order
     return {
-        "model": json.dumps({k: _plain(v) for k, v in model.parameters().items()}),
+        "model": model.to_json(),
         "student": model.derivation.student,
         "teacher": model.derivation.teacher,
         "beta": model.beta,
@@ -50,7 +53,7 @@ def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any
         "spike_strength": spike.spike_strength,
         "bulk_variance": spike.bulk_variance,
         "alignment": spike.alignment,
-        **overlap,
+        **left_out,
         **({} if model.width is None else {"width": model.width}),
         "bulk_spread": model.bulk_spread,
         "leap_index": model.leap_index,
@@ -80,13 +83,13 @@ def curve_dataset(
     )
 
 
-def with_correlated_norms(model: SpikedRandomFeatures, curve: xr.Dataset) -> xr.Dataset:
-    """Return a curve with ``test_error_correlated_norms``, where the model can tell it."""
-    corrected = model.with_correlated_norms()
+def with_complete(model: SpikedRandomFeatures, curve: xr.Dataset) -> xr.Dataset:
+    """Return a curve with ``test_error_complete``, where the complete leading order differs."""
+    corrected = model.complete()
     if corrected is None:
         return curve
     batch = corrected.solve_many(curve["alpha"].to_numpy(), [curve.attrs["ridge"]])
-    return curve.assign(test_error_correlated_norms=("alpha", batch.values["test_error"]))
+    return curve.assign(test_error_complete=("alpha", batch.values["test_error"]))
 
 
 def simulation_dataset(
@@ -134,7 +137,3 @@ def _dataset(
         if name in dataset.variables:
             dataset[name].attrs["long_name"] = meaning
     return dataset
-
-
-def _plain(value: Any) -> Any:
-    return "inf" if value == math.inf else value

@@ -18,7 +18,15 @@ from ...numeric.rounding import COARSE, perturbed, spreads
 from ...numeric.saddle_point_solver import refusal, solve_rows
 from ..kernels.derivatives import Derivatives, columns, value_of
 from .solution import CONJUGATES, ORDER_PARAMETERS
-from .tangents import LABEL, Motion, parameter_row, rate, step_rates, tangent_kernel
+from .tangents import (
+    LABEL,
+    STRETCH,
+    Motion,
+    parameter_row,
+    rate,
+    step_rates,
+    tangent_kernel,
+)
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -182,8 +190,10 @@ def _directions(
     else:
         slope = -spike.alignment / spike.orthogonal_alignment
         directions["alignment"] = {rate("alignment"): 1.0, rate("orthogonal_alignment"): slope}
-    if model.correlated_norms and not unspiked:
+    if model._case["correlated_norms"]:
         directions["norm_overlap"] = {rate("norm_overlap"): 1.0}
+    if model._case["stretched"]:
+        directions |= {name: {rate(name): 1.0} for name in STRETCH}
     if model.width is not None:
         directions["inverse_width"] = {rate("inverse_width"): 1.0}
     return directions, excluded

@@ -126,5 +126,5 @@ def simulate_model(
 
 def _network(model: SpikedRandomFeatures) -> dict[str, Any]:
     """What the networks depend on: options of the theory change none of them."""
-    options = ("allow_non_odd", "correlated_norms", "width")
+    options = ("allow_non_odd", "leading_order", "width")
     return {name: value for name, value in model.parameters().items() if name not in options}

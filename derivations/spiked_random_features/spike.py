@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ...errors import AssumptionError, ParameterError
+from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number, positive_number, real_number
 from ...numeric.cache import FileCache
 from .derivation import Derivation, derivation
@@ -31,7 +31,11 @@ class SpikeParameters:
     orthogonal_alignment : float
         ρ = sqrt(1 − γ²), kept apart because 1 − γ² loses digits near γ = 1.
     norm_overlap : float
-        a: the squared norm of a bulk row b is c + 2 a b·v. Used with correlated norms only.
+        a: the squared norm of a bulk row b is c + 2 a b·v. Used with
+        ``leading_order="complete"`` only.
+    stretch_along, stretch_mixed, stretch_across : float
+        T_vv, T_vζ and T_ζζ: bulk rows are stretched by 1 + T in the plane of v and of the
+        teacher's direction across it, ζ. Zero but with ``leading_order="complete"``.
     """
 
     spike_strength: float
@@ -39,6 +43,14 @@ class SpikeParameters:
     alignment: float
     orthogonal_alignment: float
     norm_overlap: float = 0.0
+    stretch_along: float = 0.0
+    stretch_mixed: float = 0.0
+    stretch_across: float = 0.0
+
+    @property
+    def stretch(self) -> tuple[float, float, float]:
+        """The entries of T: along the spike, mixed, across it."""
+        return self.stretch_along, self.stretch_mixed, self.stretch_across
 
 
 def checked_spike(
@@ -97,6 +109,45 @@ def spike_after_step(
     return _after_step(mapping, found, step_size, alpha0, noise_variance)
 
 
+def stretched_after_step(
+    spike: SpikeParameters,
+    student: str,
+    teacher: str,
+    cache: FileCache,
+    step_size: float,
+    alpha0: float,
+    noise_variance: float,
+) -> SpikeParameters:
+    """Return the spike after a step with the stretch of the rows, from the derived formula.
+
+    Raises
+    ------
+    AssumptionError
+        If the labels have no third moment.
+    """
+    if spike.orthogonal_alignment == 1 and alpha0 == math.inf:
+        # Neither a spike nor a linear part of the labels, which could see the stretch.
+        return spike
+    key = f"spiked_random_features/stretch/{student}/{teacher}"
+    document = cache.load_json(key)
+    if document is None:
+        from ...symbolic.activations import activation
+        from .derive import stretch_function
+
+        pair = activation(student, argument="student"), activation(teacher, argument="teacher")
+        try:
+            document = {"source": "import math\n\n" + stretch_function(*pair)}
+        except ConvergenceError:
+            raise AssumptionError(
+                f"labels of teacher {teacher!r} have no third moment, on which the stretch of the "
+                'rows depends; use leading_order="published"'
+            ) from None
+        cache.store_json(key, document)
+    function = cache.load_module("stretch", str(document["source"])).stretch
+    along, mixed, across = map(float, function(step_size, 1 / alpha0, noise_variance))
+    return replace(spike, stretch_along=along, stretch_mixed=mixed, stretch_across=across)
+
+
 def _after_step(
     mapping: Callable[..., tuple[float, ...]],
     found: Derivation,
@@ -109,7 +160,7 @@ def _after_step(
         # The population gradient vanishes to leading order: no spike. The bulk keeps what does
         # not depend on alpha0, which any huge value gives.
         return SpikeParameters(0.0, mapping(step_size, 1e300, noise_variance)[1], 0.0, 1.0)
-    r, c, gamma, rho, overlap = mapping(step_size, alpha0, noise_variance)
+    r, c, gamma, rho, overlap = _in_floats(mapping, step_size, alpha0, noise_variance)
     _check_size(r, c, f"{remark}step_size={step_size:g}, alpha0={alpha0:g}")
     gamma = math.copysign(1.0, gamma) if rho == 0 else gamma
     return SpikeParameters(r, c, gamma, rho, overlap)
@@ -204,7 +255,23 @@ def relative_bulk_spread(
     if alpha0 == math.inf:
         return 0.0
     function = cache.load_module("mapping", found.mapping_source).bulk
-    return float(function(step_size, alpha0, noise_variance)[0])
+    return float(_in_floats(function, step_size, alpha0, noise_variance)[0])
+
+
+def _in_floats(
+    function: Callable[..., tuple[float, ...]],
+    step_size: float,
+    alpha0: float,
+    noise_variance: float,
+) -> tuple[float, ...]:
+    try:
+        return function(step_size, alpha0, noise_variance)
+    except (OverflowError, ZeroDivisionError):
+        raise ParameterError(
+            f"step_size={step_size:g}, alpha0={alpha0:g} and noise_variance={noise_variance:g} are "
+            "too large or too small: the spike after the step is no float; take values between "
+            "1e-50 and 1e50, or 0, or alpha0=math.inf"
+        ) from None
 
 
 def _check_size(r: float, c: float, step: str = "") -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...one_thread import one_at_a_time
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -27,11 +28,17 @@ if TYPE_CHECKING:
 
 SPIKE = (
     "spike_strength", "bulk_variance", "alignment", "orthogonal_alignment", "norm_overlap",
+    "stretch_along", "stretch_mixed", "stretch_across",
 )  # fmt: skip
 """Fields of a spike, in the order in which the map returns them."""
+STRETCH = SPIKE[-3:]
+"""Those that are the stretch of the rows."""
 STEP = ("step_size", "alpha0", "noise_variance")
 """Arguments of the map."""
-_STEP_MOVES = ("spike_strength", "bulk_variance", "norm_overlap")
+_STEP_MOVES = (
+    "spike_strength", "bulk_variance", "norm_overlap",
+    "stretch_along", "stretch_mixed", "stretch_across",
+)  # fmt: skip
 LABEL = "t"
 """What derivatives are taken with respect to, in the names of the outputs."""
 
@@ -40,8 +47,8 @@ class Motion(enum.Enum):
     """What moves, and how many derivatives are taken."""
 
     RIDGE = "the ridge penalty, two derivatives"
-    STEP_SIZE = "spike strength, bulk variance and norm overlap, two derivatives"
-    JOINT = "ridge penalty, spike strength, bulk variance and norm overlap, two derivatives"
+    STEP_SIZE = "what of the spike depends on the step, two derivatives"
+    JOINT = "ridge penalty and what of the spike depends on the step, two derivatives"
     ALL = "all parameters, one derivative"
 
     @property
@@ -67,17 +74,12 @@ def tangent_kernel(model: SpikedRandomFeatures, motion: Motion) -> LoadedKernel:
 
 
 def _identity(model: SpikedRandomFeatures) -> tuple[str, str, tuple[tuple[str, bool], ...]]:
-    unspiked = model.spike.spike_strength == 0
-    flags = {
-        "unspiked": unspiked,
-        "aligned": model.spike.orthogonal_alignment == 0,
-        "correlated_norms": model.correlated_norms and not unspiked,
-        "finite_width": model.width is not None,
-    }
+    flags = {**model._case, "finite_width": model.width is not None}
     return model.student, model.teacher, tuple(flags.items())
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _code(
     student: str, teacher: str, flags: tuple[tuple[str, bool], ...], motion: Motion, folder: str
 ) -> KernelCode:
@@ -88,10 +90,16 @@ def _code(
     if document is None:
         from ...symbolic.saddle_point import lower
         from ..kernels.code import kernel_code
+        from ..kernels.deriving import deriving
         from .derive import symbolic_model
 
-        system = symbolic_model(student, teacher, **dict(flags)).system
-        document = asdict(kernel_code(lower(tangent_system(system, motion))))
+        with deriving(f"derivatives ({motion.value})", 3) as done:
+            system = symbolic_model(student, teacher, **dict(flags)).system
+            moving = tangent_system(system, motion)
+            done()
+            lowered = lower(moving)
+            done()
+            document = asdict(kernel_code(lowered))
         cache.store_json(key, document)
     return KernelCode(**{name: _frozen(value) for name, value in document.items()})
 
@@ -157,7 +165,13 @@ def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, f
 
     """
     infinite = model.alpha0 == math.inf
-    source = _rate_source(model.student, model.teacher, infinite, os.fspath(model._cache.folder))
+    source = _rate_source(
+        model.student,
+        model.teacher,
+        infinite,
+        model._case["stretched"],
+        os.fspath(model._cache.folder),
+    )
     module = model._cache.load_module("mapping_rates", source)
     # Without noise in the labels nothing depends on a sample number that is infinite.
     samples = 1.0 if infinite else model.alpha0
@@ -171,15 +185,17 @@ def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, f
 
 
 @lru_cache(maxsize=256)
-def _rate_source(student: str, teacher: str, infinite: bool, folder: str) -> str:
+@one_at_a_time
+def _rate_source(student: str, teacher: str, infinite: bool, stretched: bool, folder: str) -> str:
     cache = FileCache(folder)
-    key = f"spiked_random_features/rates/{'infinite' if infinite else ''}/{student}/{teacher}"
+    names = ("infinite" if infinite else "") + (" stretched" if stretched else "")
+    key = f"spiked_random_features/rates/{names}/{student}/{teacher}"
     document = cache.load_json(key)
     if document is None:
         from ...symbolic.activations import activation
         from .mapping import spike_mapping
 
-        mapping = spike_mapping(activation(student), activation(teacher))
+        mapping = spike_mapping(activation(student), activation(teacher), stretched=stretched)
         document = {"source": _print_rates(mapping, infinite)}
         cache.store_json(key, document)
     return str(document["source"])
@@ -218,10 +234,7 @@ def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[A
 
     from . import mapping as m
 
-    fields = [
-        mapping.spike_strength, mapping.bulk_variance, mapping.alignment,
-        mapping.orthogonal_alignment, mapping.norm_overlap,
-    ]  # fmt: skip
+    fields = [getattr(mapping, name) for name in SPIKE]
     if infinite:
         fields = [f.xreplace({m.alpha0: sp.oo}) for f in fields]
         # Without a gradient the direction of the spike is a convention, which does not move.

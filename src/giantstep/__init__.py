@@ -5,10 +5,14 @@ Public names are imported on first use, so that ``import giantstep`` costs next 
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from .one_thread import ONE_THREAD, prepare_thread
+
 __version__ = "0.1.0"
+_LOADED = time.perf_counter()
 
 if TYPE_CHECKING:
     from .derivations.certificates.certificate import Certificate
@@ -214,7 +218,9 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f".{home}", __name__), name)
+    prepare_thread()
+    with ONE_THREAD:
+        value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from . import _LOADED
 from .atomic_files import replacing
 from .errors import ApproximationWarning, MissingDependencyError, ParameterError
 
@@ -34,7 +35,6 @@ _STORE_NAME = ".giantstep-simulations"
 _CURVE_POINTS = 200
 _WIDTH = 100
 _LONGEST_FORMULA = 110
-_IMPORTED = time.perf_counter()
 
 
 def curve(arguments: argparse.Namespace) -> int:
@@ -75,7 +75,7 @@ def model_from(arguments: argparse.Namespace) -> SpikedRandomFeatures:
         beta=arguments.beta,
         noise_variance=arguments.noise,
         allow_non_odd=arguments.allow_non_odd,
-        correlated_norms=arguments.correlated_norms,
+        leading_order=arguments.leading_order,
         width=arguments.width,
         cache_folder=arguments.cache_folder,
     )
@@ -120,10 +120,16 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
         f"  leap index of the teacher {model.leap_index}, error of the best linear predictor "
         f"{model.best_linear_error:.10g}",
     ]
-    if model.correlated_norms:
+    if model._case["correlated_norms"]:
         lines.append(
             f"  norm overlap a = {spike.norm_overlap:.10g}: squared norms of the rows are "
             "c + 2 a b·v (not in Result 3.1)"
+        )
+    if model._case["stretched"]:
+        along, mixed, across = spike.stretch
+        lines.append(
+            f"  stretch of the rows by 1 + T, T = {along:.10g} along the spike, {across:.10g} "
+            f"across it, {mixed:.10g} mixed (not in Result 3.1)"
         )
     quality = quality_text(model)
     if quality:
@@ -156,13 +162,12 @@ def _step_heading(model: SpikedRandomFeatures) -> str:
 
 
 def seconds_since_start() -> float:
-    """Return the seconds since this process began, on Linux from the kernel to 10 ms."""
-    try:
-        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
-        begin = int(fields[19]) / os.sysconf("SC_CLK_TCK")
-        return time.clock_gettime(time.CLOCK_BOOTTIME) - begin
-    except (OSError, AttributeError, ValueError, IndexError):
-        return time.perf_counter() - _IMPORTED
+    """Return the seconds since this package was imported, by one clock.
+
+    The start of the process itself is known in the ticks of another clock, which may differ from
+    all that can be asked for now by any amount.
+    """
+    return time.perf_counter() - _LOADED
 
 
 # ---------------------------------------------------------------------- checks before work
@@ -266,7 +271,7 @@ def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float
     print(describe_model(model, ridge))
     print(f"\n{_indented(aligned(headings, rows))}\n")
     print(_wrapped(theory_rests_on(float(batch.residual.max()), float(errors.max())), "  "))
-    print(f"  Time since the start of the process: {seconds_since_start():.2f} s", flush=True)
+    print(f"  Time since giantstep was loaded: {seconds_since_start():.2f} s", flush=True)
 
 
 def _shortened(text: str) -> str:
@@ -306,8 +311,8 @@ def _simulate(
             f"before two networks had finished, so there is nothing to average{_resume(store)}"
         ) from None
     from .derivations.tables import (
-        CORRELATED_COLUMNS,
-        CORRELATED_NORMS,
+        COMPLETE,
+        COMPLETE_COLUMNS,
         FINITE_SIZE,
         aligned,
         simulation_rests_on,
@@ -317,8 +322,8 @@ def _simulate(
     print(f"\n{_indented(aligned(headings, rows))}\n")
     print(_wrapped(simulation_rests_on(simulation.sizes["seed"], d), "  "))
     print(_wrapped(FINITE_SIZE, "  "))
-    if CORRELATED_COLUMNS[0] in headings:
-        print(_wrapped(CORRELATED_NORMS, "  "))
+    if COMPLETE_COLUMNS[0] in headings:
+        print(_wrapped(COMPLETE, "  "))
     print(_wrapped(_realised(model, simulation), "  "), flush=True)
     return simulation
 
@@ -338,10 +343,10 @@ def _compared(
     model: SpikedRandomFeatures, alphas: list[float], ridge: float, simulation: xr.Dataset
 ) -> tuple[list[str], list[list[str]]]:
     from .derivations.tables import (
-        CORRELATED_COLUMNS,
+        COMPLETE_COLUMNS,
         SIMULATION_COLUMNS,
         THEORY_COLUMNS,
-        correlated_cells,
+        complete_cells,
         simulation_cells,
         theory_cells,
     )
@@ -360,9 +365,9 @@ def _compared(
         )
     ]
     headings = [*THEORY_COLUMNS, *SIMULATION_COLUMNS]
-    corrected = model.with_correlated_norms()
+    corrected = model.complete()
     if corrected is not None:
-        headings += CORRELATED_COLUMNS
+        headings += COMPLETE_COLUMNS
         errors = corrected.solve_many(alphas, [ridge]).values["test_error"]
         measured = zip(
             simulation["test_error_mean"].to_numpy(),
@@ -370,7 +375,7 @@ def _compared(
             strict=True,
         )
         for row, theory, (mean, standard_error) in zip(rows, errors, measured, strict=True):
-            row += correlated_cells(float(theory), float(mean), float(standard_error))
+            row += complete_cells(float(theory), float(mean), float(standard_error))
     return headings, rows
 
 
@@ -392,12 +397,12 @@ def _write(
 ) -> None:
     from .derivations.figures import plot_learning_curve, save_figure
     from .derivations.report import write_report
-    from .derivations.spiked_random_features.results import with_correlated_norms
+    from .derivations.spiked_random_features.results import with_complete
 
     with stated():
         theory = model.learning_curve(_dense(alphas), arguments.ridge)
     if simulation is not None:
-        theory = with_correlated_norms(model, theory)
+        theory = with_complete(model, theory)
     figure = plot_learning_curve(theory, simulation).figure
     written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
     written.append(_save_data(theory, out.with_suffix(".nc")))

@@ -72,9 +72,18 @@ def add_model(parser: argparse.ArgumentParser, *, ridge: bool = True, width: boo
         help="use the extension of the theory to students that are not odd functions",
     )
     group.add_argument(
+        "--leading-order",
+        choices=("published", "complete"),
+        default="published",
+        help="Result 3.1 as published, or with the terms of the same order that it leaves out: "
+        "correlated norms and stretched rows, as networks have them [published]",
+    )
+    group.add_argument(
         "--correlated-norms",
-        action="store_true",
-        help="include that the step correlates norms and overlaps of the rows (odd students)",
+        dest="leading_order",
+        action="store_const",
+        const="complete",
+        help="former name of --leading-order complete",
     )
     if width:
         group.add_argument(

@@ -205,10 +205,10 @@ def _heading(arguments: argparse.Namespace, ridge: float | None) -> str:
     else:
         fixed = f"s = {arguments.step_size:g}, " if arguments.what == RIDGE else f"λ = {ridge:g}, "
     width = "" if arguments.width is None else f", p = {arguments.width}"
-    norms = ", correlated norms" if arguments.correlated_norms else ""
+    order = ", leading order complete" if arguments.leading_order == "complete" else ""
     return (
         f"student {arguments.student}, teacher {arguments.teacher}; {fixed}α₀ = {alpha0}, "
-        f"β = {arguments.beta:g}, Δ = {arguments.noise:g}{width}{norms}"
+        f"β = {arguments.beta:g}, Δ = {arguments.noise:g}{width}{order}"
     )
 
 

@@ -258,8 +258,11 @@ def check_curve(arguments: argparse.Namespace) -> None:
     """Refuse flags of a readout that contradict each other, before anything is derived."""
     if arguments.fractions is not None and arguments.letters is None:
         raise ParameterError("--fractions belongs to --letters; add --letters 1,-0.5")
-    if arguments.letters is not None and arguments.correlated_norms:
-        raise ParameterError("--correlated-norms is known for one letter; leave out one of the two")
+    if arguments.letters is not None and arguments.leading_order == "complete":
+        raise ParameterError(
+            "--leading-order complete is known for one letter; leave out --letters or take "
+            "--leading-order published"
+        )
     if arguments.labels is not None and arguments.loss is None:
         raise ParameterError("--labels belongs to --loss; add --loss logistic")
     if arguments.loss is not None and arguments.letters is not None:
@@ -275,5 +278,8 @@ def check_tuning(arguments: argparse.Namespace) -> None:
     for flag in ("--step-size", "--learning-rate", "--convention"):
         if getattr(arguments, flag[2:].replace("-", "_")) is not None:
             raise ParameterError(f"{flag} is for one step; leave out it or --tune-step")
-    if arguments.correlated_norms:
-        raise ParameterError("--correlated-norms is for one step; leave out it or --tune-step")
+    if arguments.leading_order == "complete":
+        raise ParameterError(
+            "--leading-order complete is for one step; leave out --tune-step or take "
+            "--leading-order published"
+        )

@@ -27,6 +27,7 @@ from typing import Any
 import sympy as sp
 from sympy.polys.rings import PolyElement
 
+from ...errors import UnsupportedExpressionError
 from ..exact_fields import common_field
 from ..heat_flow import function_of
 from ..hermite_polynomials import pairings
@@ -37,6 +38,7 @@ HIGHEST_POWER = 4
 # y² is not multiplied out if it takes more products of two terms, in integers or in a larger field.
 _MOST_INTEGER_PRODUCTS = 400_000
 _MOST_PRODUCTS = 20_000
+_LARGEST_LABEL = 100_000
 
 Terms = dict[MultiIndex, Element]
 
@@ -122,6 +124,14 @@ class _LabelAtPoint:
         self.field, of_part, of_subspace = common_field(part, subspace.field)
         self.numbers = _WithoutDenominators(self.field)
         self.domain = self.numbers.domain
+        degree = self.field.mod.degree() if self.field.is_Algebraic else 1
+        size = len(symbol) * degree**2
+        if size > _LARGEST_LABEL:
+            raise UnsupportedExpressionError(
+                f"powers of this target need {len(symbol)} coefficients in a field of degree "
+                f"{degree}: coefficients times squared degree are {size}, and beyond "
+                f"{_LARGEST_LABEL} they take gigabytes; use fewer terms or fewer roots"
+            )
         rows = [[of_part(of_unknown(c)) for c in row] for row in unknown.rows]
         self.basis = [self.numbers.primitive(row) for row in _orthogonal_basis(rows, self.field)]
         self.lengths = [sum((c * c for c in row), self.domain.zero) for row in self.basis]

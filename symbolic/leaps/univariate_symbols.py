@@ -17,16 +17,19 @@ from typing import Any
 
 import sympy as sp
 
-from ...errors import GiantstepError
+from ...errors import GiantstepError, UnsupportedExpressionError
+from .._tokens import shorten
 from ..activations import z as _z
 from ..averages import Average
 from ..functions import HALF, sigmoid, softplus
 from ..gaussian import expect
 from ..gaussian_kernels import (
+    LONGEST_SUM,
     PRODUCTS_ONLY,
     affine_or_quadratic,
     as_steps_and_exponentials,
     group_by_kernel,
+    multiplied_out,
 )
 from ..hermite import hermite_coefficient
 from ..regularity import Parity, analyse
@@ -92,9 +95,13 @@ def univariate_symbol(g: sp.Expr) -> tuple[Piece, ...]:
     sqrt(2)/sqrt(pi) 0 (0, -1/2) ()
     """
     expr = g.replace(sigmoid, lambda u: HALF + sp.tanh(u / 2) / 2)
-    expanded = as_steps_and_exponentials(expr).expand(**PRODUCTS_ONLY)
+    terms = multiplied_out(expr)
+    if terms is None:
+        raise UnsupportedExpressionError(
+            f"{shorten(str(g))} has more than {LONGEST_SUM} terms when multiplied out; shorten it"
+        )
     found: list[Piece] = []
-    for kernel, coefficients in group_by_kernel(sp.Add.make_args(expanded), T).items():
+    for kernel, coefficients in group_by_kernel(terms, T).items():
         inside = kernel * sp.Add(*(c * T**n for n, c in coefficients.items()))
         closed = _closed(inside)
         if closed is not None:

@@ -19,8 +19,18 @@ from ..normal_functions import erfcx, log_normal_cdf, normal_cdf
 from ..ramp_moments import ramp_moment
 from .accuracy_sums import Cases, rewrite_sum, two_cases
 
+# Tails of the normal law, which decay like exp(-u²).
+_TAILS = (sp.erfc, normal_cdf)
 # Far more than any expression needs: rules that undo each other would be a fault of this module.
 _MOST_REWRITES = 10_000
+
+
+def is_tail(expr: sp.Expr) -> bool:
+    """Whether an expression is a tail of the normal law, in whatever spelling: positive, then."""
+    if not (isinstance(expr, _TAILS) or (expr.is_Add and len(expr.args) == 2)):
+        return False
+    number, base = rewrite_for_accuracy(expr).as_coeff_Mul()
+    return isinstance(base, _TAILS) and bool(number > 0)
 
 
 def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
@@ -35,8 +45,9 @@ def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     -----
     exp(u) - 1, cos(u) - 1, cosh(u) - 1, 1 - tanh², 1 ∓ tanh, 1 ∓ erf, 1 - σ(u) and the like become
     one function; so do 1/(1 + exp), log(1 + u), log(1 + exp), log(exp a + exp b), log cosh,
-    log Φ, exp(x²) erfc(x) and φ/Φ. Differences of equal functions (erf, tanh, σ, exp, log, roots,
-    reciprocals, squares) are factored, polynomials written by Horner's scheme.
+    log Φ, exp(x²) erfc(x), and powers of φ over powers of Φ, also in sums over Φ. Differences of
+    equal functions (erf, tanh, σ, exp, log, roots, reciprocals, squares) are factored, polynomials
+    written by Horner's scheme.
 
     Examples
     --------
@@ -59,6 +70,9 @@ class _Rewriter:
         if not isinstance(expr, sp.Expr) or not expr.args or not expr.free_symbols:
             return expr
         if expr not in self._done:
+            apart = self._decay_apart(expr) if expr.is_Mul else None
+            if apart is not None:
+                return self._settle(expr, self.visit(apart))
             found = self._with_better_arguments(expr)
             if found.func != expr.func:
                 # The arguments combined to another node, whose parts are new.
@@ -89,6 +103,30 @@ class _Rewriter:
             arguments = [sp.Mul(*arguments[0].args)]
         unchanged = all(a is b for a, b in zip(arguments, expr.args, strict=True))
         return expr if unchanged else expr.func(*arguments)
+
+    def _decay_apart(self, expr: sp.Mul) -> sp.Expr | None:
+        """Take out of sums what vanishes together with a tail below them; None if nothing does.
+
+        Sum and tail underflow together, so nothing is left of their quotient; a factor of the sum
+        that goes like the tail has a quotient with it that is a scaled function.
+        """
+        if not expr.has(sp.exp) or not any(f.as_base_exp()[0].is_Add for f in expr.args):
+            return None
+        for base, n in (f.as_base_exp() for f in expr.args):
+            number, tail = (
+                self.visit(base).as_coeff_Mul() if n.is_number and n < 0 else (None, base)
+            )
+            if number is None or not isinstance(tail, _TAILS):
+                continue
+            named = expr.xreplace({base: number * tail})
+            for factor in sp.Mul.make_args(named):
+                sum_, times = factor.as_base_exp()
+                if sum_.is_Add and times.is_Integer and times > 0 and sum_.has(sp.exp):
+                    apart = _common_decay(sum_, tail)
+                    if apart is not None:
+                        taken, inner = apart
+                        return named / factor * taken**times * inner**times
+        return None
 
     def _recognise(self, expr: sp.Piecewise) -> None:
         """Keep the form of the last case if the cases are those that a rule makes of it."""
@@ -127,6 +165,8 @@ class _Rewriter:
 
 def _power(expr: sp.Pow) -> sp.Expr | None:
     base, exponent = expr.args
+    if isinstance(base, sp.exp) and exponent.is_number:
+        return sp.exp(exponent * base.args[0])
     if not (exponent.is_Integer and exponent < 0):
         return None
     if isinstance(base, sp.cosh):
@@ -141,26 +181,26 @@ def _power(expr: sp.Pow) -> sp.Expr | None:
 
 def _product(expr: sp.Mul, cases: Cases) -> sp.Expr | None:
     exponential = next((f for f in expr.args if isinstance(f, sp.exp)), None)
-    powers = {
-        base: int(n)
-        for base, n in (f.as_base_exp() for f in expr.args if f is not exponential)
-        if n.is_Integer
-    }
+    others = [f.as_base_exp() for f in expr.args if f is not exponential]
+    powers = {base: int(n) for base, n in others if n.is_Integer}
+    below = [b for b, n in others if isinstance(b, _TAILS) and n.is_number and n < 0]
+    if exponential is not None:
+        for base, n in others:
+            if isinstance(base, _TAILS) and (n.is_Integer or (n.is_number and n < 0)):
+                found = _scaled_tail(exponential.args[0], base, n, cases, several=len(below) > 1)
+                if found is not None:
+                    return found * sp.Mul(*(b**k for b, k in others if b != base))
     for base, n in powers.items():
         found = None
         u = base.args[0] if isinstance(base, sp.Function) else sp.S.Zero
-        if exponential is not None and isinstance(base, sp.erfc):
-            found = _scaled_tail(exponential.args[0], base, u, n, cases)
-        elif exponential is not None and isinstance(base, normal_cdf):
-            found = _scaled_tail(exponential.args[0], base, -u / sp.sqrt(2), n, cases)
-        elif exponential is not None and isinstance(base, sigmoid):
+        if exponential is not None and isinstance(base, sigmoid):
             found = _reflected_sigmoid(exponential.args[0], u, n)
         elif exponential is not None and base.is_Add and n == -1:
             found = _share_of_two(exponential.args[0], base)
         elif exponential is not None and isinstance(base, sp.sech) and n == 1:
             found = _exponential_over_cosh(exponential.args[0], u)
-        elif isinstance(base, erfcx) and n < -1:
-            distributed = _over_tail(expr, base, n)
+        elif isinstance(base, erfcx) and n < 0:
+            distributed = _over_tail(expr, base)
             if distributed is not None:
                 return distributed
         if found is not None:
@@ -179,34 +219,129 @@ def _product(expr: sp.Mul, cases: Cases) -> sp.Expr | None:
 
 
 def _scaled_tail(
-    w: sp.Expr, tail: sp.Expr, u: sp.Expr, n: int, cases: Cases
-) -> sp.Expr | None:  # fmt: skip
-    """exp(w) tail^n, tail = erfc(u) or erfc(u)/2, where w cancels the decay exp(-u²) or a part."""
-    square = sp.expand(n * u**2)
-    rest = sp.expand(w) - square
+    w: sp.Expr, tail: sp.Expr, n: sp.Expr, cases: Cases, *, several: bool
+) -> sp.Expr | None:
+    """exp(w) tail^n where w cancels the decay of a tail, or a part, or where the tail is below.
+
+    `several` tails are below: each gets what is a multiple of its decay, and leaves the others
+    the rest of w.
+    """
+    u = _tail_argument(tail)
+    square = n * u**2
+    if several and n.is_negative:
+        share = _multiple(w, square)
+        if share is None:
+            return None
+        own = share * square
+        found = _scaled_tail(own, tail, n, cases, several=False)
+        return None if found is None else found * sp.exp(_expanded(w) - _expanded(own))
+    expanded = _expanded(square)
+    rest = _expanded(w) - expanded
     scaled = erfcx(u) if isinstance(tail, sp.erfc) else erfcx(u) / 2
-    if rest == 0:
-        return scaled**n
+    part = _with_signs_outside(square) / _with_signs_outside(w)
+    if rest == 0 or part == 1:
+        # On the other side a root of the scaled tail overflows before the quotient vanishes.
+        whole = not n.is_negative or n <= -1
+        return scaled**n if whole else cases(scaled**n, u > 0, sp.exp(w) * _above(tail) ** n)
     # Something is cancelled if the terms of u² are among those of w, or a part of the only one.
-    part = square / w
-    if _length(rest) > _length(sp.expand(w)) - _length(square) and not (
-        part.is_number and 0 < part < 1
-    ):
-        return None
-    return cases(sp.exp(rest) * scaled**n, u > 0, sp.exp(w) * tail**n)
+    if part.is_number:
+        if part < 0 or (part > 1 and not n.is_negative):
+            return None
+        # What grows is shared, and computed before the case is known: it must not overflow.
+        rest = (1 - 1 / part) * -n * sp.Max(u, 0) ** 2 if part > 1 else (1 - part) * w
+    elif _length(rest) > _length(_expanded(w)) - _length(expanded):
+        # Below, a tail that underflows leaves nothing of any quotient.
+        if not n.is_negative or not w.free_symbols & u.free_symbols:
+            return None
+        if _multiple(w, square) is None:
+            rest = w - square
+    elsewhere = _above(tail) if n.is_negative else tail
+    return cases(sp.exp(rest) * scaled**n, u > 0, sp.exp(w) * elsewhere**n)
 
 
-def _over_tail(expr: sp.Mul, tail: sp.Expr, n: int) -> sp.Expr | None:
-    """(a + b tail) tail^n term by term: a tail that overflows leaves infinity over infinity."""
-    value = sp.Dummy("tail", real=True)
-    for factor in expr.args:
-        if factor.is_Add and factor.has(tail):
-            inside = factor.xreplace({tail: value})
-            slope = inside.diff(value)
-            if slope != 0 and not slope.has(value):
-                constant = inside.xreplace({value: sp.S.Zero})
-                return (constant * tail**n + slope * tail ** (n + 1)) * (expr / factor / tail**n)
+def _above(tail: sp.Expr) -> sp.Expr:
+    """A tail where it is of order one, and elsewhere no divisor that vanishes."""
+    (x,) = tail.args
+    return sp.erfc(sp.Min(x, 0)) if isinstance(tail, sp.erfc) else normal_cdf(sp.Max(x, 0))
+
+
+def _tail_argument(tail: sp.Expr) -> sp.Expr:
+    """The u of a tail erfc(u) or erfc(u)/2, which decays like exp(-u²)."""
+    u = tail.args[0]
+    return u if isinstance(tail, sp.erfc) else -u / sp.sqrt(2)
+
+
+def _multiple(w: sp.Expr, square: sp.Expr) -> sp.Expr | None:
+    """The number c for which w holds c times the terms of `square`; None if there is none."""
+    quotient = _with_signs_outside(w) / _with_signs_outside(square)
+    if quotient.is_number:
+        return quotient
+    wanted, given = (_expanded(e).as_coefficients_dict() for e in (square, w))
+    shares = {given[term] / number for term, number in wanted.items()}
+    (share,) = shares if len(shares) == 1 else (sp.S.Zero,)
+    return share if share != 0 else None
+
+
+def _expanded(expr: sp.Expr) -> sp.Expr:
+    """The terms of an expression, equal ones written alike."""
+    return sp.Add(*map(_with_signs_outside, sp.Add.make_args(sp.expand(expr))))
+
+
+def _with_signs_outside(product: sp.Expr) -> sp.Expr:
+    """A product whose sums have no common number, and signs so that v - 1 is -(1 - v)."""
+    factors = []
+    for factor in sp.Mul.make_args(product):
+        base, n = factor.as_base_exp()
+        if base.is_Add and n.is_Integer:
+            number, base = base.primitive()
+            if base.could_extract_minus_sign():
+                number, base = -number, -base
+            factor = number**n * base**n
+        factors.append(factor)
+    return sp.Mul(*factors)
+
+
+def _common_decay(sum_: sp.Add, tail: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
+    """The power of exp(-u²), or else of the tail itself, that all terms vanish with; the rest."""
+    square = -(_tail_argument(tail) ** 2)
+    decays, powers, rests = [], [], []
+    for term in sum_.args:
+        factors = sp.Mul.make_args(term)
+        exponent = sp.Add(*(f.args[0] for f in factors if isinstance(f, sp.exp)))
+        share = sp.S.Zero if exponent == 0 else _multiple(exponent, square) or sp.S.Zero
+        rest = _expanded(exponent) - _expanded(share * square)
+        decays.append(share)
+        powers.append(sp.Add(*(k for b, k in (f.as_base_exp() for f in factors) if b == tail)))
+        rests.append(sp.exp(rest) * sp.Mul(*(f for f in factors if not isinstance(f, sp.exp))))
+    least = min(decays)
+    if least > 0:
+        parts = zip(decays, rests, strict=True)
+        return sp.exp(least * square), sp.Add(*(sp.exp((c - least) * square) * x for c, x in parts))
+    totals = [a + b for a, b in zip(decays, powers, strict=True)]
+    if all(k.is_number for k in totals) and min(totals) > 0:
+        taken = tail ** min(totals)
+        return taken, sp.Add(*(term / taken for term in sum_.args))
     return None
+
+
+def _over_tail(expr: sp.Mul, tail: sp.Expr) -> sp.Expr | None:
+    """Sums of powers of a tail over it, power by power: a tail that overflows leaves inf/inf."""
+    value = sp.Dummy("tail", positive=True)
+    whole = expr.xreplace({tail: value})
+    below = {f: sp.S.One for f in whole.atoms(sp.Pow) if f.base == value and f.exp.is_negative}
+    if not sp.Mul(*(f for f in whole.args if f.as_base_exp()[0].is_Add)).xreplace(below).has(value):
+        return None
+    # What does not hold the tail stays as it is written.
+    held = {sum_: sp.Dummy(real=True) for sum_ in whole.atoms(sp.Add) if not sum_.has(value)}
+    by_power: dict[sp.Expr, list[sp.Expr]] = {}
+    for term in sp.Add.make_args(sp.expand(whole.xreplace(held))):
+        coefficient, power = term.as_independent(value, as_Add=False)
+        base, k = power.as_base_exp()
+        if power != 1 and (base != value or not k.is_Integer or k > 0):
+            return None
+        by_power.setdefault(k if power != 1 else sp.S.Zero, []).append(coefficient)
+    written = {dummy: sum_ for sum_, dummy in held.items()}
+    return sp.Add(*(sp.Add(*c).xreplace(written) * tail**k for k, c in by_power.items()))
 
 
 def _length(sum_: sp.Expr) -> int:

@@ -41,7 +41,7 @@ def domain_of(symbol: sp.Symbol) -> str:
         return "nonnegative"
     if symbol.is_nonpositive:
         return "nonpositive"
-    return "real"
+    return "(-1, 1)" if symbol.assumptions0.get("inside") else "real"
 
 
 def _what(p: sp.Symbol, system: SaddlePointSystem) -> str:

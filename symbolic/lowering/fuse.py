@@ -17,6 +17,7 @@ from ..data_average import DataAverage
 from ..equations import Equation
 from ..gaussian import GaussianExpectation
 from ..structure import BlockStructure, Component
+from .accuracy import is_tail
 from .program import Assign, LinearSolve, rename
 
 Item = Assign | LinearSolve
@@ -122,6 +123,8 @@ class Size(sp.Function):
         """Do what the sign of the argument decides, factor by factor."""
         if x.is_nonnegative or x.is_nonpositive:
             return sp.Abs(x)
+        if x.is_Pow and x.exp.is_number and is_tail(x.base):
+            return x  # what vanishes with the tail finds it
         return sp.Mul(*map(cls, x.args)) if x.is_Mul else None
 
 

@@ -179,6 +179,7 @@ class LoweredSystem:
 
 def lower_system(system: SaddlePointSystem) -> LoweredSystem:
     """Run all passes on a system; see :func:`giantstep.symbolic.saddle_point.lower`."""
+    system = system.independent()
     stages: dict[str, Callable[[], str]] = {}
     program, hoisted = lower_to_program(system, stages)
     return LoweredSystem(

@@ -27,12 +27,13 @@ from .._singularities import POLE_HEIGHTS
 from ..functions import relu
 from ..gaussian import GaussianExpectation
 from ..proximal import MoreauEnvelope, Proximal
+from ..regularity import highest_frequency
 from .measures import pieces, switches
 from .widths import curvature
 
 # More variables need more nodes than anybody can wait for.
 MOST_INNER = 3
-# Of sin(w*s), divided by w.
+# Of sin(w*s) and its square, divided by w.
 _WIDTH_OF_SINE = 2
 # Of tanh(w*s), divided by w, whose poles are nearer than any of an error function.
 _WIDTH_OF_TANH = sp.Rational(3, 5)
@@ -276,6 +277,10 @@ class ProductBuilder:
                     width = sp.Min(1, _WIDTH_OF_TANH * height) / slopes[x]
                 if not width.has(*variables):
                     yield x, width
+        for x in variables:
+            fastest = highest_frequency(integrand, x)
+            if fastest and not fastest.has(*variables, *foreign):
+                yield x, 2 * _WIDTH_OF_SINE / fastest
 
 
 def without_deltas(node: sp.Expr) -> sp.Expr:

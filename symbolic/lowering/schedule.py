@@ -87,19 +87,21 @@ class Scheduler:
         waiting = {s: key for key, s in self._sums.items() if s not in computed}
         available = set(known) | computed
         steps: list[_Ordered] = []
-        while pending or waiting:
-            ready = [item for item in pending if _inputs(item) <= available]
+        # Free symbols of large expressions take long: once for each item, not in every round.
+        inputs = [(item, _inputs(item)) for item in pending]
+        while inputs or waiting:
+            ready = [item for item, needed in inputs if needed <= available]
             if ready:
                 steps += ready
+                inputs = [(item, needed) for item, needed in inputs if not needed <= available]
                 for item in ready:
                     available |= _results(item)
-                pending = [item for item in pending if item not in ready]
                 continue
             now = {s: key for s, key in waiting.items() if self._needs(*key) <= available}
             if not now:
-                needed = set().union(*map(_inputs, pending))
-                needed = needed.union(*(self._needs(*key) for key in waiting.values()))
-                missing = ", ".join(sorted(map(str, needed - available)))
+                lacking = set().union(*(needed for _, needed in inputs))
+                lacking = lacking.union(*(self._needs(*key) for key in waiting.values()))
+                missing = ", ".join(sorted(map(str, lacking - available)))
                 raise EmissionError(f"circular or undefined: {missing}")
             steps += self._loops(now)
             available |= set(now)

@@ -7,6 +7,7 @@ solvers refine until their nodes are closer than that.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -15,7 +16,7 @@ from sympy.core.function import AppliedUndef
 from ...errors import UnsupportedExpressionError
 from ..gaussian import GaussianExpectation
 from ..proximal import MoreauEnvelope, Proximal
-from ..regularity import analyse
+from ..regularity import highest_frequency, strip_and_growth
 
 if TYPE_CHECKING:
     from .lowered import LoweredSystem
@@ -35,10 +36,11 @@ def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
     arguments = {*system.parameters, *system.unknowns}
     places = [e.residual if e.value is None else e.value for e in system.equations]
     found: dict[sp.Expr, None] = {}
+    slopes = _Slopes(arguments)
     for place in (*places, *system.outputs.values()):
         for node in sorted(place.atoms(GaussianExpectation), key=str):
             integrand = node.integrand if lowered.product is None else _flat(node)
-            for width in _widths(integrand, node.variable):
+            for width in _widths(integrand, node.variable, slopes):
                 # Numbers near one are no news: every rule resolves them.
                 if width.is_number and not width < _COMMON_WIDTH:
                     continue
@@ -59,11 +61,44 @@ def _flat(node: GaussianExpectation) -> sp.Expr:
     return node.integrand.xreplace(found)
 
 
-def _widths(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+class _Slopes:
+    """Slopes of the arguments of integrands, each worked out once: integrands share most of them.
+
+    Parameters
+    ----------
+    known : set of Symbol
+        What a scale may depend on. Most slopes have tables in them as well.
+    """
+
+    def __init__(self, known: Set[sp.Basic]) -> None:
+        self._known = known
+        self._seen: set[tuple[sp.Expr, sp.Symbol]] = set()
+        self._constants: dict[sp.Basic, sp.Dummy] = {}
+
+    def constant(self, table: sp.Basic) -> sp.Dummy:
+        """Return what stands for a table of the node, the same in all integrands."""
+        return self._constants.setdefault(table, sp.Dummy(positive=True))
+
+    def new_widths(self, argument: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+        """Return the scales of an argument at the samples of `z`; none if it was met before."""
+        if (argument, z) in self._seen:
+            return []
+        self._seen.add((argument, z))
+        slope = argument.diff(z)
+        # What stands around a loss follows its argument: both proximal operator and envelope
+        # have slopes of at most one in it.
+        if slope == 0 or slope.has(sp.Derivative, sp.Subs, Proximal, MoreauEnvelope):
+            return []
+        slopes = [slope.subs(z, x) for x in _SAMPLES] if slope.has(z) else [slope]
+        # Before `Abs` has looked for signs, which takes seconds.
+        usable = [s for s in dict.fromkeys(slopes) if s.free_symbols <= self._known]
+        return [1 / sp.Abs(s) for s in usable if s not in (0, sp.nan, sp.zoo)]
+
+
+def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
     # Tables of the node are constants here: their own scale is known to the rule already.
     tables = integrand.atoms(AppliedUndef, GaussianExpectation)
-    constants = {f: sp.Dummy(positive=True) for f in tables}
-    integrand = integrand.xreplace(constants)
+    integrand = integrand.xreplace({f: slopes.constant(f) for f in tables})
     losses = sorted(integrand.atoms(Proximal, MoreauEnvelope), key=str)
     strip, growth = _strip_and_growth(integrand, z)
     found: list[sp.Expr] = []
@@ -74,13 +109,7 @@ def _widths(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
         inner = [f.args for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
         arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
         for argument in [*arguments, *(loss.center for loss in losses)]:
-            slope = argument.diff(z)
-            # What stands around a loss follows its argument: both proximal operator and envelope
-            # have slopes of at most one in it.
-            if slope == 0 or slope.has(sp.Derivative, sp.Subs, Proximal, MoreauEnvelope):
-                continue
-            slopes = [slope.subs(z, x) for x in _SAMPLES] if slope.has(z) else [slope]
-            found += [1 / sp.Abs(s) for s in dict.fromkeys(slopes) if s not in (0, sp.nan, sp.zoo)]
+            found += slopes.new_widths(argument, z)
     elif strip not in (0, sp.oo):
         found.append(strip)
     if growth not in (None, 0):
@@ -89,6 +118,10 @@ def _widths(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
         slope = f.args[0].diff(z)
         if slope != 0 and not slope.has(z):
             found.append(_WIDTH_OF_SINE / sp.Abs(slope))
+    fastest = highest_frequency(integrand, z)
+    if fastest and not fastest.has(z):
+        # Of a product of more than two.
+        found.append(2 * _WIDTH_OF_SINE / fastest)
     return found
 
 
@@ -102,8 +135,7 @@ def curvature(function: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
 
 def _strip_and_growth(integrand: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
     try:
-        regular = analyse(integrand, z)
+        return strip_and_growth(integrand, z)
     except UnsupportedExpressionError:
         # Case distinctions whose places move with the unknowns, where panels are cut.
         return None, None
-    return regular.strip, regular.gaussian_coefficient

@@ -272,10 +272,10 @@ def test_a_small_spike_to_many_digits(student: str, r: float) -> None:
         assert abs(getattr(found, name) - float(getattr(digits, name))) <= found.errors[name]
 
 
-@pytest.mark.parametrize("correlated_norms", [False, True])
-def test_projections_are_the_averages(correlated_norms: bool) -> None:
+@pytest.mark.parametrize("leading_order", ["published", "complete"])
+def test_projections_are_the_averages(leading_order: str) -> None:
     model = gs.SpikedRandomFeatures(
-        "erf", "sin", step_size=2.0, alpha0=5.0, correlated_norms=correlated_norms
+        "erf", "sin", step_size=2.0, alpha0=5.0, leading_order=leading_order
     )
     averages = bound_kernel(model).solve()
     found = span_bounds(model, averages["cost"])

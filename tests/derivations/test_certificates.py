@@ -125,7 +125,7 @@ HARD = {
     "population": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"alpha0": math.inf}, 2, 0.1),
     "no gradient": (gs.SpikedRandomFeatures, ("tanh", "He(2, z)"), {"alpha0": math.inf}, 2, 0.1),
     "width": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"width": 1000}, 2, 0.1),
-    "norms": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"correlated_norms": True}, 2, 0.1),
+    "norms": (gs.SpikedRandomFeatures, ("tanh", "sin"), {"leading_order": "complete"}, 2, 0.1),
     "aligned": (from_parameters, ("tanh", "sin"), {"alignment": 1.0}, 2, 0.1),
     "no spike": (from_parameters, ("tanh", "sin"), {"spike_strength": 0.0}, 2, 0.1),
     "unit bulk": (from_parameters, ("erf", "erf"), {"bulk_variance": 1.0}, 2, 0.1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import pickle
 import re
+import time
 
 import mpmath
 import numpy as np
@@ -17,6 +18,7 @@ from giantstep.derivations.spiked_random_features.convex.energy import Q1, conve
 from giantstep.derivations.spiked_random_features.convex.evidence import REFERENCE
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta, x, y
+from giantstep.derivations.spiked_random_features.convex.metrics import read_metrics
 from giantstep.derivations.spiked_random_features.convex.smoothing import (
     LabelledEnvelope,
     closed_moments,
@@ -424,3 +426,22 @@ def test_losses_without_label_noise_have_no_noise_variance():
     found, ridge = model.with_loss("square").solve(1.0, 0.1), model.solve(1.0, 0.1)
     assert found.test_error == pytest.approx(ridge.test_error, rel=1e-9)
     assert 2 * found.training_loss == pytest.approx(ridge.training_error, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("+".join(f"abs(x - {k}*y)" for k in range(40)), "more than 16 kinked functions"),
+        ("*".join(f"(1 + (x - {k}*y)**2)" for k in range(40)), "product of 40 functions of x"),
+        ("*".join(f"softplus(x - {k})" for k in range(40)), "product of 40 functions of x"),
+        ("exp(exp(exp(x)))", "beyond 2"),
+        ("cosh(exp(exp(x*y)))", "beyond 2"),
+        ("sin(exp(exp(x**2))) + x**2", "beyond 2"),
+    ],
+)
+def test_losses_and_metrics_that_are_too_large_are_refused_by_counts(text, message):
+    start = time.process_time()
+    for read in (convex_loss, lambda t: read_metrics({"m": t})):
+        with pytest.raises(UnsupportedExpressionError, match=message):
+            read(text)
+    assert time.process_time() - start < 3

@@ -395,3 +395,10 @@ def test_roots_of_many_polynomials():
             assert np.nanmin(np.abs(column / root - 1)) < 1e-6
     assert real_crossing(lambda x: x - 2, 0, 1, "x") is None
     assert real_crossing(lambda x: 1e300 * (x - 2), 0, 3, "x") == pytest.approx(2)
+
+
+@pytest.mark.parametrize("ratios", [(1e-300, 1.0), (1e308, 1.0), (2.0, 1e308), (1e-300, 1e300)])
+def test_ratios_without_an_edge_in_floats_are_refused(ratios):
+    alpha, beta = ratios
+    with pytest.raises(ParameterError, match=r"alpha = .* and beta = .* between 1e-20 and 1e20"):
+        OneGradientStep("erf", "sin", alpha, beta=beta).conjugate_kernel()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -13,6 +17,7 @@ import xarray as xr
 from numpy.testing import assert_allclose
 
 import giantstep as gs
+from giantstep.atomic_files import Temporary
 from giantstep.derivations.kernels import points as points_module
 from giantstep.derivations.kernels import sweep as sweep_module
 from giantstep.derivations.kernels.points import Points
@@ -113,6 +118,10 @@ def test_files_hold_what_memory_would(glass, tmp_path, suffix, product):
     wanted = glass.sweep(**axes, product=product, progress=False)
     path = tmp_path / f"sweep{suffix}"
     for _ in range(2):  # the second run replaces the file
+        # Of a process that is no more; it left its half of a file, and its lock is free.
+        left = Temporary(path)
+        left.path.write_text("half")
+        os.close(left._descriptor)
         found = glass.sweep(**axes, product=product, progress=False, out=path)
         xr.testing.assert_identical(found.load(), wanted)
         found.close()
@@ -146,15 +155,34 @@ def test_sweep_does_not_depend_on_where_it_runs(glass, monkeypatch):
 
 
 @pytest.mark.slow
-def test_sweep_in_processes(glass, monkeypatch):
+@pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
+def test_sweep_in_processes(glass, monkeypatch, method):
     monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
-    import multiprocessing
-
     beta = np.linspace(0.3, 2, 700)
     one = glass.sweep(beta=beta, h=0.2, progress=False)
-    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as executor:
+    with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as executor:
         found = glass.sweep(beta=beta, h=0.2, executor=executor, progress=False)
     xr.testing.assert_identical(found, one)
+
+
+def benchmark(name, *arguments):
+    """Run a script of benchmarks/, which says what is wrong and exits with 1."""
+    script = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
+    run = subprocess.run(
+        [sys.executable, str(script), *map(str, arguments)], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="processes are killed by POSIX signals")
+def test_sweeps_that_are_killed_end_as_if_left_alone():
+    benchmark("killed_sweeps", "--kills", 2, "--points", 40_000)
+
+
+@pytest.mark.slow
+def test_threads_may_begin_cold():
+    benchmark("cold_threads", "--rounds", 1, "--pools", 0, "--models", 4)
 
 
 def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import os
@@ -20,6 +21,7 @@ from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington
 from giantstep.errors import ConvergenceError, EmissionError, ParameterError
 from giantstep.numeric.kernel_arrays import KernelArrays
 from giantstep.symbolic.functions import relu
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from .kernel_cases import a, b, kernel_of, mean, x, y, z
 
@@ -346,3 +348,143 @@ def test_an_unknown_that_runs_off_to_infinity_is_no_solution():
     )
     with pytest.raises(ConvergenceError, match=r"x ran off to .*no finite solution"):
         found.solve(a=1.0)
+
+
+@pytest.mark.parametrize(
+    ("hole", "value"),
+    [(lambda q, h: sp.log(q - 1), "nan"), (lambda q, h: 1 / (q - h * sp.exp(-q)), "-inf")],
+)
+def test_an_output_that_is_not_finite_is_named_with_its_place(hole, value):
+    h, q = sp.Symbol("h", real=True), sp.Symbol("q", positive=True)
+    kernel = gs.lower(
+        SaddlePointSystem.from_fixed_point(
+            {q: h * sp.exp(-q)},
+            name="lambert",
+            parameters=(h,),
+            outputs={"good": q, "hole": hole(q, h)},
+        )
+    )
+    with pytest.raises(ConvergenceError, match=f"^not finite: hole = {value} for h = 1;") as error:
+        kernel.solve(h=1)
+    assert "q = 0.5671432904" in str(error.value)
+    assert "good" not in str(error.value)
+
+
+# ---------------------------------------------------------------------- derived parameters
+
+
+@pytest.fixture(scope="module")
+def spiked():
+    return gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=1.5, bulk_variance=1.1, alignment=0.9, noise_variance=0.1
+    ).kernel()
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["python", "numpy", pytest.param("mpmath", marks=pytest.mark.slow), "c"],
+)
+def test_files_take_the_alignment_alone(spiked, target, tmp_path):
+    given = {"alpha": 1.5, "beta": 1.0, "ridge": 0.1, "noise_variance": 0.1}
+    given |= {"spike_strength": 1.5, "bulk_variance": 1.1}
+    solve, parameters = solver_of(spiked, target, tmp_path)
+    assert set(parameters) == {*given, "alignment"}
+    for alignment in (0.5, -0.999999):
+        expected = spiked.solve(alpha=1.5, ridge=0.1, alignment=alignment).test_error
+        found = solve({**given, "alignment": alignment})
+        assert float(found) == pytest.approx(expected, rel=1e-13)
+    with pytest.raises(ValueError, match=r"alignment must|outside its domain"):
+        solve({**given, "alignment": 1.0})
+
+
+def solver_of(kernel, target, folder):
+    """Return what solves for the test error by the file of a target, and its parameters."""
+    if target == "c":
+        from ..symbolic.lowering.compiled_c import CompiledKernel, require_compiler
+
+        require_compiler()
+        library = CompiledKernel(kernel.files("c", name="k"), folder, ("-O0",))
+
+        def solve(parameters):
+            found = library.solve(parameters)
+            if found.status:
+                raise ValueError(found.message)
+            return found.values["test_error"]
+
+        return solve, library.parameters
+    (path,) = kernel.write(folder / f"k_{target}.py", target)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    options = {"digits": 15} if target == "mpmath" else {}
+    return lambda given: module.solve_point(given, **options)["test_error"][0], module.PARAMETERS
+
+
+@pytest.mark.parametrize(
+    ("spike", "missing"),
+    [((1.5, 1.0), {"alignment", "orthogonal_alignment"}), ((0.0, 0.0), {"spike_strength"})],
+)
+def test_files_of_special_cases_take_nothing_that_is_fixed(spike, missing, tmp_path):
+    kernel = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=spike[0], bulk_variance=1.1, alignment=spike[1]
+    ).kernel()
+    solve, parameters = solver_of(kernel, "python", tmp_path)
+    assert set(kernel.parameters) - set(parameters) == missing | {"orthogonal_alignment"}
+    given = {**kernel.defaults, "alpha": 1.5, "ridge": 0.1}
+    expected = kernel.solve(alpha=1.5, ridge=0.1).test_error
+    assert solve({n: given[n] for n in parameters}) == pytest.approx(expected, rel=1e-13)
+
+
+def test_a_tied_parameter_is_refused_where_it_does_not_follow(spiked):
+    point = {"alpha": 1.5, "ridge": 0.1}
+    with pytest.raises(ParameterError, match=r"follows from alignment: it is 0.8 here, got 0.7"):
+        spiked.solve(**point, alignment=0.6, orthogonal_alignment=0.7)
+    with pytest.raises(ParameterError, match="orthogonal_alignment follows from alignment"):
+        spiked.sweep(**point, alignment=[0.6, 0.8], orthogonal_alignment=[0.8, 0.7], product=False)
+    both = spiked.solve(**point, alignment=0.6, orthogonal_alignment=0.8)
+    assert both.test_error == pytest.approx(spiked.solve(**point, alignment=0.6).test_error, 1e-14)
+    with pytest.raises(ParameterError, match="use 'alignment'"):
+        spiked.sensitivities(**point, wrt="orthogonal_alignment")
+
+
+def test_derived_parameters_are_eliminated_from_any_system(tmp_path):
+    r, c = sp.Symbol("rho", positive=True), sp.Symbol("gamma", real=True)
+    share = sp.Symbol("share", real=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: a * r + mean(sp.tanh(c * z + x) ** 2) * share / 4},
+        name="pair",
+        parameters=(a, c, r, share),
+        outputs={"angle": r / (1 + c)},
+        derived={r: sp.sqrt((1 - c) * (1 + c)), share: 1 - a},
+    )
+    kernel = gs.lower(system)
+    assert kernel.parameters == ("a", "gamma")
+    by_hand = kernel_of(
+        {x: a * sp.sqrt(1 - b**2) + mean(sp.tanh(b * z + x) ** 2) * (1 - a) / 4}, a, b
+    )
+    found = kernel.solve(a=0.7, gamma=0.6)
+    assert found.x == pytest.approx(by_hand.solve(a=0.7, b=0.6).x, rel=1e-13)
+    assert found.angle == pytest.approx(0.5, rel=1e-14)
+    slopes = kernel.sensitivities(a=0.7, gamma=0.6)
+    assert slopes["x", "gamma"] == pytest.approx(
+        by_hand.sensitivities(a=0.7, b=0.6)["x", "b"], rel=1e-12
+    )
+    with pytest.raises(ParameterError, match=r"gamma must be inside \(-1, 1\), got 1"):
+        kernel.solve(a=0.7, gamma=1)
+    # Next to 1 the angle keeps its digits.
+    near = 1 - sp.Rational(1, 2**50)
+    exact = float(sp.sqrt((1 - near) / (1 + near)))
+    assert kernel.solve(a=0.7, gamma=float(near)).angle == pytest.approx(exact, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("derived", "message"),
+    [
+        ({b: a}, "b, which is no parameter"),
+        ({a: y + b}, "may hold parameters that are not derived only"),
+        ({a: 1 - y}, "is not positive for all parameters"),
+    ],
+)
+def test_derived_parameters_that_make_no_sense_are_refused(derived, message):
+    with pytest.raises(ParameterError, match=message):
+        kernel_of({x: a * sp.exp(-x) + y**2}, a, y, derived=derived)

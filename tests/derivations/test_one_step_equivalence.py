@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -24,7 +25,7 @@ def model(student: str = "tanh", **changes) -> OneGradientStep:
 @pytest.mark.parametrize(
     "student, proven",
     [("erf", True), ("tanh", True), ("sin", True), ("relu", False), ("softplus", False),
-     ("He3", False), ("z/sqrt(1 + z**2)", None)],
+     ("He3", False), ("z/sqrt(1 + z**2)", True), ("relu(z + 1) - relu(z - 1) - 1", False)],
 )  # fmt: skip
 def test_the_theorem_covers_odd_functions_with_bounded_derivatives(student, proven):
     found = model(student).equivalence()
@@ -32,6 +33,47 @@ def test_the_theorem_covers_odd_functions_with_bounded_derivatives(student, prov
     assert found.expected
     assert found.risk_lower_bound == model(student).best_linear_error
     assert json.dumps(found.to_dict())
+
+
+@pytest.mark.parametrize(
+    "teacher, lipschitz",
+    [("relu", True), ("softplus", True), ("abs", True),
+     ("swish", True), ("sign", False), ("step(z) - z", False),
+     ("He3 + z", False), ("z*abs(z)", False), ("z*sin(z)", False),
+     ("exp(z)", False), ("z*sin(z) + z*sin(sqrt(2)*z)", None)],
+)  # fmt: skip
+def test_the_theorem_asks_for_lipschitz_teachers(teacher, lipschitz):
+    found = OneGradientStep("tanh", teacher, alpha=3, centre=True)
+    verdict = found.equivalence()
+    assert verdict.proven is lipschitz
+    assert found.standing == verdict.statement
+    assert ("the teacher is Lipschitz" in found.standing) is not lipschitz
+
+
+def test_one_verdict_is_printed_by_all():
+    found = OneGradientStep("relu", "sign", alpha=3, centre=True)
+    verdict = found.equivalence().statement
+    for name in ("student is odd", "student has 3 bounded derivatives", "teacher is Lipschitz"):
+        assert f"it does not hold that the {name}" in verdict
+    printed = [
+        found.risk(0.1).rests_on,
+        found.risk_curve(ridge=[0.1, 0.2]).attrs["rests_on"],
+        found.optimal_ridge().rests_on,
+        found.several_steps(2).rests_on,
+        found.conjugate_kernel().expected.rests_on,
+        found._repr_html_().replace("&#x27;", "'"),
+    ]
+    assert all(verdict in text for text in printed)
+    assert not any("is a theorem" in text for text in printed)
+
+
+def test_without_a_penalty_there_is_no_theorem():
+    covered = model()
+    assert "is a theorem" in covered.risk(0.1).rests_on
+    for text in (
+        covered.ridgeless().rests_on, covered.risk_curve(ridge=[0, 0.1]).attrs["rests_on"]
+    ):  # fmt: skip
+        assert "it does not hold that the ridge penalty is positive" in text
 
 
 def test_kinks_are_named():
@@ -142,3 +184,9 @@ def test_bad_options_are_refused():
         model().several_steps(2).spike_at_width(0)
     with pytest.raises(AssumptionError, match="residuals"):
         model(step_size=50.0).several_steps(2).spike_at_width(4)
+
+
+@pytest.mark.parametrize("loss", [None, 2, ["half"], {}, np.ones((2, 2)), "Half"])
+def test_a_loss_is_named(loss):
+    with pytest.raises(ParameterError, match="loss must be 'half'"):
+        OneGradientStep("erf", "erf", 2, loss=loss)

@@ -84,7 +84,7 @@ def test_a_bulk_matrix_explains_networks_that_spiked_random_features_miss():
 
 
 def test_correlated_norms_are_those_of_the_network(found):
-    model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, correlated_norms=True)
+    model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, leading_order="complete")
     other = model.realised(200, [0.5, 1.5], 0.1, seed=3, progress=False)
     layer = other.setup.first_layer(other.network_seed)
     assert norm_overlap(layer) == pytest.approx(model.spike.norm_overlap, abs=0.2)

@@ -157,7 +157,7 @@ def test_models_of_given_parameters_have_a_report():
 
 
 def test_correlated_norms_are_derived_in_print():
-    model = gs.SpikedRandomFeatures("tanh", "z + He(3, z)/6", step_size=4, correlated_norms=True)
+    model = gs.SpikedRandomFeatures("tanh", "z + He(3, z)/6", step_size=4, leading_order="complete")
     found = {section.title: section for section in sections(model)}
     correction = found["Correlated norms (a correction to Result 3.1, derived here)"]
     assert correction.formulas[0].latex().startswith("a = s")
@@ -173,7 +173,9 @@ def test_correlated_norms_are_derived_in_print():
     text = html_report(model, model.learning_curve([1, 2], ridge=0.1))
     Page(text)
     assert "<mi>χ</mi>" in text and "chi" not in re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
-    assert "norm overlap, a correction" in text and "Line: theory with correlated norms" in text
+    assert (
+        "norm overlap, a correction" in text and "Line: theory, complete to leading order" in text
+    )
     assert readable("chi(kappa)") == "χ(κ)"
 
 

@@ -19,6 +19,7 @@ from giantstep.derivations.spiked_random_features.mapping import noise
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.stein import DIMENSION as d
 from giantstep.symbolic.stein import SAMPLES as n
+from giantstep.symbolic.targets import target
 
 FIRST, SECOND, NEURONS, HALF, GIANT, KERNEL, QUERIES = range(7)
 
@@ -208,8 +209,8 @@ def test_trained_networks_print_and_become_plain_values(trained):
 def test_a_user_cannot_name_a_coordinate_into_the_source():
     x, np_ = sp.symbols("x np", real=True)
     found = train_by_preprocessed_step(
-        "relu", x * np_, dimension=5, samples=50, width=4, ridge=1.0, seeds=2, n_test=10,
-        progress=False,
+        "relu", target(x * np_, [x, np_]), dimension=5, samples=50, width=4, ridge=1.0, seeds=2,
+        n_test=10, progress=False,
     )  # fmt: skip
     assert math.isfinite(found.test_error.mean)
 

@@ -171,7 +171,7 @@ def test_norm_overlap_is_a_parameter_like_the_others():
 
     from giantstep.numeric.saddle_point_solver import solve_many
 
-    model = by_step("erf", "erf", correlated_norms=True)
+    model = by_step("erf", "erf", leading_order="complete")
     found = model.sensitivities(ALPHA, RIDGE)
     kernel = model._kernel
 

@@ -143,7 +143,7 @@ class TestAgainstExactSolutions:
             (("erf", "sin"), {"alpha0": math.inf}),
             (("relu", "tanh"), {"alpha0": 4, "allow_non_odd": True, "noise_variance": 0.1}),
             (("He(2, z)", "tanh(z) + z**2/5"), {"alpha0": 4, "allow_non_odd": True, "beta": 0.5}),
-            (("erf", "relu"), {"alpha0": 2, "correlated_norms": True}),
+            (("erf", "relu"), {"alpha0": 2, "leading_order": "complete"}),
             (("erf", "erf"), {"alpha0": 4, "width": 20}),
         ],
         ids=str,

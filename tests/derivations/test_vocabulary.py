@@ -2,6 +2,7 @@
 
 import pickle
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.special
@@ -173,6 +174,88 @@ def test_close_letters_span_functions_that_tables_do_not_show():
     rest = root * np.sin(kappa)
     rest = rest - span @ np.linalg.lstsq(span, rest, rcond=None)[0]
     assert_allclose(found.test_error, rest @ rest, rtol=1e-5)
+
+
+def many_letters(low, high, count, **given):
+    letters = np.linspace(low, high, count).tolist()
+    return gs.VocabularyFeatures(
+        "erf", "sin", letters=letters, fractions=[1 / count] * count, step_size=2, alpha0=5, **given
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "rank"),
+    [(0.9, 1.1, 20), pytest.param(-1, 1, 10, marks=pytest.mark.slow)],
+)
+def test_twenty_close_letters_are_their_span(low, high, rank):
+    """Reference: what the means leave of sin as λ → ∞, by Gram and Schmidt with 150 digits."""
+    model = many_letters(low, high, 20)
+    found = model.solve(1, 1e9)
+    ctx = mpmath.mp.clone()
+    ctx.dps = 150
+    (teacher,) = np.ravel(model.parameters.overlaps)
+    with ctx.workdps(150):
+        kappa = [ctx.mpf(j) / 7 for j in range(-63, 64)]
+        weights = [ctx.npdf(k) / 7 for k in kappa]
+        rho2 = 1 - ctx.mpf(float(teacher)) ** 2
+        rest = [ctx.exp(-rho2 / 2) * ctx.sin(float(teacher) * k) for k in kappa]
+        noise = (1 - ctx.exp(-2)) / 2 - ctx.fdot(weights, [x * x for x in rest])
+        basis = []
+        for c in model.parameters.classes:
+            scale = ctx.mpf(c.strengths[0]) / ctx.sqrt(1 + 2 * ctx.mpf(c.bulk_variance))
+            column = [ctx.erf(scale * k) for k in kappa]
+            size = ctx.sqrt(ctx.fdot(weights, [x * x for x in column]))
+            for vector in [*basis, *basis]:
+                share = sum(w * x * y for w, x, y in zip(weights, column, vector, strict=True))
+                column = [x - share * y for x, y in zip(column, vector, strict=True)]
+            left = ctx.sqrt(ctx.fdot(weights, [x * x for x in column]))
+            if left > size * ctx.mpf(10) ** -100:
+                basis.append([x / left for x in column])
+        assert len(basis) == rank
+        for vector in basis:
+            share = sum(w * x * y for w, x, y in zip(weights, rest, vector, strict=True))
+            rest = [x - share * y for x, y in zip(rest, vector, strict=True)]
+        expected = float(noise + ctx.fdot(weights, [x * x for x in rest]))
+    assert_allclose(found.test_error, expected, rtol=1e-7)
+    assert found.quadrature_error < 1e-11
+
+
+def test_letters_merge_continuously():
+    """At a width always; in the strict limit two letters are a function and its derivative."""
+    one = gs.VocabularyFeatures("erf", "sin", step_size=2, alpha0=5, width=1000).solve(1.5, 0.1)
+    for distance, allowed in ((1e-3, 1e-3), (1e-6, 1e-6), (1e-9, 1e-9), (1e-12, 1e-12), (0, 1e-14)):
+        two = gs.VocabularyFeatures(
+            "erf", "sin", letters=[1, 1 + distance], fractions=[0.4, 0.6], step_size=2, alpha0=5,
+            width=1000,
+        ).solve(1.5, 0.1)  # fmt: skip
+        assert_allclose(two.test_error, one.test_error, rtol=allowed)
+        if distance:
+            assert_allclose(two.strict_limit.test_error, 0.07366867, atol=2 * distance + 3e-9)
+        else:
+            assert_allclose(two.strict_limit.test_error, one.strict_limit.test_error, rtol=1e-13)
+
+
+@pytest.mark.slow
+def test_letters_that_are_too_close_for_digits_leave_out_what_none_show():
+    letters = [1 + 5e-15 * k for k in range(14)]
+    model = gs.VocabularyFeatures(
+        "erf", "sin", letters=letters, fractions=[1 / 14] * 14, step_size=2, alpha0=5
+    )
+    found = model.solve(1.5, 0.1)
+    assert_allclose(found.test_error, 0.0722600492, atol=1e-9)
+    assert 1e-13 < found.quadrature_error < 1e-9
+
+
+def test_letters_that_differ_by_rounding_are_equal_or_opposite():
+    given = {"student": "erf", "teacher": "sin", "step_size": 2, "alpha0": 5}
+    three = gs.VocabularyFeatures(
+        letters=[0.3, 0.1 + 0.2, -0.3], fractions=[0.2, 0.3, 0.5], **given
+    )
+    two = gs.VocabularyFeatures(letters=[0.3, -0.3], fractions=[0.5, 0.5], **given)
+    found, exact = three.solve(1.5, 0.1), two.solve(1.5, 0.1)
+    assert len(found.classes) == 2
+    assert_allclose(found.test_error, exact.test_error, rtol=1e-13)
+    assert many_letters(-1, 1, 20).quadrature.mean_rank == 10
 
 
 def test_opposite_letters_of_an_odd_student_stay_one_function():
@@ -437,3 +520,14 @@ def test_networks_are_simulated():
         60, [1.0], 0.1, seeds=2, progress=False, equivalent=True
     )
     assert np.isfinite(drawn.test_error).all()
+
+
+def test_splines_of_tables_hold_products_of_waves():
+    model = gs.VocabularyFeatures.from_parameters(
+        "z + sin(3*z)*cos(4*z)/2", "erf", spike_strengths=[1.0], bulk_variances=[0.01],
+        fractions=[1.0], alignment=0.6,
+    )  # fmt: skip
+    kappa = np.linspace(-5.0, 5.0, 2501)
+    many, few = (model.conditional_coefficients(k) for k in (kappa, kappa[::5]))
+    for name in ("mu0", "mu1", "mu2_squared"):
+        assert_allclose(np.ravel(many[name])[::5], np.ravel(few[name]), rtol=0, atol=1e-13)

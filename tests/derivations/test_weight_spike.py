@@ -345,3 +345,13 @@ def test_a_student_that_jumps_takes_no_step():
     assert not model.weight_spike_curve([0.0])["supercritical"].any()
     with pytest.raises(AssumptionError, match="jumps"):
         model.weight_spike_curve([0.0, 1.0])
+
+
+def test_the_titles_of_one_spectrum_agree_on_the_step():
+    pytest.importorskip("matplotlib")
+    found = OneGradientStep("erf", "erf", 2, step_size=3, loss="full")
+    titles = [
+        plot.axes.get_title() if hasattr(plot, "axes") and hasattr(plot, "get_title") else ""
+        for plot in (found.weight_spike().plot(), found.conjugate_kernel().plot())
+    ]
+    assert all(r"$\eta=3$, gradient of the full loss" in title for title in titles)

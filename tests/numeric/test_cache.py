@@ -12,12 +12,16 @@ import stat
 import subprocess
 import sys
 import threading
+import time
+import types
 
 import pytest
 
+from giantstep.derivations.kernels.deriving import deriving
 from giantstep.errors import CacheError, GiantstepError, ParameterError
 from giantstep.numeric import cache as cache_module
 from giantstep.numeric.cache import FileCache, cache_folder, fingerprint
+from giantstep.one_thread import ONE_THREAD
 
 MARK = b"\ngiantstep sha256 "  # ends numba's part of a binary
 
@@ -310,8 +314,9 @@ def test_process_killed_while_writing_does_no_harm(tmp_path, files_before):
     killed = start(KILLED_WHILE_WRITING, tmp_path, KERNEL, files_before)
     killed.communicate(timeout=300)
     assert killed.returncode == -signal.SIGKILL
-    assert list(tmp_path.rglob("*tmp*")) or list(tmp_path.rglob(".*"))
+    assert list(tmp_path.rglob(".*"))
     assert run(RUN_KERNEL, tmp_path, KERNEL)[0] == "2.0"
+    assert not list(tmp_path.rglob(".*"))
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
 
 
@@ -350,6 +355,39 @@ def test_files_of_another_numba_are_left_alone(tmp_path, monkeypatch):
     assert run(other + RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "0"]
     assert all(path.read_bytes() == contents for path, contents in before.items())
     assert run(RUN_KERNEL, tmp_path, KERNEL) == ["2.0", "1"]
+
+
+def test_numba_that_another_thread_is_importing_is_left_alone(files, monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", types.ModuleType("numba"))
+    monkeypatch.delitem(sys.modules, "giantstep.numeric._binaries", raising=False)
+    monkeypatch.delattr("giantstep.numeric._binaries", raising=False)
+    assert files.load_module("plain", PLAIN).answer() == 42
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that are forked")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_fork_does_not_copy_a_lock_that_is_held():
+    held = threading.Event()
+
+    def hold():
+        with ONE_THREAD:
+            held.set()
+            time.sleep(0.2)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if ONE_THREAD.acquire(timeout=5) else 1)
+    other.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    # Nor does the parent keep it.
+    thread = threading.Thread(target=hold)
+    held.clear()
+    thread.start()
+    assert held.wait(5)
+    thread.join()
 
 
 def test_threads_may_race(files):
@@ -441,3 +479,30 @@ files.load_module("plain", sys.argv[2])
 print(*sorted({"numba", "sympy", "numpy", "scipy"} & set(sys.modules)))
 """
     assert run(code, tmp_path, PLAIN) == []
+
+
+class _Screen(io.StringIO):
+    def __init__(self, terminal):
+        super().__init__()
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_compiling_and_deriving_are_shown_on_terminals_only(tmp_path, monkeypatch, terminal):
+    source = (
+        "from numba import njit\n\n\n@njit(cache=True)\ndef f(x):\n    return x + 1\n\n\n"
+        "@njit(cache=True)\ndef g(x):\n    return f(2 * x)\n"
+    )
+    module = FileCache(tmp_path).load_module("shown", source)
+    screen = _Screen(terminal)
+    monkeypatch.setattr("sys.stderr", screen)
+    assert module.g(3.0) == 7
+    compiled = screen.getvalue()
+    with deriving("a bar", 2) as done:
+        done()
+    derived = screen.getvalue().removeprefix(compiled)
+    assert ("compiling" in compiled) == ("equations of a bar" in derived) == terminal
+    assert terminal or not compiled + derived

@@ -53,3 +53,6 @@ def test_too_close_columns_are_refused(ctx):
     _, columns = powers(ctx, "1e-20")
     with pytest.raises(ConvergenceError, match="does not tell how"):
         column_span(ctx, columns, [ctx.one / 29] * 29, 50)
+    span = column_span(ctx, columns, [ctx.one / 29] * 29, 50, drop=True)
+    assert span.rank == 2 and not span.complete
+    assert span.without_last().rank == 1

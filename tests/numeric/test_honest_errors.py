@@ -8,10 +8,11 @@ from types import SimpleNamespace
 import mpmath
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError
-from giantstep.numeric import kernel_arrays, precise_lines, precision
+from giantstep.numeric import kernel_arrays, precise_lines, precision, quadrature
 from giantstep.numeric.precise_averages import InnerRule, usual_reach
 from giantstep.numeric.saddle_point_solver import solve_many
 
@@ -154,6 +155,59 @@ def test_nan_in_a_table_is_not_agreement():
     assert not kernel_arrays._settled(changes, changes, bad)
 
 
+@pytest.mark.parametrize("multiple", [1, 2, 3, 4, 8])
+def test_waves_in_resonance_with_a_step_are_no_agreement(multiple):
+    # Of a frequency that the rule is not told: two steps of which one is half of the other see it
+    # as a constant, both.
+    wave = multiple * 2 * math.pi / quadrature.trapezoidal_step(math.inf)
+
+    def tables(x, rules):
+        z, weight = rules["z"]
+        return {"mean": np.sum(weight * (1 + np.cos(wave * (x[:, None] + z))), axis=1)}
+
+    module = SimpleNamespace(
+        inner_rules=lambda x: {"z": ("trapezoidal", (math.inf, 0.0, 0.0))}, tables=tables
+    )
+    x = np.linspace(-1.0, 1.0, 5)
+    found = kernel_arrays.converged_tables(module, [], x)["mean"]
+    assert_allclose(found, 1 + math.exp(-(wave**2) / 2) * np.cos(wave * x), rtol=0, atol=2e-14)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("multiple", [1, 2, 4])
+def test_digits_of_waves_in_resonance_with_a_step_are_right(multiple, known):
+    ctx = precision.local_context(20)
+    exponent = math.log(10) * (20 + 20)
+    wave = multiple * 2 * math.pi / quadrature.trapezoidal_step(math.inf, exponent=exponent)
+    rule = InnerRule(ctx, 20, {"z": (math.inf, 0.0, wave if known else 0.0)})
+
+    def wavy(z):
+        return (1 + ctx.cos(wave * z + 1),)
+
+    exact = 1 + ctx.exp(-(ctx.mpf(wave) ** 2) / 2) * ctx.cos(1)
+    assert abs(rule("z", wavy, [])[0] - exact) < 1e-28
+    if known and multiple == 1:
+        half = rule("z", lambda z: (wavy(z)[0] * (z > 0),), [ctx.zero])[0]
+        # E sign(z) sin(wz), by Dawson's integral.
+        sine = (
+            ctx.sqrt(2 / ctx.pi) * wave * ctx.hyp1f1(1, ctx.mpf(3) / 2, -(ctx.mpf(wave) ** 2) / 2)
+        )
+        assert abs(2 * half - exact + ctx.sin(1) * sine) < 1e-20
+
+
+def test_inner_rules_go_farther_where_integrands_grow():
+    # E exp(9z) has its mass around z = 9, of which usual rules see one half.
+    def tables(x, rules):
+        z, weight = rules["z"]
+        return {"mean": np.sum(weight * np.exp(9 * (x[:, None] + z)), axis=1)}
+
+    module = SimpleNamespace(
+        inner_rules=lambda x: {"z": ("trapezoidal", (math.inf, 0.0, 0.0))}, tables=tables
+    )
+    found = kernel_arrays.converged_tables(module, [], np.zeros(1))["mean"]
+    assert_allclose(found, math.exp(40.5), rtol=1e-12)
+
+
 def test_table_that_vanishes_by_a_symmetry_converges():
     rounding = np.random.default_rng(0)
 
@@ -161,7 +215,7 @@ def test_table_that_vanishes_by_a_symmetry_converges():
         return {"even": np.ones_like(x), "odd": 1e-17 * rounding.standard_normal(len(x))}
 
     module = SimpleNamespace(
-        inner_rules=lambda x: {"z": ("hermite", 8)}, tables=tables
+        inner_rules=lambda x: {"z": ("hermite", (8, 0.0))}, tables=tables
     )  # fmt: skip
     found = kernel_arrays.converged_tables(module, [], np.linspace(-1.0, 1.0, 5))
     assert np.max(np.abs(found["odd"])) < 1e-15
@@ -203,7 +257,7 @@ def test_overlap_that_vanishes_by_a_symmetry(student, teacher, r, c, gamma, poin
 
 def test_inner_step_is_checked_where_the_integrand_varies():
     ctx = precision.local_context(20)
-    rule = InnerRule(ctx, 20, {"z": (math.inf, 0.0)})
+    rule = InnerRule(ctx, 20, {"z": (math.inf, 0.0, 0.0)})
 
     def tables(x):
         # Narrow around z = x, gone at the ends of the line; the step promised is far too large.
@@ -230,7 +284,7 @@ def test_reach_follows_tables_that_grow():
 
 def test_rule_between_kinks_admits_that_it_fails():
     ctx = precision.local_context(15)
-    rule = InnerRule(ctx, 15, {"z": (1.0, 0.0)})
+    rule = InnerRule(ctx, 15, {"z": (1.0, 0.0, 0.0)})
     with pytest.raises(ConvergenceError, match="between kinks"):
         rule("z", lambda z: (mpmath.mpf(1) / (10**-9 + (z - ctx.mpf("0.7")) ** 2),), [ctx.zero])
 

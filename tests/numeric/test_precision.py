@@ -86,7 +86,7 @@ def test_smoothed_functions_agree_with_quadrature(spread):
     for offset in (ctx.mpf(0), ctx.mpf("1.2"), ctx.mpf("-0.45")):
         found = rule.smoothed(
             "z", lambda u: (ctx.tanh(u), ctx.sech(u)), offset, b, [(0, 0), (0, 1), (1, 2)],
-            lambda: (ctx.pi / 2 / abs(b), 0, 1),
+            lambda: (ctx.pi / 2 / abs(b), 0, 0, 1),
         )  # fmt: skip
         for value, (f, j) in zip(found, [(ctx.tanh, 0), (ctx.tanh, 1), (ctx.sech, 2)], strict=True):
             expected = ctx.quad(

@@ -70,18 +70,33 @@ def test_split_rule_handles_a_jump_for_each_row():
     assert_allclose(values, exact, rtol=0, atol=3e-16)
 
 
-def test_refinement_halves_steps_and_panels():
+def test_refinement_divides_steps_and_panels():
     coarse, _ = quadrature.split_rule(np.zeros((1, 1)), refinement=0)
     fine, _ = quadrature.split_rule(np.zeros((1, 1)), refinement=1)
     assert fine.size == 2 * coarse.size
-    x, _ = quadrature.inner_rule("trapezoidal", (1.0, 0.0), 0)
-    y, _ = quadrature.inner_rule("trapezoidal", (1.0, 0.0), 1)
-    assert_allclose(np.diff(x[0])[0], 2 * np.diff(y[0])[0], rtol=1e-12)
+    x, _ = quadrature.inner_rule("trapezoidal", (1.0, 0.0, 0.0), 0)
+    y, _ = quadrature.inner_rule("trapezoidal", (1.0, 0.0, 0.0), 2)
+    assert_allclose(np.diff(x[0])[0], 4 * np.diff(y[0])[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("refinement", range(3))
+@pytest.mark.parametrize("frequency", [0.1, 4.9, 5.1, 18.77, 25.133, 60.0, 268.0])
+def test_inner_rules_resolve_waves_of_a_known_frequency(frequency, refinement):
+    arguments = {
+        "trapezoidal": (math.inf, 0.0, frequency),
+        "hermite": (48, frequency),
+        "split": (np.array([[0.3]]), frequency),
+    }
+    for kind, argument in arguments.items():
+        x, w = quadrature.inner_rule(kind, argument, refinement)
+        wave = np.exp(1j * (frequency * x - 0.7))
+        exact = math.exp(-(frequency**2) / 2) * np.exp(-0.7j)
+        assert_allclose(np.sum(w * wave), exact, rtol=0, atol=2e-15, err_msg=kind)
 
 
 @pytest.mark.parametrize("refinement", range(5))
 def test_hermite_rules_stay_finite_under_refinement(refinement):
-    x, w = quadrature.inner_rule("hermite", 48, refinement)
+    x, w = quadrature.inner_rule("hermite", (48, 1.0), refinement)
     assert_allclose(np.sum(w * np.cos(x)), math.exp(-0.5), rtol=0, atol=1e-15)
 
 

@@ -6,6 +6,7 @@ import concurrent.futures
 import dataclasses
 import math
 import multiprocessing
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,10 @@ from scipy.special import erf
 
 from giantstep.errors import ParameterError
 from giantstep.numeric import networks, simulation
+from giantstep.numeric.arguments import MOST_SEEDS, real_array, whole_number
 from giantstep.numeric.networks import NetworkSetup, sample_count, simulate_network
 from giantstep.numeric.ridge_readout import fit_nested
+from giantstep.numeric.seed_store import store_folder
 from giantstep.numeric.simulation import SimulationResult, simulate
 
 SMALL = NetworkSetup(np.sin, np.cos, np.tanh, 1.5, 20, 1, 0.1, 60)
@@ -412,3 +415,44 @@ def test_constant_derivatives_may_be_scalars():
     linear = NetworkSetup(lambda z: z, lambda z: 1.0, lambda z: z, 1, 10, 1, 0, 50)
     result = simulate_network(linear, [2], ridge=1e-8, seed=np.random.SeedSequence(0), n_test=50)
     assert result.test_error[0] < 1e-8
+
+
+@pytest.mark.parametrize(
+    "name, ratio, dimension, words",
+    [
+        ("alpha", 1e-300, 30, "alpha=1e-300 is too small .* at most 1e"),
+        ("alpha0", 5e-324, 30, "alpha0=4.94066e-324 is too small"),
+        ("alpha", 1e300, 30, "alpha=1e.300 is too large .* at most 1e"),
+        ("alpha", 1e308, 30, "alpha=1e.308 is too large"),
+        ("beta", 1.0, 10**18, "beta=1 is too large .* dimension=1e"),
+        ("alpha", 1e-5, 30, "dimension=30 is too small .*\n  use dimension = 99010 or"),
+    ],
+)
+def test_sizes_that_no_memory_holds_are_refused_at_once(name, ratio, dimension, words):
+    with pytest.raises(ParameterError, match=words):
+        sample_count(name, ratio, dimension)
+
+
+@pytest.mark.parametrize("store", [3, 1.5, True, b"folder", ["folder"], "a" * 1000, "\0"])
+def test_a_store_is_a_path(store):
+    with pytest.raises(ParameterError, match="store "):
+        store_folder(store)
+    with pytest.raises(ParameterError, match="is a file"):
+        store_folder(__file__)
+    assert store_folder(None) is None and store_folder("a") == Path("a")
+
+
+def test_whole_numbers_end_with_those_of_arrays():
+    with pytest.raises(ParameterError, match=r"dimension must be at most 2\*\*63 - 1"):
+        whole_number("dimension", 10**400)
+    with pytest.raises(ParameterError, match="seeds must be at most 1000000"):
+        whole_number("seeds", 10**7, maximum=MOST_SEEDS)
+    assert whole_number("dimension", 2**63 - 1) == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    "values", [[], {"a": 1}, [1, [2]], "1", [np.inf], 1j, Fraction(10**400, 3)]
+)
+def test_real_arrays_are_refused_by_name(values):
+    with pytest.raises(ParameterError, match="kappa must"):
+        real_array("kappa", values)

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.activations import activation, z
-from giantstep.symbolic.boundedness import is_bounded, value_at_infinity
+from giantstep.symbolic.boundedness import derivative_is_bounded, is_bounded, value_at_infinity
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,8 @@ from giantstep.symbolic.boundedness import is_bounded, value_at_infinity
         ("relu", False), ("softplus", False), ("gelu", False), ("He3", False), ("exp", False),
         ("tanh(z) - z/10", False), ("log(1 + z**2)", False),
         # True answers that the structure does not show: never guessed.
-        ("z*sin(z)", None), ("z/sqrt(1 + z**2)", None),
+        ("z*sin(z)", None), ("z/sqrt(1 + z**2)", True), ("z*sech(z)", True),
+        ("z*(1 - tanh(z)**2)", True), ("z/(1 + abs(z))", True), ("sin(z)/(2 + cos(z))", True),
     ],
 )  # fmt: skip
 def test_boundedness_is_proven_or_not_known(text, bounded):
@@ -36,6 +37,26 @@ def test_limits(text, left, right):
     expr = activation(text).expr
     assert value_at_infinity(expr, z, -1) == left
     assert value_at_infinity(expr, z, 1) == right
+
+
+@pytest.mark.parametrize(
+    "text, bounded",
+    [
+        ("tanh", "yyy"), ("gelu", "yyy"), ("swish", "yyy"), ("z*tanh(softplus(z))", "yyy"),
+        ("relu", "yyy"), ("sqrt(1 + z**2)", "yyy"), ("exp(-abs(z))", "yyy"), ("asinh", "yyy"),
+        ("log(cosh(z))", "yyy"), ("z*erf(z) + exp(-z**2)", "yyy"), ("sin(z) + z", "yyy"),
+        ("z**2", "nyy"), ("z*abs(z)", "nyy"), ("He3", "nny"), ("exp", "nnn"), ("sinh", "nnn"),
+        # Oscillations that grow, and a derivative that is infinite at a kink.
+        ("z*sin(z)", "nnn"), ("sin(z**2)", "nnn"), ("z*cos(2*z) + z*sin(3*z)", "nnn"),
+        ("sin(exp(z))", "nnn"), ("sqrt(abs(z))", "nnn"), ("abs(z)**(3/2)", "nnn"),
+        # Proven neither way.
+        ("z*sin(z) + z*sin(sqrt(2)*z)", "???"),
+    ],
+)  # fmt: skip
+def test_bounded_derivatives(text, bounded):
+    expr = activation(text).expr
+    found = [derivative_is_bounded(expr, z, order) for order in (1, 2, 3)]
+    assert found == [{"y": True, "n": False, "?": None}[letter] for letter in bounded]
 
 
 def test_a_constant_is_bounded():

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 from scipy.special import expit
 
+import giantstep as gs
 from giantstep.errors import (
     AssumptionError,
     ExpressionError,
@@ -152,6 +153,50 @@ def test_symbols_of_any_assumption_become_real_coordinates():
     assert all(x.is_real for x in f.variables)
     assert target(sp.Symbol("x10") + sp.Symbol("x9")).variables[0].name == "x9"
     assert target(sp.Max(u, v)).mean == 1 / sp.sqrt(sp.pi)
+
+
+A, B, LENGTH = sp.symbols("a b tau", real=True)
+
+
+@pytest.mark.parametrize(
+    ("expr", "named"),
+    [
+        (X1 + A * X1 * X2, "a"),
+        (A * X1, "a"),
+        (X1 + sp.tanh(A * X2) * B, "a, b"),
+        (sp.Symbol("a") * X1 + X1**2, "a"),
+        (sp.Symbol("a", positive=True) * X1, "a"),
+        (sp.Symbol("a1") * X1 + X1**2, "a1"),
+        (sp.Symbol("x") + A * sp.Symbol("x") * sp.Symbol("y"), "a, x, y"),
+        (sp.Symbol("x") * X1, "x"),
+        (sp.Symbol("u") * sp.exp(-LENGTH), "tau, u"),
+        (sp.Symbol("u") * sp.Symbol("z"), "u, z"),
+    ],
+)
+def test_a_symbol_that_may_be_a_parameter_is_no_coordinate(expr, named):
+    with pytest.raises(ExpressionError, match=f"^f .* holds {named}: a coordinate or a parameter"):
+        target(expr, argument="f")
+    symbols = expr.free_symbols
+    if expr.is_polynomial(*symbols) and not any(x.is_positive for x in symbols):
+        assert target(expr, sorted(symbols, key=str)).dimension == len(symbols)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        gs.staircase, gs.leap_index, gs.isotropic_leap, gs.coordinate_leap, gs.generative_leap,
+        gs.leap_filtration, gs.leaps, gs.giant_step, gs.regimes,
+        lambda f: gs.first_step("relu", f), lambda f: gs.sample_complexity("relu", f),
+        lambda f: gs.project(f, [[1, 0]]),
+        lambda f: gs.residual_norms(f, [[1, 0]]), lambda f: gs.gradient_expansion("relu", f),
+        lambda f: gs.simulate_giant_steps(f, dimension=20),
+        lambda f: gs.train_by_preprocessed_step("relu", f, dimension=5, samples=20, width=4),
+    ],
+)  # fmt: skip
+def test_parameters_are_refused_wherever_targets_are_read(reader):
+    for spec in (X1 + A * X1 * X2, "x1 + a*x1*x2"):
+        with pytest.raises(ExpressionError, match=r"holds a: a coord|unknown name 'a'"):
+            reader(spec)
 
 
 def test_an_activation_is_a_single_index_target():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ParameterError
-from ....numeric.arguments import real_number
+from ....numeric.arguments import is_one_of, real_number
 from ...figures import new_figure, plain_text
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def checked_values(name: str, values: object) -> np.ndarray[Any, Any]:
     ParameterError
         If the name is not that of an axis, or a value is outside the range of the parameter.
     """
-    if name not in AXES:
+    if not is_one_of(name, AXES):
         raise ParameterError(f"no axis is named {name!r}; there are: {', '.join(AXES)}")
     items = list(values) if hasattr(values, "__iter__") else [values]
     found = np.unique(np.array([real_number(name, value) for value in items], dtype=float))
@@ -65,7 +65,12 @@ def parameters_text(model: OneGradientStep, without: tuple[str, ...] = (), **mor
         if value is not None and name not in without
     ]
     text = "$" + r",\ ".join(parts) + "$" if parts else ""
-    return f"{text}, gradient of the full loss" if model.loss == "full" else text
+    return text + loss_note(model)
+
+
+def loss_note(model: OneGradientStep) -> str:
+    """Return what a figure adds to the step size η: of which loss it is, where not of the half."""
+    return ", gradient of the full loss" if model.loss == "full" else ""
 
 
 def pair_title(model: OneGradientStep) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ParameterError
+from ....numeric.arguments import is_one_of
 from ...figures import styled
 from .axes import (
     AXES,
@@ -120,7 +121,7 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
     MissingDependencyError
         Without matplotlib.
     """
-    if quantity not in QUANTITIES:
+    if not is_one_of(quantity, QUANTITIES):
         raise ParameterError(f"quantity must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
     shown = getattr(data, "data_vars", {}).get(quantity)
     if shown is None or shown.ndim != 2 or "model" not in data.attrs:

@@ -117,6 +117,8 @@ def risk_data(
     """
     penalty = _penalty(over, ridge, paper_ridge)
     grid = checked_values(over, values)
+    if simulated is not None and not isinstance(simulated, FiniteSizes):
+        raise ParameterError(f"simulated must be FiniteSizes or None, got {simulated!r}")
     points = checked_values(over, simulated.values) if simulated is not None else grid[:0]
     arguments: dict[str, Any] = {**penalty, over: np.union1d(grid, points)}
     data = model.risk_curve(**arguments)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ConvergenceError
+from ....errors import ConvergenceError, ParameterError
 from ....numeric.algebraic_curves import (
     aligned_quadratic_root,
     consistent_root,
@@ -96,7 +96,12 @@ class KernelCurve:
             return self.context.inf
         root = self.context.sqrt(self._ratios[1])
         found = self._crossing(lambda x: root * (1 + self.context.exp(x)))
-        assert found is not None
+        if found is None:
+            raise ParameterError(
+                f"alpha = {self.alpha:g} and beta = {self.beta:g} are too large, too small or too "
+                "far apart for a spectrum: its right edge was not found; take both between 1e-20 "
+                "and 1e20"
+            )
         return found
 
     @cached_property

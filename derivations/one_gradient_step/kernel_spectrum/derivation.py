@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from ....numeric.cache import FileCache
+from ....one_thread import one_at_a_time
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -32,6 +33,7 @@ def spectrum_functions(cache: FileCache) -> SimpleNamespace:
 
 
 @lru_cache(maxsize=8)
+@one_at_a_time
 def _loaded(folder: str) -> SimpleNamespace:
     cache = FileCache(folder)
     document = cache.load_json(_KEY)

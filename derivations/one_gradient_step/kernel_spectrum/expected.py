@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ....numeric.cache import FileCache
+from ....one_thread import one_at_a_time
 
 if TYPE_CHECKING:
     from ..model import OneGradientStep
@@ -36,6 +37,8 @@ class ExpectedKernel:
         :math:`c_2^2\beta/2`: what Σ has along (1, …, 1) beyond the limit. Zero for odd students;
         for others it does not vanish with d.
     odd : bool
+    standing : str
+        The verdict on the model's Gaussian equivalence.
     """
 
     linear: float
@@ -45,6 +48,7 @@ class ExpectedKernel:
     second: float
     spike: float
     odd: bool
+    standing: str
 
     @property
     def difference_exponents(self) -> tuple[int, int]:
@@ -55,10 +59,10 @@ class ExpectedKernel:
     def rests_on(self) -> str:
         """What kind of argument the result rests on."""
         if self.odd:
-            return "theorem for odd students at fixed step size (Ba et al., arXiv 2205.01445)"
+            return self.standing
         return (
-            "the theorem of Ba et al. is for odd students; the spike along (1, …, 1) is derived "
-            "here from the coefficient of degree two"
+            f"{self.standing}; the spike along (1, …, 1) is derived here from the coefficient of "
+            "degree two"
         )
 
     def __str__(self) -> str:
@@ -106,6 +110,7 @@ def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:
         second=float(second),
         spike=float(functions.expected_spike(ctx, second, beta)),
         odd=model.student_moments.odd,
+        standing=model.standing,
     )
 
 
@@ -116,6 +121,7 @@ def _second_coefficient(model: OneGradientStep) -> str:
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _cached(student: str, folder: str) -> str:
     cache = FileCache(folder)
     key = f"one_gradient_step/second_coefficient/{student}"

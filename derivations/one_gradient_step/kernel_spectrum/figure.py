@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ....errors import ParameterError
 from ...figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
+from ..figures.axes import loss_note
 
 if TYPE_CHECKING:
     from .spectrum import ConjugateKernel
@@ -162,7 +163,9 @@ def _draw(axes: Any, kernel: ConjugateKernel, samples: list[tuple[str, str, Real
     axes.set_xlabel(r"eigenvalue of $\Phi\Phi^\top$" + (r" $\;x$" if logarithmic else ""))
     axes.set_ylabel(r"density per unit of $\log x$" if logarithmic else "density")
     model = kernel.model
-    when = rf"$\eta={model.step_size:.4g}$" if kernel.trained else "before the step"
+    when = "before the step"
+    if kernel.trained:
+        when = rf"$\eta={model.step_size:.4g}${loss_note(model)}"
     atom = f", {float(kernel.atom):.3g} at zero" if kernel.atom else ""
     axes.set_title(
         f"{plain_text(model.student)}/{plain_text(model.teacher)}, "

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ....digits import checked_digits, held_digits
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode
+from ....one_thread import one_at_a_time
 from ...certificates.wanted import certificate_wanted
 from ...kernels.kernel import Kernel
 
@@ -236,15 +237,11 @@ def bound_kernel(model: SpikedRandomFeatures, *, slopes: bool = False) -> Kernel
     slopes : bool
         With the derivatives of U and L with respect to r.
     """
-    spike = model.spike
+    model._refuse_stretch("bounds")
+    flags = dict(model._case)
+    del flags["stretched"]
     kernel = activation_bounds(
-        model.student,
-        model.teacher,
-        unspiked=spike.spike_strength == 0,
-        aligned=spike.orthogonal_alignment == 0,
-        correlated_norms=model.correlated_norms and spike.spike_strength != 0,
-        slopes=slopes,
-        cache=model._cache,
+        model.student, model.teacher, **flags, slopes=slopes, cache=model._cache
     )
     return with_defaults(kernel, model)
 
@@ -313,13 +310,18 @@ def _code(
     return cached_code(key, make, FileCache(folder))
 
 
+@one_at_a_time
 def cached_code(key: str, make: Callable[[], LoweredSystem], cache: FileCache) -> KernelCode:
     """Return the code of a system that is lowered once and kept under a key."""
     document = cache.load_json(key)
     if document is None:
         from ...kernels.code import kernel_code
+        from ...kernels.deriving import deriving
 
-        document = asdict(kernel_code(make()))
+        with deriving("the bounds", 2) as done:
+            lowered = make()
+            done()
+            document = asdict(kernel_code(lowered))
         cache.store_json(key, document)
     return KernelCode(**{name: _frozen(value) for name, value in document.items()})
 

@@ -34,6 +34,7 @@ from ....numeric.arguments import positive_number, real_number
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import squared_distance
+from ....one_thread import one_at_a_time
 
 Array = NDArray[np.float64]
 
@@ -257,6 +258,7 @@ def span_rule(module: ModuleType, rows: Sequence[Sequence[Any]], back: int) -> t
 
 
 @lru_cache(maxsize=64)
+@one_at_a_time
 def _source(student: str, teacher: str, aligned: bool, folder: str) -> str:
     cache = FileCache(folder)
     key = f"spiked_random_features/letters/{'aligned' if aligned else ''}/{student}/{teacher}"

@@ -112,12 +112,8 @@ def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> As
 
 def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
     """Return the saddle point for α → ∞ as a kernel, the parameters of a model as defaults."""
-    spike = model.spike
-    flags = {
-        "unspiked": spike.spike_strength == 0,
-        "aligned": spike.orthogonal_alignment == 0,
-        "correlated_norms": model.correlated_norms and spike.spike_strength != 0,
-    }
+    flags = dict(model._case)
+    del flags["stretched"]
     code = _code(model.student, model.teacher, tuple(flags.items()), os.fspath(model._cache.folder))
     kernel = Kernel(
         name="spiked_random_features_limit",

@@ -18,6 +18,7 @@ from ....errors import ParameterError
 from ....numeric.arguments import positive_number
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
+from ....one_thread import one_at_a_time
 from .bounds import bounds
 
 if TYPE_CHECKING:
@@ -96,11 +97,8 @@ def realised_functions(
 def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict[str, Any]:
     """Return the functions at given projections, the prediction with overlaps m and ϑ."""
     spike, cache = model.spike, model._cache
-    flags = {
-        "unspiked": spike.spike_strength == 0,
-        "aligned": spike.orthogonal_alignment == 0,
-        "correlated_norms": model.correlated_norms and spike.spike_strength != 0,
-    }
+    flags = dict(model._case)
+    del flags["stretched"]
     source = _source(model.student, model.teacher, tuple(flags.items()), os.fspath(cache.folder))
     values = (
         spike.spike_strength, spike.bulk_variance, spike.alignment, spike.orthogonal_alignment,
@@ -114,6 +112,7 @@ def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _source(student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str) -> str:
     cache = FileCache(folder)
     names = " ".join(name for name, value in flags if value)

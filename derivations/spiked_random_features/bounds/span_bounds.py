@@ -22,6 +22,7 @@ from ....numeric import quadrature
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project
+from ....one_thread import one_at_a_time
 from .letter_bounds import span_rule
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def span_bounds(model: SpikedRandomFeatures, cost: float) -> SpanBounds:
         model.student,
         model.teacher,
         spike.orthogonal_alignment == 0,
-        model.correlated_norms,
+        model._case["correlated_norms"],
         model._cache,
     )
     row = [
@@ -198,6 +199,7 @@ def _module(
 
 
 @lru_cache(maxsize=64)
+@one_at_a_time
 def _source(student: str, teacher: str, aligned: bool, correlated_norms: bool, folder: str) -> str:
     cache = FileCache(folder)
     names = " ".join(

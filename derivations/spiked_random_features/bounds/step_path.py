@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ....errors import AssumptionError
 from ....numeric.cache import FileCache
+from ....one_thread import one_at_a_time
 
 Array = NDArray[np.float64]
 
@@ -93,6 +94,7 @@ def step_path(
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _document(student: str, teacher: str, folder: str) -> dict[str, Any]:
     cache = FileCache(folder)
     key = f"spiked_random_features/bounds/step_path/{student}/{teacher}"

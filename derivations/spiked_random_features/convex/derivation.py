@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode, LoadedKernel
+from ....one_thread import one_at_a_time
 
 if TYPE_CHECKING:
     from ....symbolic.lowering.lowered import LoweredSystem
     from ....symbolic.saddle_point import SaddlePointSystem
+    from ..spike import SpikeParameters
     from .energy import ConvexFreeEnergy
 
 
@@ -63,11 +65,13 @@ class ConvexCase:
 
         return convex_system(self.energy(), read_metrics(dict(self.metrics)))
 
-    def lowered(self) -> LoweredSystem:
-        """Derive the equations and lower them."""
+    def lowered(self, spike: SpikeParameters | None = None) -> LoweredSystem:
+        """Derive the equations and lower them, with the constraints of a spike if one is given."""
         from ....symbolic.saddle_point import lower
+        from ..derive import with_constraints
 
-        return lower(self.system())
+        system = self.system()
+        return lower(system if spike is None else with_constraints(system, spike))
 
     def check(self) -> None:
         """Refuse what has no equations, before the time is spent to derive them.
@@ -110,24 +114,22 @@ class ConvexDerivation:
 
 
 @lru_cache(maxsize=128)
+@one_at_a_time
 def _derivation(case: ConvexCase, folder: str) -> ConvexDerivation:
     cache = FileCache(folder)
     key = f"convex_readout/{case!r}"
     document = cache.load_json(key)
     if document is not None:
         return _restored(document)
-    from tqdm.auto import tqdm
-
     from ....symbolic.saddle_point import lower
     from ...kernels.code import kernel_code, latex_names, parameter_domains
+    from ...kernels.deriving import deriving
 
-    # Seconds the first time, shown where somebody looks: on terminals and in notebooks.
-    text = f"deriving the equations of the {case.loss.partition('(1)')[0]} loss"
-    with tqdm(total=3, desc=text, unit="step", leave=False, disable=None) as bar:
+    with deriving(f"the {case.loss.partition('(1)')[0]} loss", 3) as done:
         system = case.system()
-        bar.update()
+        done()
         lowered = lower(system)
-        bar.update()
+        done()
         code = kernel_code(lowered)
     found = ConvexDerivation(
         code=code,

@@ -25,6 +25,7 @@ from ....errors import (
     UnsupportedExpressionError,
 )
 from ....numeric.arguments import positive_number
+from ....symbolic._singularities import expanded_terms, require_few_kinks
 from ....symbolic._tokens import shorten
 from ....symbolic.convex_losses import (
     is_kinked,
@@ -59,6 +60,11 @@ _DIGITS, _ROUNDING = 40, 1e-25
 # Where to look farther out, at the curvature and at the growth.
 _FAR_POWERS = (2, 3, 4, 6)
 _FAR_PREDICTIONS, _FASTEST = (2**12, 2**13), 3.5
+# What a loss or a metric may hold, and the places where the arguments of functions that cost the
+# more the larger they are have to have moderate exponents.
+_MOST_FACTORS, _MOST_TERMS, _LARGEST_MAGNITUDE = 12, 2000, 2**16
+_OF_LARGE_ARGUMENTS = (sp.exp, sp.cosh, sp.sinh, sp.sech, sp.sin, sp.cos, sp.tan)
+_CORNERS = tuple({y: sp.Integer(b), x: sp.Integer(a)} for a in (-100, 100) for b in (-3, 3))
 _HUBER = re.compile(r"huber\s*\(\s*([^()]+)\s*\)")
 
 
@@ -203,6 +209,7 @@ def in_label_and_prediction(expr: sp.Expr, argument: str) -> sp.Expr:
 def _checked(name: str, expr: sp.Expr) -> ConvexLoss:
     if x not in expr.free_symbols:
         raise ParameterError(f"loss must depend on the prediction x, and {name!r} does not")
+    require_moderate_size(expr, f"loss {shorten(name)!r}")
     expr = with_softplus(expr)
     loss = ConvexLoss(name, expr)
     labels = (-1, 1) if loss.needs_binary_labels else (-1, 1, *_LABELS)
@@ -216,6 +223,46 @@ def _checked(name: str, expr: sp.Expr) -> ConvexLoss:
                 "has no derivative by rule; smooth losses and piecewise quadratic ones do"
             )
     return loss
+
+
+def require_moderate_size(expr: sp.Expr, described: str) -> None:
+    """Refuse what could not be looked at in moderate time, by counts.
+
+    Parameters
+    ----------
+    expr : Expr
+        In x and y.
+    described : str
+        What the message begins with.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If there are too many kinks, factors, or terms after multiplying out; or a function such as
+        exp is taken of numbers with very many digits before the point, as in exp(exp(exp(x))).
+    """
+    require_few_kinks(expr, x)
+    factors = max((sum(x in f.free_symbols for f in m.args) for m in expr.atoms(sp.Mul)), default=0)
+    if factors > _MOST_FACTORS:
+        raise UnsupportedExpressionError(
+            f"{described} holds a product of {factors} functions of x; use at most {_MOST_FACTORS}"
+        )
+    if expanded_terms(expr) > _MOST_TERMS:
+        raise UnsupportedExpressionError(
+            f"{described} has more than {_MOST_TERMS} terms when multiplied out; use fewer factors"
+        )
+    grown = [f for f in expr.atoms(*_OF_LARGE_ARGUMENTS, sp.Pow) if f.free_symbols]
+    # Inner ones first, so that the arguments of the others can be computed.
+    for node in sorted(grown, key=sp.count_ops):
+        argument = node.exp if node.is_Pow else node.args[0]
+        for at in _CORNERS if argument.free_symbols else ():
+            value = argument.xreplace(at).evalf(15)
+            if value.is_Float and mpmath.mag(mpmath.mpf(value._mpf_)) > _LARGEST_MAGNITUDE:
+                place = ", ".join(f"{symbol} = {number}" for symbol, number in at.items())
+                raise UnsupportedExpressionError(
+                    f"{described} holds {node} of a number beyond 2**{_LARGEST_MAGNITUDE} at "
+                    f"{place}; let it grow more slowly"
+                )
 
 
 def _require_convex(name: str, label: object, at_label: sp.Expr) -> None:

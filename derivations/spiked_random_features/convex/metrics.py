@@ -11,7 +11,7 @@ import sympy as sp
 from ....errors import ParameterError
 from ....symbolic.convex_losses import without_cases
 from ....symbolic.parser import parse_expression
-from .losses import in_label_and_prediction, require_slow_growth, x, y
+from .losses import in_label_and_prediction, require_moderate_size, require_slow_growth, x, y
 
 _TAKEN = ("error", "loss")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
@@ -57,6 +57,7 @@ def read_metrics(metrics: Mapping[str, object] | None) -> dict[str, sp.Expr]:
             )
         if not expr.free_symbols:
             raise ParameterError(f"{argument} must depend on y or x, and {expr} does not")
+        require_moderate_size(expr, argument)
         expr = without_cases(expr, x)
         jumps = [a for a in expr.atoms(sp.sign, sp.Heaviside) if x in a.free_symbols]
         if jumps:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ....atomic_files import write_atomically
 from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.outside import refuse_certificate
+from ...json_text import from_json, to_json
 from ...kernels.kernel import Kernel
 from ...kernels.points import Tie
 from ..arguments import checked_width
-from ..kernel import _orthogonal
+from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
 from ..spike import SpikeParameters
 from .derivation import ConvexCase, ConvexDerivation, convex_derivation
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from .labels import Labels
     from .losses import ConvexLoss
 
+_MODEL = "convex_readout"
 _RTOL = 1e-10
 
 
@@ -105,10 +109,10 @@ class ConvexReadout:
             raise ParameterError(
                 f"features must be a SpikedRandomFeatures model, got {self.features!r}"
             )
-        if self.features.correlated_norms:
+        if self.features.leading_order != "published":
             raise ParameterError(
-                "features have correlated_norms, which is known for the square loss only; leave "
-                "it out"
+                'features have leading_order="complete", which is known for the square loss only; '
+                'use leading_order="published"'
             )
         width = checked_width(self.width)
         object.__setattr__(self, "width", self.features.width if width is None else width)
@@ -249,13 +253,14 @@ class ConvexReadout:
         parameters = found.code.parameters
         ties = {}
         if {"alignment", "orthogonal_alignment"} <= {*parameters}:
-            ties["orthogonal_alignment"] = Tie("alignment", _orthogonal)
+            ties["orthogonal_alignment"] = Tie("alignment", orthogonal, constraint=True)
         return Kernel(
             name="convex_readout",
             title=f"{found.title}; student {self.features.student}",
             code=found.code,
             domains={**domains, **{k: v for k, v in special.items() if k in parameters}},
-            make=partial(ConvexCase.lowered, self._case),
+            make=partial(ConvexCase.lowered, self._case, self.spike),
+            make_solved=partial(ConvexCase.lowered, self._case),
             defaults={name: values[name] for name in parameters if name in values},
             exact_defaults=partial(exact_values, self),
             ties=ties,
@@ -403,7 +408,47 @@ class ConvexReadout:
         given = {k: v for k, v in self.features.parameters().items() if v is not None}
         given = {k: int(v) if isinstance(v, bool) else v for k, v in given.items()}
         width = {} if self.width is None else {"width": self.width}
-        return {**given, "loss": str(self.convex_loss), "labels": self.labels, **width}
+        return {
+            "model": self.to_json(), **given, "loss": str(self.convex_loss), "labels": self.labels,
+            **width,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        """Return the readout and its features as JSON; :meth:`from_json` reads it."""
+        return to_json(
+            _MODEL,
+            {
+                "features": json.loads(self.features.to_json()),
+                "loss": self.loss if isinstance(self.loss, str) else str(self.convex_loss),
+                "labels": self.labels,
+                "width": self.width,
+                "metrics": {
+                    name: given if isinstance(given := (self.metrics or {})[name], str) else text
+                    for name, text in self._metric_texts
+                }
+                or None,
+            },
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the readout that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a readout.
+        """
+        arguments = from_json(_MODEL, text)
+        try:
+            features = SpikedRandomFeatures.from_json(json.dumps(arguments.pop("features")))
+            return cls(features, **arguments)
+        except (KeyError, TypeError) as error:
+            raise ParameterError(f"text is not a readout written by to_json: {error}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the readout to a file as JSON."""
+        write_atomically(path, self.to_json() + "\n")
 
     # ------------------------------------------------------------------ checking
 
@@ -441,11 +486,13 @@ class ConvexReadout:
         else:
             features = self.features
             labels = "sign" if self.is_classification else "regression"
-        return simulate_readout(
+        found = simulate_readout(
             features, dimension, alpha, ridge, loss=simulated_loss(self.convex_loss), labels=labels,
             seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
             executor=executor,
         )  # fmt: skip
+        found.attrs["model"] = self.to_json()
+        return found
 
     def __str__(self) -> str:
         width = "" if self.width is None else f", width = {self.width}"

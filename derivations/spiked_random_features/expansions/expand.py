@@ -229,8 +229,8 @@ def _described(model: SpikedRandomFeatures, name: str) -> dict[str, Any]:
     found |= {"beta": model.beta, "noise_variance": model.noise_variance}
     if model.width is not None:
         found["width"] = model.width
-    if model.correlated_norms:
-        found["correlated_norms"] = True
+    if model.leading_order != "published":
+        found["leading_order"] = model.leading_order
     return found
 
 

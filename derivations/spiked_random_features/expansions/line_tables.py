@@ -22,6 +22,7 @@ import sympy as sp
 from ....errors import ConvergenceError
 from ....numeric.precise_averages import InnerRule
 from ....numeric.precision import local_context
+from ....numeric.quadrature import inner_extent
 from ....symbolic.lowering.targets.table_source import mpmath_table_source
 from .. import free_energy as fe
 from ..derive import TABLE_PARAMETERS
@@ -95,8 +96,7 @@ class LineTables:
         with np.errstate(divide="ignore", over="ignore"):
             self._width = min(1.0, float(known.outer_scale(node, *floats)))
         inner = {
-            slot: argument if kind == "trapezoidal" else (math.inf, 0.0)
-            for slot, (kind, argument) in known.inner_rules(node, *floats).items()
+            slot: inner_extent(*rule) for slot, rule in known.inner_rules(node, *floats).items()
         }
         self._breaks = [ctx.mpf(float(b)) for b in known.breaks(node, *floats)]
         rule = InnerRule(ctx, self._digits + spare, inner)

@@ -127,6 +127,7 @@ def step_terms(
 
 def step_models(model: SpikedRandomFeatures) -> tuple[SymbolicModel, SpikeMapping]:
     """Return the equations for a step of any size, and its map."""
+    model._refuse_stretch("expansions in small steps")
     plain = model.symbolic()
     mapping = spike_mapping(plain.student, plain.teacher)
     unspiked = mapping.spike_strength == 0
@@ -135,7 +136,7 @@ def step_models(model: SpikedRandomFeatures) -> tuple[SymbolicModel, SpikeMappin
         model.teacher,
         unspiked=unspiked,
         aligned=math.isinf(model.alpha0) and not unspiked,
-        correlated_norms=model.correlated_norms and not unspiked,
+        correlated_norms=model._case["correlated_norms"] and not unspiked,
         finite_width=model.width is not None,
     )
     return symbolic, mapping

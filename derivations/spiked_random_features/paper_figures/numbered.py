@@ -6,7 +6,7 @@ import os
 from importlib import import_module
 
 from ....errors import ParameterError
-from ....numeric.arguments import whole_number
+from ....numeric.arguments import checked_seed, whole_number
 from .drawing import PaperFigure, Simulated
 
 FIGURES = {
@@ -74,7 +74,7 @@ def paper_figure(
     simulated = Simulated(
         dimension=dimension,
         seeds=whole_number("seeds", seeds, 0),
-        seed=whole_number("seed", seed, 0),
+        seed=checked_seed(seed),
         workers=None if workers is None else whole_number("workers", workers),
         progress=progress,
     )

@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from ....numeric.cache import FileCache
+from ....one_thread import one_at_a_time
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ def spectrum_derivation(
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _from_cache(
     student: str, unspiked: bool, correlated_norms: bool, folder: str
 ) -> SpectrumDerivation:

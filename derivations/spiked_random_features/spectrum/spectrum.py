@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from ....atomic_files import write_atomically
 from ....errors import ParameterError
-from ....numeric.arguments import complex_array, positive_number, whole_number
+from ....numeric.arguments import complex_array, is_one_of, whole_number
 from ....numeric.outliers import real_roots
 from ....numeric.spectra import ResolventTransform
 from ....numeric.spectral_bulk import find_bulk
+from ..arguments import checked_point
 from .derivation import spectrum_derivation
 from .transform import SpectrumFunctions
 
@@ -378,11 +379,11 @@ def model_spectrum(
     model: SpikedRandomFeatures, alpha: object, points: object, covariance: object
 ) -> Spectrum:
     """Return the spectrum of a model; see ``SpikedRandomFeatures.spectrum``."""
-    alpha = positive_number("alpha", alpha)
+    (alpha,) = checked_point(model, alpha=alpha)
     count = whole_number("points", points, minimum=_FEWEST)
     if count > _MOST:
         raise ParameterError(f"points must be at most {_MOST}, got {count}")
-    if covariance not in COVARIANCES:
+    if not is_one_of(covariance, COVARIANCES):
         known = ", ".join(map(repr, COVARIANCES))
         raise ParameterError(f"covariance must be one of {known}, got {covariance!r}")
     covariance = str(covariance)
@@ -414,11 +415,11 @@ def model_spectrum(
 
 def _functions(model: SpikedRandomFeatures, alpha: float, covariance: str) -> SpectrumFunctions:
     spike = model.spike
-    correlated = model.correlated_norms and spike.spike_strength != 0
+    model._refuse_stretch("the spectrum")
     found = spectrum_derivation(
         model.derivation.student,
         unspiked=spike.spike_strength == 0,
-        correlated_norms=correlated,
+        correlated_norms=model._case["correlated_norms"],
         cache=model._cache,
     )
     values: Mapping[str, float] = {

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
-from ....numeric.arguments import positive_number, real_number
+from ....numeric.arguments import is_one_of, positive_number, real_number
 from ....numeric.feature_setup import SUM_TOLERANCE, FeatureClass
 from ..spike import checked_spike
 from .bulks import BULKS
@@ -26,6 +26,8 @@ LARGEST_BIAS = 1e3
 _LEAST_FRACTION = 1e-10
 
 _COORDINATE = re.compile(r"(?<![A-Za-z0-9_])x_?\{?[0-9]+\}?")
+# Of numbers that differ by the rounding of what a user or a step computed, relative.
+_SAME = 16 * float(np.finfo(float).eps)
 # Overlaps of one direction with others have squares that sum to one up to rounding.
 _ALIGNED = 1e-15
 
@@ -181,13 +183,43 @@ def with_biases(classes: Sequence[FeatureClass], biases: object) -> tuple[Featur
     return merged(found)
 
 
+def plain_biases(biases: Any) -> Any:
+    """Return biases that have been checked as a float, a tuple or a dictionary of floats."""
+    if isinstance(biases, Mapping):
+        return {float(bias): float(share) for bias, share in biases.items()}
+    if isinstance(biases, Iterable):
+        return tuple(map(float, biases))
+    return None if biases is None else float(biases)
+
+
 def merged(classes: Sequence[FeatureClass]) -> tuple[FeatureClass, ...]:
-    """Return the classes with equal ones as one, since their overlaps are determined jointly."""
+    """Return the classes with equal ones as one, since their overlaps are determined jointly.
+
+    Numbers that differ by rounding are equal, and those of opposite sign are opposite: without a
+    cost of their overlaps, letters that differ at all span one more function.
+    """
     shares: dict[tuple[Any, ...], list[float]] = {}
+    strength, variance, bias = _Sizes(), _Sizes(), _Sizes()
     for c in classes:
-        shares.setdefault((c.strengths, c.bulk_variance, c.bias), []).append(c.fraction)
+        kind = tuple(map(strength, c.strengths)), variance(c.bulk_variance), bias(c.bias)
+        shares.setdefault(kind, []).append(c.fraction)
     total = math.fsum(c.fraction for c in classes)
     return tuple(FeatureClass(math.fsum(parts) / total, *kind) for kind, parts in shares.items())
+
+
+class _Sizes:
+    """Writes numbers whose sizes differ by rounding with the size that came first."""
+
+    def __init__(self) -> None:
+        self._known: list[float] = []
+
+    def __call__(self, value: float) -> float:
+        size = abs(value)
+        for known in self._known:
+            if abs(size - known) <= _SAME * known:
+                return math.copysign(known, value)
+        self._known.append(size)
+        return value
 
 
 def checked_alignment(
@@ -259,7 +291,7 @@ def checked_bulk(bulk: object, beta: float) -> str:
     ParameterError
         If there is no such kind, or so many orthonormal rows do not exist.
     """
-    if bulk not in BULKS:
+    if not is_one_of(bulk, BULKS):
         raise ParameterError(f"bulk must be one of {', '.join(BULKS)}, got {bulk!r}")
     if bulk == "orthonormal" and beta > 1:
         raise ParameterError(

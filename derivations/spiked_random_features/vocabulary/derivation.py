@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from ....numeric.cache import FileCache
+from ....one_thread import one_at_a_time
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ def derivation(student: str, teacher: str, *, teacher_kind: str, cache: FileCach
 
 
 @lru_cache(maxsize=256)
+@one_at_a_time
 def _from_cache(student: str, teacher: str, teacher_kind: str, folder: str) -> Derivation:
     cache = FileCache(folder)
     key = f"spiked_random_features/vocabulary/{teacher_kind}/{student}/{teacher}"

@@ -11,20 +11,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....errors import ConvergenceError
 from ....numeric.column_span import ColumnSpan, column_span
 from ....numeric.precise_averages import InnerRule
 from ....numeric.precision import local_context
+from ....numeric.quadrature import inner_extent
 from .arguments import VocabularyParameters
 
 Array = NDArray[np.float64]
 
+# Digits of the means: more where letters are so close that a direction of theirs needs them.
 DIGITS = 50
+# What a direction may be smaller than distances say, and what it needs to have digits itself.
+_SPARE_DIGITS = 30
+# Smaller directions than these show are left out, and are part of the error.
+MOST_DIGITS = 150
 _MOST_AVERAGES = 400
 
 
@@ -46,6 +54,7 @@ def mean_span(
     weights: Array,
     *,
     progress: bool,
+    most_digits: int = MOST_DIGITS,
 ) -> ColumnSpan:
     """Return an orthonormal basis of the means of all letters.
 
@@ -60,30 +69,59 @@ def mean_span(
     weights : array (n,)
     progress : bool
         Show a bar if it takes longer than a second.
+    most_digits : int
+        Directions that are too small for them are left out.
 
-    Raises
-    ------
-    ConvergenceError
-        If letters are so close that these digits do not tell them apart.
+    Notes
+    -----
+    K letters that are close span about the first K derivatives of one, each smaller than the one
+    before it by their distance.
     """
     from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
 
-    ctx = local_context(DIGITS)
-    points = [[ctx.mpf(float(x)) for x in row] for row in kappa]
-    columns = []
-    with tqdm(
-        total=len(parameters.classes) * len(points), desc="means of close letters", unit="value",
-        delay=1, leave=False, disable=not progress,
-    ) as bar:  # fmt: skip
-        for kind in parameters.classes:
-            mean = _mean(ctx, source, student, kind.bulk_variance)
-            spike, bias = [ctx.mpf(r) for r in kind.strengths], ctx.mpf(kind.bias)
-            column = []
-            for point in points:
-                column.append(mean(ctx.fdot(spike, point) + bias))
-                bar.update()
-            columns.append(column)
-    return column_span(ctx, columns, [ctx.mpf(float(w)) for w in weights], DIGITS)
+    wanted = max(DIGITS, _SPARE_DIGITS + _digits_of_distances(parameters))
+    digits = min(wanted, most_digits)
+    while True:
+        ctx = local_context(digits)
+        points = [[ctx.mpf(float(x)) for x in row] for row in kappa]
+        columns = []
+        with tqdm(
+            total=len(parameters.classes) * len(points), desc="means of close letters",
+            unit="value", delay=1, leave=False, disable=not progress,
+        ) as bar:  # fmt: skip
+            for kind in parameters.classes:
+                mean = _mean(ctx, source, student, kind.bulk_variance, digits)
+                spike, bias = [ctx.mpf(r) for r in kind.strengths], ctx.mpf(kind.bias)
+                column = []
+                for point in points:
+                    column.append(mean(ctx.fdot(spike, point) + bias))
+                    bar.update()
+                columns.append(column)
+        try:
+            found = column_span(
+                ctx, columns, [ctx.mpf(float(w)) for w in weights], digits,
+                drop=digits == most_digits,
+            )  # fmt: skip
+        except ConvergenceError:
+            digits = most_digits
+        else:
+            return replace(found, complete=found.complete and wanted <= digits)
+
+
+def _digits_of_distances(parameters: VocabularyParameters) -> int:
+    """Return how many digits the smallest direction of close letters begins after, about."""
+    places = np.array([(*k.strengths, k.bias, k.bulk_variance) for k in parameters.classes])
+    lost = 0.0
+    for j in range(1, len(places)):
+        with np.errstate(divide="ignore"):
+            distances = [
+                np.linalg.norm(places[:j] - sign * places[j], axis=1) for sign in (1.0, -1.0)
+            ]
+            logarithms = np.log10(np.minimum(*distances))
+        near = np.sort(logarithms[logarithms < 0])
+        smaller = near - np.log10(np.arange(len(near), 0, -1))
+        lost = max(lost, -float(np.sum(smaller[np.isfinite(smaller)])))
+    return math.ceil(lost)
 
 
 def sample(kappa: Array, letters: int) -> NDArray[np.int64]:
@@ -92,17 +130,16 @@ def sample(kappa: Array, letters: int) -> NDArray[np.int64]:
     return near[np.linspace(0, len(near) - 1, min(2 * letters + 3, len(near))).astype(int)]
 
 
-def _mean(ctx: Any, source: str, student: ModuleType, bulk_variance: float) -> Callable[[Any], Any]:
+def _mean(
+    ctx: Any, source: str, student: ModuleType, bulk_variance: float, digits: int
+) -> Callable[[Any], Any]:
     namespace: dict[str, Any] = {"ctx": ctx}
     exec(source, namespace)
     rules = student.inner_rules(np.zeros(1), np.float64(bulk_variance))
     rule = InnerRule(
         ctx,
-        DIGITS,
-        {
-            slot: argument if kind == "trapezoidal" else (math.inf, 0.0)
-            for slot, (kind, argument) in rules.items()
-        },
+        digits,
+        {slot: inner_extent(*found) for slot, found in rules.items()},
     )
     variance = ctx.mpf(bulk_variance)
 

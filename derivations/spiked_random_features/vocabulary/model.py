@@ -6,17 +6,19 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
+from ....atomic_files import write_atomically
 from ....errors import AssumptionError, ParameterError
-from ....numeric.arguments import positive_array, positive_number
+from ....numeric.arguments import checked_switch, positive_array, positive_number, real_array
 from ....numeric.cache import FileCache
 from ....numeric.feature_setup import FeatureClass
 from ...certificates.outside import refuse_certificate
+from ...json_text import from_json, to_json
 from ..arguments import checked_arguments, checked_width
 from .arguments import (
     VocabularyParameters,
@@ -24,6 +26,7 @@ from .arguments import (
     checked_parameters,
     names_coordinates,
     orthogonal_alignment,
+    plain_biases,
     with_biases,
 )
 from .derivation import Derivation, derivation
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from .learned_bias import LearnedBias
+
+_MODEL = "vocabulary_features"
 
 
 @dataclass(frozen=True)
@@ -127,9 +132,19 @@ class VocabularyFeatures:
             "width", "cache_folder",
         )  # fmt: skip
         given = {name: getattr(self, name) for name in names}
-        for name, value in checked_arguments(**given, correlated_norms=False).items():
+        for name, value in checked_arguments(**given, leading_order="published").items():
             if name in names:
                 object.__setattr__(self, name, value)
+        for name, kind, maker in (
+            ("direct_parameters", VocabularyParameters, "from_parameters"),
+            ("law", LetterLaw, "from_law"),
+        ):
+            given_object = getattr(self, name)
+            if given_object is not None and not isinstance(given_object, kind):
+                raise ParameterError(
+                    f"{name} must be {kind.__name__}, got {given_object!r}; use "
+                    f"VocabularyFeatures.{maker}"
+                )
         object.__setattr__(self, "bulk", checked_bulk(self.bulk, self.beta))
         if self.direct_parameters is None and names_coordinates(self.teacher):
             raise ParameterError(
@@ -137,6 +152,10 @@ class VocabularyFeatures:
                 "rank one; give spikes by VocabularyFeatures.from_parameters"
             )
         _ = self.parameters  # refuses bad letters now
+        # As plain values: models from a file are equal to those that were written.
+        for name in ("letters", "fractions"):
+            object.__setattr__(self, name, tuple(map(float, getattr(self, name))))
+        object.__setattr__(self, "biases", plain_biases(self.biases))
 
     def __getstate__(self) -> dict[str, Any]:
         # Tables and loaded modules stay behind; the other process makes its own.
@@ -291,9 +310,9 @@ class VocabularyFeatures:
             mu0, mu1 (for rows of unit length) and mu2_squared of shape (n, K); T0 and T2 (n,) of
             the noise-free target, T1 (n, U).
         """
-        points = np.asarray(kappa, dtype=float)
+        points = real_array("kappa", kappa)
         points = points[:, None] if points.ndim == 1 else np.atleast_2d(points)
-        if points.shape[1] != self.parameters.rank or not np.isfinite(points).all():
+        if points.ndim != 2 or points.shape[1] != self.parameters.rank:
             raise ParameterError(
                 f"kappa must be finite numbers of shape (n, {self.parameters.rank}), got shape "
                 f"{points.shape}"
@@ -398,6 +417,7 @@ class VocabularyFeatures:
         """
         from .simulated import simulate_vocabulary
 
+        equivalent = checked_switch("equivalent", equivalent)
         return simulate_vocabulary(
             self, dimension, positive_array("alpha", alpha), positive_number("ridge", ridge),
             equivalent=equivalent, seeds=seeds, seed=seed, workers=workers, progress=progress,
@@ -449,6 +469,53 @@ class VocabularyFeatures:
         from .learned_bias import learned_bias
 
         return learned_bias(self, alpha, ridge, interval=interval, points=points, width=width)
+
+    # ------------------------------------------------------------------ files
+
+    def to_json(self) -> str:
+        """Return the model as JSON; :meth:`from_json` reads it."""
+        names = ("cache_folder", "direct_parameters", "law")
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in names}
+        if isinstance(self.biases, Mapping):
+            found["biases"] = list(self.biases.items())
+        if self.direct_parameters is not None:
+            found["direct_parameters"] = asdict(self.direct_parameters)
+        if self.law is not None:
+            found["law"] = {
+                "points": self.law.points.tolist(), "weights": self.law.weights.tolist(),
+                "discrete": self.law.discrete,
+            }  # fmt: skip
+        return to_json(_MODEL, found)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the model that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a model.
+        """
+        arguments = from_json(_MODEL, text)
+        try:
+            biases = arguments.get("biases")
+            if isinstance(biases, list) and biases and isinstance(biases[0], list):
+                arguments["biases"] = dict(biases)
+            if (given := arguments.get("direct_parameters")) is not None:
+                arguments["direct_parameters"] = VocabularyParameters(
+                    tuple(FeatureClass(**one) for one in given["classes"]),
+                    tuple(map(tuple, given["alignment"])),
+                )
+            if (law := arguments.get("law")) is not None:
+                points, weights = (np.array(law[name]) for name in ("points", "weights"))
+                arguments["law"] = LetterLaw(points, weights, law["discrete"])
+            return cls(**arguments)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file as JSON."""
+        write_atomically(path, self.to_json() + "\n")
 
     def __str__(self) -> str:
         letters = "; ".join(

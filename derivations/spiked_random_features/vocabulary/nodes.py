@@ -32,6 +32,11 @@ _MOST_CENTRES = 2000
 # Spacing of spline knots per unit width of the tables: 0.05**8 is 4e-11, times the eighth
 # derivative over 8! of functions that are smooth on that width.
 _SPLINE_STEP, _SPLINE_ORDER = 0.03, 7
+# Shorter where splines miss tables by more than this between knots, relative to their largest
+# values; small tables count as large as this part of the largest.
+_SPLINE_TOLERANCE, _SMALL_TABLE, _NO_SIZE = 1e-14, 0.02, 1e-300
+_MOST_KNOTS = 20_000
+_SPLINE_PROBES = np.modf(np.arange(1, 24) * (math.sqrt(5) - 1) / 2)[0]
 # Trapezoidal steps of the finer and the coarser inner average, and where they end.
 _INNER_TOLERANCE = 1e-4
 _INNER_STEPS, _INNER_REACH = (0.25, 1 / 3), 9.0
@@ -134,12 +139,25 @@ def _tables(module: ModuleType, values: list[float], centre: Array) -> dict[str,
     # them to rounding, where a grid of several dimensions would ask for each centre.
     with np.errstate(divide="ignore"):
         width = float(module.outer_scale(zero, *given))
-    count = math.ceil((high - low) / (_SPLINE_STEP * width)) + _SPLINE_ORDER + 1
-    x = np.linspace(low, high, count)
-    found = converged_tables(module, given, x)
-    return {
-        name: make_interp_spline(x, table, k=_SPLINE_ORDER)(centre) for name, table in found.items()
-    }
+    probes = low + (high - low) * _SPLINE_PROBES
+    exact = converged_tables(module, given, probes)
+    sizes = {name: float(np.max(np.abs(table))) for name, table in exact.items()}
+    before, floor = math.inf, _NO_SIZE + _SMALL_TABLE * max(sizes.values())
+    while True:
+        count = math.ceil((high - low) / (_SPLINE_STEP * width)) + _SPLINE_ORDER + 1
+        x = np.linspace(low, high, count)
+        splines = {
+            name: make_interp_spline(x, table, k=_SPLINE_ORDER)
+            for name, table in converged_tables(module, given, x).items()
+        }
+        missed = max(
+            float(np.max(np.abs(splines[name](probes) - exact[name]))) / (sizes[name] + floor)
+            for name in exact
+        )
+        # Shorter steps do not bring rounding down.
+        if missed <= _SPLINE_TOLERANCE or missed > before / 2 or count > _MOST_KNOTS:
+            return {name: spline(centre) for name, spline in splines.items()}
+        width, before = width / 2, missed
 
 
 def _frame(

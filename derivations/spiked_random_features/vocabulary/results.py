@@ -29,7 +29,7 @@ def model_attributes(model: VocabularyFeatures) -> dict[str, Any]:
     from .... import __version__
 
     return {
-        "model": str(model),
+        "model": model.to_json(),
         "student": model.derivation.student,
         "teacher": model.derivation.teacher,
         "beta": model.beta,

@@ -16,7 +16,7 @@ from ....numeric.column_span import ColumnSpan
 from ....numeric.letter_saddle_point import LetterArrays, LetterValues, solve_letters
 from .arguments import VocabularyParameters
 from .derivation import Derivation
-from .mean_span import is_cheap, mean_span, sample
+from .mean_span import DIGITS, is_cheap, mean_span, sample
 from .nodes import Functions, letter_arrays, teacher_frame
 from .solution import MEANING, VocabularySolution
 
@@ -73,12 +73,12 @@ class LetterQuadrature:
 
     @cached_property
     def mean_rank(self) -> int:
-        """Number of independent functions among the means μ_0 of the letters."""
+        """Number of functions among the means μ_0 of the letters that 50 digits tell apart."""
         fine, _ = self.arrays(0)
         chosen = sample(fine.kappa, len(self.parameters.classes))
         return mean_span(
             self.derivation.precise_means, self.functions.student, self.parameters,
-            fine.kappa[chosen], np.ones(len(chosen)), progress=True,
+            fine.kappa[chosen], np.ones(len(chosen)), progress=True, most_digits=DIGITS,
         ).rank  # fmt: skip
 
     def span(self, arrays: LetterArrays) -> ColumnSpan | None:
@@ -198,7 +198,11 @@ class _Point:
             span = quadrature.span(arrays)
             if span is not None:
                 finer = solve(found, span)
-                return replace(finer, flatness=found.flatness, steps=found.steps)
+                left_out = 0.0
+                if not span.complete:
+                    fewer = solve(found, span.without_last())
+                    left_out = abs(fewer.test_error - finer.test_error)
+                return replace(finer, flatness=found.flatness, steps=found.steps, left_out=left_out)
         return found
 
     def error(self, fine: LetterArrays, first: LetterValues, found: LetterValues) -> float:
@@ -207,6 +211,7 @@ class _Point:
         penalty = self.ridge * self.model.beta / self.alpha * float(found.q2.sum())
         error += abs(found.training_error + penalty - found.regularised_training_error)
         error += _ROUNDING * float(fine.weights @ fine.T2)
+        error += found.left_out
         # Large overlaps m of nearly collinear letters magnify the rounding of their means.
         error += found.magnified_rounding * math.sqrt(abs(found.test_error))
         if self._misses_functions(found):

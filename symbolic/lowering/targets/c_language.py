@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import sympy as sp
 
+from ....one_thread import syntax_tree
 from .c_printer import CPrinter
 from .language import Function, Kind, Language
 
@@ -236,7 +237,7 @@ def wrapped(line: str, indent: str = "    ") -> list[str]:
 
 def _unused(function: Function) -> list[str]:
     """Parameters that the body does not mention."""
-    used = {n.id for n in ast.walk(ast.parse(function.body)) if isinstance(n, ast.Name)}
+    used = {n.id for n in ast.walk(syntax_tree(function.body)) if isinstance(n, ast.Name)}
     for expr in function.expressions.values():
         used |= {str(s) for s in expr.free_symbols}
     return [p.name for p in function.parameters if p.name not in used]

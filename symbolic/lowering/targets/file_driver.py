@@ -206,6 +206,7 @@ def inside(numbers, domain):
             "negative": numbers < 0,
             "nonnegative": numbers >= 0,
             "nonpositive": numbers <= 0,
+            "(-1, 1)": abs(numbers) < 1,
             "real": numbers == numbers,
         }[domain]
     return holds & np.isfinite(numbers)

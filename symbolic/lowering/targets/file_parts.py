@@ -55,6 +55,15 @@ def line_tables(values, level):
     return found
 '''
 
+# What both targets that tabulate with arrays say.
+REQUIRE_ROOM = '''
+def require_room(kind, argument, level):
+    """Refuse integrands that vary on no scale that a rule can resolve."""
+    step = trapezoidal_step(*inner_extent(kind, argument))
+    if not refined_step(step, level) > 3e-4:
+        raise TableError
+'''
+
 _TABLES_AT = '''
 def tables_at(values, x, level):
     """Return tables at the nodes, and whether their inner rules can be refined."""
@@ -63,8 +72,7 @@ def tables_at(values, x, level):
     for part in np.array_split(x, -(-len(x) // 256)):
         kinds = inner_rules(part, *values)
         for slot, (kind, argument) in kinds.items():
-            if kind == "trapezoidal" and not trapezoidal_step(*argument) / 2**level > 3e-4:
-                raise TableError
+            require_room(kind, argument, level)
             if kind == "split":
                 shared[slot] = inner_rule(kind, argument, level)
             elif slot not in shared:
@@ -191,7 +199,8 @@ def table_text(lowered: LoweredSystem, source: VectorSource, printer: type[Numpy
 def line_parts(lowered: LoweredSystem, source: VectorSource) -> list[str]:
     """Return rules, tables and ``line_tables`` of a file that runs on NumPy."""
     made = grid_text(lowered) if lowered.program.inner_nodes else _LINE_TABLES
-    return [quadrature_text(), table_text(lowered, source, NumpyPrinter), made, _TABLES_AT]
+    tables = table_text(lowered, source, NumpyPrinter)
+    return [quadrature_text(), tables, made, REQUIRE_ROOM, _TABLES_AT]
 
 
 def makes_grid(program: Program, tables: BakedTables | None) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .about import about
 from .file_driver import driver
 from .file_parts import (
+    REQUIRE_ROOM,
     TAKEN,
     baked_text,
     computes_tables,
@@ -70,7 +71,7 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
         parts += [quadrature_text(), table_text(lowered, source, JaxPrinter)]
         # The rule of the grid between break points must not hide that of traced ones.
         parts += [grid_text(lowered, cut_rule="cut_line"), GRID] if grid else [LINE]
-        parts.append(TABLES)
+        parts += [REQUIRE_ROOM, TABLES]
     else:
         parts += [baked_text(tables)] if tables is not None else []
         parts.append(GIVEN_ARRAYS)

@@ -334,9 +334,9 @@ def line_tables(values, level):
 '''
 
 TABLES = '''
-def reference(refinement):
+def reference(refinement, panel=1.5, reach=REACH):
     """Return the composite rule on [0, 1] of which each piece between kinks takes an image."""
-    n = max(1, math.ceil(2 * REACH / 1.5 * 2.0**refinement))
+    n = max(1, math.ceil(2 * reach / panel * 2.0**refinement))
     node, weight = np.polynomial.legendre.leggauss(16)
     node = (np.arange(n)[:, None] + (1 + node) / 2) / n
     weight = np.broadcast_to(weight / 2 / n, node.shape)
@@ -356,12 +356,12 @@ def inner_rules_at(values, x, level):
     found = {}
     for slot, (kind, argument) in inner_rules(x, *values).items():
         if kind == "split":
-            found[slot] = reference(level)
+            reach = inner_reach(level)
+            panel = inner_panel(float(argument[1]), level)
+            found[slot] = {**reference(0, panel, reach), "inner_reach": np.float64(reach)}
             continue
-        if kind == "trapezoidal":
-            argument = tuple(map(float, argument))
-            if not trapezoidal_step(*argument) / 2**level > 3e-4:
-                raise TableError
+        argument = tuple(map(float, argument))
+        require_room(kind, argument, level)
         node, weight = inner_rule(kind, argument, level)
         found[slot] = {"node": node, "weight": weight}
     return found
@@ -375,7 +375,8 @@ def inner_nodes(values, x, inner):
         if "node" in rule:
             found[slot] = rule["node"], rule["weight"]
         else:
-            found[slot] = cut_rule(kinds[slot][1], REACH, rule["cut_node"], rule["cut_weight"])
+            cuts = kinds[slot][1][0]
+            found[slot] = cut_rule(cuts, rule["inner_reach"], rule["cut_node"], rule["cut_weight"])
     return found
 
 

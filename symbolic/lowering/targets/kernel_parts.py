@@ -14,6 +14,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
+from ....one_thread import syntax_tree
 from ..documentation import domain_of
 from ..program import Data
 from ..special_functions import helper_texts, helpers
@@ -36,6 +37,7 @@ _TESTS = {
     "negative": "row < 0.0",
     "nonnegative": "row >= 0.0",
     "nonpositive": "row <= 0.0",
+    "(-1, 1)": "row > -1.0 && row < 1.0",
 }
 MOST_REFINEMENTS = 7
 """How often the rules of a kernel are refined at most, as long as that brings something."""
@@ -292,7 +294,7 @@ def _called(functions: Sequence[Function], entries: Sequence[str]) -> list[Funct
     for function in reversed(functions):
         if function.name in names and function.name not in {f.name for f in found}:
             found.append(function)
-            body = ast.parse(function.body)
+            body = syntax_tree(function.body)
             names |= {n.id for n in ast.walk(body) if isinstance(n, ast.Name)}
             for expr in function.expressions.values():
                 names |= {type(f).__name__ for f in expr.atoms(AppliedUndef)}

@@ -41,6 +41,7 @@ from typing import ClassVar
 import sympy as sp
 
 from ....errors import EmissionError
+from ....one_thread import syntax_tree
 from .printers import SourcePrinter
 
 
@@ -122,7 +123,7 @@ class Function:
         calls = {f.name: f.returns for f in self.calls}
         # Twice: a name may be set from one whose kind only a later line decides.
         for _ in range(2):
-            for node in ast.walk(ast.parse(self.body)):
+            for node in ast.walk(syntax_tree(self.body)):
                 if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
                     found[node.target.id] = Kind.WHOLE
                 elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -137,7 +138,7 @@ class Function:
         """Return names and lengths of local arrays."""
         return {
             node.targets[0].id: node.value.args[0].value  # type: ignore[attr-defined]
-            for node in ast.walk(ast.parse(self.body))
+            for node in ast.walk(syntax_tree(self.body))
             if isinstance(node, ast.Assign) and _is_array(node.value)
         }
 
@@ -287,7 +288,7 @@ class Language(ABC):
             for n, text in enumerate(function.body.splitlines(), start=1)
             if text.strip().startswith("#")
         }
-        return self._block(ast.parse(function.body).body, function, indent, comments)
+        return self._block(syntax_tree(function.body).body, function, indent, comments)
 
     def _block(
         self,

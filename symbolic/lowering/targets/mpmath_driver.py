@@ -114,6 +114,7 @@ def number(ctx, name, value, domain):
         "negative": found < 0,
         "nonnegative": found >= 0,
         "nonpositive": found <= 0,
+        "(-1, 1)": abs(found) < 1,
         "real": True,
     }[domain]
     if not (holds and ctx.isfinite(found)):

@@ -27,7 +27,7 @@ from .python_language import MpmathLanguage
 from .renaming import safe_program
 from .scalar_source import RESERVED, integrands_move
 from .solver_source import solver_functions
-from .table_source import mpmath_table_source, outer_breaks, outer_widths
+from .table_source import frequencies, mpmath_table_source, outer_breaks, outer_widths
 
 if TYPE_CHECKING:
     from ..baked import BakedTables
@@ -80,7 +80,7 @@ def _text(lowered: LoweredSystem) -> str:
     if program.tables:
         parts += _table_parts(lowered)
     numeric = [
-        numeric_text("quadrature", ["_EXPONENT", "trapezoidal_step"]),
+        numeric_text("quadrature", ["_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step"]),
         numeric_text("precise_grids", prefix="_GRID"),
         numeric_text("precise_lattices", prefix="_LATTICE"),
         numeric_text("precise_averages").replace("precise_lattices.", ""),
@@ -207,6 +207,7 @@ def _geometry(lowered: LoweredSystem, code: Mapping[sp.Symbol, sp.Symbol]) -> st
     for variable, integrands in _inner(lowered.definitions).items():
         found = [analyse(f, variable) for f in integrands]
         strips, growths = [], []
+        waves = frequencies(found, lowered.node)
         for a in found:
             if a.kinks or (a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL):
                 continue
@@ -215,7 +216,8 @@ def _geometry(lowered: LoweredSystem, code: Mapping[sp.Symbol, sp.Symbol]) -> st
             growths.append(a.gaussian_coefficient or sp.S.Zero)
         strip = ", ".join(["math.inf", *(f"float({t})" for t in texts(_finite(strips)))])
         growth = ", ".join(["0.0", *(f"float({t})" for t in texts(growths))])
-        inner.append(f"{variable.name!r}: (min([{strip}]), max([{growth}]))")
+        wave = ", ".join(["0.0", *(f"float({t})" for t in texts(waves))])
+        inner.append(f"{variable.name!r}: (min([{strip}]), max([{growth}]), max([{wave}]))")
     widths = [outer_widths(lowered.definitions, lowered.node)]
     breaks = outer_breaks(lowered.definitions, lowered.node)
     if lowered.product is not None:
@@ -223,8 +225,8 @@ def _geometry(lowered: LoweredSystem, code: Mapping[sp.Symbol, sp.Symbol]) -> st
         breaks = (*breaks, *lowered.product.outer_breaks)
     lines = [
         f"def geometry({', '.join(str(x) for x in code.values())}):",
-        '    """Return the widths in node and inner nodes over which functions vary, strips and',
-        '    growths of inner integrands, and nodes at which a table has a kink."""',
+        '    """Return widths in node and inner nodes over which functions vary, extents of inner',
+        '    integrands (strip, growth, frequency), and nodes at which a table has a kink."""',
         "    widths = []",
         *(line for found in widths for line in _width_lines(texts(found))),
         f"    inner = {{{', '.join(inner)}}}",

@@ -43,6 +43,27 @@ MPMATH_HELPERS: Mapping[str, str] = {
         return size if a > b else -size
 """,
     "fn_owen_t_inner": """def fn_owen_t_inner(h, a):
+    # with y = h**2 (1 + a**2)/2 and x = a**2/(1 + a**2) it is exp(-y)/(2 pi) a/(1 + a**2) times the
+    # sum over n of (2n)!!/(2n + 1)!! x**n (1 + y + ... + y**n/n!), here in integers over 2**bits
+    square = a * a
+    y, ratio = h * h * (1 + square) / 2, square / (1 + square)
+    if y < 1000:
+        # the sum is at least exp(ratio y), while errors of x**n meet factors of up to exp(y)
+        precision = ctx.prec
+        bits = precision + 30 + int(1.45 * y * (1 - ratio))
+        x, step, end = int(ctx.ldexp(ratio, bits)), int(ctx.ldexp(y, bits)), int(y) + 1
+        coefficient = power = partial = 1 << bits
+        total, n, term = 0, 0, 1
+        # until the terms are small and fall at least as fast as (3/4)**n
+        while term << precision + 10 >= total or 4 * x * (n + end) >= 3 * n << bits:
+            term = coefficient * partial >> bits
+            total += term
+            n += 1
+            power = power * step // n >> bits
+            partial += power
+            coefficient = (coefficient * x >> bits) * 2 * n // (2 * n + 1)
+        total = ctx.ldexp(ctx.mpf(total), -bits)
+        return ctx.exp(-y) * a / (1 + square) * total / (2 * ctx.pi)
     # beyond `end` the factor exp(-(h*x)**2/2) is below the precision
     end = min(a, ctx.sqrt(2 * (ctx.prec + 10) * ctx.ln2) / h) if h > 0 else a
     panels = 1 + int(h * end / 2)
@@ -57,7 +78,10 @@ MPMATH_HELPERS: Mapping[str, str] = {
         value = fn_owen_t_inner(h, slope)
     else:
         both = ctx.ncdf(h) * ctx.ncdf(-slope * h) + ctx.ncdf(-h) * ctx.ncdf(slope * h)
-        value = both / 2 - fn_owen_t_inner(slope * h, 1 / slope)
+        value = both / 2
+        # else below the precision: `both` falls as exp(-h**2/2), this as exp(-(slope*h)**2/2)
+        if (slope * slope - 1) * h * h < 1.4 * (ctx.prec + 30) + 4 * ctx.ln(2 + h):
+            value -= fn_owen_t_inner(slope * h, 1 / slope)
     return value if a > 0 else -value
 """,
 }

@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from ....one_thread import syntax_tree
+
 
 def numeric_text(
     module: str, names: Sequence[str] = (), without: Sequence[str] = (), *, prefix: str = ""
@@ -33,7 +35,7 @@ def numeric_text(
     parts = []
     constants = []
     begin = 0
-    for node in ast.parse(text).body:
+    for node in syntax_tree(text).body:
         first, last = min([node.lineno, *_decorators(node)]) - 1, node.end_lineno or node.lineno
         while first > begin and lines[first - 1].startswith("#"):
             first -= 1
@@ -57,7 +59,7 @@ def numeric_constants(module: str) -> Mapping[str, float]:
     """Return the numbers that a module of :mod:`giantstep.numeric` gives names to."""
     text = _path(module).read_text(encoding="utf-8")
     found = {}
-    for node in ast.parse(text).body:
+    for node in syntax_tree(text).body:
         value = _number(node.value) if isinstance(node, ast.Assign) else None
         if value is not None:
             found[_defined(node)] = value

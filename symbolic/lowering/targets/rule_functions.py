@@ -12,6 +12,8 @@ from sympy.integrals.quadrature import gauss_legendre
 from .language import Function, Kind, Parameter
 
 PANEL_ORDER = 16
+# A wave of this frequency is resolved by panels of the usual length.
+PANEL_FREQUENCY = 10.0
 
 DENSITY = Function(
     name="rule_density",
@@ -23,18 +25,35 @@ DENSITY = Function(
 
 TRAPEZOIDAL_STEP = Function(
     name="rule_step",
-    parameters=(Parameter("strip"), Parameter("growth")),
+    parameters=(Parameter("strip"), Parameter("growth"), Parameter("frequency")),
     body="""
 rate = 0.5 + growth
 y = sqrt(44.0 / rate)
 if strip < y:
     y = strip
-return 6.283185307179586 * y / (44.0 + rate * y * y)
+return 6.283185307179586 * y / (44.0 + rate * y * y + frequency * y)
 """,
     returns=Kind.REAL,
     documentation="""Largest step of the trapezoidal rule with an error below exp(-44).
 
-The error is exp(-2 pi y/h + y**2 (1/2 + growth)) for every y inside the strip of analyticity.""",
+The error is exp(-2 pi y/h + y**2 (1/2 + growth) + frequency y) for every y inside the strip of
+analyticity.""",
+)
+
+REFINED_STEP = Function(
+    name="rule_refined",
+    parameters=(Parameter("step"), Parameter("refinement", Kind.WHOLE)),
+    body="""
+ratio = 0.6180339887498949
+for i in range(refinement):
+    step *= ratio
+    ratio = 0.25 / ratio
+return step
+""",
+    returns=Kind.REAL,
+    documentation="""Step after some refinements, of which two divide it by four.
+
+One is by the golden ratio: halves would see a wave in resonance with both as the same slow one.""",
 )
 
 CLIPPED = Function(

@@ -39,6 +39,8 @@ class SmoothedFunctions:
         One for each of `terms`.
     strips, growths : tuple of Expr
         Of the integrands in z, as in :class:`.regularity.Regularity`; no finite strip, no entry.
+    waves : tuple of Expr
+        Highest frequencies of the integrands in z.
     """
 
     argument: sp.Symbol
@@ -50,6 +52,7 @@ class SmoothedFunctions:
     moments: tuple[sp.Symbol, ...]
     strips: tuple[sp.Expr, ...]
     growths: tuple[sp.Expr, ...]
+    waves: tuple[sp.Expr, ...]
 
 
 _Parts = list[tuple[sp.Expr, int, sp.Expr]]
@@ -105,7 +108,7 @@ def _group(
     functions: dict[sp.Expr, int] = {}
     terms: dict[tuple[int, int], sp.Symbol] = {}
     values: dict[GaussianExpectation, sp.Expr] = {}
-    strips, growths = [], []
+    strips, growths, waves = [], [], []
     for node, parts in members.items():
         total = []
         for coefficient, power, function in parts:
@@ -118,9 +121,10 @@ def _group(
             # Where no distance is known, one, from which the rule is refined until it agrees.
             strips.append(sp.S.One if found.strip is None or found.strip == 0 else found.strip)
         growths.append(found.gaussian_coefficient or sp.S.Zero)
+        waves.append(found.frequency or sp.S.Zero)
     return SmoothedFunctions(
         argument, *base, tuple(functions), tuple(terms), values, tuple(terms.values()),
-        tuple(dict.fromkeys(strips)), tuple(dict.fromkeys(growths)),
+        tuple(dict.fromkeys(strips)), tuple(dict.fromkeys(growths)), tuple(dict.fromkeys(waves)),
     )  # fmt: skip
 
 

@@ -15,7 +15,15 @@ import sympy as sp
 
 from ..program import Assign
 from .language import Function, Kind, Parameter
-from .rule_functions import CLIPPED, DENSITY, PANEL_ORDER, SPLIT_PANELS, TRAPEZOIDAL_STEP
+from .rule_functions import (
+    CLIPPED,
+    DENSITY,
+    PANEL_FREQUENCY,
+    PANEL_ORDER,
+    REFINED_STEP,
+    SPLIT_PANELS,
+    TRAPEZOIDAL_STEP,
+)
 from .table_plan import InnerPass, TablePlan, size_of
 
 # Levels of refinement: of the outer rule, as of inner rules.
@@ -50,7 +58,7 @@ def table_functions(
     row = _row(plan)
     tabulate = _tabulate(plan, row)
     return (
-        DENSITY, TRAPEZOIDAL_STEP, CLIPPED, SPLIT_PANELS, row, tabulate,
+        DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, SPLIT_PANELS, row, tabulate,
         _reach(plan, tabulate, reach, negligible), _width(plan), *_outer(plan, even),
     )  # fmt: skip
 
@@ -117,9 +125,9 @@ def _row(plan: TablePlan) -> Function:
         documentation="""All tables at one node, then the sizes of what is added up in them.
 
 False if a rule would need too many nodes.
-Each level halves the steps of the inner rules and takes them farther out.""",
+Each level refines the inner rules and takes them farther out.""",
         fast=True,
-        calls=(DENSITY, TRAPEZOIDAL_STEP, CLIPPED, SPLIT_PANELS),
+        calls=(DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, SPLIT_PANELS),
     )
 
 
@@ -140,6 +148,12 @@ def _pass(step: InnerPass, body: Body) -> None:
         body.add(depth, f"{size_of(a.target)} += weight * abs(value)")
 
 
+def _add_frequency(step: InnerPass, body: Body) -> None:
+    body.add(0, "frequency = 0.0")
+    for w in step.rule.waves:
+        body.add(0, f"frequency = max(frequency, {body.expression(w)})")
+
+
 def _trapezoidal_loop(step: InnerPass, body: Body) -> int:
     rule = step.rule
     body.add(0, "strip = inf")
@@ -148,9 +162,8 @@ def _trapezoidal_loop(step: InnerPass, body: Body) -> int:
     body.add(0, "growth = 0.0")
     for g in rule.growths:
         body.add(0, f"growth = max(growth, {body.expression(g)})")
-    body.add(0, "step = rule_step(strip, growth)")
-    body.add(0, "for i in range(level):")
-    body.add(1, "step *= 0.5")
+    _add_frequency(step, body)
+    body.add(0, "step = rule_refined(rule_step(strip, growth, frequency), level)")
     body.add(0, f"if not (step * {_MOST_NODES} > reach):")
     body.add(1, "return False")
     body.add(0, "last = 0")
@@ -175,11 +188,13 @@ def _split_loops(step: InnerPass, body: Body) -> int:
     for k, kink in enumerate(rule.kinks):
         body.add(0, f"{edges}[{k + 1}] = rule_clipped({body.expression(kink)}, reach)")
     body.add(0, f"{edges}[{n + 1}] = reach")
+    _add_frequency(step, body)
+    body.add(0, f"waves = max(1.0, frequency / {PANEL_FREQUENCY})")
     if n > 1:
         sort_edges(edges, n + 2, body)
     body.add(0, f"for piece in range({n + 1}):")
     body.add(1, f"width = {edges}[piece + 1] - {edges}[piece]")
-    body.add(1, "panels = rule_panels(width, level)")
+    body.add(1, "panels = rule_panels(width * waves, level)")
     body.add(1, "for i in range(panels):")
     body.add(2, f"for k in range({PANEL_ORDER}):")
     body.add(3, f"{rule.variable} = {edges}[piece] + width * ((i + gauss_node[k]) / panels)")

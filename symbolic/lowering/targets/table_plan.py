@@ -20,7 +20,7 @@ from ..accuracy import rewrite_for_accuracy
 from ..fuse import magnitude
 from ..lower import table_name
 from ..program import Assign
-from .table_source import evaluated_forms, outer_breaks, outer_widths
+from .table_source import evaluated_forms, frequencies, outer_breaks, outer_widths
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,15 @@ class InnerRule:
         Distances of poles from the real axis; empty where there are none.
     growths : tuple of Expr
         Coefficients a of a growth like exp(a*y**2) in the imaginary direction.
+    waves : tuple of Expr
+        Highest frequencies of the integrands.
     """
 
     variable: sp.Symbol
     kinks: tuple[sp.Expr, ...]
     strips: tuple[sp.Expr, ...]
     growths: tuple[sp.Expr, ...]
+    waves: tuple[sp.Expr, ...]
 
 
 @dataclass(frozen=True)
@@ -215,7 +218,7 @@ def _rule(variable: sp.Symbol, integrands: Sequence[sp.Expr]) -> InnerRule:
     found = [analyse(f, variable) for f in integrands]
     kinks = tuple(dict.fromkeys(k for a in found for k in a.kinks))
     if kinks:
-        return InnerRule(variable, kinks, (), ())
+        return InnerRule(variable, kinks, (), (), frequencies(found))
     strips, growths = [], []
     for a in found:
         if a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL:
@@ -228,4 +231,5 @@ def _rule(variable: sp.Symbol, integrands: Sequence[sp.Expr]) -> InnerRule:
         (),
         tuple(dict.fromkeys(s for s in strips if s != sp.oo)),
         tuple(dict.fromkeys(g for g in growths if g != 0)),
+        frequencies(found),
     )

@@ -2,12 +2,13 @@
 
 The quadrature of each inner expectation is chosen from its integrand (:mod:`..regularity`):
 Gauss–Hermite for entire functions of exponential type, the trapezoidal rule for other analytic
-ones with the step from the distance of the nearest pole, split rules at kinks.
+ones with the step from the distance of the nearest pole, split rules at kinks. All of them know the
+highest frequency of the integrands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -16,7 +17,7 @@ from ....errors import EmissionError
 from ...bivariate_normal import BivariateNormalCDF
 from ...functions import OwenT, relu
 from ...gaussian import GaussianExpectation
-from ...regularity import ImaginaryGrowth, Regularity, analyse
+from ...regularity import ImaginaryGrowth, Regularity, analyse, highest_frequency
 from ..accuracy import rewrite_for_accuracy
 from ..lower import table_name
 from ..product_measures import ProductMeasure
@@ -199,7 +200,11 @@ def _smoothed_lines(
     )
     extent = [
         ", ".join([first, *(printer.print(x.xreplace(dict(code))) for x in found)])
-        for first, found in (("ctx.inf", group.strips), ("ctx.zero", group.growths))
+        for first, found in (
+            ("ctx.inf", group.strips),
+            ("ctx.zero", group.growths),
+            ("ctx.zero", group.waves),
+        )
     ]
     return [
         f"    def functions_{slot}({group.argument}):",
@@ -207,7 +212,7 @@ def _smoothed_lines(
         f"        return ({', '.join(map(printer.print, values))},)",
         f"    {', '.join(map(str, group.moments))}, = rule.smoothed({slot!r}, functions_{slot}, "
         f"{offset}, {spread}, {list(group.terms)!r}, "
-        f"lambda: (min([{extent[0]}]), max([{extent[1]}]), {slope}))",
+        f"lambda: (min([{extent[0]}]), max([{extent[1]}]), max([{extent[2]}]), {slope}))",
     ]
 
 
@@ -285,27 +290,38 @@ def _rules_function(
     for variable, integrands in _slots(forms).items():
         found = [analyse(f, variable) for f in integrands]
         kinks = list(dict.fromkeys(k for a in found for k in a.kinks))
+        waves = [w.xreplace(dict(code)) for w in frequencies(found, node)]
+        fastest = _extreme(printer, "maximum", [sp.S.Zero, *waves])
         if kinks:
             texts = [printer.print(k.xreplace(dict(code))) for k in kinks]
             columns = ", ".join(
                 f"{printer.arrays}.broadcast_to({text}, {node}.shape)" for text in texts
             )
-            rule = f'("split", {printer.arrays}.stack([{columns}], axis=1))'
+            rule = f'("split", ({printer.arrays}.stack([{columns}], axis=1), {fastest}))'
         elif all(
             a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL for a in found
         ):
             degree = max((_degree(f, variable) for f in integrands), default=0)
-            rule = f'("hermite", {max(_HERMITE_NODES, degree // 2 + 1)})'
+            rule = f'("hermite", ({max(_HERMITE_NODES, degree // 2 + 1)}, {fastest}))'
         else:
             strips = [_strip(a).xreplace(dict(code)) for a in found]
             growths = [(a.gaussian_coefficient or sp.S.Zero).xreplace(dict(code)) for a in found]
             extent = ", ".join(
                 [_extreme(printer, "minimum", strips), _extreme(printer, "maximum", growths)]
             )
-            rule = f'("trapezoidal", ({extent}))'
+            rule = f'("trapezoidal", ({extent}, {fastest}))'
         entries.append(f'"{variable}": {rule}')
     lines.append(f"    return {{{', '.join(entries)}}}")
     return "\n".join(lines) + "\n"
+
+
+def frequencies(found: Iterable[Regularity], node: sp.Symbol | None = None) -> tuple[sp.Expr, ...]:
+    """Return the highest frequencies of integrands, without those that are zero or not known.
+
+    The caller refines until two rules agree where they are not known, or depend on the node.
+    """
+    known = [a.frequency for a in found if a.frequency is not None and a.frequency != 0]
+    return tuple(dict.fromkeys(w for w in known if node is None or not w.has(node)))
 
 
 def _strip(found: Regularity) -> sp.Expr:
@@ -330,8 +346,9 @@ def outer_widths(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tup
 
     A kink is smoothed over the ratio of inner and outer slope of its argument, and so is at least
     an exponential of a polynomial, however narrow; tanh and erf have a width of their own
-    besides. A sine has its period: nodes further apart than that see it as a slower one, all
-    three rules the same. Polynomials and their products with exp(a*kappa) set no scale.
+    besides. A sine has its period, and the square of a product of sines half that of the product:
+    nodes further apart than that see it as a slower one, all three rules the same. Polynomials and
+    their products with exp(a*kappa) set no scale.
     """
     widths = []
     for definition in definitions.values():
@@ -352,6 +369,9 @@ def outer_widths(definitions: Mapping[sp.Expr, sp.Expr], node: sp.Symbol) -> tup
                     kinked = isinstance(f, relu | sp.Abs | sp.sign | sp.Heaviside | sp.exp)
                     width = ratio if kinked or not affine else sp.sqrt(1 + inner**2) / outer
                 widths.append(width)
+            fastest = highest_frequency(n.integrand, node)
+            if fastest:
+                widths.append(2 * _WIDTH_OF_SINE / fastest)
     return tuple(dict.fromkeys(widths))
 
 

@@ -124,6 +124,14 @@ RULES = [
     (exp(-(x**2)) / PHI**2, 4 / erfcx(-x / sqrt(2)) ** 2, {"x": -50.0}),
     (exp(x**2 / 2 + x * y) * sp.erfc(x / sqrt(2)), None, {"x": 60.0, "y": -0.5}),
     (exp(-(x**2)) / PHI, None, {"x": -37.0}),
+    (exp(-(x**2) / 2) / PHI**2, None, {"x": -30.0}),
+    (
+        exp(-5 * (x - y) ** 2 / (8 * p)) / sp.erfc((x - y) / sqrt(2 * p)),
+        None,
+        {"x": 60.0, "y": 1.0, "p": 2.0},
+    ),
+    (exp(-(x**2 + y**2) / 2) / PHI / PHI.subs(x, y), None, {"x": -40.0, "y": -41.0}),
+    (log_normal_cdf(x).diff(x, 3), None, {"x": 37.5}),
     (sqrt(1 + x**2) - 1, x**2 / (1 + sqrt(1 + x**2)), {"x": 1e-6}),
     (sqrt(p**2 + x) - p, x / (p + sqrt(p**2 + x)), {"p": 1e5, "x": 1.0}),
     (sqrt(x**2 + p) - x, None, {"x": 1e6, "p": 1.0}),
@@ -330,6 +338,58 @@ def test_derivatives_of_log_normal_cdf_far_out():
         if reference is None:
             reference = float(exact(log_normal_cdf(x).diff(x, 2), {"x": at}))
         assert value == pytest.approx(reference, rel=1e-12, abs=0)
+
+
+# Each is one argument of Φ that the rules have to recognise in the exponents.
+ARGUMENTS = {
+    "-x": -x,
+    "roots": x * sqrt(1 - p) / sqrt(q + p),
+    "linear": y * x + q,
+    "shifted": (x - y) / sqrt(p),
+    "shifted, roots": (x * sqrt(1 - p) + y) / sqrt(q + p),
+    "halves": -(x + 1) / 2,
+}
+PLACES = [-1e4, -300.0, -45.0, -38.6, -37.0, -27.0, -5.0, 1e-3, 0.7, 9.0, 30.0, 39.0, 200.0, 1e4]
+HALF = sp.Rational(1, 2)
+POWERS = [(2 * HALF, 1), (2 * HALF, 2), (HALF, HALF), (HALF, 1), (4 * HALF, 1), (6 * HALF, 2)]
+
+
+@pytest.mark.parametrize(
+    "u",
+    [
+        pytest.param(u, id=name, marks=[pytest.mark.slow] * (name not in {"roots", "halves"}))
+        for name, u in ARGUMENTS.items()
+    ],
+)
+def test_powers_of_the_density_over_powers_of_the_distribution_function(u):
+    """Of the reference Φ and erfc are functions of mpmath, which do not underflow."""
+    given = {"y": -1.7, "p": 0.3, "q": 0.07}
+    s = sp.Symbol("s", real=True)
+    cases = []
+    for a, b in POWERS:
+        phi = (sp.exp(-(u**2) / 2) / sqrt(2 * sp.pi)) ** a
+        reference = sp.exp(-a * s**2 / 2) / (2 * sp.pi) ** (a / 2)
+        cases.append((phi / PHI.subs(x, u) ** b, reference / normal_cdf(s) ** b))
+        tail = 2 * normal_cdf(-sqrt(2) * s)
+        cases.append((sp.exp(-a * u**2) / sp.erfc(u) ** b, sp.exp(-a * s**2) / tail**b))
+    for order in (1, 2):
+        slope = log(PHI).diff(x, order).subs(x, u)
+        cases.append((slope, log_normal_cdf(s).diff(s, order)))
+    ctx = mpmath.mp.clone()
+    ctx.dps = 50
+    symbols = sorted(u.free_symbols, key=str)
+    inner = mpmath_function(symbols, u, ctx)
+    for expr, reference in cases:
+        found, exactly = rewrite_for_accuracy(expr), mpmath_function([s], reference, ctx)
+        for place in PLACES:
+            at = {**given, "x": place}
+            argument = inner(*(ctx.mpf(at[v.name]) for v in symbols))
+            truth = exactly(argument)
+            if abs(truth) > 1e305:
+                continue
+            # The condition of the exponents is u²; below the least float nothing is relative.
+            allowed = 4e-15 * (1 + 10 * argument**2) * abs(truth) + 1e-290
+            assert abs(in_floats(found, at) - truth) <= allowed, (expr, place)
 
 
 def test_a_difference_of_exponentials_that_share_a_term():

@@ -3,11 +3,13 @@
 import importlib.util
 from itertools import combinations
 
+import mpmath
 import pytest
+import sympy as sp
 
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.symbolic.lowering.targets.registry import TARGETS
-from giantstep.symbolic.saddle_point import lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
 
 from .compiled_c import CompiledKernel, require_compiler
 from .vectors import SPIKED_VECTORS, VECTORS
@@ -27,13 +29,19 @@ C = {
 SLOW = {v.name for v in SPIKED_VECTORS} - {"spiked A1"}
 
 
-def of_file(lowered, vector, target, folder):
-    """Write the file of a Python target, import it as a user would and solve."""
+def module_of(lowered, target, folder):
+    """Write the file of a Python target and import it as a user would."""
     (path,) = lowered.write(folder / f"{target}_kernel.py", target)
     # As plain as it gets: the module is not in sys.modules, as where files are loaded by path.
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def of_file(lowered, vector, target, folder):
+    """Solve by the file of a Python target."""
+    module = module_of(lowered, target, folder)
     if target == "mpmath":
         return module.solve_point(vector.parameters, vector.data, digits=DIGITS)
     return module.solve_point(vector.floats, vector.float_data)
@@ -80,6 +88,57 @@ def test_targets_agree_pairwise(vector, tmp_path):
             assert abs(float(a) - float(b)) <= allowed, (name, one, other)
             # An estimate that is far too large must not hide anything.
             assert abs(float(a) - float(b)) <= 1e-11 * max(abs(float(a)), 1e-3), (name, one, other)
+
+
+@pytest.fixture(scope="module")
+def quotients():
+    """Quotients that are 0/0 as they stand; at v = 1/4 and Δ = 1/2 the argument is h."""
+    h, q = sp.symbols("h q", real=True)
+    v, noise = sp.symbols("v Delta", positive=True)
+    x = h * sp.sqrt(1 - v) / sp.sqrt(noise + v)
+    density, below = sp.exp(-(x**2) / 2), (1 + sp.erf(x / sp.sqrt(2))) / 2
+    system = SaddlePointSystem.from_fixed_point(
+        {q: x / 2},
+        name="quotients",
+        parameters=(h, v, noise),
+        outputs={
+            "square": density**2 / below,
+            "mills": density / below,
+            "cube": density**3 / below**3,
+            "curvature": sp.log(below).diff(h, 2),
+        },
+    )
+    return lower(system)
+
+
+@pytest.mark.parametrize("target", ["numba", *SOLVERS])
+def test_quotients_of_what_underflows_are_finite_everywhere(quotients, target, tmp_path):
+    if target == "c":
+        require_compiler()
+        library = CompiledKernel(quotients.files("c"), tmp_path, flags=("-O0",))
+    else:
+        module = module_of(quotients, target, tmp_path)
+    for h in ("-10000", "-400", "-37", "-26", "0.5", "26", "38", "10000"):
+        point = {"h": h, "v": "0.25", "Delta": "0.5"}
+        floats = {name: float(text) for name, text in point.items()}
+        if target == "c":
+            found = library.solve(floats).values
+        else:
+            solve, given = module.solve_point, point if target == "mpmath" else floats
+            found = {name: value for name, (value, _) in solve(given).items()}
+        with mpmath.workdps(60):
+            x = mpmath.mpf(h)
+            mills = mpmath.exp(-(x**2) / 2) / (mpmath.erfc(-x / mpmath.sqrt(2)) / 2)
+            m = mills / mpmath.sqrt(2 * mpmath.pi)
+            expected = {
+                "square": mills * mpmath.exp(-(x**2) / 2),
+                "mills": mills,
+                "cube": mills**3,
+                "curvature": -m * (m + x),
+            }
+        for name, exact in expected.items():
+            allowed = 4e-15 * (1 + x**2) * abs(exact) + mpmath.mpf(10) ** -300
+            assert abs(found[name] - exact) <= allowed, (name, h)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -217,7 +217,7 @@ def test_names_that_mean_something_where_tables_are_made(name):
 def test_groups_of_table_parameters_and_a_failure_among_them(kernel):
     rows = np.array([[POINT[name] for name in kernel.PARAMETERS]] * 6)
     strength = kernel.PARAMETERS.index("spike_strength")
-    rows[:, strength] = [0.5, 1.3, 0.5, 1e9, 1.3, 0.0]  # nothing resolves a width of 1e-9
+    rows[:, strength] = [0.5, 1.3, 0.5, 1e9, 1.3, 0.1]  # nothing resolves a width of 1e-9
     values, errors, info = kernel.solve_many(rows)
     assert list(info[:, 0] > 0) == [True, True, True, False, True, True]
     assert np.all(np.isinf(errors[3])) and np.all(np.isnan(values[3]))

@@ -1,11 +1,14 @@
 """Order, passes and measures of a program."""
 
+from itertools import pairwise
+
 import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
 from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.lowering import schedule
 from giantstep.symbolic.lowering.fuse import FreshSymbols, Size, magnitude
 from giantstep.symbolic.lowering.program import Assign, Data, Line, NodeLoop, Panels
 from giantstep.symbolic.lowering.schedule import Scheduler
@@ -98,3 +101,14 @@ def test_sizes_are_taken_on_the_nodes_of_what_they_measure():
     found = {type(s.measure): s for s in loops(scheduler().order(items, {m}))}
     assert set(found) == {Line, Panels}
     assert not found[Line].sums[0].value.has(Size)
+
+
+def test_symbols_of_an_item_are_collected_once(monkeypatch):
+    # A chain against the order of the list: one more item is ready in each round.
+    chain = sp.symbols("c0:9", real=True)
+    items = [Assign(b, a + 1) for a, b in pairwise(chain)][::-1]
+    asked = []
+    collect = schedule._inputs
+    monkeypatch.setattr(schedule, "_inputs", lambda item: asked.append(item) or collect(item))
+    scheduler().order(items, chain[:1])
+    assert len(asked) == len(items)

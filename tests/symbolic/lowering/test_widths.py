@@ -68,3 +68,22 @@ def test_nodes_in_the_file_are_not_trusted_beyond_their_distance(rise, target):
     assert abs(value - solution(3.0)) <= error <= 1e-12
     with pytest.raises(RuntimeError, match=r"s = 10000000\.0"):
         kernel.solve_point({"s": 1e7})
+
+
+def test_an_argument_that_integrands_share_is_sampled_once(monkeypatch):
+    wave = sp.tanh(s * z**3)
+    equations = {y: 2 + GaussianExpectation(wave**2, z), s: 2 + GaussianExpectation(z * wave, z)}
+    lowered = lower(SaddlePointSystem.from_fixed_point(equations, name="shared", parameters=()))
+    sampled = []
+    original = sp.Basic.subs
+
+    def subs(self, *arguments, **options):
+        if len(arguments) == 2 and arguments[0] == z:
+            sampled.append((self, arguments[1]))
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(sp.Basic, "subs", subs)
+    widths = integrand_widths(lowered)
+    assert sp.Rational(1, 75) / s in widths  # 1/|3 s z²| at z = ±5
+    slopes = [pair for pair in sampled if pair[0] == 3 * s * z**2]
+    assert len(slopes) == len(set(slopes)) == 21

@@ -1,0 +1,151 @@
+r"""Evidence that a giant step stretches the rows of students that are not odd.
+
+The part :math:`h_2\,w\cdot x` of σ' acts on a row w as the matrix
+:math:`1 + s h_2 A`, :math:`A = \frac{1}{n_0}\sum_\mu\tilde y_\mu x_\mu x_\mu^\top`. In the plane of
+the spike and of the teacher A is not its mean over directions, and overlaps of rows with the
+teacher, which Result 3.2 keeps, change by a factor of order one: see :mod:`.mapping`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from ...symbolic.activations import activation
+from ...symbolic.activations import z as variable
+from ...symbolic.gaussian import expect
+from ..claims import Finding
+from . import mapping
+from .evidence_correlated_norms import rows_after_a_step
+from .identities import finding
+from .model import SpikedRandomFeatures
+from .simulated import network_setup
+
+# A pair that shows it: the errors differ by 17 %, c − 1 is 0.01.
+_MODEL: dict[str, Any] = {
+    "student": "relu",
+    "teacher": "relu",
+    "step_size": 2.0,
+    "alpha0": 30.0,
+    "allow_non_odd": True,
+}
+_ALPHA, _RIDGE = 2.0, 0.1
+# Relative deviation from the complete theory times d; measured 3.9(2.1) at d = 200 and 3.0(3.2) at
+# d = 400 with alpha0 = 60, on other networks than the checks draw.
+_BIAS = 7.0
+# (student, teacher, step size, published, complete) at infinitely many samples of the step; found
+# by a solver of the reduced equations apart from this package.
+_POPULATION = (
+    ("relu", "relu", 2.0, 0.1052, 0.0850),
+    ("relu", "z + He(2, z)", 1.5, 2.220, 1.214),
+    ("z + He(2, z)/2", "z + He(2, z)/2", 1.0, 0.3995, 0.3717),
+)
+
+
+def identities() -> Finding:
+    """Check the population gradient along the teacher, and where the stretch vanishes."""
+    results: dict[str, bool] = {}
+    overlap, other = sp.symbols("omega xi", real=True)
+    for names in (("z + He(2, z)/2", "z + He(2, z)"), ("He(2, z) + He(3, z)", "z + z**2")):
+        student, teacher = map(activation, names)
+        # Field of a row of unit norm with the overlap ω with the teacher, t = z.
+        field = overlap * variable + sp.sqrt(1 - overlap**2) * other
+        slope = student.derivative.xreplace({variable: field})
+        label = teacher.expr - expect(student.expr, variable)
+        along = expect(expect(sp.expand(label * slope * variable), other), variable)
+        found = mapping.spike_mapping(student, teacher, stretched=True)
+        limits = {mapping.alpha0: sp.oo, mapping.step_size: 1, mapping.noise: 0}
+        # c and T as the step has them: w·θ becomes ω times their product, and a constant.
+        root = sp.sqrt(found.bulk_variance.xreplace(limits))
+        stretched = root * (1 + found.stretch_along.xreplace(limits)) - 1
+        linear = along.diff(overlap).subs(overlap, 0)
+        results[f"gradient along the teacher, {names}"] = sp.simplify(linear - stretched) == 0
+    for names in (("tanh", "relu"), ("z + He(4, z)", "relu")):
+        found = mapping.spike_mapping(*map(activation, names), stretched=True)
+        entries = (found.stretch_along, found.stretch_mixed, found.stretch_across)
+        results[f"no stretch without h₂, {names}"] = all(x == 0 for x in entries)
+    return finding(results, "the population gradient along the teacher; no stretch without h₂")
+
+
+def population_errors() -> Finding:
+    """Compare errors at infinitely many samples with those of another solver."""
+    details: dict[str, Any] = {}
+    passed = True
+    for student, teacher, step, published, complete in _POPULATION:
+        model = SpikedRandomFeatures(
+            student, teacher, step_size=step, alpha0=math.inf, allow_non_odd=True
+        )
+        both = (model, replace(model, leading_order="complete"))
+        found = [m.solve(_ALPHA, _RIDGE).test_error for m in both]
+        passed &= bool(np.allclose(found, (published, complete), rtol=6e-4, atol=0))
+        details[f"{student}, {teacher}"] = found
+    return Finding(
+        passed,
+        f"{len(_POPULATION)} pairs, published and complete, to the four digits of the other solver",
+        details,
+    )
+
+
+def measured_stretch() -> Finding:
+    """Regress the overlaps of trained rows with spike and teacher on those of initial rows."""
+    dimension, samples, repetitions = 300, 8, 8
+    model = SpikedRandomFeatures(**_MODEL | {"alpha0": samples}, leading_order="complete")
+    spike = model.spike
+    # h_2 (h*_0 − h_0) = 0 for a teacher that is the student: what is stretched is the row itself.
+    along, mixed, across = spike.stretch
+    predicted = np.eye(2) + spike.bulk_variance * np.array([[along, mixed], [mixed, across]])
+    setup = network_setup(model, dimension)
+    slopes = []
+    for seed in range(repetitions):
+        rows, trained, direction = rows_after_a_step(model, setup, dimension, samples, seed)
+        teacher = np.eye(dimension)[0] - direction[0] * direction
+        plane = np.stack([direction, teacher / np.linalg.norm(teacher)], axis=1)
+        after = trained @ plane
+        slopes.append(np.linalg.lstsq(rows @ plane, after - after.mean(axis=0))[0].T)
+    mean = np.mean(slopes, axis=0)
+    errors = np.std(slopes, axis=0, ddof=1) / math.sqrt(repetitions)
+    passed = bool((abs(mean - predicted) <= 4 * errors + 10 * predicted[0, 0] / dimension).all())
+    return Finding(
+        passed and abs(mean[0, 0] - 1) > 10 * errors[0, 0],
+        f"along the spike {mean[0, 0]:.3f} ± {errors[0, 0]:.3f}, predicted {predicted[0, 0]:.3f}, "
+        "without the stretch 1",
+        {"measured": mean.tolist(), "errors": errors.tolist(), "predicted": predicted.tolist()},
+    )
+
+
+def _errors(sizes: dict[int, int]) -> Finding:
+    model = SpikedRandomFeatures(**_MODEL)
+    published = model.solve(_ALPHA, _RIDGE).test_error
+    complete = replace(model, leading_order="complete").solve(_ALPHA, _RIDGE).test_error
+    passed, texts = True, []
+    details: dict[str, Any] = {"published": published, "complete": complete}
+    for dimension, networks in sizes.items():
+        found = model.simulate(
+            dimension, [_ALPHA], _RIDGE, seeds=networks, seed=2025, progress=False
+        )
+        mean = float(found["test_error_mean"][0])
+        error = float(found["test_error_standard_error"][0])
+        tolerance = 4 * error + _BIAS / dimension * complete
+        passed &= abs(mean - complete) <= tolerance < abs(mean - published)
+        texts.append(f"{mean:.4f} ± {error:.4f} at d = {dimension}")
+        details[f"d = {dimension}"] = [mean, error]
+    return Finding(
+        passed,
+        f"networks: {', '.join(texts)}; complete {complete:.4f}, as published {published:.4f}, "
+        "which all of them exclude",
+        details,
+    )
+
+
+def quick_errors() -> Finding:
+    """Compare small networks with both theories."""
+    return _errors({200: 40})
+
+
+def errors() -> Finding:
+    """Compare networks of two sizes with both theories."""
+    return _errors({300: 50, 600: 16})
