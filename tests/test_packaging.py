@@ -74,6 +74,36 @@ def test_import_giantstep_is_light(tmp_path):
     assert heavy.isdisjoint(json.loads(imported.stdout))
 
 
+def lower_bounds(pyproject):
+    code = "import sys; from lower_bounds import lower_bounds; print(*lower_bounds(sys.argv[1]))"
+    command = [sys.executable, "-c", code, pyproject]
+    return subprocess.run(command, cwd=ROOT / ".ci", capture_output=True, text=True)
+
+
+def test_lower_bounds_are_those_of_all_requirements():
+    printed = lower_bounds((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wanted = [*PROJECT["project"]["dependencies"]]
+    for extra in PROJECT["project"]["optional-dependencies"].values():
+        wanted += [requirement for requirement in extra if not requirement.startswith("giantstep[")]
+    bounds = {requirement.replace(">=", "==") for requirement in wanted}
+    assert set(printed.stdout.split()) == bounds, printed.stderr
+
+
+@pytest.mark.parametrize(
+    ("requirements", "message"),
+    [
+        ('["numpy"]', "'numpy' should be written as name>=version"),
+        ('["numpy>=2.0,<3"]', "should be written as name>=version"),
+        ('["numpy>=2.0", "numpy>=2.1"]', "numpy has two lower bounds"),
+    ],
+)
+def test_requirements_without_one_lower_bound_are_refused(requirements, message):
+    text = f'[project]\nname = "x"\ndependencies = {requirements}\n'
+    refused = lower_bounds(text + "[project.optional-dependencies]\n")
+    assert refused.returncode == 1
+    assert message in refused.stderr
+
+
 def test_what_tests_skip_without_is_in_the_extra_of_the_tests():
     # JAX is large; .ci/run installs it for its tests.
     extras = PROJECT["project"]["optional-dependencies"]
