@@ -8,14 +8,19 @@ the variable that it determines, and :mod:`.structure` finds out in which order 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import sympy as sp
 
 from ..errors import StructureError
 from .jumps import jumps_as_steps
 from .lowering.deltas import integrate_deltas
+
+# The two sides of a matching.
+Left = TypeVar("Left")
+Right = TypeVar("Right")
 
 
 @dataclass(frozen=True)
@@ -99,8 +104,9 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
     A condition that is affine in a variable, with a coefficient that is free of all variables,
     determines it explicitly. A maximum matching assigns as many conditions as possible to
     variables in this way (a condition prefers the conjugate of the variable that it came from,
-    which is how papers print them); what is left is paired with its own variable and stays
-    implicit.
+    which is how papers print them). It is enlarged to a perfect one, whose further conditions are
+    implicit: the blocks of :func:`.structure.block_structure` follow from any of these (Dulmage
+    and Mendelsohn, Canad. J. Math. 10, 517 (1958)).
 
     Raises
     ------
@@ -115,9 +121,8 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
                 f"the free energy is not stationary in {origin} anywhere: its derivative "
                 f"{condition} holds none of the variables"
             )
-    explicit: dict[sp.Symbol, dict[sp.Symbol, sp.Expr]] = {}
+    explicit: dict[sp.Symbol, list[sp.Symbol]] = {}
     for origin, condition in conditions.items():
-        explicit[origin] = {}
         # Papers print the conjugate as what the condition of an order parameter determines, and
         # the other way round; the variable itself is the last choice.
         conjugate = origin in free_energy.conjugates
@@ -125,25 +130,66 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
             condition.free_symbols & unknowns,
             key=lambda x: (x == origin, (x in free_energy.conjugates) == conjugate, str(x)),
         )
-        for x in choices:
-            slope = condition.diff(x)
-            if slope != 0 and not slope.free_symbols & unknowns:
-                explicit[origin][x] = slope
-    matching = _maximum_matching({o: list(found) for o, found in explicit.items()})
+        explicit[origin] = [x for x in choices if _constant_slope(condition, x, unknowns)]
+    matching = maximum_matching(explicit)
+    # What is left prefers the variable it came from, but any perfect matching gives these blocks.
+    holding = {
+        origin: sorted(condition.free_symbols & unknowns, key=lambda x: (x != origin, str(x)))
+        for origin, condition in conditions.items()
+    }
+    matching = maximum_matching(holding, matching)
     by_unknown = {x: origin for origin, x in matching.items()}
-    free = [o for o in conditions if o not in matching]
-    equations = []
-    for x in (x for x in free_energy.variables if x in unknowns):
-        if x in by_unknown:
-            origin = by_unknown[x]
-            rest = conditions[origin].xreplace({x: sp.S.Zero})
-            value = _divide(-rest, explicit[origin][x])
-            equations.append(Equation(x, value, x - value))
-        else:
-            origin = x if x in free else free[0]
-            free.remove(origin)
-            equations.append(Equation(x, None, conditions[origin]))
-    return tuple(equations)
+    # Without a perfect matching the equations determine nothing; the check of systems says why.
+    rest = iter([o for o in conditions if o not in matching])
+    return tuple(
+        _solved_for(x, conditions[by_unknown[x] if x in by_unknown else next(rest)], unknowns)
+        for x in free_energy.variables
+        if x in unknowns
+    )
+
+
+def matched(equations: Sequence[Equation]) -> tuple[Equation, ...]:
+    """Return the equations such that each one holds the unknown that it is said to determine.
+
+    Conditions are given for unknowns by whoever writes them down; which one determines which
+    unknown follows from a perfect matching, and with it in which order they are solved. Equations
+    keep their unknowns where that is possible. Without a perfect matching they are returned as
+    they are.
+    """
+    unknowns = {e.unknown for e in equations}
+    conditions = {e.unknown: e for e in equations}
+    given = {x: x for x, e in conditions.items() if e.residual.has(x)}
+    if len(given) == len(equations):
+        return tuple(equations)
+    holding = {
+        x: sorted(e.residual.free_symbols & unknowns, key=str) for x, e in conditions.items()
+    }
+    matching = maximum_matching(holding, given)
+    if len(matching) < len(equations):
+        return tuple(equations)
+    by_unknown = {x: conditions[origin] for origin, x in matching.items()}
+    return tuple(
+        found
+        if (found := by_unknown[e.unknown]).unknown == e.unknown
+        else _solved_for(e.unknown, found.residual, unknowns)
+        for e in equations
+    )
+
+
+def _constant_slope(
+    condition: sp.Expr, x: sp.Symbol, unknowns: Collection[sp.Symbol]
+) -> sp.Expr | None:
+    """Return the slope of a condition in x if it is a constant other than zero."""
+    slope = condition.diff(x)
+    return None if slope == 0 or slope.free_symbols & set(unknowns) else slope
+
+
+def _solved_for(x: sp.Symbol, condition: sp.Expr, unknowns: Collection[sp.Symbol]) -> Equation:
+    slope = _constant_slope(condition, x, unknowns)
+    if slope is None:
+        return Equation(x, None, condition)
+    value = _divide(-condition.xreplace({x: sp.S.Zero}), slope)
+    return Equation(x, value, x - value)
 
 
 def _divide(numerator: sp.Expr, denominator: sp.Expr) -> sp.Expr:
@@ -153,13 +199,21 @@ def _divide(numerator: sp.Expr, denominator: sp.Expr) -> sp.Expr:
     )
 
 
-def _maximum_matching(
-    candidates: Mapping[sp.Symbol, list[sp.Symbol]],
-) -> dict[sp.Symbol, sp.Symbol]:
-    """Kuhn's augmenting paths: {condition: variable}, as many pairs as possible."""
-    owner: dict[sp.Symbol, sp.Symbol] = {}
+def maximum_matching(
+    candidates: Mapping[Left, Sequence[Right]], given: Mapping[Left, Right] | None = None
+) -> dict[Left, Right]:
+    """Kuhn's augmenting paths: {condition: variable}, as many pairs as possible.
 
-    def assign(condition: sp.Symbol, seen: set[sp.Symbol]) -> bool:
+    Parameters
+    ----------
+    candidates : mapping
+        Variables of each condition, in order of preference (or conditions of each variable).
+    given : mapping, optional
+        A matching to enlarge. What it matches stays matched, to other partners if need be.
+    """
+    owner = {x: condition for condition, x in (given or {}).items()}
+
+    def assign(condition: Left, seen: set[Right]) -> bool:
         # What nobody has yet comes first, in the order of preference.
         for x in sorted(candidates[condition], key=owner.__contains__):
             if x in seen:
@@ -171,6 +225,8 @@ def _maximum_matching(
         return False
 
     # Conditions with the fewest choices first keeps the augmenting paths short.
+    matched = set(owner.values())
     for condition in sorted(candidates, key=lambda c: (len(candidates[c]), str(c))):
-        assign(condition, set())
+        if condition not in matched:
+            assign(condition, set())
     return {condition: x for x, condition in owner.items()}

@@ -20,6 +20,7 @@ from .arguments import as_expression
 from .equations import (
     Equation,
     FreeEnergy,
+    matched,
     saddle_point_equations,
     stationarity,
 )
@@ -99,6 +100,7 @@ class SaddlePointSystem:
             given = {k: as_expression(v, f"{name}[{k}]") for k, v in getattr(self, name).items()}
             object.__setattr__(self, name, given)
         check_system(self)
+        object.__setattr__(self, "equations", matched(self.equations))
         names = code_names((*self.parameters, *self.unknowns), self.identifiers)
         check_identifiers(names)
         object.__setattr__(self, "identifiers", names)

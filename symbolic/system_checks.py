@@ -17,7 +17,7 @@ from sympy.core.function import AppliedUndef
 
 from ..errors import EmissionError, ParameterError, StructureError
 from .arguments import as_expression
-from .equations import Equation, FreeEnergy, stationarity
+from .equations import Equation, FreeEnergy, matched, maximum_matching, stationarity
 from .gaussian import ranges_over_the_line
 from .generic_rank import dependent_unknowns, symmetric_variables
 from .structure import block_structure
@@ -221,7 +221,7 @@ def _check_structure(equations: Sequence[Equation]) -> None:
             f"{'' if len(competing) == 1 else 's'}, given for {_names(competing)}; another "
             "equation that holds one of them is needed (and one of the others is redundant)"
         )
-    for block in block_structure(equations).blocks:
+    for block in block_structure(matched(equations)).blocks:
         for component in block.components:
             _check_rank(component.core + component.eliminated)
 
@@ -250,23 +250,14 @@ def _undetermined(
     """
     unknowns = [e.unknown for e in equations]
     holding = {x: [k for k, e in enumerate(equations) if e.residual.has(x)] for x in unknowns}
-    owner: dict[int, sp.Symbol] = {}
-
-    def assign(x: sp.Symbol, seen: set[int]) -> bool:
-        for k in holding[x]:
-            if k not in seen:
-                seen.add(k)
-                if k not in owner or assign(owner[k], seen):
-                    owner[k] = x
-                    return True
-        return False
-
-    for x in unknowns:
-        seen: set[int] = set()
-        if not assign(x, seen):
-            reached = [x, *(owner[k] for k in sorted(seen))]
-            return reached, [equations[k].unknown for k in sorted(seen)]
-    return [], []
+    matching = maximum_matching(holding)
+    owner = {k: x for x, k in matching.items()}
+    reached = [x for x in unknowns if x not in matching][:1]
+    competing: list[int] = []
+    for x in reached:  # It grows while it is gone through.
+        competing += [k for k in holding[x] if k not in competing]
+        reached += [owner[k] for k in competing if owner[k] not in reached]
+    return reached, [equations[k].unknown for k in sorted(competing)]
 
 
 def code_names(
