@@ -67,3 +67,14 @@ def test_deviations_are_seen():
     assert fields(found(1.0, "1.2", "1.3")) == ["b"]
     assert fields(found(1.0, "0.5", "1.5")) == ["b"]
     assert fields({"refused": ["ParameterError", "alpha"]}) == ["refusal"]
+
+
+def test_components_are_compared_on_the_scale_of_their_vector():
+    asked = {"id": 1, "found": {"values": {"order_parameters": {"theta": [[1e-3, 1.0]]}}}}
+
+    def fields(*components):
+        new = {"values": {"order_parameters": {"theta": [[*components]]}}}
+        return [d.field for d in record.differences("file", asked, new)]
+
+    assert fields(1e-3 + 9e-14, 1.0) == []
+    assert fields(1e-3 + 2e-13, 1.0) == ["order_parameters.theta[0][0]"]
