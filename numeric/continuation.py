@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,11 @@ from .saddle_point_solver import BatchSolution, solve_rows
 
 Array = NDArray[np.float64]
 
-# Rules from coarse to fine: rule and level, and seconds of this thread after which the search on it
-# is given up.
-_RULES = ((2, 0, 4.0), (1, 0, 10.0), (0, 0, 20.0), (0, 2, 20.0))
+# Rules from coarse to fine: rule and level, and evaluations of an integrand after which the search
+# on it is given up: what is found does not depend on the machine. They take some 1 us each.
+_RULES = ((2, 0, 4e6), (1, 0, 1e7), (0, 0, 2e7), (0, 2, 2e7))
+# Evaluations of a solve besides those of the iterations that it reports, in passes over the nodes.
+_OTHER_PASSES = 3
 # Factors by which a parameter is made larger to find a first solution: from where equations are
 # easy, as an iteration that finds nothing takes a hundred times as long as one that does.
 _LADDER = (1e4, 1e2, 1e8, 10.0, 1.0)
@@ -28,6 +30,9 @@ _LARGEST_FACTOR = 30.0
 # Following takes so many solves that compiling pays.
 _MANY = 10**6
 
+# Powers of ten, and multiples of one, that first values are within.
+_DECADES, _REACH = 2.0, 3.0
+
 Start = Callable[[NDArray[np.int64], float], Array]
 Sharper = Callable[[Mapping[str, float]], KernelArrays | None]
 
@@ -37,10 +42,11 @@ def solve_with_continuation(
     arrays: KernelArrays,
     parameters: Array,
     start: Array,
-    easier: str,
+    easier: str | None,
     *,
     rtol: float,
     workers: int | None = None,
+    further: Sequence[Sequence[float]] = (),
     anchors: Sequence[float] = (),
     start_at: Start | None = None,
     sharper: Sharper | None = None,
@@ -59,8 +65,10 @@ def solve_with_continuation(
         As for :func:`.saddle_point_solver.solve_rows`.
     start : array (n, U)
         First values of the unknowns; NaN stands for those of the kernel.
-    easier : str
-        A parameter of the kernel, greater than zero.
+    easier : str or None
+        A parameter of the kernel, greater than zero, that solutions are followed in.
+    further : sequence of (U,)
+        First values that are tried in turn where those of `start` and the kernel lead nowhere.
     anchors : sequence of float
         Values of this parameter at which equations are easy, in the order in which they are tried;
         by default larger ones than the wanted one.
@@ -79,7 +87,7 @@ def solve_with_continuation(
     BatchSolution
         Rows without solution are marked.
     """
-    column = kernel.parameters.index(easier)
+    column = 0 if easier is None else kernel.parameters.index(easier)
     rule, level, _ = _RULES[0]
     coarse = arrays.single(rule, level)
     known: dict[int, dict[float, Array]] = {}
@@ -88,12 +96,14 @@ def solve_with_continuation(
             kernel, coarse, parameters, start, start_at, column, anchors[0], workers
         )
     found, near = _rough(kernel, coarse, parameters, start, workers)
-    lost = np.flatnonzero(~found.converged)
-    if len(lost):
-        # First values of the kernel are nobody's solution, but in no far corner either.
-        own_start = np.full((len(lost), near.shape[1]), np.nan)
-        again, near[lost] = _rough(kernel, coarse, parameters[lost], own_start, workers)
-        _put(found, lost, again)
+    # First values of the kernel are nobody's solution, but in no far corner either.
+    for values in ([math.nan] * near.shape[1], *further):
+        lost = np.flatnonzero(~found.converged)
+        if not len(lost):
+            break
+        first = np.tile(np.array(values), (len(lost), 1))
+        again, near[lost] = _rough(kernel, coarse, parameters[lost], first, workers)
+        put(found, lost, again)
 
     def solved(rows: NDArray[np.int64], unknowns: Array) -> BatchSolution:
         return solve_rows(
@@ -104,12 +114,12 @@ def solve_with_continuation(
     own = {int(k): _sharper(kernel, sharper, near[k]) for k in reached}
     usual = np.array([k for k, special in own.items() if special is None], dtype=np.int64)
     if len(usual):
-        _put(found, usual, solved(usual, near[usual]))
+        put(found, usual, solved(usual, near[usual]))
     for k, special in own.items():
         if special is not None:
             row = np.array([k])
-            _put(found, row, _refined(kernel, special, parameters[row], near[row], rtol))
-    for k in map(int, np.flatnonzero(~found.converged)):
+            put(found, row, _refined(kernel, special, parameters[row], near[row], rtol))
+    for k in map(int, np.flatnonzero(~found.converged)) if easier is not None else ():
         row = np.array([k])
         easy = anchors or [factor * float(parameters[k, column]) for factor in _LADDER]
 
@@ -121,9 +131,33 @@ def solve_with_continuation(
             special = _sharper(kernel, sharper, unknowns[0]) or rules
             again = _refined(kernel, special, parameters[row], unknowns, rtol)
             if again.converged[0]:
-                _put(found, row, again)
+                put(found, row, again)
                 break
     return found
+
+
+def first_values(positive: Sequence[bool], count: int) -> tuple[tuple[float, ...], ...]:
+    """Return points that fill the space of the unknowns evenly, the same each time.
+
+    Parameters
+    ----------
+    positive : sequence of bool
+        Which of the unknowns are positive; these are spread over powers of ten.
+    count : int
+
+    Notes
+    -----
+    The additive recurrence of Roberts, whose steps are powers of the root of
+    :math:`x^{d+1} = x + 1`.
+    """
+    d = len(positive)
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (d + 1))
+    steps = np.array([root ** -(k + 1) for k in range(d)])
+    centred = 2 * np.modf(0.5 + np.outer(np.arange(1, count + 1), steps))[0] - 1
+    values = np.where(positive, 10.0 ** (_DECADES * centred), _REACH * centred)
+    return tuple(map(tuple, values.tolist()))
 
 
 def _together(
@@ -203,17 +237,17 @@ def _followed(
 
     `known` holds solutions on a coarser rule by their values of the parameter.
     """
-    # Loading the compiled kernel takes seconds, which are no sign of hard equations.
-    arrays.compiled()
     target = float(row[0, column])
     for rule, level, patience in _RULES:
         single = arrays.single(rule, level)
-        end = time.thread_time() + patience
+        spent = 0.0
 
         def solved(value: float, first: Array, single: KernelArrays = single) -> Array | None:
+            nonlocal spent
             point = row.copy()
             point[0, column] = value
             found, unknowns = _rough(kernel, single, point, first, total=_MANY)
+            spent += float((found.iterations[0] + _OTHER_PASSES) * found.nodes[0])
             return unknowns if found.converged[0] else None
 
         path: list[tuple[float, Array]] = []
@@ -228,12 +262,12 @@ def _followed(
             if first is not None:
                 path = [(anchor, first)]
                 break
-            if time.thread_time() > end:
+            if spent > patience:
                 break
         if not path:
             continue
         ratio = _FIRST_FACTOR
-        while path[-1][0] != target and ratio > _SMALLEST_FACTOR and time.thread_time() < end:
+        while path[-1][0] != target and ratio > _SMALLEST_FACTOR and spent < patience:
             value = path[-1][0]
             down = value > target
             trial = max(target, value / ratio) if down else min(target, value * ratio)
@@ -262,9 +296,12 @@ def _predicted(path: list[tuple[float, Array]], value: float) -> Array:
     return np.where(np.isfinite(found), found, near)
 
 
-def _put(found: BatchSolution, rows: NDArray[np.int64], again: BatchSolution) -> None:
+def put(
+    found: BatchSolution, rows: NDArray[np.int64], again: BatchSolution, taken: Any = slice(None)
+) -> None:
+    """Put solutions (those that are `taken`) in the place of rows."""
     for table, new in ((found.values, again.values), (found.errors, again.errors)):
         for name, column in table.items():
-            column[rows] = new[name]
+            column[rows] = new[name][taken]
     for name in ("iterations", "residual", "nodes", "converged"):
-        getattr(found, name)[rows] = getattr(again, name)
+        getattr(found, name)[rows] = getattr(again, name)[taken]

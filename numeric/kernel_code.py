@@ -6,7 +6,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .cache import FileCache
+
+
+@dataclass(frozen=True)
+class Range:
+    """Where an unknown can be; a solution outside is none."""
+
+    name: str
+    lower: float
+    upper: float
+    lower_open: bool = True
+    upper_open: bool = True
+
+    def holds(self, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Tell which values are inside."""
+        above = values > self.lower if self.lower_open else values >= self.lower
+        below = values < self.upper if self.upper_open else values <= self.upper
+        return np.asarray(above & below)
+
+    def __str__(self) -> str:
+        ends = "(["[not self.lower_open], ")]"[not self.upper_open]
+        return f"{ends[0]}{self.lower:g}, {self.upper:g}{ends[1]}"
 
 
 @dataclass(frozen=True)
@@ -51,6 +75,10 @@ class KernelCode:
         Further Gaussian variables, whose arrays stand between node and tables: all arrays run over
         a grid. Then `table_source` defines ``product_scales``, ``product_tables`` and
         ``product_breaks_NAME`` too.
+    ranges : tuple of Range
+        Of results that have one.
+    easier : str or None
+        A positive parameter; equations are easier where it is larger.
     """
 
     table_source: str
@@ -70,6 +98,8 @@ class KernelCode:
     width_source: str = ""
     unknown_results: tuple[str, ...] = ()
     inner_nodes: tuple[str, ...] = ()
+    ranges: tuple[Range, ...] = ()
+    easier: str | None = None
 
     @property
     def solved(self) -> tuple[str, ...]:

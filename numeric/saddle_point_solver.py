@@ -165,10 +165,21 @@ def solve_rows(
                 np.maximum(column[part], least, out=column[part])
         iterations[part], residual[part] = np.abs(info[:, 0]), info[:, 1]
         converged[part] = np.isfinite(tables[0]).all(axis=1) & (info[:, 0] >= 0)
+        for known in code.ranges:
+            converged[part] &= known.holds(tables[0][:, code.outputs.index(known.name)])
         converged[part] &= ~_run_off(tables[0][:, unknowns], tables[1][:, unknowns])
 
     _in_chunks(work, n, workers)
     return BatchSolution(values, errors, iterations, residual, nodes, converged)
+
+
+def unsolved_rows(found: BatchSolution) -> NDArray[np.int64]:
+    """Return the rows whose equations are not solved.
+
+    Not among them are rows with a solution at which an output is not finite.
+    """
+    finite = np.isfinite([*found.values.values(), *found.errors.values()]).all(axis=0)
+    return np.flatnonzero(~found.converged & (finite | ~(found.residual < _SOLVED)))
 
 
 def _run_off(values: Array, errors: Array) -> NDArray[np.bool_]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from dataclasses import fields as dataclass_fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,48 @@ INSIDE = "inside"
 _NODE = sp.Symbol("z", real=True)
 
 
+@dataclass(frozen=True)
+class Coordinate:
+    """A positive coordinate of an unknown that is inside an interval.
+
+    Between two ends it is the odds ``(x - lower)/(upper - x)``, with one end the distance to it;
+    Newton's method takes the logarithm of what is positive, and so runs over the whole line.
+
+    Attributes
+    ----------
+    symbol, unknown : Symbol
+    domain : Interval
+    """
+
+    symbol: sp.Symbol
+    unknown: sp.Symbol
+    domain: sp.Interval
+
+    def of(self, x: sp.Expr) -> sp.Expr:
+        """Return the coordinate of a value of the unknown."""
+        lower, upper = self.domain.start, self.domain.end
+        if upper == sp.oo:
+            return x - lower
+        return upper - x if lower == -sp.oo else (x - lower) / (upper - x)
+
+    @property
+    def definition(self) -> Equation:
+        """The unknown as a function of the coordinate."""
+        t, lower, upper = self.symbol, self.domain.start, self.domain.end
+        if upper == sp.oo:
+            value = lower + t
+        else:
+            value = upper - t if lower == -sp.oo else (lower + upper * t) / (1 + t)
+        return Equation(self.unknown, value, self.unknown - value)
+
+    def equation(self, given: Equation) -> Equation:
+        """Return the equation of the unknown as one of the coordinate."""
+        if given.value is None:
+            return Equation(self.symbol, None, given.residual)
+        value = self.of(given.value)
+        return Equation(self.symbol, value, self.symbol - value)
+
+
 @dataclass(frozen=True, eq=False)
 class SaddlePointSystem:
     r"""Equations that determine order parameters, with what is computed from them.
@@ -80,6 +123,14 @@ class SaddlePointSystem:
     derived : mapping from Symbol to Expr
         Those of the parameters that follow from others, or are numbers, with their values. They
         are eliminated when the system is lowered: kernels and files take the others only.
+    domains : mapping from Symbol to Interval
+        Where unknowns can be, as ``Interval.open(0, 1)`` for an overlap, where their assumptions do
+        not say it. Newton's method works in a coordinate that runs over the whole line there, and
+        a solution outside is none.
+    easier : Symbol, optional
+        A positive parameter that makes the equations easier the larger it is, such as a ridge
+        penalty or a temperature: solutions that Newton's method does not find are followed from
+        there.
     """
 
     name: str
@@ -94,6 +145,8 @@ class SaddlePointSystem:
     title: str = ""
     safeguarded: bool = True
     derived: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    domains: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
+    easier: sp.Symbol | None = None
 
     def __post_init__(self) -> None:
         for name in ("outputs", "definitions", "start", "derived"):
@@ -118,6 +171,8 @@ class SaddlePointSystem:
         title: str = "",
         safeguarded: bool = True,
         derived: Mapping[sp.Symbol, sp.Expr] | None = None,
+        domains: Mapping[sp.Symbol, sp.Interval] | None = None,
+        easier: sp.Symbol | None = None,
     ) -> SaddlePointSystem:
         """Return the stationarity conditions of a free energy as a system.
 
@@ -141,6 +196,8 @@ class SaddlePointSystem:
             title=title,
             safeguarded=safeguarded,
             derived=dict(derived or {}),
+            domains=dict(domains or {}),
+            easier=easier,
         )
 
     @classmethod
@@ -159,6 +216,8 @@ class SaddlePointSystem:
         title: str = "",
         safeguarded: bool = True,
         derived: Mapping[sp.Symbol, sp.Expr] | None = None,
+        domains: Mapping[sp.Symbol, sp.Interval] | None = None,
+        easier: sp.Symbol | None = None,
     ) -> SaddlePointSystem:
         """Return the system of ``unknown = value`` for each item of `equations`.
 
@@ -204,6 +263,8 @@ class SaddlePointSystem:
             title=title,
             safeguarded=safeguarded,
             derived=dict(derived or {}),
+            domains=dict(domains or {}),
+            easier=easier,
         )
 
     @property
@@ -234,8 +295,7 @@ class SaddlePointSystem:
         def put(expr: sp.Expr | None) -> sp.Expr | None:
             return None if expr is None else expr.xreplace(values)
 
-        return replace(
-            self,
+        return self._changed(
             equations=tuple(
                 replace(e, value=put(e.value), residual=put(e.residual)) for e in self.equations
             ),
@@ -245,7 +305,56 @@ class SaddlePointSystem:
             identifiers=names,
             start={x: put(value) for x, value in self.start.items()},
             derived={},
+            easier=put(self.easier),
         )
+
+    @cached_property
+    def coordinates(self) -> Mapping[sp.Symbol, Coordinate]:
+        """Coordinates of the unknowns with a domain that Newton's method moves."""
+        core = {
+            e.unknown
+            for block in self.structure.blocks
+            if not block.linear
+            for component in block.components
+            for e in component.core
+        }
+        found = {}
+        for x, domain in self.domains.items():
+            if x in core and not (domain.start == 0 and domain.end == sp.oo and x.is_positive):
+                name = f"{self.identifiers[x]}_odds"
+                found[x] = Coordinate(sp.Symbol(name, positive=True), x, domain)
+        return found
+
+    def in_coordinates(self) -> SaddlePointSystem:
+        """Return the system with coordinates as unknowns, from which those with domains follow."""
+        if not self.coordinates:
+            return self
+        equations = [
+            self.coordinates[e.unknown].equation(e) if e.unknown in self.coordinates else e
+            for e in self.equations
+        ]
+        # Last, so that they are what is eliminated.
+        equations += [c.definition for c in self.coordinates.values()]
+        starts = {
+            c.symbol: c.of(self.start[x]) for x, c in self.coordinates.items() if x in self.start
+        }
+        symbols = {x: self.identifiers[x] for x in (*self.parameters, *self.unknowns)}
+        symbols |= {c.symbol: c.symbol.name for c in self.coordinates.values()}
+        check_identifiers(symbols)
+        return self._changed(
+            equations=tuple(equations),
+            identifiers=symbols,
+            start={x: v for x, v in self.start.items() if x not in self.coordinates} | starts,
+            domains={x: d for x, d in self.domains.items() if x not in self.coordinates},
+        )
+
+    def _changed(self, **fields: object) -> SaddlePointSystem:
+        """Return the system with other fields that follow from its own, which were checked."""
+        found = object.__new__(type(self))
+        given = {f.name: getattr(self, f.name) for f in dataclass_fields(self)}
+        for name, value in {**given, **fields}.items():
+            object.__setattr__(found, name, value)
+        return found
 
     def jacobian(self) -> sp.Matrix:
         r"""Return :math:`\partial R_i/\partial x_j` of residuals :math:`R_i` and unknowns.

@@ -119,6 +119,7 @@ def check_system(system: SaddlePointSystem) -> None:
         if foreign:
             raise ParameterError(f"start[{x}] may hold parameters only, not {_names(foreign)}")
     _check_derived(system)
+    _check_domains(system)
     for code in system.outputs:
         if not code.isidentifier() or keyword.iskeyword(code):
             raise ParameterError(f"outputs: {code!r} is no identifier")
@@ -148,6 +149,36 @@ def _check_derived(system: SaddlePointSystem) -> None:
                     f"derived[{p}] = {value} is not {sign} for all parameters, as {p} is declared: "
                     f"declare {p} real, or the parameters so that it is"
                 )
+
+
+def _check_domains(system: SaddlePointSystem) -> None:
+    for x, domain in system.domains.items():
+        if x not in system.unknowns:
+            raise ParameterError(f"domains has an interval for {x}, which is no unknown")
+        if not isinstance(domain, sp.Interval):
+            # SymPy returns no Interval but a set where there is nothing or a single point.
+            what = "is empty" if domain == sp.S.EmptySet else "must be a SymPy Interval with ends"
+            raise ParameterError(
+                f"the domain of {x} {what}, got {domain}; an overlap has Interval.open(0, 1)"
+            )
+        if not all(end.is_extended_real and end.is_number for end in domain.args[:2]):
+            raise ParameterError(f"the domain of {x} must have numbers as its ends, got {domain}")
+        assumed = sp.Interval(0 if x.is_nonnegative else -sp.oo, 0 if x.is_nonpositive else sp.oo)
+        if not domain.is_subset(assumed):
+            raise ParameterError(
+                f"the domain {domain} of {x} contradicts its declaration as {x.name} "
+                f"{'>' if x.is_nonnegative else '<'}= 0: declare the symbol real, or end the "
+                "domain at 0"
+            )
+        first = system.start.get(x)
+        if first is not None and first.is_number and first.evalf() not in domain.interior:
+            raise ParameterError(f"start[{x}] = {first} is not inside the domain {domain} of {x}")
+    if system.easier is not None and (
+        system.easier not in system.parameters or not system.easier.is_positive
+    ):
+        raise ParameterError(
+            f"easier must be one of the positive parameters, got {system.easier!r}"
+        )
 
 
 def _check_symbols(system: SaddlePointSystem) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from .solution import KernelSolution
+
+if TYPE_CHECKING:
+    from ...symbolic.saddle_point import Coordinate
 
 Array = NDArray[np.float64]
 
@@ -117,9 +120,24 @@ def data_arrays(
 
 
 def start_values(
-    unknowns: tuple[str, ...], domains: Mapping[str, str], start: object
+    unknowns: tuple[str, ...],
+    domains: Mapping[str, str],
+    start: object,
+    coordinates: Mapping[str, Coordinate],
 ) -> tuple[float, ...] | None:
-    """Return first values of the unknowns, NaN where none is given; None if nothing is."""
+    """Return first values of the unknowns, NaN where none is given; None if nothing is.
+
+    Parameters
+    ----------
+    unknowns : tuple of str
+        Of Newton's method.
+    domains : mapping from str to str
+    start : mapping, KernelSolution or None
+    coordinates : mapping from str to Coordinate
+        By the names of unknowns in whose place Newton's method moves a coordinate.
+    """
+    moved = {str(c.symbol): name for name, c in coordinates.items()}
+    unknowns = tuple(moved.get(name, name) for name in unknowns)
     if start is None:
         return None
     if isinstance(start, KernelSolution):
@@ -133,6 +151,12 @@ def start_values(
         if number.ndim:
             raise ParameterError(f"start of {name} must be one number")
         found[name] = float(number)
+        if name in coordinates:
+            found[name] = float(coordinates[name].of(found[name]))
+            if not found[name] > 0:
+                raise ParameterError(
+                    f"start of {name} must be inside {coordinates[name].domain}, got {value!r}"
+                )
     return tuple(found.values())
 
 

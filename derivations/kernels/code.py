@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...numeric.kernel_code import KernelCode
+from ...numeric.kernel_code import KernelCode, Range
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.lowering.program import Data
@@ -25,7 +25,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
     program = lowered.program
     identifiers = lowered.identifiers
     # Expectations that were given names on the way are nobody's business.
-    results = (*lowered.system.outputs, *(identifiers[x] for x in lowered.system.unknowns))
+    results = (*lowered.system.outputs, *(identifiers[x] for x in lowered.unknowns))
     tables = ""
     if program.tables:
         tables = table_source(
@@ -53,6 +53,13 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
         width_source=width_source(lowered) if program.tables or program.has_panels else "",
         unknown_results=tuple(identifiers[x] for x in lowered.system.unknowns),
         inner_nodes=tuple(map(str, program.inner_nodes)),
+        ranges=tuple(
+            Range(
+                identifiers[x], float(d.start), float(d.end), bool(d.left_open), bool(d.right_open)
+            )
+            for x, d in lowered.ranges.items()
+        ),
+        easier=None if lowered.system.easier is None else identifiers[lowered.system.easier],
     )
 
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ...errors import ConvergenceError
 from ...numeric.cache import FileCache
+from ...numeric.continuation import put, solve_with_continuation
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import KernelCode, LoadedKernel
-from ...numeric.saddle_point_solver import BatchSolution, solve_rows
+from ...numeric.saddle_point_solver import BatchSolution, solve_rows, unsolved_rows
 
 Array = NDArray[np.float64]
 
@@ -39,6 +40,8 @@ class Job:
         Data sets as rows: weights, columns.
     start : tuple of float or None
         First values of the unknowns, NaN where the kernel has its own.
+    further : tuple of tuple of float
+        First values that are tried in turn where the kernel's own lead nowhere.
     rtol : float
     total : int
         Rows of the whole run; small runs are not compiled.
@@ -53,6 +56,7 @@ class Job:
     rtol: float
     total: int
     keep: bool = False
+    further: tuple[tuple[float, ...], ...] = ()
 
     def __call__(self, rows: Array, workers: int | None = 1) -> BatchSolution:
         """Solve for every row of parameters."""
@@ -77,12 +81,34 @@ class Job:
                     place.kernel, arrays, rows[group], start=start, rtol=self.rtol,
                     workers=workers, total=self.total,
                 )  # fmt: skip
+                self._search(found, place.kernel, arrays, rows[group], workers)
             except ConvergenceError:
                 if not self.keep:
                     raise
                 found = _nothing(self.code, len(group))
             parts.append(found)
         return parts[0] if len(parts) == 1 else _joined(parts, groups)
+
+    def _search(
+        self, found: BatchSolution, kernel: LoadedKernel, arrays: KernelArrays, rows: Array,
+        workers: int | None,
+    ) -> None:  # fmt: skip
+        """Look for solutions of rows that have none yet: from afar, then from easier equations."""
+        lost = unsolved_rows(found)
+        easier = self.code.easier
+        if not len(lost) or not self.code.unknowns or not (self.further or easier):
+            return
+        start = np.tile(
+            np.full(len(self.code.unknowns), np.nan) if self.start is None else self.start,
+            (len(lost), 1),
+        )
+        again = solve_with_continuation(
+            kernel, arrays, rows[lost], start, easier,
+            rtol=self.rtol, workers=workers, further=self.further,
+        )  # fmt: skip
+        again.iterations[:] += found.iterations[lost]
+        better = again.converged
+        put(found, lost[better], again, better)
 
 
 class _Workplace:

@@ -15,6 +15,7 @@ from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.cache import FileCache
+from ...numeric.continuation import first_values
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.seed_store import store_folder
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from ...symbolic.enclosures import Enclosure
     from ...symbolic.lowering.lowered import LoweredSystem
+    from ...symbolic.saddle_point import Coordinate
     from .precise import Refined
     from .sensitivities import Sensitivities
 
@@ -43,6 +45,9 @@ RESERVED = frozenset(
         "progress", "rtol", "self", "start", "store", "workers", "wrt",
     }
 )  # fmt: skip
+
+# First values that are tried where those of the equations lead nowhere.
+_FIRST_VALUES = 16
 
 # Of the squares of a parameter that is given although it follows from another.
 _TIED = 1e-12
@@ -321,6 +326,18 @@ class Kernel(KernelTexts):
 
     # ------------------------------------------------------------------ helpers
 
+    @property
+    def _further(self) -> tuple[tuple[float, ...], ...]:
+        unknowns = self.code.unknowns
+        positive = [self.domains.get(name) == "positive" for name in unknowns]
+        return first_values(positive, _FIRST_VALUES) if unknowns else ()
+
+    @property
+    def _coordinates(self) -> dict[str, Coordinate]:
+        if not self.code.ranges:
+            return {}
+        return {self.lowered.identifiers[c.unknown]: c for c in self.lowered.coordinates}
+
     def _columns(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
         """Return all parameters as arrays of floats, those that vary first and in their order."""
         known_names(parameters, self.parameters, f"parameter of {self.name}")
@@ -365,7 +382,8 @@ class Kernel(KernelTexts):
             code=self.code,
             folder=os.fspath(self._cache.folder),
             data=tuple((name, sets[name]) for name, _ in self.code.data),
-            start=start_values(self.code.unknowns, self.domains, start),
+            start=start_values(self.code.unknowns, self.domains, start, self._coordinates),
+            further=() if start is not None else self._further,
             rtol=positive_number("rtol", rtol),
             total=total,
             keep=keep,
@@ -383,7 +401,9 @@ class Kernel(KernelTexts):
         from .precise import cached_kernel, exact_number, precise_kernel, refine, source_key
 
         def exact(ctx: Any) -> dict[str, Any]:
-            given = {name: exact_number(value) for name, value in parameters.items()}
+            # Defaults of which nothing better is known are decimals, as what a user gives.
+            known = self.defaults if self.exact_defaults is None else {}
+            given = {name: exact_number(value) for name, value in {**known, **parameters}.items()}
             for name, tie in self.active_ties(parameters).items():
                 given[name] = tie.function(given[tie.source], sp.sqrt)
             defaults = {} if self.exact_defaults is None else self.exact_defaults(ctx)

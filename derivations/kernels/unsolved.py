@@ -53,6 +53,16 @@ def unsolved(
         for name in loaded.code.unknowns
         if name in batch.values and abs(batch.values[name][first]) > RUN_OFF
     ]
+    outside = {
+        known: float(batch.values[known.name][first])
+        for known in loaded.code.ranges
+        if not known.holds(batch.values[known.name][first])
+    }
+    hints += [
+        f"{known.name} = {value:.10g} is outside its domain {known}"
+        for known, value in outside.items()
+        if np.isfinite(value)
+    ]
     if not np.isfinite(batch.residual[first]):
         hints.append("the equations are not finite where the iteration starts or leads")
     return refusal(loaded, rows, batch, remedy="; ".join([*hints, _REMEDY]))

@@ -19,7 +19,7 @@ from .program import Program
 from .targets import registry as targets
 
 if TYPE_CHECKING:
-    from ..saddle_point import SaddlePointSystem
+    from ..saddle_point import Coordinate, SaddlePointSystem
     from .baked import BakedTables
 
 # In the order of the work; "tables" and the targets are printed on demand.
@@ -48,6 +48,8 @@ class LoweredSystem:
         Returns the text of what a pass made.
     product : ProductMeasure or None
         Inner nodes and tables on their grid.
+    coordinates : tuple of Coordinate
+        Of unknowns that are inside an interval; unknowns of the program.
     """
 
     system: SaddlePointSystem
@@ -57,6 +59,18 @@ class LoweredSystem:
     identifiers: Mapping[sp.Symbol, str]
     stages: Mapping[str, Callable[[], str]] = field(repr=False)
     product: ProductMeasure | None = None
+    coordinates: tuple[Coordinate, ...] = ()
+
+    @property
+    def unknowns(self) -> tuple[sp.Symbol, ...]:
+        """The unknowns as they were given, without coordinates of them."""
+        moved = {c.symbol for c in self.coordinates}
+        return tuple(x for x in self.system.unknowns if x not in moved)
+
+    @property
+    def ranges(self) -> Mapping[sp.Symbol, sp.Interval]:
+        """Where unknowns can be, for those of which it was said."""
+        return {c.unknown: c.domain for c in self.coordinates} | dict(self.system.domains)
 
     @property
     def table_parameters(self) -> tuple[sp.Symbol, ...]:
@@ -180,6 +194,8 @@ class LoweredSystem:
 def lower_system(system: SaddlePointSystem) -> LoweredSystem:
     """Run all passes on a system; see :func:`giantstep.symbolic.saddle_point.lower`."""
     system = system.independent()
+    coordinates = tuple(system.coordinates.values())
+    system = system.in_coordinates()
     stages: dict[str, Callable[[], str]] = {}
     program, hoisted = lower_to_program(system, stages)
     return LoweredSystem(
@@ -190,4 +206,5 @@ def lower_system(system: SaddlePointSystem) -> LoweredSystem:
         identifiers=hoisted.identifiers,
         stages=stages,
         product=hoisted.product,
+        coordinates=coordinates,
     )

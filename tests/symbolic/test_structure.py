@@ -1,11 +1,22 @@
+import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from giantstep.derivations.spiked_random_features.free_energy import spiked_free_energy
+from giantstep.derivations.spiked_random_features.vocabulary.free_energy import (
+    explicit_free_energy,
+)
 from giantstep.symbolic.activations import activation
-from giantstep.symbolic.equations import Equation, saddle_point_equations
+from giantstep.symbolic.equations import (
+    Equation,
+    matched,
+    maximum_matching,
+    saddle_point_equations,
+)
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.structure import block_structure, is_linear
 
@@ -191,3 +202,56 @@ def test_one_square_makes_a_full_linear_system_nonlinear(n, data):
     system[where] = implicit(unknowns[where], rows[where] + u**2)
     (block,) = block_structure(system).blocks
     assert not block.linear
+
+
+@pytest.mark.parametrize("letters", [2, 3])
+def test_a_free_energy_without_conjugates_finds_its_structure(letters):
+    energy = explicit_free_energy(letters).free_energy
+    assert not energy.conjugates
+    found = block_structure(saddle_point_equations(energy))
+    matrix = letters * (letters + 1) // 2
+    assert [block.linear for block in found.blocks] == [False, True, True]
+    assert [sum(len(c.core) for c in block.components) for block in found.blocks] == [
+        matrix + letters,
+        3 * letters,
+        matrix + letters,
+    ]
+    assert all(str(u).startswith("V") for u in found.blocks[0].unknowns)
+    assert all(str(u).startswith("q") for u in found.blocks[2].unknowns)
+
+
+def test_conditions_go_to_the_unknowns_that_they_hold():
+    # Each is given for an unknown that it does not hold.
+    given = [implicit(x, y**2 - a), implicit(y, w - x**3), implicit(w, x + y**3 - b)]
+    found = matched(given)
+    assert all(e.residual.has(e.unknown) for e in found)
+    assert [str(u) for block in block_structure(found).blocks for u in block.unknowns] == list(
+        "yxw"
+    )
+
+
+def test_what_changes_hands_is_solved_where_it_can_be():
+    by_unknown = {e.unknown: e for e in matched([explicit(x, y + 1), implicit(y, x**2 - 4)])}
+    assert by_unknown[y].value == x - 1
+    assert by_unknown[x].value is None and by_unknown[x].residual == x**2 - 4
+
+
+def test_what_nothing_determines_is_left_as_it_is():
+    given = (implicit(x, y**2 - a), implicit(y, y - b))
+    assert matched(given) == given
+
+
+@given(n=st.integers(1, 7), data=st.data())
+@settings(max_examples=60)
+def test_a_matching_is_as_large_as_any(n, data):
+    edges = data.draw(
+        st.lists(st.lists(st.integers(0, n - 1), unique=True), min_size=n, max_size=n)
+    )
+    candidates = dict(enumerate(edges))
+    found = maximum_matching(candidates)
+    assert len(set(found.values())) == len(found)
+    assert all(right in candidates[left] for left, right in found.items())
+    incidence = np.array([[right in edge for right in range(n)] for edge in edges], dtype=float)
+    assert len(found) == (maximum_bipartite_matching(csr_array(incidence)) >= 0).sum()
+    larger = maximum_matching(candidates, dict(list(found.items())[: len(found) // 2]))
+    assert len(larger) == len(found)

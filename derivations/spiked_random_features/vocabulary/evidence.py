@@ -104,6 +104,7 @@ def stationarity_residual(bulk: str, width: int | None) -> float:
     arrays, _ = model.quadrature.arrays(0)
     point: dict[str, float] = {
         "alpha": 2.0, "beta": 0.7, "ridge": 0.1, "inverse_width": 1 / width if width else 0.0,
+        "noise_variance": 0.0,  # It is part of T2 here.
     }  # fmt: skip
     tables: dict[str, Any] = {"T0": arrays.T0, "T1": arrays.T1[:, 0], "T2": arrays.T2}
     for a in range(2):

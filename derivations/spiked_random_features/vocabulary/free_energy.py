@@ -146,10 +146,14 @@ class ExplicitFreeEnergy:
         are left as names.
     potential : Expr
         F(V).
+    test_error, training_error : Expr
+        The first without the noise of the labels.
     """
 
     free_energy: FreeEnergy
     potential: sp.Expr
+    test_error: sp.Expr
+    training_error: sp.Expr
 
 
 def explicit_free_energy(letters: int, bulk: str = "iid") -> ExplicitFreeEnergy:
@@ -172,7 +176,7 @@ def explicit_free_energy(letters: int, bulk: str = "iid") -> ExplicitFreeEnergy:
     fractions = vector("pi", positive=True)
     v2, q2 = vector("V2", positive=True), vector("q2", real=True)
     m, theta, psi = (vector(name, real=True) for name in ("m", "theta", "psi"))
-    v1 = _symmetric("V1", letters) if bulk == "iid" else sp.diag(*v2)
+    v1 = _symmetric("V1", letters, positive=True) if bulk == "iid" else sp.diag(*v2)
     q1 = _symmetric("q1", letters) if bulk == "iid" else sp.diag(*q2)
     mu0, mu1, mu2 = functions("mu0"), functions("mu1"), functions("mu2_squared")
     t0, t1, t2 = (sp.Function(name, real=True)(kappa) for name in ("T0", "T1", "T2"))
@@ -184,7 +188,7 @@ def explicit_free_energy(letters: int, bulk: str = "iid") -> ExplicitFreeEnergy:
         D_squared: along**2,
         Q: (mu1.T * q1 * mu1)[0] + sum(x * y for x, y in zip(mu2, q2, strict=True)),
         T0: t0,
-        T2: t2,
+        T2: t2 + noise,
     }
     potential = GaussianExpectation(node_potential().xreplace(node), kappa)
     potential -= determinant_weight(bulk) * sp.log(v1.det())
@@ -206,10 +210,16 @@ def explicit_free_energy(letters: int, bulk: str = "iid") -> ExplicitFreeEnergy:
         expression=expression,
         order_parameters=(*(v for v, _ in pairs), *m, *theta, *psi, *(q for _, q in pairs)),
         conjugates=(),
-        parameters=(alpha, beta, ridge, inverse_width, *fractions),
+        parameters=(alpha, beta, ridge, noise, inverse_width, *fractions),
         source="Cui et al., arXiv 2402.04980, C.8, in the closed form derived here",
     )
-    return ExplicitFreeEnergy(free_energy, potential)
+    error = conditional_error(bulk).xreplace(node)
+    return ExplicitFreeEnergy(
+        free_energy,
+        potential,
+        test_error=GaussianExpectation(error - noise, kappa),
+        training_error=GaussianExpectation(error / (1 + node[V]) ** 2, kappa),
+    )
 
 
 def log_determinant(
@@ -245,9 +255,11 @@ def legendre_transform(
     return total
 
 
-def _symmetric(name: str, size: int) -> sp.Matrix:
-    return sp.Matrix(
-        size,
-        size,
-        lambda i, j: sp.Symbol(f"{name}_{min(i, j) + 1}{max(i, j) + 1}", real=True),
-    )
+def _symmetric(name: str, size: int, *, positive: bool = False) -> sp.Matrix:
+    """Return a matrix of symbols; a positive one has a positive diagonal."""
+
+    def entry(i: int, j: int) -> sp.Symbol:
+        known = {"positive": True} if positive and i == j else {"real": True}
+        return sp.Symbol(f"{name}_{min(i, j) + 1}{max(i, j) + 1}", **known)
+
+    return sp.Matrix(size, size, entry)

@@ -38,6 +38,7 @@ from .solving import LetterQuadrature, solve_at
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ...kernels.kernel import Kernel
     from .learned_bias import LearnedBias
 
 _MODEL = "vocabulary_features"
@@ -359,6 +360,21 @@ class VocabularyFeatures:
         alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
         chosen = self.width if width is None else checked_width(width)
         return solve_at(self, alpha, ridge, chosen)
+
+    def kernel(self) -> Kernel:
+        """Return the saddle-point equations as a kernel: any digits, sweeps, all languages.
+
+        For a spike of rank one and at most three letters. Its parameters are those of the model by
+        default; `inverse_width` is 1/p, zero in the strict limit.
+
+        Raises
+        ------
+        ParameterError
+            If there are more letters, spikes of higher rank or a teacher of several coordinates.
+        """
+        from .kernel import model_kernel
+
+        return model_kernel(self)
 
     def learning_curve(
         self, alpha: object, ridge: float, *, width: int | None = None

@@ -1,0 +1,105 @@
+"""Letters through the chain of all other models: their kernel against the vectorised solver."""
+
+import numpy as np
+import pytest
+
+import giantstep as gs
+from giantstep.errors import ParameterError
+
+
+def letters(student, teacher, strengths, **options):
+    count = len(strengths)
+    given = {
+        "bulk_variances": [1.1 + 0.3 * k for k in range(count)],
+        "fractions": [(k + 1) * 2 / (count * (count + 1)) for k in range(count)],
+        "alignment": 0.8,
+        **options,
+    }
+    return gs.VocabularyFeatures.from_parameters(
+        student, teacher, spike_strengths=strengths, **given
+    )
+
+
+def assert_same(model, kernel, alpha, ridge, width=None):
+    found = kernel.solve(alpha=alpha, ridge=ridge, inverse_width=0 if width is None else 1 / width)
+    other = model.solve(alpha, ridge, width=width)
+    assert found.test_error == pytest.approx(other.test_error, rel=1e-10)
+    assert found.training_error == pytest.approx(other.training_error, rel=1e-9)
+    count = len(model.classes)
+    overlaps = [found[f"m_{k + 1}"] for k in range(count)]
+    np.testing.assert_allclose(overlaps, other.order_parameters["m"], rtol=1e-8)
+
+
+@pytest.fixture(scope="module")
+def pair():
+    model = letters("tanh", "sin", [1.2, -0.6], biases=[0.3, 0.0], noise_variance=0.1)
+    return model, model.kernel()
+
+
+def test_the_structure_is_found(pair):
+    _, kernel = pair
+    assert kernel.inspect("blocks") == (
+        "3 blocks: 5 unknowns Newton {V2_1, V2_2, V1_11, V1_12, V1_22}; "
+        "6 unknowns linear {m_1, m_2, theta_1, theta_2} {psi_1, psi_2}; "
+        "5 unknowns linear {q2_1, q2_2, q1_11, q1_12, q1_22}"
+    )
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 0.1, 5.0])
+@pytest.mark.parametrize("alpha", [0.3, 4.0])
+def test_both_solvers_agree(pair, alpha, ridge):
+    assert_same(*pair, alpha, ridge)
+
+
+def test_both_solvers_agree_at_a_width(pair):
+    assert_same(*pair, 2.0, 0.1, width=300)
+
+
+def test_random_letters(pair):
+    _, kernel = pair
+    random = np.random.default_rng(3)
+    for _ in range(8):
+        strengths = random.normal(size=2)
+        alpha, beta = (10 ** random.uniform(-0.7, 0.7, 2)).tolist()
+        ridge, share = 10 ** random.uniform(-6, 1), random.uniform(0.1, 0.9)
+        variances, overlap = random.uniform(0.3, 3, 2).tolist(), random.uniform(-0.9, 0.9)
+        model = letters(
+            "tanh", "sin", strengths.tolist(), bulk_variances=variances,
+            fractions=[share, 1 - share], alignment=overlap, beta=beta,
+        )  # fmt: skip
+        given = {f"spike_strength_{k + 1}": s for k, s in enumerate(strengths)}
+        given |= {f"bulk_variance_{k + 1}": c for k, c in enumerate(variances)}
+        found = kernel.solve(
+            alpha=alpha, ridge=ridge, beta=beta, alignment=overlap, noise_variance=0.0,
+            pi_1=share, pi_2=1 - share, bias_1=0.0, **given,
+        )  # fmt: skip
+        assert found.test_error == pytest.approx(model.solve(alpha, ridge).test_error, rel=1e-9)
+
+
+def test_digits(pair):
+    model, kernel = pair
+    found = kernel.solve(alpha=2, ridge=0.1, digits=18)
+    assert float(found.test_error) == pytest.approx(model.solve(2, 0.1).test_error, rel=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [{"alignment": 1.0, "bulk": "orthonormal"}, {"alignment": 1.0}, {"bulk": "orthonormal"}],
+)
+def test_other_bulks_and_aligned_teachers(options):
+    model = letters("erf", "sign", [1.0, -0.4], **options)
+    assert_same(model, model.kernel(), 2.0, 0.1)
+
+
+@pytest.mark.slow
+def test_three_letters():
+    model = letters("tanh", "sin", [1.2, -0.6, 0.3])
+    assert_same(model, model.kernel(), 2.0, 0.1)
+
+
+def test_what_has_no_kernel_is_refused():
+    with pytest.raises(ParameterError, match="at most 3 letters"):
+        letters("tanh", "sin", [1.0, 0.5, -0.5, -1.0]).kernel()
+    with pytest.raises(ParameterError, match="rank one and a teacher of one coordinate"):
+        letters("tanh", "x1*x2", [1.0, 0.5], alignment=[[0.5, 0.5]]).kernel()
