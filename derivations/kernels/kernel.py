@@ -398,7 +398,7 @@ class Kernel(KernelTexts):
     ) -> Refined:  # fmt: skip
         import sympy as sp
 
-        from .precise import cached_kernel, exact_number, precise_kernel, refine, source_key
+        from .precise import derived_kernel, exact_number, refine
 
         def exact(ctx: Any) -> dict[str, Any]:
             # Defaults of which nothing better is known are decimals, as what a user gives.
@@ -415,11 +415,7 @@ class Kernel(KernelTexts):
 
         return refine(
             self.code.load(self._cache),
-            cached_kernel(
-                self._cache,
-                source_key(self.code),
-                lambda: precise_kernel(self.solved, self.code),
-            ),
+            derived_kernel(self._cache, self.code, lambda: self.solved),
             exact,
             digits,
             batch,

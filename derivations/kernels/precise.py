@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import mpmath
@@ -20,7 +20,7 @@ from ...numeric.precise_kernel import PreciseKernel
 from ...numeric.precision import local_context, solve_precisely
 from ...numeric.quadrature import REACH, inner_extent
 from ...numeric.saddle_point_solver import BatchSolution
-from ...one_thread import one_at_a_time
+from ..derived import derived
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -105,22 +105,24 @@ def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     )
 
 
-@one_at_a_time
-def cached_kernel(cache: FileCache, key: str, derive: Callable[[], PreciseKernel]) -> PreciseKernel:
-    """Return a program for mpmath that is derived once and kept under a key."""
-    document = cache.load_json(key)
-    if document is None:
-        document = asdict(derive())
-        cache.store_json(key, document)
-    fields: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
-    }
-    return PreciseKernel(**fields)
+def derived_kernel(
+    cache: FileCache, code: KernelCode, make: Callable[[], LoweredSystem]
+) -> PreciseKernel:
+    """Return the program for mpmath of a kernel, printed once for each of its sources.
 
+    Parameters
+    ----------
+    cache : FileCache
+    code : KernelCode
+    make : callable
+        Returns the lowered system; called when nothing is in the cache.
+    """
 
-def source_key(code: KernelCode) -> str:
-    """Return the key of the program of a kernel in the cache."""
-    return f"kernels/precise/{hashlib.sha256(repr(code).encode()).hexdigest()}"
+    @derived("kernels/precise", PreciseKernel)
+    def program(source: str) -> PreciseKernel:
+        return precise_kernel(make(), code)
+
+    return program(cache, hashlib.sha256(repr(code).encode()).hexdigest())
 
 
 def exact_number(value: object) -> sp.Expr:

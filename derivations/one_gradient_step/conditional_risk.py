@@ -22,7 +22,7 @@ from scipy import linalg, optimize
 
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.cache import FileCache
-from ...one_thread import one_at_a_time
+from ..derived import derived
 from ..json_text import to_json
 from .penalties import one_ridge
 
@@ -250,23 +250,20 @@ def modes_of(weights: Array, direction: Array | None = None) -> Modes:
     )
 
 
-@one_at_a_time
+@derived("one_gradient_step/conditional_modes", str)
+def _mode_source() -> str:
+    from .conditional_modes import mode_source
+
+    return mode_source()
+
+
 def conditional_prediction(
     model: OneGradientStep, samples: float, ridges: Sequence[float]
 ) -> ConditionalPrediction:
     """Return the prediction for first layers of a model, with n samples of the readout."""
-    cache = model.cache
-    key = "one_gradient_step/conditional_modes/1"
-    document = cache.load_json(key)
-    if document is None:
-        # SymPy is imported only where the source is not in the cache.
-        from .conditional_modes import mode_source
-
-        document = {"source": mode_source()}
-        cache.store_json(key, document)
     student, teacher = model.student_moments, model.teacher_moments
     return ConditionalPrediction(
-        str(document["source"]), os.fspath(cache.folder),
+        _mode_source(model.cache), os.fspath(model.cache.folder),
         (student.linear, student.residual, teacher.linear, teacher.residual),
         model.noise_variance, samples, ridges,
     )  # fmt: skip

@@ -6,7 +6,6 @@ angles of the weights. With them the population risk of a readout needs no test 
 
 from __future__ import annotations
 
-import json
 import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,12 @@ from numpy.typing import NDArray
 
 from ...errors import ClosedFormNotFoundError, EmissionError
 from ...numeric.cache import FileCache
-from ...one_thread import one_at_a_time
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ..derived import derived
 from .pair_kernels import c, p, pair_kernel, q
 
 if TYPE_CHECKING:
@@ -74,7 +73,6 @@ def _inside(inner: Array, first: Array, second: Array) -> Array:
     return np.clip(inner, -largest, largest)
 
 
-@one_at_a_time
 def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
     """Return the covariances of a model's features, without the means of its functions.
 
@@ -83,18 +81,19 @@ def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
     ClosedFormNotFoundError
         If an expectation has no closed form that arrays can be put into.
     """
-    key = f"one_gradient_step/feature_covariance/1/{json.dumps([model.student, model.teacher])}"
-    document = model.cache.load_json(key)
-    if document is None:
-        document = {"source": _source(activation(model.student), activation(model.teacher))}
-        model.cache.store_json(key, document)
-    if not document["source"]:
+    source = _derived_source(model.cache, model.student, model.teacher)
+    if not source:
         raise ClosedFormNotFoundError(
             f"the covariances of features of student {model.student!r} and teacher "
             f"{model.teacher!r} have no closed form, by rule and in functions of arrays; leave out "
             "exact_risk to measure the risk on test samples"
         )
-    return FeatureCovariances(str(document["source"]), os.fspath(model.cache.folder))
+    return FeatureCovariances(source, os.fspath(model.cache.folder))
+
+
+@derived("one_gradient_step/feature_covariance", str)
+def _derived_source(student: str, teacher: str) -> str:
+    return _source(activation(student), activation(teacher))
 
 
 def centred_kernel(f: Activation, sigma: Activation) -> sp.Expr | None:

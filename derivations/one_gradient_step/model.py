@@ -15,6 +15,7 @@ from typing import Any, Self
 from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.cache import FileCache
+from ..derived import derived
 from ..json_text import from_json, to_json
 from .analyses import Analyses
 from .arguments import checked_arguments, require_centred
@@ -164,14 +165,13 @@ class OneGradientStep(Analyses):
     @cached_property
     def _standings(self) -> list[str]:
         # Kept as text, so that a run that finds them imports no SymPy.
-        key = f"one_gradient_step/standing/{[self.student, self.teacher, self.centre]}"
-        found: list[str] | None = self.cache.load_json(key)
-        if found is None:
+        @derived("one_gradient_step/standing", list)
+        def standings(student: str, teacher: str, centre: bool) -> list[str]:
             from .equivalence import standing
 
-            found = [standing(self, vanishing_ridge=limit) for limit in (False, True)]
-            self.cache.store_json(key, found)
-        return found
+            return [standing(self, vanishing_ridge=limit) for limit in (False, True)]
+
+        return standings(self.cache, self.student, self.teacher, self.centre)
 
     def paper_ridge(self, ridge: float) -> float:
         r"""Return the penalty of the paper, β/α times that of the toolkit.

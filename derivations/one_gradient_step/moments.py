@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ...digits import MOST_DIGITS, checked_digits
 from ...numeric.cache import FileCache
-from ...one_thread import one_at_a_time
+from ..derived import derived
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -112,7 +111,8 @@ class Moments:
         if digits <= _DIGITS - 5:
             known = dict(self.digits)
         else:
-            known = _with_digits(self.name, -(-(digits + 5) // _STEP) * _STEP, self.folder)
+            wanted = -(-(digits + 5) // _STEP) * _STEP
+            known = _with_digits(FileCache(self.folder), self.name, wanted)
         return {name: known[name] for name in ("linear", "residual")}
 
 
@@ -132,18 +132,7 @@ def moments(name: str, *, argument: str, cache: FileCache) -> Moments:
     ExpressionError, AssumptionError
         If the text cannot be read, or the function is not square-integrable.
     """
-    return _from_cache(name, argument, os.fspath(cache.folder))
-
-
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _from_cache(name: str, argument: str, folder: str) -> Moments:
-    cache = FileCache(folder)
-    key = f"one_gradient_step/moments/{name}"
-    document = cache.load_json(key)
-    if document is None:
-        document = _derive(name, argument)
-        cache.store_json(key, document)
+    document = _derivation(cache, name, argument=argument)
     texts = {k: str(v) for k, v in document["digits"]}
     values: dict[str, Any] = {k: float(v) for k, v in texts.items()}
     return Moments(
@@ -152,31 +141,25 @@ def _from_cache(name: str, argument: str, folder: str) -> Moments:
         jumps=bool(document["jumps"]),
         **values,
         digits=tuple(texts.items()),
-        folder=folder,
+        folder=os.fspath(cache.folder),
     )
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _with_digits(name: str, digits: int, folder: str) -> dict[str, str]:
-    cache = FileCache(folder)
-    key = f"one_gradient_step/moments/{name}/{digits}"
-    known: dict[str, str] | None = cache.load_json(key)
-    if known is None:
-        from tqdm.auto import tqdm
+@derived("one_gradient_step/moments_to_digits", dict)
+def _with_digits(name: str, digits: int) -> dict[str, str]:
+    from tqdm.auto import tqdm
 
-        exact = exact_moments(name)
-        # Shown at once where an integral takes seconds: there are only two.
-        parts = tqdm(
-            ("linear", "residual"), desc=f"{digits} digits of {name}", unit="moment", leave=False,
-            delay=0 if digits > _QUICK else 1, disable=None,
-        )  # fmt: skip
-        known = {part: _texts({part: exact[part]}, digits)[part] for part in parts}
-        cache.store_json(key, known)
-    return known
+    exact = exact_moments(name)
+    # Shown at once where an integral takes seconds: there are only two.
+    parts = tqdm(
+        ("linear", "residual"), desc=f"{digits} digits of {name}", unit="moment", leave=False,
+        delay=0 if digits > _QUICK else 1, disable=None,
+    )  # fmt: skip
+    return {part: _texts({part: exact[part]}, digits)[part] for part in parts}
 
 
-def _derive(name: str, argument: str) -> dict[str, Any]:
+@derived("one_gradient_step/moments", dict, words=("argument",))
+def _derivation(name: str, *, argument: str) -> dict[str, Any]:
     from ...symbolic.activations import activation
     from ...symbolic.regularity import Parity
 

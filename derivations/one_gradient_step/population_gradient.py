@@ -17,7 +17,6 @@ quadrature. (Derived here; the leading term is that of Ba et al., arXiv 2205.014
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -27,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.pair_gradients import pair_averages
-from ...one_thread import one_at_a_time
+from ..derived import derived
 from .simulated import network_functions
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class _Averages:
     def __init__(self, model: OneGradientStep) -> None:
         self.model = model
         self.student, self.slope, self.teacher = network_functions(model)
-        document = _sources(model)
+        document = _sources(model.cache, model.student, model.teacher, model.centre)
         self.kinks = document["kinks"]
         self.closed = {
             name: model.cache.load_module(f"pair_{name}", document[name])
@@ -225,21 +224,15 @@ def _real_array(name: str, values: ArrayLike, dimensions: int, wanted: str) -> A
     return array.astype(float)
 
 
-@one_at_a_time
-def _sources(model: OneGradientStep) -> dict[str, Any]:
+@derived("one_gradient_step/population", dict)
+def _sources(student: str, teacher: str, centre: bool) -> dict[str, Any]:
     """Return source of closed forms, empty where there is none, and where functions have kinks."""
-    given = json.dumps([model.student, model.teacher, model.centre])
-    key = f"one_gradient_step/population/{given}"
-    document = model.cache.load_json(key)
-    if document is None:
-        from ...symbolic.activations import activation
-        from .pair_kernels import label_source, output_source
+    from ...symbolic.activations import activation
+    from .pair_kernels import label_source, output_source
 
-        names = {"student": model.student, "teacher": model.teacher}
-        document = {
-            "labels": label_source(model.student, model.teacher, model.centre) or "",
-            "output": output_source(model.student, model.centre) or "",
-            "kinks": {k: [float(x) for x in activation(v).kinks] for k, v in names.items()},
-        }
-        model.cache.store_json(key, document)
-    return dict(document)
+    names = {"student": student, "teacher": teacher}
+    return {
+        "labels": label_source(student, teacher, centre) or "",
+        "output": output_source(student, centre) or "",
+        "kinks": {k: [float(x) for x in activation(v).kinks] for k, v in names.items()},
+    }

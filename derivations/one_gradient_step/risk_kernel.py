@@ -6,15 +6,13 @@ finds them in the cache imports no SymPy.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
-from ...one_thread import one_at_a_time
+from ..derived import derived
 from ..kernels.kernel import Kernel
 from ..kernels.points import Tie
 
@@ -36,21 +34,19 @@ def risk_kernel(model: OneGradientStep, kind: str = RIDGE) -> Kernel:
         A positive penalty; the limit of a vanishing one; the same for a linear student and more
         samples than neurons or dimensions.
     """
-    folder = os.fspath(model.cache.folder)
-    document = _document(kind, folder)
-    code = KernelCode(**document["code"])
+    found = _derivation(model.cache, kind)
     return Kernel(
-        name=document["name"],
-        title=document["title"],
-        code=code,
-        domains=document["domains"],
+        name=found.name,
+        title=found.title,
+        code=found.code,
+        domains=found.domains,
         make=partial(_lowered, kind),
         defaults=model_parameters(model),
         exact_defaults=partial(_exact_defaults, model),
         proven_defaults=partial(_proven_defaults, model),
         # The step has the samples of the readout, unless it has its own.
         ties={"alpha0": Tie("alpha", _same)} if model.alpha0 is None else {},
-        labels=document["labels"],
+        labels=found.labels,
         cache_folder=model.cache_folder,
     )
 
@@ -99,23 +95,17 @@ def _proven_defaults(model: OneGradientStep, digits: int) -> dict[str, Any]:
     return found
 
 
-@lru_cache(maxsize=16)
-@one_at_a_time
-def _document(kind: str, folder: str) -> Mapping[str, Any]:
-    cache = FileCache(folder)
-    key = f"one_gradient_step/risk/{kind}"
-    document = cache.load_json(key)
-    if document is None:
-        document = _derive(kind)
-        cache.store_json(key, document)
-    return {**document, "code": {name: _frozen(x) for name, x in document["code"].items()}}
+@dataclass(frozen=True)
+class _Derivation:
+    name: str
+    title: str
+    code: KernelCode
+    domains: Mapping[str, str]
+    labels: Mapping[str, str]
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list | tuple) else value
-
-
-def _derive(kind: str) -> dict[str, Any]:
+@derived("one_gradient_step/risk", _Derivation)
+def _derivation(kind: str) -> _Derivation:
     from ..kernels.code import kernel_code, latex_names, parameter_domains
 
     lowered = _lowered(kind)
@@ -123,13 +113,13 @@ def _derive(kind: str) -> dict[str, Any]:
     if "ridge" in domains:
         # A vanishing penalty has equations of its own.
         domains["ridge"] = "positive"
-    return {
-        "name": lowered.system.name,
-        "title": lowered.system.title,
-        "code": asdict(kernel_code(lowered)),
-        "domains": domains,
-        "labels": latex_names(lowered),
-    }
+    return _Derivation(
+        name=lowered.system.name,
+        title=lowered.system.title,
+        code=kernel_code(lowered),
+        domains=domains,
+        labels=latex_names(lowered),
+    )
 
 
 @lru_cache(maxsize=3)

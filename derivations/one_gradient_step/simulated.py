@@ -19,7 +19,7 @@ from ...numeric.one_step_network import OneStepSetup
 from ...numeric.one_step_readout import ReadoutSetup
 from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks
 from ...numeric.sample_stream import finite_values
-from ...one_thread import one_at_a_time
+from ..derived import derived
 from ..spiked_random_features.arguments import checked_switch
 from ..spiked_random_features.simulated import GeneratedFunction
 from .conditional_risk import conditional_prediction
@@ -129,7 +129,7 @@ def network_functions(
     model: OneGradientStep,
 ) -> tuple[CentredFunction, GeneratedFunction, CentredFunction]:
     """Return student, its derivative and teacher as functions of arrays, without their means."""
-    source = _function_source(model)
+    source = _function_source(model.cache, model.student, model.teacher)
     folder = model.cache.folder
     student, slope, teacher = (
         GeneratedFunction(source, name, folder)
@@ -143,19 +143,14 @@ def network_functions(
     )
 
 
-@one_at_a_time
-def _function_source(model: OneGradientStep) -> str:
-    key = f"one_gradient_step/functions/{json.dumps([model.student, model.teacher])}"
-    document = model.cache.load_json(key)
-    if document is None:
-        from ...symbolic.activations import activation
-        from ..spiked_random_features.derive import activation_functions
+@derived("one_gradient_step/functions", str)
+def _function_source(student: str, teacher: str) -> str:
+    from ...symbolic.activations import activation
+    from ..spiked_random_features.derive import activation_functions
 
-        student = activation(model.student, argument="student")
-        teacher = activation(model.teacher, argument="teacher")
-        document = {"source": activation_functions(student, teacher)}
-        model.cache.store_json(key, document)
-    return str(document["source"])
+    return activation_functions(
+        activation(student, argument="student"), activation(teacher, argument="teacher")
+    )
 
 
 def after_steps(model: OneGradientStep, steps: int, fresh: bool) -> OneGradientStep:

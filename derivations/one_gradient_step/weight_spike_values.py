@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import ParameterError
-from ...numeric.cache import FileCache
 from ...numeric.precision import local_context
-from ...one_thread import one_at_a_time
+from ..derived import derived
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
@@ -91,16 +90,11 @@ class SpikePoint:
         return top / ratio, left, right
 
 
-@one_at_a_time
-def _sources(cache: FileCache) -> dict[str, str]:
-    key = "one_gradient_step/weight_spike"
-    document = cache.load_json(key)
-    if document is None:
-        from .weight_spike_theory import array_source, precise_source
+@derived("one_gradient_step/weight_spike", dict)
+def _sources() -> dict[str, str]:
+    from .weight_spike_theory import array_source, precise_source
 
-        document = {"precise": precise_source(), "arrays": array_source()}
-        cache.store_json(key, document)
-    return {str(name): str(text) for name, text in document.items()}
+    return {"precise": precise_source(), "arrays": array_source()}
 
 
 def _precise(model: OneGradientStep) -> ModuleType:

@@ -7,14 +7,10 @@ SymPy.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
 
 from ...numeric.cache import FileCache
-from ...one_thread import one_at_a_time
+from ..derived import derived
 
 
 @dataclass(frozen=True)
@@ -115,31 +111,13 @@ def derivation(
         "stretched": stretched,
         "finite_width": finite_width,
     }
-    return _from_cache(student, teacher, tuple(flags.items()), os.fspath(cache.folder))
+    return _derivation(cache, student, teacher, **flags)
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _from_cache(
-    student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str
-) -> Derivation:
-    cache = FileCache(folder)
-    names = " ".join(name for name, value in flags if value)
-    key = f"spiked_random_features/{names}/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is not None:
-        return _restore(document)
+@derived("spiked_random_features", Derivation)
+def _derivation(student: str, teacher: str, **flags: bool) -> Derivation:
     from ..kernels.deriving import deriving
     from .derive import derive
 
     with deriving(f"{student} features", 1):
-        found = derive(student, teacher, **dict(flags))
-    cache.store_json(key, asdict(found))
-    return found
-
-
-def _restore(document: Mapping[str, Any]) -> Derivation:
-    def frozen(value: Any) -> Any:
-        return tuple(frozen(v) for v in value) if isinstance(value, list) else value
-
-    return Derivation(**{name: frozen(value) for name, value in document.items()})
+        return derive(student, teacher, **flags)

@@ -11,8 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ...numeric.precise_kernel import PreciseKernel
-from ...one_thread import one_at_a_time
-from ..kernels.precise import cached_kernel
+from ..derived import derived
 from ..one_gradient_step.decimals import decimal_fraction
 from .tangents import SPIKE
 
@@ -29,14 +28,14 @@ _SPARE_DIGITS = 10
 def precise_program(model: SpikedRandomFeatures) -> PreciseKernel:
     """Return the program of a model for mpmath."""
 
-    def derived() -> PreciseKernel:
+    @derived("spiked_random_features/precise", PreciseKernel)
+    def program(student: str, teacher: str, **cases: bool) -> PreciseKernel:
         from .derive import precise_kernel
 
         return precise_kernel(model.symbolic())
 
     cases = {**model._case, "finite_width": model.width is not None}
-    names = " ".join(name for name, holds in cases.items() if holds)
-    return cached_kernel(model._cache, f"{_key(model)}/{names}/program", derived)
+    return program(model._cache, model.student, model.teacher, **cases)
 
 
 def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
@@ -51,7 +50,8 @@ def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
         values = [number(ctx, r), number(ctx, c), number(ctx, gamma), rho]
         return dict.fromkeys(SPIKE, ctx.zero) | dict(zip(SPIKE[:4], values, strict=True))
     infinite = model.alpha0 == math.inf
-    document = _map(model)
+    identity = model.student, model.teacher, model._case["stretched"]
+    document = _map(model._cache, *identity)
     namespace: dict[str, Any] = {"ctx": ctx}
     exec(document["source"], namespace)
     if infinite and model.leap_index > 1:
@@ -60,11 +60,15 @@ def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
         del fixed["bulk_variance"]
     else:
         fixed = {}
+    constants: list[str] = []
+    if document["constants"]:
+        digits = -(-(ctx.dps + _SPARE_DIGITS) // _STEP) * _STEP
+        constants = _constants(model._cache, *identity, digits)
     arguments = (
         number(ctx, decimal_fraction(model.step_size)),
         ctx.inf if infinite else number(ctx, decimal_fraction(model.alpha0)),
         number(ctx, decimal_fraction(model.noise_variance)),
-        *map(ctx.mpf, _constants(model, len(document["constants"]), ctx.dps + _SPARE_DIGITS)),
+        *map(ctx.mpf, constants),
     )
     return {
         name: ctx.mpf(fixed[name] if name in fixed else namespace[name](*arguments))
@@ -77,45 +81,24 @@ def number(ctx: Any, value: Fraction) -> Any:
     return ctx.mpf(value.numerator) / value.denominator
 
 
-def _key(model: SpikedRandomFeatures) -> str:
-    return f"spiked_random_features/precise/{model.student}/{model.teacher}"
-
-
-def _map_key(model: SpikedRandomFeatures) -> str:
-    return f"{_key(model)}/{'stretched map' if model._case['stretched'] else 'map'}"
-
-
-@one_at_a_time
-def _map(model: SpikedRandomFeatures) -> dict[str, Any]:
+@derived("spiked_random_features/precise_map", dict)
+def _map(student: str, teacher: str, stretched: bool) -> dict[str, Any]:
     """Return the source of a function for each field, and the constants that they take."""
-    key = _map_key(model)
-    document = model._cache.load_json(key)
-    if document is None:
-        constants, formulas = _exact_map(model)
-        document = {"source": _source(list(constants.values()), formulas)}
-        document["constants"] = [str(x) for x in constants.values()]
-        model._cache.store_json(key, document)
-    return document
+    constants, formulas = _exact_map(student, teacher, stretched)
+    return {
+        "source": _source(list(constants.values()), formulas),
+        "constants": [str(x) for x in constants.values()],
+    }
 
 
-@one_at_a_time
-def _constants(model: SpikedRandomFeatures, count: int, digits: int) -> list[str]:
-    """Return the constants of the map as decimal texts of at least so many digits."""
-    if not count:
-        return []
-    wanted = -(-digits // _STEP) * _STEP
-    key = f"{_map_key(model)}/{wanted}"
-    document = model._cache.load_json(key)
-    if document is None:
-        constants, _ = _exact_map(model)
-        document = {"texts": [str(value.evalf(wanted)) for value in constants]}
-        model._cache.store_json(key, document)
-    texts: list[str] = document["texts"]
-    return texts
+@derived("spiked_random_features/precise_constants", list)
+def _constants(student: str, teacher: str, stretched: bool, digits: int) -> list[str]:
+    """Return the constants of the map as decimal texts."""
+    return [str(value.evalf(digits)) for value in _exact_map(student, teacher, stretched)[0]]
 
 
 def _exact_map(
-    model: SpikedRandomFeatures,
+    student: str, teacher: str, stretched: bool
 ) -> tuple[dict[sp.Expr, sp.Symbol], dict[str, sp.Expr]]:
     """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
     import sympy as sp
@@ -124,9 +107,9 @@ def _exact_map(
     from .mapping import spike_mapping
 
     found = spike_mapping(
-        activation(model.student, argument="student"),
-        activation(model.teacher, argument="teacher"),
-        stretched=model._case["stretched"],
+        activation(student, argument="student"),
+        activation(teacher, argument="teacher"),
+        stretched=stretched,
     )
     constants: dict[sp.Expr, sp.Symbol] = {}
 

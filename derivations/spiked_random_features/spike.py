@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number, positive_number, real_number
 from ...numeric.cache import FileCache
+from ..derived import derived
 from .derivation import Derivation, derivation
 
 # μ_0 is proportional to r and is divided by again: where it has to be integrated, a smaller spike
@@ -128,24 +129,24 @@ def stretched_after_step(
     if spike.orthogonal_alignment == 1 and alpha0 == math.inf:
         # Neither a spike nor a linear part of the labels, which could see the stretch.
         return spike
-    key = f"spiked_random_features/stretch/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is None:
-        from ...symbolic.activations import activation
-        from .derive import stretch_function
-
-        pair = activation(student, argument="student"), activation(teacher, argument="teacher")
-        try:
-            document = {"source": "import math\n\n" + stretch_function(*pair)}
-        except ConvergenceError:
-            raise AssumptionError(
-                f"labels of teacher {teacher!r} have no third moment, on which the stretch of the "
-                'rows depends; use leading_order="published"'
-            ) from None
-        cache.store_json(key, document)
-    function = cache.load_module("stretch", str(document["source"])).stretch
+    function = cache.load_module("stretch", _stretch_source(cache, student, teacher)).stretch
     along, mixed, across = map(float, function(step_size, 1 / alpha0, noise_variance))
     return replace(spike, stretch_along=along, stretch_mixed=mixed, stretch_across=across)
+
+
+@derived("spiked_random_features/stretch", str)
+def _stretch_source(student: str, teacher: str) -> str:
+    from ...symbolic.activations import activation
+    from .derive import stretch_function
+
+    pair = activation(student, argument="student"), activation(teacher, argument="teacher")
+    try:
+        return "import math\n\n" + stretch_function(*pair)
+    except ConvergenceError:
+        raise AssumptionError(
+            f"labels of teacher {teacher!r} have no third moment, on which the stretch of the "
+            'rows depends; use leading_order="published"'
+        ) from None
 
 
 def _after_step(

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import enum
 import math
-import os
 from collections.abc import Mapping
-from dataclasses import asdict
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
-from ...one_thread import one_at_a_time
+from ..derived import derived
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -69,43 +65,24 @@ def acceleration(name: str) -> str:
 
 def tangent_kernel(model: SpikedRandomFeatures, motion: Motion) -> LoadedKernel:
     """Return the kernel for a motion of the parameters of a model, ready to run."""
-    cache = model._cache
-    return _code(*_identity(model), motion, os.fspath(cache.folder)).load(cache)
-
-
-def _identity(model: SpikedRandomFeatures) -> tuple[str, str, tuple[tuple[str, bool], ...]]:
     flags = {**model._case, "finite_width": model.width is not None}
-    return model.student, model.teacher, tuple(flags.items())
+    return _code(model._cache, model.student, model.teacher, motion, **flags).load(model._cache)
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _code(
-    student: str, teacher: str, flags: tuple[tuple[str, bool], ...], motion: Motion, folder: str
-) -> KernelCode:
-    cache = FileCache(folder)
-    names = " ".join(name for name, value in flags if value)
-    key = f"spiked_random_features/{motion.name}/{names}/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is None:
-        from ...symbolic.saddle_point import lower
-        from ..kernels.code import kernel_code
-        from ..kernels.deriving import deriving
-        from .derive import symbolic_model
+@derived("spiked_random_features/tangents", KernelCode)
+def _code(student: str, teacher: str, motion: Motion, **flags: bool) -> KernelCode:
+    from ...symbolic.saddle_point import lower
+    from ..kernels.code import kernel_code
+    from ..kernels.deriving import deriving
+    from .derive import symbolic_model
 
-        with deriving(f"derivatives ({motion.value})", 3) as done:
-            system = symbolic_model(student, teacher, **dict(flags)).system
-            moving = tangent_system(system, motion)
-            done()
-            lowered = lower(moving)
-            done()
-            document = asdict(kernel_code(lowered))
-        cache.store_json(key, document)
-    return KernelCode(**{name: _frozen(value) for name, value in document.items()})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    with deriving(f"derivatives ({motion.value})", 3) as done:
+        system = symbolic_model(student, teacher, **flags).system
+        moving = tangent_system(system, motion)
+        done()
+        lowered = lower(moving)
+        done()
+        return kernel_code(lowered)
 
 
 def tangent_system(system: SaddlePointSystem, motion: Motion) -> SaddlePointSystem:
@@ -166,12 +143,9 @@ def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, f
     """
     infinite = model.alpha0 == math.inf
     source = _rate_source(
-        model.student,
-        model.teacher,
-        infinite,
-        model._case["stretched"],
-        os.fspath(model._cache.folder),
-    )
+        model._cache, model.student, model.teacher,
+        infinite=infinite, stretched=model._case["stretched"],
+    )  # fmt: skip
     module = model._cache.load_module("mapping_rates", source)
     # Without noise in the labels nothing depends on a sample number that is infinite.
     samples = 1.0 if infinite else model.alpha0
@@ -184,21 +158,13 @@ def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, f
     return first, second
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _rate_source(student: str, teacher: str, infinite: bool, stretched: bool, folder: str) -> str:
-    cache = FileCache(folder)
-    names = ("infinite" if infinite else "") + (" stretched" if stretched else "")
-    key = f"spiked_random_features/rates/{names}/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is None:
-        from ...symbolic.activations import activation
-        from .mapping import spike_mapping
+@derived("spiked_random_features/rates", str)
+def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
+    from ...symbolic.activations import activation
+    from .mapping import spike_mapping
 
-        mapping = spike_mapping(activation(student), activation(teacher), stretched=stretched)
-        document = {"source": _print_rates(mapping, infinite)}
-        cache.store_json(key, document)
-    return str(document["source"])
+    mapping = spike_mapping(activation(student), activation(teacher), stretched=stretched)
+    return _print_rates(mapping, infinite)
 
 
 def _print_rates(mapping: SpikeMapping, infinite: bool) -> str:

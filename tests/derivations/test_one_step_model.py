@@ -225,7 +225,7 @@ def test_moments_by_quadrature_are_kept(tmp_path, monkeypatch):
         assert abs(mpmath.mpf(precise["linear"]) - linear) < mpmath.mpf(10) ** -80
         assert abs(mpmath.mpf(precise["residual"]) - residual) < mpmath.mpf(10) ** -81
     # Another process reads them.
-    moments_module._with_digits.cache_clear()
+    moments_module._with_digits.forget()
     monkeypatch.setattr(moments_module, "exact_moments", lambda name: pytest.fail("derived again"))
     assert known.precise(80) == precise
 

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from ....numeric.cache import FileCache
 from ....one_thread import one_at_a_time
+from ...derived import derived
 
 if TYPE_CHECKING:
     import sympy as sp
-
-_KEY = "one_gradient_step/kernel_spectrum"
 
 
 def spectrum_functions(cache: FileCache) -> SimpleNamespace:
@@ -36,14 +35,15 @@ def spectrum_functions(cache: FileCache) -> SimpleNamespace:
 @one_at_a_time
 def _loaded(folder: str) -> SimpleNamespace:
     cache = FileCache(folder)
-    document = cache.load_json(_KEY)
-    if document is None:
-        document = {"source": spectrum_source()}
-        cache.store_json(_KEY, document)
     namespace: dict[str, Any] = {}
-    exec(document["source"], namespace)
+    exec(_source(cache), namespace)
     found = {k: v for k, v in namespace.items() if not k.startswith("_") and callable(v)}
     return SimpleNamespace(**found)
+
+
+@derived("one_gradient_step/kernel_spectrum", str)
+def _source() -> str:
+    return spectrum_source()
 
 
 def spectrum_source() -> str:

@@ -2,13 +2,10 @@ r"""The expected kernel, the covariance of the features over fresh inputs."""
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from ....numeric.cache import FileCache
-from ....one_thread import one_at_a_time
+from ...derived import derived
 
 if TYPE_CHECKING:
     from ..model import OneGradientStep
@@ -115,22 +112,12 @@ def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:
 
 
 def _second_coefficient(model: OneGradientStep) -> str:
-    return (
-        "0" if model.student_moments.odd else _cached(model.student, os.fspath(model.cache.folder))
-    )
+    return "0" if model.student_moments.odd else _second_hermite(model.cache, model.student)
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _cached(student: str, folder: str) -> str:
-    cache = FileCache(folder)
-    key = f"one_gradient_step/second_coefficient/{student}"
-    document = cache.load_json(key)
-    if document is None:
-        from ....symbolic.activations import activation
-        from ....symbolic.hermite import hermite_coefficient
+@derived("one_gradient_step/second_coefficient", str)
+def _second_hermite(student: str) -> str:
+    from ....symbolic.activations import activation
+    from ....symbolic.hermite import hermite_coefficient
 
-        value = hermite_coefficient(activation(student, argument="student"), 2)
-        document = {"value": str(value.evalf(40))}
-        cache.store_json(key, document)
-    return str(document["value"])
+    return str(hermite_coefficient(activation(student, argument="student"), 2).evalf(40))

@@ -7,17 +7,16 @@ every other, and answers with floats and estimated errors or with any number of 
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....digits import checked_digits, held_digits
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode
-from ....one_thread import one_at_a_time
 from ...certificates.wanted import certificate_wanted
+from ...derived import derived
 from ...kernels.kernel import Kernel
 
 if TYPE_CHECKING:
@@ -277,7 +276,7 @@ def activation_bounds(
     return Kernel(
         name="spiked_random_features_bounds",
         title=f"{TITLE}, student {student}, teacher {teacher}",
-        code=_code(student, teacher, tuple(flags.items()), os.fspath(cache.folder)),
+        code=_code(cache, student, teacher, **flags),
         domains=spike_domains(
             unspiked=unspiked, aligned=aligned, correlated_norms=correlated_norms
         ),
@@ -298,36 +297,20 @@ def spike_domains(*, unspiked: bool, aligned: bool, correlated_norms: bool) -> d
     }
 
 
-@lru_cache(maxsize=256)
-def _code(
-    student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str
-) -> KernelCode:
-    def make() -> LoweredSystem:
-        return _lowered(student, teacher, **dict(flags))
-
-    names = " ".join(name for name, value in flags if value)
-    key = f"spiked_random_features/bounds/bounds/{names}/{student}/{teacher}"
-    return cached_code(key, make, FileCache(folder))
+@derived("spiked_random_features/bounds/bounds", KernelCode)
+def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
+    return code_of_bounds(lambda: _lowered(student, teacher, **flags))
 
 
-@one_at_a_time
-def cached_code(key: str, make: Callable[[], LoweredSystem], cache: FileCache) -> KernelCode:
-    """Return the code of a system that is lowered once and kept under a key."""
-    document = cache.load_json(key)
-    if document is None:
-        from ...kernels.code import kernel_code
-        from ...kernels.deriving import deriving
+def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
+    """Return the code of a system of bounds, with a bar while it is lowered and printed."""
+    from ...kernels.code import kernel_code
+    from ...kernels.deriving import deriving
 
-        with deriving("the bounds", 2) as done:
-            lowered = make()
-            done()
-            document = asdict(kernel_code(lowered))
-        cache.store_json(key, document)
-    return KernelCode(**{name: _frozen(value) for name, value in document.items()})
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+    with deriving("the bounds", 2) as done:
+        lowered = make()
+        done()
+        return kernel_code(lowered)
 
 
 def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:

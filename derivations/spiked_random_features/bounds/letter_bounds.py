@@ -21,7 +21,6 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
@@ -34,7 +33,7 @@ from ....numeric.arguments import positive_number, real_number
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import squared_distance
-from ....one_thread import one_at_a_time
+from ...derived import derived
 
 Array = NDArray[np.float64]
 
@@ -220,7 +219,7 @@ class _Tables:
         folder: str | os.PathLike[str] | None,
     ) -> _Tables:
         cache = FileCache(folder)
-        source = _source(student, teacher, abs(alignment) == 1, os.fspath(cache.folder))
+        source = _source(cache, student, teacher, aligned=abs(alignment) == 1)
         return cls(cache.load_module("letter_tables", source), alignment)
 
     def distances(self, letters: Sequence[tuple[float, ...]], back: int) -> tuple[float, float]:
@@ -257,21 +256,13 @@ def span_rule(module: ModuleType, rows: Sequence[Sequence[Any]], back: int) -> t
     return quadrature.trapezoidal_rule(_STEP_PER_WIDTH * min(width, _WIDEST) * 2**back)
 
 
-@lru_cache(maxsize=64)
-@one_at_a_time
-def _source(student: str, teacher: str, aligned: bool, folder: str) -> str:
-    cache = FileCache(folder)
-    key = f"spiked_random_features/letters/{'aligned' if aligned else ''}/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is None:
-        from ....symbolic.activations import activation
-        from .shape_tables import letter_table_source
+@derived("spiked_random_features/letters", str)
+def _source(student: str, teacher: str, *, aligned: bool) -> str:
+    from ....symbolic.activations import activation
+    from .shape_tables import letter_table_source
 
-        text = letter_table_source(
-            activation(student, argument="student"),
-            activation(teacher, argument="teacher"),
-            aligned=aligned,
-        )
-        document = {"source": text}
-        cache.store_json(key, document)
-    return str(document["source"])
+    return letter_table_source(
+        activation(student, argument="student"),
+        activation(teacher, argument="teacher"),
+        aligned=aligned,
+    )

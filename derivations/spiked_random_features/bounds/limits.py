@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....digits import checked_digits, error_text, held_digits
 from ....errors import ConvergenceError
-from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode
+from ...derived import derived
 from ...kernels.kernel import Kernel
-from .bounds import bounds, cached_code, spike_domains, with_defaults
+from .bounds import bounds, code_of_bounds, spike_domains, with_defaults
 
 if TYPE_CHECKING:
     from ....symbolic.lowering.lowered import LoweredSystem
@@ -114,7 +113,7 @@ def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
     """Return the saddle point for α → ∞ as a kernel, the parameters of a model as defaults."""
     flags = dict(model._case)
     del flags["stretched"]
-    code = _code(model.student, model.teacher, tuple(flags.items()), os.fspath(model._cache.folder))
+    code = _code(model._cache, model.student, model.teacher, **flags)
     kernel = Kernel(
         name="spiked_random_features_limit",
         title=f"Infinitely many samples, student {model.student}, teacher {model.teacher}",
@@ -126,16 +125,9 @@ def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
     return with_defaults(kernel, model)
 
 
-@lru_cache(maxsize=256)
-def _code(
-    student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str
-) -> KernelCode:
-    def make() -> LoweredSystem:
-        return _lowered(student, teacher, **dict(flags))
-
-    names = " ".join(name for name, value in flags if value)
-    key = f"spiked_random_features/limit/{names}/{student}/{teacher}"
-    return cached_code(key, make, FileCache(folder))
+@derived("spiked_random_features/limit", KernelCode)
+def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
+    return code_of_bounds(lambda: _lowered(student, teacher, **flags))
 
 
 def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:

@@ -8,17 +8,14 @@ point; the functions come from generated tables (:mod:`.shape_tables`).
 
 from __future__ import annotations
 
-import os
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ....errors import ParameterError
 from ....numeric.arguments import positive_number
-from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
-from ....one_thread import one_at_a_time
+from ...derived import derived
 from .bounds import bounds
 
 if TYPE_CHECKING:
@@ -99,7 +96,7 @@ def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict
     spike, cache = model.spike, model._cache
     flags = dict(model._case)
     del flags["stretched"]
-    source = _source(model.student, model.teacher, tuple(flags.items()), os.fspath(cache.folder))
+    source = _source(cache, model.student, model.teacher, **flags)
     values = (
         spike.spike_strength, spike.bulk_variance, spike.alignment, spike.orthogonal_alignment,
         spike.norm_overlap, m, theta,
@@ -111,25 +108,14 @@ def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict
     return {name: np.broadcast_to(found.get(name, 0.0), x.shape).copy() for name in names}
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _source(student: str, teacher: str, flags: tuple[tuple[str, bool], ...], folder: str) -> str:
-    cache = FileCache(folder)
-    names = " ".join(name for name, value in flags if value)
-    key = f"spiked_random_features/realised/{names}/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is None:
-        from ....symbolic.activations import activation
-        from .shape_tables import realised_table_source
+@derived("spiked_random_features/realised", str)
+def _source(student: str, teacher: str, **flags: bool) -> str:
+    from ....symbolic.activations import activation
+    from .shape_tables import realised_table_source
 
-        text = realised_table_source(
-            activation(student, argument="student"),
-            activation(teacher, argument="teacher"),
-            **dict(flags),
-        )
-        document = {"source": text}
-        cache.store_json(key, document)
-    return str(document["source"])
+    return realised_table_source(
+        activation(student, argument="student"), activation(teacher, argument="teacher"), **flags
+    )
 
 
 def _checked(kappa: object) -> Any:

@@ -9,9 +9,7 @@ does to the spans.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
-from functools import lru_cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ from ....numeric import quadrature
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project
-from ....one_thread import one_at_a_time
+from ...derived import derived
 from .letter_bounds import span_rule
 
 if TYPE_CHECKING:
@@ -194,29 +192,18 @@ class _Tables:
 def _module(
     student: str, teacher: str, aligned: bool, correlated_norms: bool, cache: FileCache
 ) -> ModuleType:
-    source = _source(student, teacher, aligned, correlated_norms, os.fspath(cache.folder))
+    source = _source(cache, student, teacher, aligned=aligned, correlated_norms=correlated_norms)
     return cache.load_module("span_tables", source)
 
 
-@lru_cache(maxsize=64)
-@one_at_a_time
-def _source(student: str, teacher: str, aligned: bool, correlated_norms: bool, folder: str) -> str:
-    cache = FileCache(folder)
-    names = " ".join(
-        name for name, on in (("aligned", aligned), ("correlated", correlated_norms)) if on
-    )
-    key = f"spiked_random_features/span/{names}/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is None:
-        from ....symbolic.activations import activation
-        from .shape_tables import span_table_source
+@derived("spiked_random_features/span", str)
+def _source(student: str, teacher: str, *, aligned: bool, correlated_norms: bool) -> str:
+    from ....symbolic.activations import activation
+    from .shape_tables import span_table_source
 
-        text = span_table_source(
-            activation(student, argument="student"),
-            activation(teacher, argument="teacher"),
-            aligned=aligned,
-            correlated_norms=correlated_norms,
-        )
-        document = {"source": text}
-        cache.store_json(key, document)
-    return str(document["source"])
+    return span_table_source(
+        activation(student, argument="student"),
+        activation(teacher, argument="teacher"),
+        aligned=aligned,
+        correlated_norms=correlated_norms,
+    )

@@ -8,9 +8,7 @@ c(r); with the population gradient (α_0 = ∞) c = 1.
 from __future__ import annotations
 
 import math
-import os
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 
 from ....errors import AssumptionError
 from ....numeric.cache import FileCache
-from ....one_thread import one_at_a_time
+from ...derived import derived
 
 Array = NDArray[np.float64]
 
@@ -68,7 +66,7 @@ def step_path(
         If the student jumps, so that no step can be taken; or if no step makes a spike, at a
         finite α_0.
     """
-    document = _document(student, teacher, os.fspath(cache.folder))
+    document = _derived(cache, student, teacher)
     if document["error"]:
         raise AssumptionError(document["error"])
     path = cache.load_module("step_path", document["source"]).path
@@ -93,18 +91,7 @@ def step_path(
     )
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _document(student: str, teacher: str, folder: str) -> dict[str, Any]:
-    cache = FileCache(folder)
-    key = f"spiked_random_features/bounds/step_path/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is None:
-        document = _derived(student, teacher)
-        cache.store_json(key, document)
-    return dict(document)
-
-
+@derived("spiked_random_features/bounds/step_path", dict)
 def _derived(student: str, teacher: str) -> dict[str, Any]:
     import sympy as sp
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode, LoadedKernel
-from ....one_thread import one_at_a_time
+from ...derived import derived
 
 if TYPE_CHECKING:
     from ....symbolic.lowering.lowered import LoweredSystem
@@ -113,14 +112,8 @@ class ConvexDerivation:
     labels: tuple[tuple[str, str], ...]
 
 
-@lru_cache(maxsize=128)
-@one_at_a_time
-def _derivation(case: ConvexCase, folder: str) -> ConvexDerivation:
-    cache = FileCache(folder)
-    key = f"convex_readout/{case!r}"
-    document = cache.load_json(key)
-    if document is not None:
-        return _restored(document)
+@derived("convex_readout", ConvexDerivation)
+def _derivation(case: ConvexCase) -> ConvexDerivation:
     from ....symbolic.saddle_point import lower
     from ...kernels.code import kernel_code, latex_names, parameter_domains
     from ...kernels.deriving import deriving
@@ -131,25 +124,24 @@ def _derivation(case: ConvexCase, folder: str) -> ConvexDerivation:
         lowered = lower(system)
         done()
         code = kernel_code(lowered)
-    found = ConvexDerivation(
+    return ConvexDerivation(
         code=code,
         title=lowered.system.title,
         structure=lowered.system.structure.describe(),
         domains=tuple(parameter_domains(lowered).items()),
         labels=tuple(latex_names(lowered).items()),
     )
-    cache.store_json(key, asdict(found))
-    return found
 
 
 def convex_derivation(case: ConvexCase, cache: FileCache) -> ConvexDerivation:
     """Return the derivation of a case, from the cache where it is there."""
-    return _derivation(case, os.fspath(cache.folder))
+    return _derivation(cache, case)
 
 
 @lru_cache(maxsize=128)
 def _loaded(case: ConvexCase, folder: str) -> LoadedKernel:
-    return _derivation(case, folder).code.load(FileCache(folder))
+    cache = FileCache(folder)
+    return _derivation(cache, case).code.load(cache)
 
 
 def loaded_kernel(case: ConvexCase, cache: FileCache) -> LoadedKernel:
@@ -160,12 +152,3 @@ def loaded_kernel(case: ConvexCase, cache: FileCache) -> LoadedKernel:
     giantstep.numeric.kernel_code.Work
     """
     return _loaded(case, os.fspath(cache.folder))
-
-
-def _restored(document: Mapping[str, Any]) -> ConvexDerivation:
-    def frozen(value: Any) -> Any:
-        return tuple(frozen(v) for v in value) if isinstance(value, list) else value
-
-    fields = {name: frozen(value) for name, value in document.items()}
-    fields["code"] = KernelCode(**{k: frozen(v) for k, v in document["code"].items()})
-    return ConvexDerivation(**fields)

@@ -5,13 +5,10 @@ A run that finds them there imports no SymPy.
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, dataclass
-from functools import lru_cache
-from typing import Any
+from dataclasses import dataclass
 
 from ....numeric.cache import FileCache
-from ....one_thread import one_at_a_time
+from ...derived import derived
 
 
 @dataclass(frozen=True)
@@ -54,27 +51,12 @@ def spectrum_derivation(
         Exactly r = 0; with the correlation of norms and overlaps of the rows.
     cache : FileCache
     """
-    return _from_cache(student, unspiked, correlated_norms, os.fspath(cache.folder))
+    return _derivation(cache, student, unspiked=unspiked, correlated_norms=correlated_norms)
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _from_cache(
-    student: str, unspiked: bool, correlated_norms: bool, folder: str
-) -> SpectrumDerivation:
-    cache = FileCache(folder)
-    flags = {"unspiked": unspiked, "correlated_norms": correlated_norms}
-    names = " ".join(name for name, value in flags.items() if value)
-    key = f"spiked_random_features/spectrum/spectrum/{names}/{student}"
-    document = cache.load_json(key)
-    if document is not None:
-        fields: dict[str, Any] = {
-            k: tuple(v) if isinstance(v, list) else v for k, v in document.items()
-        }
-        return SpectrumDerivation(**fields)
+@derived("spiked_random_features/spectrum", SpectrumDerivation)
+def _derivation(student: str, **flags: bool) -> SpectrumDerivation:
     from ....symbolic.activations import activation
     from .equations import derive_spectrum
 
-    found = derive_spectrum(activation(student, argument="student"), **flags)
-    cache.store_json(key, asdict(found))
-    return found
+    return derive_spectrum(activation(student, argument="student"), **flags)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from functools import lru_cache
+from dataclasses import dataclass
 
 from ....numeric.cache import FileCache
-from ....one_thread import one_at_a_time
+from ...derived import derived
 
 
 @dataclass(frozen=True)
@@ -55,19 +53,11 @@ def derivation(student: str, teacher: str, *, teacher_kind: str, cache: FileCach
         "aligned": the labels are a function of κ, exactly.
     cache : FileCache
     """
-    return _from_cache(student, teacher, teacher_kind, os.fspath(cache.folder))
+    return _derivation(cache, student, teacher, teacher_kind)
 
 
-@lru_cache(maxsize=256)
-@one_at_a_time
-def _from_cache(student: str, teacher: str, teacher_kind: str, folder: str) -> Derivation:
-    cache = FileCache(folder)
-    key = f"spiked_random_features/vocabulary/{teacher_kind}/{student}/{teacher}"
-    document = cache.load_json(key)
-    if document is not None:
-        return Derivation(**document)
+@derived("spiked_random_features/vocabulary", Derivation)
+def _derivation(student: str, teacher: str, teacher_kind: str) -> Derivation:
     from .derive import derive
 
-    found = derive(student, teacher, teacher_kind=teacher_kind)
-    cache.store_json(key, asdict(found))
-    return found
+    return derive(student, teacher, teacher_kind=teacher_kind)
