@@ -79,6 +79,8 @@ class SaddlePointSystem:
     derived : mapping from Symbol to Expr
         Those of the parameters that follow from others, or are numbers, with their values. They
         are eliminated when the system is lowered: kernels and files take the others only.
+    free_energy : FreeEnergy or None
+        What the equations are the stationarity conditions of, where they were made so.
     """
 
     name: str
@@ -93,6 +95,7 @@ class SaddlePointSystem:
     title: str = ""
     safeguarded: bool = True
     derived: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
+    free_energy: FreeEnergy | None = None
 
     def __post_init__(self) -> None:
         for name in ("outputs", "definitions", "start", "derived"):
@@ -139,6 +142,7 @@ class SaddlePointSystem:
             title=title,
             safeguarded=safeguarded,
             derived=dict(derived or {}),
+            free_energy=free_energy,
         )
 
     @classmethod
@@ -232,6 +236,7 @@ class SaddlePointSystem:
         def put(expr: sp.Expr | None) -> sp.Expr | None:
             return None if expr is None else expr.xreplace(values)
 
+        free = self.free_energy
         return replace(
             self,
             equations=tuple(
@@ -243,6 +248,7 @@ class SaddlePointSystem:
             identifiers=names,
             start={x: put(value) for x, value in self.start.items()},
             derived={},
+            free_energy=None if free is None else replace(free, expression=put(free.expression)),
         )
 
     def jacobian(self) -> sp.Matrix:

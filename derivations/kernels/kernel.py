@@ -33,14 +33,16 @@ if TYPE_CHECKING:
 
     from ...symbolic.enclosures import Enclosure
     from ...symbolic.lowering.lowered import LoweredSystem
+    from .branches import BranchDiagram
     from .precise import Refined
     from .sensitivities import Sensitivities
 
 # Words of the methods of a kernel that parameters cannot have.
 RESERVED = frozenset(
     {
-        "certify", "data", "digits", "executor", "failures", "out", "outputs", "product",
-        "progress", "rtol", "self", "start", "store", "workers", "wrt",
+        "bounds", "certify", "damping", "data", "digits", "executor", "extremum", "failures", "out",
+        "outputs", "over", "points", "product", "progress", "rtol", "self", "start", "starts",
+        "steps", "store", "within", "workers", "wrt", "zeros",
     }
 )  # fmt: skip
 
@@ -306,6 +308,97 @@ class Kernel(KernelTexts):
         from .sensitivities import sensitivities
 
         return sensitivities(self, options, wrt=wrt)
+
+    def branches(
+        self,
+        /,
+        over: str,
+        within: Sequence[float],
+        *,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        zeros: str | Sequence[str] = (),
+        extremum: str = "minimum",
+        starts: int = 64,
+        points: int = 100,
+        data: Mapping[str, Any] | None = None,
+        rtol: float = 1e-11,
+        **parameters: Any,
+    ) -> BranchDiagram:
+        r"""Return every solution over one parameter that a search finds, and where they meet.
+
+        Newton's method from many first values at seven values of the parameter; then each branch
+        is followed in both directions, through folds and to the branches that leave it. Special
+        points are zeros of exact derivatives and of differences of free energies.
+
+        Parameters
+        ----------
+        over : str
+            The control parameter.
+        within : (float, float)
+            Its range, ends included.
+        bounds : mapping from str to (float, float), optional
+            Where Newton unknowns are wanted, inside of the domains that their symbols declare:
+            ``{"q": (0, 1)}``. First values are spread over this box, so a finite one helps.
+        zeros : str or sequence of str
+            Outputs whose zeros along the branches are wanted: a stability, an entropy.
+        extremum : {"minimum", "maximum"}
+            What the free energy has at a stable phase as a function of its order parameters, after
+            it was made stationary in the conjugates. A free energy, minus the logarithm of a
+            number of states, has a minimum; a free entropy a maximum; and a replica-symmetric free
+            energy in overlaps of n → 0 replicas, like that of Sherrington and Kirkpatrick, a
+            maximum, because the number of pairs of replicas is negative.
+        starts : int
+            First values at each of the seven values of the parameter.
+        points : int
+            About as many points lie on a branch across the whole range; more where it bends.
+        data, rtol
+            As for :meth:`solve`.
+        **parameters
+            The others, by name; numbers.
+
+        Returns
+        -------
+        BranchDiagram
+            With ``branches``, ``spinodals``, ``transitions``, ``at(value)``, ``plot()``.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is missing or outside its domain, or bounds contradict a domain.
+        StructureError
+            If the equations are linear: their only solution has nothing to meet.
+        ConvergenceError
+            If no solution is found at all.
+
+        Notes
+        -----
+        First-order transitions are sought between stable phases, for systems from a
+        :class:`giantstep.FreeEnergy` or with an output ``free_energy``. A branch that no first
+        value leads to, and that is joined to no other one, is not found.
+
+        Examples
+        --------
+        The magnet of Curie and Weiss has a second-order transition at β = 1:
+
+        >>> import sympy as sp
+        >>> import giantstep as gs
+        >>> m, h = sp.symbols("m h", real=True)
+        >>> beta = sp.Symbol("beta", positive=True)
+        >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+        ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+        ... )
+        >>> found = gs.lower(magnet).branches("beta", (0.5, 2), bounds={"m": (-1, 1)}, h=0)
+        >>> print(found.transitions[0])
+        second-order at beta = 1 ± ...
+        >>> [round(s.m, 10) + 0 for s in found.at(2)]
+        [-0.957504024, 0.0, 0.957504024]
+        """
+        from .branches import branches
+
+        return branches(
+            self, over, within, parameters, bounds=bounds, zeros=zeros, extremum=extremum,
+            starts=starts, points=points, data=data, rtol=rtol,
+        )  # fmt: skip
 
     # ------------------------------------------------------------------ text
 

@@ -1,0 +1,860 @@
+"""Every solution of a kernel over one parameter: branches, their stability, where they meet.
+
+A search from many first values at some values of the parameter, then continuation of each branch
+through folds and crossings (:mod:`.numeric.branches`). What is found depends on counted work only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import is_one_of, positive_number, whole_number
+from ...numeric.branches import (
+    CLOSED,
+    CROSSING,
+    EDGE,
+    FOLD,
+    LONG,
+    MOST_POINTS,
+    Curve,
+    Equations,
+    all_curves,
+    between,
+    corrected,
+    solutions_at,
+    spread,
+    tangent,
+    zero_between,
+)
+from ...symbolic.saddle_point import SaddlePointSystem
+from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
+from .arguments import known_names
+from .families import VALUE, Family, numbers_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .kernel import Kernel
+    from .solution import KernelSolution
+
+Array = NDArray[np.float64]
+
+SPINODAL, SECOND_ORDER, FIRST_ORDER = "spinodal", "second-order", "first-order"
+# Values of the parameter at which solutions are searched.
+_SEARCHED = 7
+# Relative differences of free energies below this are rounding: such phases are copies.
+_COPIES = 1e-9
+# Relative distance to a boundary at which a branch that ends has run into it, and the size, in
+# typical ones, of what has run off.
+_AT_BOUNDARY, _FAR = 1e-3, 1e4
+COLOURS = (BLUE, VERMILLION, GREEN)
+MARKERS = {SPINODAL: "o", SECOND_ORDER: "s", FIRST_ORDER: "D"}
+
+
+@dataclass(frozen=True)
+class End:
+    """Where and why a branch ends.
+
+    Attributes
+    ----------
+    value : float
+        Of the parameter, at the last point.
+    unknowns : mapping from str to float
+    reason : str
+    """
+
+    value: float
+    unknowns: Mapping[str, float]
+    reason: str
+
+    def __str__(self) -> str:
+        found = ", ".join(f"{name} = {x:.6g}" for name, x in self.unknowns.items())
+        return f"{self.reason} ({found})"
+
+
+@dataclass(frozen=True, eq=False)
+class Branch:
+    """A curve of solutions, through all of its folds.
+
+    Attributes
+    ----------
+    over : str
+        The parameter.
+    parameter : array (K,)
+        Its values along the curve; they turn round at folds.
+    unknowns, outputs : mapping from str to array (K,)
+    residual : array (K,)
+        Largest absolute residual of the core equations.
+    free_energy : array (K,) or None
+    hessian_eigenvalues : array (K, k) or None
+        Of the free energy as a function of its k order parameters, conjugates eliminated, in
+        increasing order; None for a system that was not made from a free energy.
+    map_radius : array (K,) or None
+        Spectral radius of the map x → F(x) of the equations, below one where state evolution
+        converges; None if they are not in this form.
+    stable : array (K,) of bool or None
+        By `hessian_eigenvalues` where there are any, else by `map_radius`; None if there is neither.
+    special : tuple of int
+        Points at which stability may change: folds and crossings.
+    ends : (End, End)
+    """
+
+    over: str
+    parameter: Array
+    unknowns: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    residual: Array
+    free_energy: Array | None
+    hessian_eigenvalues: Array | None
+    map_radius: Array | None
+    stable: NDArray[np.bool_] | None
+    special: tuple[int, ...]
+    ends: tuple[End, End]
+
+    def __len__(self) -> int:
+        return len(self.parameter)
+
+    def __getitem__(self, name: str) -> Array:
+        tables = {self.over: self.parameter, **self.unknowns, **self.outputs}
+        known_names((name,), tables, "value of a branch")
+        return tables[name]
+
+    def runs(self) -> Iterator[tuple[slice, bool | None]]:
+        """Iterate over parts of one stability, with this; neighbours share a point."""
+        if self.stable is None:
+            yield slice(0, len(self)), None
+            return
+        stable = self.stable.copy()
+        for k in self.special:
+            # An eigenvalue that vanishes has the sign of rounding: take that of a neighbour.
+            stable[k] = stable[k + 1] if k + 1 < len(self) else stable[k - 1]
+        changes = [0, *(np.flatnonzero(np.diff(stable.astype(int))) + 1).tolist(), len(self) - 1]
+        for a, b in itertools.pairwise(dict.fromkeys(changes)):
+            yield slice(a, b + 1), bool(stable[a])
+
+    def __repr__(self) -> str:
+        low, high = self.parameter.min(), self.parameter.max()
+        return f"Branch({len(self)} points, {self.over} from {low:.6g} to {high:.6g})"
+
+
+@dataclass(frozen=True, eq=False)
+class SpecialPoint:
+    """A point where solutions meet, exchange or satisfy a condition.
+
+    Attributes
+    ----------
+    kind : str
+        "spinodal" (two solutions meet and vanish), "second-order" (a branch leaves another),
+        "first-order" (the free energies of two phases cross) or "zero of …" an output.
+    over : str
+        The parameter.
+    value : float
+        Where it is.
+    error : float
+        Estimated absolute error of `value`.
+    unknowns : mapping from str to float
+        At a first-order transition those of one phase, and with ``…_other`` names of the other.
+    make : callable
+        Returns `system`; its derivation takes a moment, so that it waits until it is asked for.
+    start : mapping from str to float
+        First values for its Newton unknowns.
+    parameters : mapping from str to number
+        The other parameters.
+    """
+
+    kind: str
+    over: str
+    value: float
+    error: float
+    unknowns: Mapping[str, float]
+    make: Callable[[], SaddlePointSystem] = field(repr=False)
+    start: Mapping[str, float] = field(repr=False)
+    parameters: Mapping[str, Any] = field(repr=False)
+    data: Mapping[str, Any] | None = field(default=None, repr=False)
+
+    @cached_property
+    def system(self) -> SaddlePointSystem:
+        """The equations with the condition, in which the parameter is an unknown."""
+        return self.make()
+
+    def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
+        """Solve the equations with the condition, to any number of digits.
+
+        Parameters
+        ----------
+        digits : int, optional
+        **options
+            Of :meth:`.kernel.Kernel.solve`.
+
+        Returns
+        -------
+        KernelSolution
+            The parameter is among its unknowns.
+
+        Raises
+        ------
+        ConvergenceError
+            Also where unknowns vanish exactly, as on the symmetric side of a pitchfork: Newton's
+            method of kernels measures residuals relative to the terms of the equations.
+
+        Examples
+        --------
+        >>> import sympy as sp
+        >>> import giantstep as gs
+        >>> m, h = sp.symbols("m h", real=True)
+        >>> beta = sp.Symbol("beta", positive=True)
+        >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+        ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+        ... )
+        >>> found = gs.lower(magnet).branches("beta", (0.5, 3), bounds={"m": (-1, 1)}, h=-0.1)
+        >>> print(found.spinodals[0].refine(digits=20))
+        m     0.52082850382437111060
+        beta  1.3722359110972174883
+        20 digits asked for; ...
+        """
+        from .lower import lower
+
+        kernel = lower(self.system)
+        start = {name: x for name, x in self.start.items() if name in kernel.code.unknowns}
+        return kernel.solve(
+            start=start, digits=digits, data=self.data, **{**self.parameters, **options}
+        )
+
+    def latex(self) -> str:
+        """Return the equations and the condition in LaTeX."""
+        return self.system.latex()
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __str__(self) -> str:
+        return f"{self.kind} at {self.over} = {self.value:.12g} ± {self.error:.1e}"
+
+
+@dataclass(frozen=True, eq=False)
+class BranchDiagram:
+    """All branches over one parameter; from :meth:`.kernel.Kernel.branches`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    over : str
+    within : (float, float)
+    parameters : mapping from str to number
+        The fixed ones.
+    branches : tuple of Branch
+    points : tuple of SpecialPoint
+        Sorted by kind and value.
+    extremum : str
+        Of the free energy at a stable phase: "minimum" or "maximum".
+    """
+
+    kernel: Kernel
+    over: str
+    within: tuple[float, float]
+    parameters: Mapping[str, Any]
+    branches: tuple[Branch, ...]
+    points: tuple[SpecialPoint, ...]
+    extremum: str
+    _search: Search = field(repr=False)
+
+    @property
+    def spinodals(self) -> tuple[SpecialPoint, ...]:
+        """Points where two solutions meet and vanish."""
+        return self._of(SPINODAL)
+
+    @property
+    def transitions(self) -> tuple[SpecialPoint, ...]:
+        """First-order and second-order transitions."""
+        return self._of(FIRST_ORDER, SECOND_ORDER)
+
+    def zeros(self, output: str) -> tuple[SpecialPoint, ...]:
+        """Return the points where an output vanishes; it has to be among ``zeros=``."""
+        return self._of(_zero_of(output))
+
+    def _of(self, *kinds: str) -> tuple[SpecialPoint, ...]:
+        return tuple(p for p in self.points if p.kind in kinds)
+
+    @property
+    def stability(self) -> str:
+        """What `stable` means here, in words."""
+        if self._search.family.variables[0]:
+            return (
+                f"stable: a {self.extremum} of the free energy in its order parameters, conjugates "
+                "eliminated"
+            )
+        if self._search.family.open.is_map:
+            return "stable: under iteration of the equations (they come without a free energy)"
+        return "stability unknown: no free energy, and the equations are no map x = F(x)"
+
+    def at(self, value: float, **options: Any) -> tuple[KernelSolution, ...]:
+        """Return all solutions at one value of the parameter.
+
+        Parameters
+        ----------
+        value : float
+            Inside `within`.
+        **options
+            Of :meth:`.kernel.Kernel.solve`, such as ``digits=40``.
+
+        Returns
+        -------
+        tuple of KernelSolution
+            In the order of the first unknown.
+
+        Raises
+        ------
+        ConvergenceError
+            If Newton's method does not stay at a solution, as next to a fold.
+        """
+        search = self._search
+        value = float(value)
+        if not self.within[0] <= value <= self.within[1]:
+            raise ParameterError(
+                f"value of {self.over} must be from {self.within[0]:g} to {self.within[1]:g}, "
+                f"got {value:g}"
+            )
+        given = {**self.parameters, self.over: value}
+        found = []
+        for y in search.solutions(value):
+            start = dict(zip(search.family.names, y[:-1].tolist(), strict=True))
+            solution = self.kernel.solve(
+                start=start, data=search.family.data, **{**given, **options}
+            )
+            moved = np.array([float(solution.values[n]) for n in start]) - y[:-1]
+            if np.max(np.abs(moved) / search.equations.sizes(y)[:-1]) > _COPIES ** (2 / 3):
+                raise ConvergenceError(
+                    f"Newton's method leaves the solution {start} at {self.over} = {value:g}: "
+                    "another one is near; take a value farther from the fold",
+                    state=y,
+                )
+            found.append(solution)
+        return tuple(found)
+
+    def plot(self, unknown: str | None = None, *, ax: Any = None) -> Any:
+        """Draw the branches: stable ones solid, others dashed, special points marked.
+
+        Parameters
+        ----------
+        unknown : str, optional
+            What to draw, an unknown or an output; default: the first unknown.
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        name = self._search.family.names[0] if unknown is None else unknown
+        with styled():
+            ax = new_figure().add_subplot() if ax is None else ax
+            self._draw(name, ax)
+        return ax
+
+    def _draw(self, name: str, ax: Any) -> None:
+        for n, branch in enumerate(self.branches):
+            values = branch[name]
+            for part, stable in branch.runs():
+                style = "-" if stable or stable is None else "--"
+                ax.plot(branch.parameter[part], values[part], style, color=COLOURS[n % len(COLOURS)])
+        for kind, points in itertools.groupby(self.points, key=lambda p: p.kind):
+            label = kind
+            for p in points:
+                for key in (name, f"{name}_other"):
+                    if key in p.unknowns:
+                        ax.plot(
+                            p.value, p.unknowns[key], MARKERS.get(kind, "x"), color=GREY,
+                            markersize=5, linestyle="", label=label,
+                        )  # fmt: skip
+                        label = "_"
+                if kind == FIRST_ORDER:
+                    ax.axvline(p.value, color=GREY, linewidth=0.8, linestyle=":")
+        labels = self.kernel.labels
+        ax.set_xlabel(f"${labels[self.over]}$" if self.over in labels else self.over)
+        ax.set_ylabel(f"${labels[name]}$" if name in labels else name)
+        if any(not x.startswith("_") for x in ax.get_legend_handles_labels()[1]):
+            ax.legend(frameon=False)
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return all points with their branches as a labelled data set, one row each."""
+        import xarray as xr
+
+        columns: dict[str, Any] = {
+            "branch": np.concatenate([np.full(len(b), n) for n, b in enumerate(self.branches)])
+            if self.branches else np.zeros(0, dtype=int),
+        }  # fmt: skip
+
+        def put(name: str, parts: Sequence[Any]) -> None:
+            if parts and all(part is not None for part in parts):
+                columns[name] = np.concatenate(parts)
+
+        put(self.over, [b.parameter for b in self.branches])
+        for name in self.branches[0].unknowns if self.branches else ():
+            put(name, [b.unknowns[name] for b in self.branches])
+        for name in self.branches[0].outputs if self.branches else ():
+            put(name, [b.outputs[name] for b in self.branches])
+        put("residual", [b.residual for b in self.branches])
+        put("branch_free_energy", [b.free_energy for b in self.branches])
+        put("map_radius", [b.map_radius for b in self.branches])
+        put("stable", [b.stable for b in self.branches])
+        found = {name: ("point", column) for name, column in columns.items()}
+        eigenvalues = [b.hessian_eigenvalues for b in self.branches]
+        if eigenvalues and all(e is not None for e in eigenvalues):
+            found["hessian_eigenvalue"] = (("point", "mode"), np.concatenate(eigenvalues))  # type: ignore[arg-type]
+        fixed = {k: float(v) for k, v in self._search.family.point(self.within[0]).items()}
+        del fixed[self.over]
+        return xr.Dataset(
+            found, attrs={"kernel": self.kernel.name, "stability": self.stability, **fixed}
+        )
+
+    def latex(self) -> str:
+        """Return the conditions of the special points in LaTeX."""
+        names = ", ".join(self.kernel.labels.get(n, n) for n in self._search.family.names)
+        jacobian = rf"\frac{{\partial R}}{{\partial ({names})}}"
+        control = self.kernel.labels.get(self.over, self.over)
+        conditions = {
+            SPINODAL: rf"\det {jacobian} = 0",
+            SECOND_ORDER: rf"w^\top {jacobian} = 0,\ w^\top \frac{{\partial R}}{{\partial "
+            rf"{control}}} = 0",
+            FIRST_ORDER: r"f = f'",
+        }
+        rows = [
+            rf"R_{{{self.kernel.labels.get(name, name)}}} &= {sp.latex(e.residual)}"
+            for name, e in zip(self._search.family.names, self._search.family.open.core, strict=True)
+        ]
+        for kind in dict.fromkeys(p.kind for p in self.points):
+            condition = conditions.get(kind)
+            if condition is None:
+                condition = rf"\mathrm{{{kind.removeprefix('zero of ')}}} = 0".replace("_", r"\_")
+            values = r",\ ".join(f"{p.value:.10g}" for p in self._of(kind))
+            rows.append(rf"\text{{{kind}}}&:\ R = 0,\ {condition}:\quad {control} = {values}")
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
+
+    def __str__(self) -> str:
+        n = len(self.branches)
+        low, high = self.within
+        lines = [
+            f"{self.kernel.title}: {n} branch{'' if n == 1 else 'es'} over {self.over} from "
+            f"{low:g} to {high:g}; {self.stability}"
+        ]
+        for k, branch in enumerate(self.branches):
+            first, last = branch.ends
+            lines.append(f"  branch {k}, {len(branch)} points: from {first} to {last}")
+        return "\n".join([*lines, *(f"  {p}" for p in self.points)])
+
+    def __repr__(self) -> str:
+        return (
+            f"BranchDiagram({self.kernel.name}, {self.over} from {self.within[0]:g} to "
+            f"{self.within[1]:g}: {len(self.branches)} branches, {len(self.points)} special points)"
+        )
+
+
+class Search:
+    """The branches of a family and where they meet."""
+
+    def __init__(
+        self, family: Family, starts: int, points: int, extremum: str, zeros: Sequence[str]
+    ) -> None:
+        self.family = family
+        self.largest = 1 / points
+        self.sign = 1.0 if extremum == "minimum" else -1.0
+        self.zeros = tuple(zeros)
+        seeds = self._seeds(starts)
+        sizes = np.median(np.abs(seeds[:, :-1]), axis=0) if len(seeds) else None
+        self.equations: Equations = family.equations(sizes)
+        self.curves = all_curves(self.equations, seeds, largest=self.largest)
+        self.special: list[SpecialPoint] = []
+        self.branches = [self._branch(curve) for curve in self.curves]
+        self._add_first_order()
+        order = {kind: k for k, kind in enumerate((SPINODAL, SECOND_ORDER, FIRST_ORDER))}
+        self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
+
+    # ------------------------------------------------------------------ first values
+
+    def _seeds(self, starts: int) -> Array:
+        """Return solutions at some values of the parameter."""
+        family = self.family
+        low, high = family.box
+        values = np.linspace(*family.within, _SEARCHED)
+        cloud = spread(low.tolist(), high.tolist(), starts)
+        cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
+        equations = family.equations()
+        found = solutions_at(equations, cloud)
+        missing = values[~np.isin(values, found[:, -1])]
+        if not len(missing):
+            return found
+        # First values of the kernel, whose safeguards may lead where Newton alone does not.
+        kernel = family.kernel
+        job = kernel.job(family.data, None, family.rtol, len(missing), keep=True)
+        rows = np.stack([list(family.point(v).values()) for v in missing])
+        batch = job(rows)
+        own = np.stack([*(batch.values[n] for n in family.names), missing], axis=1)
+        own = solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
+        return np.concatenate([found, own])
+
+    # ------------------------------------------------------------------ branches
+
+    def _branch(self, curve: Curve) -> Branch:
+        family = self.family
+        marked: list[tuple[float, Array, bool]] = [
+            (float(k), y, False) for k, y in enumerate(curve.points)
+        ]
+        for place, kind, y in curve.marks:
+            if kind == FOLD:
+                point = self._fold(y)
+            else:
+                point = self._crossing(y)
+            y = np.array([*(point.unknowns[n] for n in family.names), point.value])
+            marked.append((place, y, True))
+            known = (p for p in self.special if p.kind == point.kind)
+            if not any(self._near(p, point) for p in known):
+                self.special.append(point)
+        marked.sort(key=lambda item: item[0])
+        points = np.array([y for _, y, _ in marked])
+        special = tuple(k for k, (_, _, is_special) in enumerate(marked) if is_special)
+        if curve.start == CROSSING:
+            special = (0, *special)
+        batch = family.described(points)
+        residuals, derivatives = family.linearised(points)
+        unknowns = {n: points[:, k] for k, n in enumerate(family.names)}
+        for x in family.open.system.unknowns:
+            name = family.open.system.identifiers[x]
+            if name not in unknowns:
+                unknowns[name] = batch.values[name]
+        eigenvalues = family.hessian_eigenvalues(batch)
+        radius = family.map_radius(derivatives)
+        stable = None
+        if eigenvalues is not None:
+            stable = np.all(self.sign * eigenvalues > 0, axis=1)
+        elif radius is not None:
+            stable = radius < 1
+        branch = Branch(
+            over=family.over,
+            parameter=points[:, -1],
+            unknowns=unknowns,
+            outputs={name: batch.values[name] for name in family.open.system.outputs},
+            residual=np.max(np.abs(residuals), axis=1),
+            free_energy=batch.values.get(VALUE),
+            hessian_eigenvalues=eigenvalues,
+            map_radius=radius,
+            stable=stable,
+            special=special,
+            ends=(self._end(curve.start, curve.points[0]), self._end(curve.end, curve.points[-1])),
+        )
+        for output in self.zeros:
+            self._add_zeros(output, curve)
+        return branch
+
+    def _near(self, p: SpecialPoint, other: SpecialPoint) -> bool:
+        """Tell whether two points are the same, found along two branches."""
+        if abs(p.value - other.value) > 1e-6 * self.equations.scale[-1]:
+            return False
+        names = self.family.names
+        gaps = [abs(p.unknowns[n] - other.unknowns[n]) for n in names]
+        y = np.array([*(p.unknowns[n] for n in names), p.value])
+        return bool(np.all(np.array(gaps) <= 1e-4 * self.equations.sizes(y)[:-1]))
+
+    def _end(self, how: str, y: Array) -> End:
+        family, over = self.family, self.family.over
+        value, x = float(y[-1]), dict(zip(family.names, y[:-1].tolist(), strict=True))
+        if how == EDGE:
+            return End(value, x, f"the edge {over} = {value:g}")
+        if how == CLOSED:
+            return End(value, x, "itself, as a closed curve")
+        if how == CROSSING:
+            return End(value, x, f"another branch at {over} = {value:.10g}")
+        if how == LONG:
+            return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
+        reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
+        for k, (name, number) in enumerate(x.items()):
+            a, b = self.equations.lower[k], self.equations.upper[k]
+            size = self.equations.scale[k]
+            for bound in (a, b):
+                if math.isfinite(bound) and abs(number - bound) <= _AT_BOUNDARY * size:
+                    reason = (
+                        f"{over} = {value:.10g}, where {name} leaves its domain through {bound:g}"
+                    )
+            if abs(number) > _FAR * size:
+                reason = f"{over} = {value:.10g}, where {name} runs off"
+        return End(value, x, reason)
+
+    # ------------------------------------------------------------------ special points
+
+    def _null(self, matrix: Array) -> tuple[Array, int]:
+        """Return the null vector of a matrix, its largest component one, and which this is."""
+        vector = np.linalg.svd(matrix)[2][-1]
+        k = int(np.argmax(np.abs(vector)))
+        return vector / vector[k], k
+
+    def _jacobian(self, y: Array) -> tuple[Array, Array]:
+        _, jacobian = self.family.linearised(y[None])
+        return jacobian[0][:, :-1], jacobian[0][:, -1]
+
+    def _fold(self, y: Array) -> SpecialPoint:
+        family = self.family
+        jacobian, slope = self._jacobian(y)
+        vector, k = self._null(jacobian)
+        left, _ = self._null(jacobian.T)
+        # The parameter of a fold moves by what the left null vector sees of an error.
+        errors = family.residual_errors(y[None])[0]
+        error = float(np.abs(left) @ errors / abs(left @ slope))
+        start = {
+            f"direction_{n}": float(v) for j, (n, v) in enumerate(zip(family.names, vector, strict=True))
+            if j != k
+        }  # fmt: skip
+        return self._point(SPINODAL, y, error, lambda: family.open.fold(family.control, k), start)
+
+    def _crossing(self, y: Array) -> SpecialPoint:
+        """Return a crossing, located by its own regular system where curves locate it badly."""
+        from .families import square_equations
+        from .lower import lower
+
+        family = self.family
+        jacobian, _ = self._jacobian(y)
+        vector, k = self._null(jacobian.T)
+        system = family.open.branch_point(family.control, k)
+        start = {
+            f"weight_{n}": float(v) for j, (n, v) in enumerate(zip(family.names, vector, strict=True))
+            if j != k
+        }  # fmt: skip
+        start |= {"unfolding": 0.0, **dict(zip(family.names, y[:-1].tolist(), strict=True))}
+        start[family.over] = float(y[-1])
+        parameters = family.point(float(y[-1]))
+        del parameters[family.over]
+        square, names = square_equations(lower(system, cache_folder=family.kernel.cache_folder),
+                                         parameters, family.data, family.rtol)  # fmt: skip
+        first = np.array([[start[n] for n in names]])
+        found, good, _ = corrected(square, first, np.zeros((1, 0, len(names))), most=30)
+        error = 1e-8 * self.equations.scale[-1]
+        if good[0]:
+            exact = dict(zip(names, found[0].tolist(), strict=True))
+            y = np.array([*(exact[n] for n in family.names), exact[family.over]])
+            _, matrix = square.evaluate(found)
+            errors = np.abs(np.linalg.pinv(matrix[0]))[names.index(family.over)]
+            error = float(np.sum(errors)) * 4 * float(np.finfo(float).eps)
+        return self._point(SECOND_ORDER, y, error, lambda: system, start)
+
+    def _point(
+        self, kind: str, y: Array, error: float, make: Callable[[], SaddlePointSystem],
+        start: Mapping[str, float], other: Mapping[str, float] | None = None,
+    ) -> SpecialPoint:  # fmt: skip
+        family = self.family
+        value = float(y[-1])
+        unknowns = dict(zip(family.names, y[:-1].tolist(), strict=True))
+        unknowns |= dict(other or {})
+        return SpecialPoint(
+            kind=kind,
+            over=family.over,
+            value=value,
+            error=max(error, math.ulp(value)),
+            unknowns=unknowns,
+            make=make,
+            start={**start, **unknowns, family.over: value},
+            parameters=family.parameters,
+            data=family.data,
+        )
+
+    def _add_zeros(self, output: str, curve: Curve) -> None:
+        family, equations = self.family, self.equations
+
+        def value(y: Array) -> float:
+            return float(family.described(y[None]).values[output][0])
+
+        column = family.described(np.array(curve.points)).values[output]
+        signs = np.sign(column)
+        for k in np.flatnonzero(signs[:-1] * signs[1:] < 0):
+            k, end = int(k), curve.points[int(k) + 1]
+            share = zero_between(lambda s, k=k, end=end: value(between(equations, curve, k, s, end)))
+            if share is None:
+                continue
+            y = between(equations, curve, k, share, end)
+            slope = (column[k + 1] - column[k]) / (end - curve.points[k])[-1]
+            error = float(family.described(y[None]).errors[output][0] / abs(slope))
+
+            def make() -> SaddlePointSystem:
+                return family.open.zero(family.control, output)
+
+            self.special.append(self._point(_zero_of(output), y, error, make, {}))
+
+    # ------------------------------------------------------------------ phases
+
+    def solutions(self, value: float) -> Array:
+        """Return all solutions at a value of the parameter, sorted by the first unknown."""
+        found = [np.append(x, value) for _, x in self._crossings(value)]
+        if not found:
+            return np.zeros((0, len(self.family.names) + 1))
+        return solutions_at(self.equations, np.array(found), most=30)
+
+    def _crossings(self, value: float) -> Iterator[tuple[tuple[int, int], Array]]:
+        """Iterate over the steps of branches that contain a value, with unknowns near there."""
+        for n, branch in enumerate(self.branches):
+            p = branch.parameter
+            x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
+            for k in range(len(p) - 1):
+                if min(p[k], p[k + 1]) <= value <= max(p[k], p[k + 1]):
+                    width = p[k + 1] - p[k]
+                    share = (value - p[k]) / width if width else 0.0
+                    yield (n, k), x[k] + share * (x[k + 1] - x[k])
+
+    def _phases(self) -> list[tuple[Branch, slice]]:
+        """Return the stable parts of branches on which the parameter is monotone."""
+        found = []
+        for branch in self.branches:
+            for part, stable in branch.runs():
+                if not stable:
+                    continue
+                steps = np.sign(np.diff(branch.parameter[part]))
+                cuts = [0, *(np.flatnonzero(steps[1:] * steps[:-1] < 0) + 1).tolist(), len(steps)]
+                for a, b in itertools.pairwise(cuts):
+                    if b > a:
+                        found.append((branch, slice(part.start + a, part.start + b + 1)))
+        return found
+
+    def _add_first_order(self) -> None:
+        if self.family.free_energy is None:
+            return
+        phases = self._phases()
+        for one, other in itertools.combinations(phases, 2):
+            for low, high in self._exchanges(one, other):
+                point = self._first_order(one, other, low, high, phases)
+                if point is not None:
+                    self.special.append(point)
+
+    def _near_phase(self, phase: tuple[Branch, slice], values: Array) -> Array:
+        """Return unknowns and parameter (N, n + 1) of a phase near given values."""
+        branch, part = phase
+        p = branch.parameter[part]
+        order = np.argsort(p, kind="stable")
+        found = [
+            np.interp(values, p[order], branch.unknowns[name][part][order])
+            for name in self.family.names
+        ]
+        return np.stack([*found, values], axis=1)
+
+    def _on_phase(self, phase: tuple[Branch, slice], values: Array) -> tuple[Array, Array, Array]:
+        """Return points of a phase at given values, their free energies and errors of these."""
+        near = self._near_phase(phase, values)
+        fixed = np.zeros((len(near), 1, near.shape[1]))
+        fixed[:, 0, -1] = 1.0
+        points, good, _ = corrected(self.equations, near, fixed, most=20)
+        batch = self.family.described(points)
+        return points, np.where(good, batch.values[VALUE], np.nan), batch.errors[VALUE]
+
+    def _exchanges(
+        self, one: tuple[Branch, slice], other: tuple[Branch, slice]
+    ) -> Iterator[tuple[float, float]]:
+        """Iterate over intervals in which the free energies of two phases change their order."""
+        grids = [branch.parameter[part] for branch, part in (one, other)]
+        low = max(grid.min() for grid in grids)
+        high = min(grid.max() for grid in grids)
+        if not low < high:
+            return
+        values = np.unique(np.concatenate(grids))
+        values = values[(values >= low) & (values <= high)]
+        first, second = (self._on_phase(phase, values)[1] for phase in (one, other))
+        gap = first - second
+        gap[~(np.abs(gap) > _COPIES * (1 + np.abs(first)))] = 0
+        there = np.flatnonzero(gap)
+        for a, b in itertools.pairwise(there):
+            if gap[a] * gap[b] < 0:
+                yield float(values[a]), float(values[b])
+
+    def _first_order(
+        self, one: tuple[Branch, slice], other: tuple[Branch, slice], low: float, high: float,
+        phases: Sequence[tuple[Branch, slice]],
+    ) -> SpecialPoint | None:  # fmt: skip
+        family = self.family
+
+        def on(phase: tuple[Branch, slice], value: float) -> tuple[Array, float, float]:
+            points, values, errors = self._on_phase(phase, np.array([value]))
+            return points[0], float(values[0]), float(errors[0])
+
+        def gap(share: float) -> float:
+            value = low + share * (high - low)
+            return on(one, value)[1] - on(other, value)[1]
+
+        share = zero_between(gap)
+        if share is None:
+            return None
+        value = low + share * (high - low)
+        (y, here, error), (opposite, _, more) = on(one, value), on(other, value)
+        margin = 1e-6 * (1 + abs(here))
+        for phase in phases:
+            p = phase[0].parameter[phase[1]]
+            if phase is one or phase is other or not p.min() <= value <= p.max():
+                continue
+            if self.sign * on(phase, value)[1] < self.sign * here - margin:
+                # Two phases that exchange their order behind a third one: no transition.
+                return None
+        error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
+        others = {f"{n}_other": float(x) for n, x in zip(family.names, opposite, strict=False)}
+
+        def make() -> SaddlePointSystem:
+            return family.open.coexistence(family.control, family.free_energy)
+
+        return self._point(FIRST_ORDER, y, error, make, {}, others)
+
+
+def branches(
+    kernel: Kernel,
+    over: str,
+    within: Sequence[float],
+    parameters: Mapping[str, Any],
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None,
+    zeros: str | Sequence[str],
+    extremum: str,
+    starts: int,
+    points: int,
+    data: Mapping[str, Any] | None,
+    rtol: float,
+) -> BranchDiagram:
+    """Return all branches over a parameter; see :meth:`.kernel.Kernel.branches`."""
+    if not is_one_of(extremum, ("minimum", "maximum")):
+        raise ParameterError(f"extremum must be 'minimum' or 'maximum', got {extremum!r}")
+    zeros = (zeros,) if isinstance(zeros, str) else tuple(zeros)
+    family = Family(
+        kernel=kernel,
+        over=over,
+        within=numbers_of(within, "within"),
+        parameters=parameters,
+        bounds=dict(bounds or {}),
+        data=data,
+        rtol=positive_number("rtol", rtol),
+    )
+    known_names(zeros, family.open.system.outputs, "output")
+    search = Search(
+        family, whole_number("starts", starts), whole_number("points", points), extremum, zeros
+    )
+    if not search.branches:
+        raise ConvergenceError(
+            f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
+            f"{family.within[1]:g}, from {starts} first values at each of {_SEARCHED} values; give "
+            "bounds= around the unknowns, or more starts="
+        )
+    return BranchDiagram(
+        kernel=kernel,
+        over=over,
+        within=family.within,
+        parameters=dict(parameters),
+        branches=tuple(search.branches),
+        points=tuple(search.special),
+        extremum=extremum,
+        _search=search,
+    )
+
+
+def _zero_of(output: str) -> str:
+    return f"zero of {output}"

@@ -1,0 +1,356 @@
+"""A kernel as equations at given unknowns: residuals, their derivatives, and what follows.
+
+The system with its Newton unknowns turned into parameters (:mod:`.symbolic.branch_conditions`) is
+lowered like any other, so its residuals have the quadrature, the error control and the cache of a
+solve. It is lowered once for each choice of parameters that move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...numeric.branches import Equations
+from ...numeric.saddle_point_solver import BatchSolution
+from ...symbolic.branch_conditions import FREE_ENERGY, OpenSystem, hessian_name
+from ...symbolic.equations import stationarity
+from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.sensitivities import derivative_name
+from .arguments import known_names
+from .job import Job
+from .points import Points
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+Array = NDArray[np.float64]
+
+# The free energy among the results of `Family.described`.
+VALUE = "value_of_free_energy"
+# So many rows are solved in one continuation: compiled where there are averages, while equations
+# without any take less time in plain Python than to compile.
+_ROWS = 1000
+
+_BOXES = {
+    "positive": (0.0, math.inf),
+    "extended positive": (0.0, math.inf),
+    "nonnegative": (0.0, math.inf),
+    "negative": (-math.inf, 0.0),
+    "nonpositive": (-math.inf, 0.0),
+    "(-1, 1)": (-1.0, 1.0),
+}
+
+# Kernels at given unknowns that were made for a kernel, by what they are for.
+_OPENED: WeakKeyDictionary[Kernel, dict[tuple[str, ...], Kernel]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The equations of a kernel over one of its parameters, the others fixed.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    over : str
+        The control parameter.
+    within : (float, float)
+    parameters : mapping from str to number
+        The others, as the user gave them.
+    bounds : mapping from str to (float, float)
+        Where Newton unknowns are wanted, inside of their domains.
+    data : mapping, optional
+    rtol : float
+        Quadrature error of the residuals.
+    """
+
+    kernel: Kernel
+    over: str
+    within: tuple[float, float]
+    parameters: Mapping[str, Any]
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    data: Mapping[str, Any] | None = None
+    rtol: float = 1e-11
+
+    def __post_init__(self) -> None:
+        kernel, over = self.kernel, self.over
+        known_names((over,), kernel.parameters, f"parameter of {kernel.name}")
+        if over in self.parameters:
+            raise ParameterError(f"{over} is followed over {self.within}; leave out {over}=")
+        for name, tie in kernel.ties.items():
+            if over == tie.source and name not in self.parameters:
+                raise ParameterError(
+                    f"over: {name} follows from {over}, so that two parameters would move; give "
+                    f"{name} itself, or take a kernel of the equations in which {over} is free"
+                )
+        # Refuses what is missing, unknown or outside its domain.
+        for end in self.within:
+            kernel._columns({**self.parameters, over: end})
+        known_names(self.bounds, self.names, "unknown of Newton's method")
+
+    @cached_property
+    def open(self) -> OpenSystem:
+        """The system, with its core."""
+        return OpenSystem(self.kernel.solved.system)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The core unknowns, the coordinates of a point before the control parameter."""
+        return self.open.names
+
+    @cached_property
+    def control(self) -> sp.Symbol:
+        """The control parameter."""
+        return self.symbol(self.over)
+
+    def symbol(self, name: str) -> sp.Symbol:
+        """Return the symbol of a parameter or an unknown."""
+        return next(x for x, n in self.open.system.identifiers.items() if n == name)
+
+    def point(self, value: float) -> dict[str, float]:
+        """Return all parameters of the kernel at a value of the control parameter."""
+        row = self._rows(np.array([value]))[0]
+        return dict(zip(self.kernel.parameters, row.tolist(), strict=True))
+
+    # ------------------------------------------------------------------ the box
+
+    @cached_property
+    def box(self) -> tuple[Array, Array]:
+        """Open intervals of the core unknowns: their domains, and the bounds of the user."""
+        low, high = [], []
+        for name, x in zip(self.names, self.open.unknowns, strict=True):
+            a, b = _BOXES.get(self.kernel.domains.get(name, "real"), (-math.inf, math.inf))
+            given = self.bounds.get(name, (-math.inf, math.inf))
+            try:
+                c, d = map(float, given)
+            except (TypeError, ValueError):
+                raise ParameterError(
+                    f"bounds of {name} must be two numbers (low, high), got {given!r}"
+                ) from None
+            if not max(a, c) < min(b, d):
+                raise ParameterError(
+                    f"bounds of {name}: no number between {c:g} and {d:g} is "
+                    f"{self.kernel.domains.get(name, 'real')}, as {x} is declared"
+                )
+            low.append(max(a, c))
+            high.append(min(b, d))
+        return np.array(low), np.array(high)
+
+    def equations(self, sizes: Array | None = None) -> Equations:
+        """Return the equations with their box, for continuation.
+
+        Parameters
+        ----------
+        sizes : array (n,), optional
+            Typical sizes of the unknowns whose box is infinite; default: 1.
+        """
+        low, high = self.box
+        width = high - low
+        usual = np.ones(len(low)) if sizes is None else np.maximum(sizes, 1e-3)
+        scale = np.where(np.isfinite(width), width, usual)
+        first, last = self.within
+        return Equations(
+            self.linearised,
+            np.append(low, first),
+            np.append(high, last),
+            np.append(scale, last - first),
+        )
+
+    # ------------------------------------------------------------------ numbers
+
+    def linearised(self, points: Array) -> tuple[Array, Array]:
+        """Return residuals (N, n) and their derivatives (N, n, n + 1) at points (N, n + 1)."""
+        batch = self._linear_batch(points)
+        return self._residuals(batch.values), self._derivatives(batch.values)
+
+    def residual_errors(self, points: Array) -> Array:
+        """Return estimated errors of the residuals (N, n), of quadrature and rounding."""
+        return self._residuals(self._linear_batch(points).errors)
+
+    def described(self, points: Array) -> BatchSolution:
+        """Return outputs, unknowns, free energy and its second derivatives at points."""
+        return self._run(self._describing, points)
+
+    @property
+    def free_energy(self) -> sp.Expr | None:
+        """The free energy, or the output that is called so."""
+        system = self.open.system
+        if system.free_energy is not None:
+            return system.free_energy.expression
+        return system.outputs.get(FREE_ENERGY)
+
+    @cached_property
+    def variables(self) -> tuple[tuple[sp.Symbol, ...], int]:
+        """The variables of the free energy, and how many of them are order parameters."""
+        free_energy = self.open.system.free_energy
+        if free_energy is None:
+            return (), 0
+        held = stationarity(free_energy)
+        order = [x for x in free_energy.order_parameters if x in held]
+        conjugates = [x for x in free_energy.conjugates if x in held]
+        return (*order, *conjugates), len(order)
+
+    def hessian_eigenvalues(self, batch: BatchSolution) -> Array | None:
+        """Return eigenvalues (N, k) of the second derivatives by order parameters.
+
+        Conjugates are eliminated: the free energy is stationary in them at given order
+        parameters, so that this is the Schur complement of the matrix of all variables.
+        """
+        variables, k = self.variables
+        if not variables:
+            return None
+        m = len(variables)
+        whole = np.empty((len(batch.converged), m, m))
+        for i in range(m):
+            for j in range(m):
+                whole[:, i, j] = batch.values[hessian_name(i, j)]
+        found = np.full((len(whole), k), np.nan)
+        for row, matrix in enumerate(whole):
+            inner, mixed = matrix[k:, k:], matrix[k:, :k]
+            if np.isfinite(matrix).all() and (m == k or np.linalg.matrix_rank(inner) == m - k):
+                reduced = matrix[:k, :k] - mixed.T @ np.linalg.solve(inner, mixed)
+                found[row] = np.linalg.eigvalsh(reduced)
+        return found
+
+    def map_radius(self, derivatives: Array) -> Array | None:
+        """Return the spectral radius (N,) of the map x → F(x) of the core; None without one."""
+        if not self.open.is_map:
+            return None
+        n = len(self.names)
+        maps = np.eye(n) - derivatives[:, :, :n]
+        found = np.full(len(maps), np.nan)
+        good = np.isfinite(maps).all(axis=(1, 2))
+        found[good] = np.max(np.abs(np.linalg.eigvals(maps[good])), axis=1, initial=0.0)
+        return found
+
+    # ------------------------------------------------------------------ programs
+
+    @cached_property
+    def _linear(self) -> Kernel:
+        return self._opened(("linearised", self.over), lambda: self.open.linearised((self.control,)))
+
+    @cached_property
+    def _describing(self) -> Kernel:
+        def make() -> SaddlePointSystem:
+            outputs = dict(self.open.system.outputs)
+            if self.open.system.free_energy is not None:
+                outputs |= self.open.hessian()
+            if self.free_energy is not None:
+                outputs[VALUE] = self.free_energy
+            return self.open.opened(outputs, whole=True)
+
+        return self._opened(("described",), make)
+
+    def _opened(self, key: tuple[str, ...], make: Any) -> Kernel:
+        from .lower import lower
+
+        known = _OPENED.setdefault(self.kernel, {})
+        if key not in known:
+            known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
+        return known[key]
+
+    @cached_property
+    def _jobs(self) -> dict[str, Job]:
+        return {}
+
+    def _run(self, kernel: Kernel, points: Array) -> BatchSolution:
+        key = repr(kernel.code.results)
+        if key not in self._jobs:
+            self._jobs[key] = kernel.job(self.data, None, self.rtol, _ROWS, keep=True)
+        given = self._rows(points[:, -1])
+        table = dict(zip(self.kernel.parameters, given.T, strict=True))
+        table |= dict(zip(self.names, points.T, strict=False))
+        with np.errstate(all="ignore"):
+            return self._jobs[key](np.stack([table[name] for name in kernel.parameters], axis=1))
+
+    def _linear_batch(self, points: Array) -> BatchSolution:
+        return self._run(self._linear, points)
+
+    def _rows(self, values: Array) -> Array:
+        found = np.tile(self._row, (len(values), 1))
+        found[:, self.kernel.parameters.index(self.over)] = values
+        return found
+
+    @cached_property
+    def _row(self) -> Array:
+        given = {**self.parameters, self.over: self.within[0]}
+        columns = self.kernel._columns(given)
+        for name, value in columns.items():
+            if value.ndim:
+                raise ParameterError(f"{name} must be one number here")
+        ties = self.kernel.active_ties(given)
+        return Points.of(self.kernel.parameters, columns, True, ties).rows(0, 1)[0]
+
+    def _residuals(self, table: Mapping[str, Array]) -> Array:
+        return np.stack([table[r.name] for r in self.open.residuals], axis=1)
+
+    def _derivatives(self, table: Mapping[str, Array]) -> Array:
+        return _matrix(self.open, table, (*self.names, self.over))
+
+
+def square_equations(
+    kernel: Kernel, parameters: Mapping[str, Any], data: Mapping[str, Any] | None, rtol: float
+) -> tuple[Equations, tuple[str, ...]]:
+    """Return the equations of a kernel with all of its parameters given, and their unknowns.
+
+    For Newton's method in absolute residuals, at solutions of which unknowns may vanish.
+    """
+    from .lower import lower
+
+    core = OpenSystem(kernel.solved.system)
+    known = _OPENED.setdefault(kernel, {})
+    key = ("square",)
+    if key not in known:
+        known[key] = lower(core.linearised(()), cache_folder=kernel.cache_folder)
+    opened = known[key]
+    job = opened.job(data, None, rtol, _ROWS, keep=True)
+    n = len(core.names)
+
+    def evaluate(points: Array) -> tuple[Array, Array]:
+        table = {**parameters, **dict(zip(core.names, points.T, strict=True))}
+        rows = np.stack(
+            [np.broadcast_to(table[name], len(points)) for name in opened.parameters], axis=1
+        )
+        values = job(rows.astype(float)).values
+        residuals = np.stack([values[r.name] for r in core.residuals], axis=1)
+        return residuals, _matrix(core, values, core.names)
+
+    free = np.full(n, math.inf)
+    return Equations(evaluate, -free, free, np.ones(n)), core.names
+
+
+def _matrix(core: OpenSystem, table: Mapping[str, Array], labels: Sequence[str]) -> Array:
+    """Return derivatives of residuals by what `labels` name; those that vanish are not computed."""
+    size = len(next(iter(table.values())))
+    found = np.zeros((size, len(core.names), len(labels)))
+    for i, r in enumerate(core.residuals):
+        for j, label in enumerate(labels):
+            name = derivative_name(r.name, label)
+            if name in table:
+                found[:, i, j] = table[name]
+    return found
+
+
+def numbers_of(within: Sequence[float], name: str) -> tuple[float, float]:
+    """Return the ends of an interval of a parameter.
+
+    Raises
+    ------
+    ParameterError
+        If they are no two increasing finite numbers.
+    """
+    try:
+        low, high = map(float, within)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be two numbers (low, high), got {within!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParameterError(f"{name} must be finite and increasing (low, high), got {within!r}")
+    return low, high
