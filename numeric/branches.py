@@ -318,9 +318,7 @@ def followed(
     return curve
 
 
-def _step(
-    equations: Equations, y: Array, t: Array, step: float
-) -> tuple[Array, int, bool] | None:
+def _step(equations: Equations, y: Array, t: Array, step: float) -> tuple[Array, int, bool] | None:
     """Return the next point of a curve, evaluations, and whether it is at an edge."""
     a = equations.sizes(y)
     predicted = y + step * t * a

@@ -182,13 +182,8 @@ class OpenSystem:
 
     def coexistence(self, control: sp.Symbol, free_energy: sp.Expr) -> SaddlePointSystem:
         """Return the system of two solutions, with ``…_other`` names, of equal free energy."""
-        other = {
-            x: sp.Symbol(f"{x.name}_other", **x.assumptions0) for x in self.system.unknowns
-        }
-        names = {
-            new: f"{self.system.identifiers[x]}_other"
-            for x, new in other.items()
-        }
+        other = {x: sp.Symbol(f"{x.name}_other", **x.assumptions0) for x in self.system.unknowns}
+        names = {new: f"{self.system.identifiers[x]}_other" for x, new in other.items()}
         copies = [
             Equation(
                 other[e.unknown],

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +39,7 @@ from ...numeric.branches import (
 from ...symbolic.saddle_point import SaddlePointSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .arguments import known_names
-from .families import VALUE, Family, numbers_of
+from .families import VALUE, Family, OpenKernel, numbers_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,6 +57,9 @@ _COPIES = 1e-9
 # Relative distance to a boundary at which a branch that ends has run into it, and the size, in
 # typical ones, of what has run off.
 _AT_BOUNDARY, _FAR = 1e-3, 1e4
+# Relative accuracy of a crossing that is located by the sign of a determinant alone: Newton's
+# method across the curve is singular there.
+_ROUGH = 1e-4
 COLOURS = (BLUE, VERMILLION, GREEN)
 MARKERS = {SPINODAL: "o", SECOND_ORDER: "s", FIRST_ORDER: "D"}
 
@@ -164,8 +167,11 @@ class SpecialPoint:
         Estimated absolute error of `value`.
     unknowns : mapping from str to float
         At a first-order transition those of one phase, and with ``…_other`` names of the other.
-    make : callable
-        Returns `system`; its derivation takes a moment, so that it waits until it is asked for.
+    condition : callable
+        Takes the symbol of a parameter and returns the equations with the condition, in which it
+        is an unknown.
+    control : Symbol
+        That of `over`.
     start : mapping from str to float
         First values for its Newton unknowns.
     parameters : mapping from str to number
@@ -177,7 +183,8 @@ class SpecialPoint:
     value: float
     error: float
     unknowns: Mapping[str, float]
-    make: Callable[[], SaddlePointSystem] = field(repr=False)
+    condition: Callable[[sp.Symbol], SaddlePointSystem] = field(repr=False)
+    control: sp.Symbol = field(repr=False)
     start: Mapping[str, float] = field(repr=False)
     parameters: Mapping[str, Any] = field(repr=False)
     data: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -185,7 +192,7 @@ class SpecialPoint:
     @cached_property
     def system(self) -> SaddlePointSystem:
         """The equations with the condition, in which the parameter is an unknown."""
-        return self.make()
+        return self.condition(self.control)
 
     def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
         """Solve the equations with the condition, to any number of digits.
@@ -365,7 +372,9 @@ class BranchDiagram:
             values = branch[name]
             for part, stable in branch.runs():
                 style = "-" if stable or stable is None else "--"
-                ax.plot(branch.parameter[part], values[part], style, color=COLOURS[n % len(COLOURS)])
+                ax.plot(
+                    branch.parameter[part], values[part], style, color=COLOURS[n % len(COLOURS)]
+                )
         for kind, points in itertools.groupby(self.points, key=lambda p: p.kind):
             label = kind
             for p in points:
@@ -429,7 +438,9 @@ class BranchDiagram:
         }
         rows = [
             rf"R_{{{self.kernel.labels.get(name, name)}}} &= {sp.latex(e.residual)}"
-            for name, e in zip(self._search.family.names, self._search.family.open.core, strict=True)
+            for name, e in zip(
+                self._search.family.names, self._search.family.open.core, strict=True
+            )
         ]
         for kind in dict.fromkeys(p.kind for p in self.points):
             condition = conditions.get(kind)
@@ -608,46 +619,45 @@ class Search:
         vector, k = self._null(jacobian)
         left, _ = self._null(jacobian.T)
         # The parameter of a fold moves by what the left null vector sees of an error.
-        errors = family.residual_errors(y[None])[0]
-        error = float(np.abs(left) @ errors / abs(left @ slope))
+        error = family.residual_error(y) * float(np.abs(left).sum() / abs(left @ slope))
         start = {
-            f"direction_{n}": float(v) for j, (n, v) in enumerate(zip(family.names, vector, strict=True))
-            if j != k
-        }  # fmt: skip
-        return self._point(SPINODAL, y, error, lambda: family.open.fold(family.control, k), start)
+            f"direction_{name}": float(v) for name, v in zip(family.names, vector, strict=True)
+        }
+        return self._point(SPINODAL, y, error, partial(family.open.fold, fixed=k), start)
 
     def _crossing(self, y: Array) -> SpecialPoint:
         """Return a crossing, located by its own regular system where curves locate it badly."""
-        from .families import square_equations
-        from .lower import lower
-
         family = self.family
         jacobian, _ = self._jacobian(y)
         vector, k = self._null(jacobian.T)
-        system = family.open.branch_point(family.control, k)
-        start = {
-            f"weight_{n}": float(v) for j, (n, v) in enumerate(zip(family.names, vector, strict=True))
-            if j != k
-        }  # fmt: skip
+        start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
         start |= {"unfolding": 0.0, **dict(zip(family.names, y[:-1].tolist(), strict=True))}
         start[family.over] = float(y[-1])
+        condition = partial(family.open.branch_point, fixed=k)
+        closed = family.opened(
+            ("branch point", family.over, str(k)), lambda: condition(family.control)
+        )
         parameters = family.point(float(y[-1]))
         del parameters[family.over]
-        square, names = square_equations(lower(system, cache_folder=family.kernel.cache_folder),
-                                         parameters, family.data, family.rtol)  # fmt: skip
+        square = OpenKernel(
+            kernel=closed, parameters=parameters, data=family.data, rtol=family.rtol
+        )
+        names = square.names
+        free = np.full(len(names), math.inf)
+        equations = Equations(square.linearised, -free, free, np.ones(len(names)))
         first = np.array([[start[n] for n in names]])
-        found, good, _ = corrected(square, first, np.zeros((1, 0, len(names))), most=30)
-        error = 1e-8 * self.equations.scale[-1]
-        if good[0]:
-            exact = dict(zip(names, found[0].tolist(), strict=True))
-            y = np.array([*(exact[n] for n in family.names), exact[family.over]])
-            _, matrix = square.evaluate(found)
-            errors = np.abs(np.linalg.pinv(matrix[0]))[names.index(family.over)]
-            error = float(np.sum(errors)) * 4 * float(np.finfo(float).eps)
-        return self._point(SECOND_ORDER, y, error, lambda: system, start)
+        found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
+        if not good[0]:
+            return self._point(SECOND_ORDER, y, _ROUGH * self.equations.scale[-1], condition, start)
+        exact = dict(zip(names, found[0].tolist(), strict=True))
+        y = np.array([*(exact[n] for n in family.names), exact[family.over]])
+        inverse = np.linalg.pinv(square.linearised(found)[1][0])
+        noise = square.residual_error(found[0]) * np.abs(inverse[names.index(family.over)]).sum()
+        return self._point(SECOND_ORDER, y, float(noise), condition, start)
 
     def _point(
-        self, kind: str, y: Array, error: float, make: Callable[[], SaddlePointSystem],
+        self, kind: str, y: Array, error: float,
+        condition: Callable[[sp.Symbol], SaddlePointSystem],
         start: Mapping[str, float], other: Mapping[str, float] | None = None,
     ) -> SpecialPoint:  # fmt: skip
         family = self.family
@@ -660,7 +670,8 @@ class Search:
             value=value,
             error=max(error, math.ulp(value)),
             unknowns=unknowns,
-            make=make,
+            condition=condition,
+            control=family.control,
             start={**start, **unknowns, family.over: value},
             parameters=family.parameters,
             data=family.data,
@@ -676,17 +687,16 @@ class Search:
         signs = np.sign(column)
         for k in np.flatnonzero(signs[:-1] * signs[1:] < 0):
             k, end = int(k), curve.points[int(k) + 1]
-            share = zero_between(lambda s, k=k, end=end: value(between(equations, curve, k, s, end)))
+            share = zero_between(
+                lambda s, k=k, end=end: value(between(equations, curve, k, s, end))
+            )
             if share is None:
                 continue
             y = between(equations, curve, k, share, end)
             slope = (column[k + 1] - column[k]) / (end - curve.points[k])[-1]
             error = float(family.described(y[None]).errors[output][0] / abs(slope))
-
-            def make() -> SaddlePointSystem:
-                return family.open.zero(family.control, output)
-
-            self.special.append(self._point(_zero_of(output), y, error, make, {}))
+            condition = partial(family.open.zero, output=output)
+            self.special.append(self._point(_zero_of(output), y, error, condition, {}))
 
     # ------------------------------------------------------------------ phases
 
@@ -800,11 +810,8 @@ class Search:
                 return None
         error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
         others = {f"{n}_other": float(x) for n, x in zip(family.names, opposite, strict=False)}
-
-        def make() -> SaddlePointSystem:
-            return family.open.coexistence(family.control, family.free_energy)
-
-        return self._point(FIRST_ORDER, y, error, make, {}, others)
+        condition = partial(family.open.coexistence, free_energy=family.free_energy)
+        return self._point(FIRST_ORDER, y, error, condition, {}, others)
 
 
 def branches(

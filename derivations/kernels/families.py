@@ -8,7 +8,7 @@ solve. It is lowered once for each choice of parameters that move.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ...numeric.branches import Equations
 from ...numeric.saddle_point_solver import BatchSolution
-from ...symbolic.branch_conditions import FREE_ENERGY, OpenSystem, hessian_name
+from ...symbolic.branch_conditions import FREE_ENERGY, SIZE, OpenSystem, hessian_name
 from ...symbolic.equations import stationarity
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.sensitivities import derivative_name
@@ -53,18 +53,15 @@ _BOXES = {
 _OPENED: WeakKeyDictionary[Kernel, dict[tuple[str, ...], Kernel]] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, eq=False)
-class Family:
-    """The equations of a kernel over one of its parameters, the others fixed.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpenKernel:
+    """The equations of a kernel at given Newton unknowns.
 
     Attributes
     ----------
     kernel : Kernel
-    over : str
-        The control parameter.
-    within : (float, float)
     parameters : mapping from str to number
-        The others, as the user gave them.
+        As the user gave them.
     bounds : mapping from str to (float, float)
         Where Newton unknowns are wanted, inside of their domains.
     data : mapping, optional
@@ -73,27 +70,12 @@ class Family:
     """
 
     kernel: Kernel
-    over: str
-    within: tuple[float, float]
     parameters: Mapping[str, Any]
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     data: Mapping[str, Any] | None = None
     rtol: float = 1e-11
 
     def __post_init__(self) -> None:
-        kernel, over = self.kernel, self.over
-        known_names((over,), kernel.parameters, f"parameter of {kernel.name}")
-        if over in self.parameters:
-            raise ParameterError(f"{over} is followed over {self.within}; leave out {over}=")
-        for name, tie in kernel.ties.items():
-            if over == tie.source and name not in self.parameters:
-                raise ParameterError(
-                    f"over: {name} follows from {over}, so that two parameters would move; give "
-                    f"{name} itself, or take a kernel of the equations in which {over} is free"
-                )
-        # Refuses what is missing, unknown or outside its domain.
-        for end in self.within:
-            kernel._columns({**self.parameters, over: end})
         known_names(self.bounds, self.names, "unknown of Newton's method")
 
     @cached_property
@@ -106,19 +88,14 @@ class Family:
         """The core unknowns, the coordinates of a point before the control parameter."""
         return self.open.names
 
-    @cached_property
-    def control(self) -> sp.Symbol:
-        """The control parameter."""
-        return self.symbol(self.over)
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """Parameters that are coordinates of a point, after the core unknowns."""
+        return ()
 
     def symbol(self, name: str) -> sp.Symbol:
         """Return the symbol of a parameter or an unknown."""
         return next(x for x, n in self.open.system.identifiers.items() if n == name)
-
-    def point(self, value: float) -> dict[str, float]:
-        """Return all parameters of the kernel at a value of the control parameter."""
-        row = self._rows(np.array([value]))[0]
-        return dict(zip(self.kernel.parameters, row.tolist(), strict=True))
 
     # ------------------------------------------------------------------ the box
 
@@ -144,36 +121,17 @@ class Family:
             high.append(min(b, d))
         return np.array(low), np.array(high)
 
-    def equations(self, sizes: Array | None = None) -> Equations:
-        """Return the equations with their box, for continuation.
-
-        Parameters
-        ----------
-        sizes : array (n,), optional
-            Typical sizes of the unknowns whose box is infinite; default: 1.
-        """
-        low, high = self.box
-        width = high - low
-        usual = np.ones(len(low)) if sizes is None else np.maximum(sizes, 1e-3)
-        scale = np.where(np.isfinite(width), width, usual)
-        first, last = self.within
-        return Equations(
-            self.linearised,
-            np.append(low, first),
-            np.append(high, last),
-            np.append(scale, last - first),
-        )
-
     # ------------------------------------------------------------------ numbers
 
     def linearised(self, points: Array) -> tuple[Array, Array]:
-        """Return residuals (N, n) and their derivatives (N, n, n + 1) at points (N, n + 1)."""
-        batch = self._linear_batch(points)
-        return self._residuals(batch.values), self._derivatives(batch.values)
+        """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points."""
+        values = self._run(self._linear, points).values
+        residuals = np.stack([values[r.name] for r in self.open.residuals], axis=1)
+        return residuals, _matrix(self.open, values, (*self.names, *self.moving))
 
-    def residual_errors(self, points: Array) -> Array:
-        """Return estimated errors of the residuals (N, n), of quadrature and rounding."""
-        return self._residuals(self._linear_batch(points).errors)
+    def residual_error(self, point: Array) -> float:
+        """Return the estimated error of the residuals at a point, of quadrature and rounding."""
+        return float(self._run(self._linear, point[None]).errors[SIZE][0])
 
     def described(self, points: Array) -> BatchSolution:
         """Return outputs, unknowns, free energy and its second derivatives at points."""
@@ -235,7 +193,8 @@ class Family:
 
     @cached_property
     def _linear(self) -> Kernel:
-        return self._opened(("linearised", self.over), lambda: self.open.linearised((self.control,)))
+        symbols = [self.symbol(name) for name in self.moving]
+        return self.opened(("linearised", *self.moving), lambda: self.open.linearised(symbols))
 
     @cached_property
     def _describing(self) -> Kernel:
@@ -247,9 +206,10 @@ class Family:
                 outputs[VALUE] = self.free_energy
             return self.open.opened(outputs, whole=True)
 
-        return self._opened(("described",), make)
+        return self.opened(("described",), make)
 
-    def _opened(self, key: tuple[str, ...], make: Any) -> Kernel:
+    def opened(self, key: tuple[str, ...], make: Callable[[], SaddlePointSystem]) -> Kernel:
+        """Return the kernel of a system that was derived from this one, made once for each key."""
         from .lower import lower
 
         known = _OPENED.setdefault(self.kernel, {})
@@ -265,23 +225,18 @@ class Family:
         key = repr(kernel.code.results)
         if key not in self._jobs:
             self._jobs[key] = kernel.job(self.data, None, self.rtol, _ROWS, keep=True)
-        given = self._rows(points[:, -1])
-        table = dict(zip(self.kernel.parameters, given.T, strict=True))
-        table |= dict(zip(self.names, points.T, strict=False))
+        table = dict(zip(self.kernel.parameters, self.rows(points).T, strict=True))
+        table |= {name: points[:, k] for k, name in enumerate(self.names)}
         with np.errstate(all="ignore"):
             return self._jobs[key](np.stack([table[name] for name in kernel.parameters], axis=1))
 
-    def _linear_batch(self, points: Array) -> BatchSolution:
-        return self._run(self._linear, points)
-
-    def _rows(self, values: Array) -> Array:
-        found = np.tile(self._row, (len(values), 1))
-        found[:, self.kernel.parameters.index(self.over)] = values
-        return found
+    def rows(self, points: Array) -> Array:
+        """Return all parameters of the kernel at points."""
+        return np.tile(self._row, (len(points), 1))
 
     @cached_property
     def _row(self) -> Array:
-        given = {**self.parameters, self.over: self.within[0]}
+        given = self._given()
         columns = self.kernel._columns(given)
         for name, value in columns.items():
             if value.ndim:
@@ -289,42 +244,85 @@ class Family:
         ties = self.kernel.active_ties(given)
         return Points.of(self.kernel.parameters, columns, True, ties).rows(0, 1)[0]
 
-    def _residuals(self, table: Mapping[str, Array]) -> Array:
-        return np.stack([table[r.name] for r in self.open.residuals], axis=1)
-
-    def _derivatives(self, table: Mapping[str, Array]) -> Array:
-        return _matrix(self.open, table, (*self.names, self.over))
+    def _given(self) -> dict[str, Any]:
+        return dict(self.parameters)
 
 
-def square_equations(
-    kernel: Kernel, parameters: Mapping[str, Any], data: Mapping[str, Any] | None, rtol: float
-) -> tuple[Equations, tuple[str, ...]]:
-    """Return the equations of a kernel with all of its parameters given, and their unknowns.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Family(OpenKernel):
+    """The equations of a kernel over one of its parameters, the others fixed.
 
-    For Newton's method in absolute residuals, at solutions of which unknowns may vanish.
+    A point holds the core unknowns, then the control parameter.
+
+    Attributes
+    ----------
+    over : str
+        The control parameter.
+    within : (float, float)
     """
-    from .lower import lower
 
-    core = OpenSystem(kernel.solved.system)
-    known = _OPENED.setdefault(kernel, {})
-    key = ("square",)
-    if key not in known:
-        known[key] = lower(core.linearised(()), cache_folder=kernel.cache_folder)
-    opened = known[key]
-    job = opened.job(data, None, rtol, _ROWS, keep=True)
-    n = len(core.names)
+    over: str
+    within: tuple[float, float]
 
-    def evaluate(points: Array) -> tuple[Array, Array]:
-        table = {**parameters, **dict(zip(core.names, points.T, strict=True))}
-        rows = np.stack(
-            [np.broadcast_to(table[name], len(points)) for name in opened.parameters], axis=1
+    def __post_init__(self) -> None:
+        kernel, over = self.kernel, self.over
+        known_names((over,), kernel.parameters, f"parameter of {kernel.name}")
+        if over in self.parameters:
+            raise ParameterError(f"{over} is followed over {self.within}; leave out {over}=")
+        for name, tie in kernel.ties.items():
+            if over == tie.source and name not in self.parameters:
+                raise ParameterError(
+                    f"over: {name} follows from {over}, so that two parameters would move; give "
+                    f"{name} itself, or take a kernel of the equations in which {over} is free"
+                )
+        # Refuses what is missing, unknown or outside its domain.
+        for end in self.within:
+            kernel._columns({**self.parameters, over: end})
+        super().__post_init__()
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The control parameter, the last coordinate of a point."""
+        return (self.over,)
+
+    @cached_property
+    def control(self) -> sp.Symbol:
+        """The control parameter."""
+        return self.symbol(self.over)
+
+    def point(self, value: float) -> dict[str, float]:
+        """Return all parameters of the kernel at a value of the control parameter."""
+        row = self.rows(np.array([[value]]))[0]
+        return dict(zip(self.kernel.parameters, row.tolist(), strict=True))
+
+    def rows(self, points: Array) -> Array:
+        """Return all parameters of the kernel at points."""
+        found = super().rows(points)
+        found[:, self.kernel.parameters.index(self.over)] = points[:, -1]
+        return found
+
+    def _given(self) -> dict[str, Any]:
+        return {**self.parameters, self.over: self.within[0]}
+
+    def equations(self, sizes: Array | None = None) -> Equations:
+        """Return the equations with their box, for continuation.
+
+        Parameters
+        ----------
+        sizes : array (n,), optional
+            Typical sizes of the unknowns whose box is infinite; default: 1.
+        """
+        low, high = self.box
+        width = high - low
+        usual = np.ones(len(low)) if sizes is None else np.maximum(sizes, 1e-3)
+        scale = np.where(np.isfinite(width), width, usual)
+        first, last = self.within
+        return Equations(
+            self.linearised,
+            np.append(low, first),
+            np.append(high, last),
+            np.append(scale, last - first),
         )
-        values = job(rows.astype(float)).values
-        residuals = np.stack([values[r.name] for r in core.residuals], axis=1)
-        return residuals, _matrix(core, values, core.names)
-
-    free = np.full(n, math.inf)
-    return Equations(evaluate, -free, free, np.ones(n)), core.names
 
 
 def _matrix(core: OpenSystem, table: Mapping[str, Array], labels: Sequence[str]) -> Array:

@@ -42,7 +42,7 @@ RESERVED = frozenset(
     {
         "bounds", "certify", "damping", "data", "digits", "executor", "extremum", "failures", "out",
         "outputs", "over", "points", "product", "progress", "rtol", "self", "start", "starts",
-        "steps", "store", "within", "workers", "wrt", "zeros",
+        "steps", "store", "tolerance", "within", "workers", "wrt", "zeros",
     }
 )  # fmt: skip
 
@@ -398,6 +398,72 @@ class Kernel(KernelTexts):
         return branches(
             self, over, within, parameters, bounds=bounds, zeros=zeros, extremum=extremum,
             starts=starts, points=points, data=data, rtol=rtol,
+        )  # fmt: skip
+
+    def iterate(
+        self,
+        /,
+        *,
+        start: Mapping[str, float] | KernelSolution | None = None,
+        damping: float = 0.0,
+        steps: int = 1000,
+        tolerance: float = 1e-12,
+        data: Mapping[str, Any] | None = None,
+        rtol: float = 1e-11,
+        **parameters: Any,
+    ) -> xr.Dataset:
+        r"""Iterate the equations as a map, as state evolution does, and return the trajectory.
+
+        The unknowns that Newton's method would solve for move by
+        :math:`x \leftarrow d\,x + (1 - d)\,F(x)` with damping d; the others follow from them at
+        once, conjugates for example.
+
+        Parameters
+        ----------
+        start : mapping or KernelSolution, optional
+            First values of Newton unknowns; by default those of the system.
+        damping : float
+            Inside [0, 1).
+        steps : int
+            At most so many.
+        tolerance : float
+            It ends where :math:`|F(x) - x| \le` tolerance :math:`\cdot (1 + |x|)` for all unknowns.
+        data, rtol
+            As for :meth:`solve`.
+        **parameters
+            By name; numbers.
+
+        Returns
+        -------
+        xarray.Dataset
+            Unknowns, outputs and the ``change`` at each ``step``, the start included. The
+            attributes say whether it ``converged`` and how it ended (``ending``).
+
+        Raises
+        ------
+        ParameterError
+            If an equation is implicit, so that there is no map.
+        ConvergenceError
+            If the equations are not finite at the start.
+
+        Examples
+        --------
+        >>> import sympy as sp
+        >>> import giantstep as gs
+        >>> m, h = sp.symbols("m h", real=True)
+        >>> beta = sp.Symbol("beta", positive=True)
+        >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+        ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+        ... )
+        >>> path = gs.lower(magnet).iterate(beta=2, h=0, start={"m": 0.1})
+        >>> print(path.ending, f"{float(path.m[-1]):.10f}")
+        a fixed point after 17 steps 0.9575040241
+        """
+        from .iterate import iterate
+
+        return iterate(
+            self, parameters, start=start, damping=damping, steps=steps, tolerance=tolerance,
+            data=data, rtol=rtol,
         )  # fmt: skip
 
     # ------------------------------------------------------------------ text
