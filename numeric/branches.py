@@ -178,7 +178,7 @@ def corrected(
 def _solved(matrices: Array, right: Array) -> Array:
     """Solve linear systems; of one that is singular no step is taken."""
     try:
-        return np.linalg.solve(matrices, right[:, :, None])[:, :, 0]
+        return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=float)
     except np.linalg.LinAlgError:
         found = np.zeros_like(right)
         for k, (matrix, b) in enumerate(zip(matrices, right, strict=True)):
@@ -217,7 +217,8 @@ def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Arra
     found, good, _ = corrected(equations, starts, at, most=most)
     found = found[good & equations.inside(found)]
     kept: list[Array] = []
-    for y in found[np.lexsort(found.T[:-1][::-1].tolist() + [found[:, -1]])]:
+    # The last key counts most.
+    for y in found[np.lexsort([*found.T[-2::-1], found.T[-1]])]:
         if not any(_same(equations, y, other) for other in kept):
             kept.append(y)
     return np.array(kept).reshape(-1, starts.shape[1])
@@ -279,7 +280,8 @@ def followed(
             curve.end = LOST
             break
         y = curve.points[-1]
-        if y[-1] == equations.lower[-1] and t[-1] < 0 or y[-1] == equations.upper[-1] and t[-1] > 0:
+        outwards = equations.upper[-1] if t[-1] > 0 else equations.lower[-1]
+        if y[-1] == outwards:
             curve.end = EDGE
             break
         found = _step(equations, y, t, step)
@@ -384,8 +386,8 @@ def _passes(equations: Equations, y: Array, new: Array, first: Array, along: Arr
     if length == 0 or way @ along <= 0:
         return False
     share = float(way @ ((first - y) / a)) / length**2
-    return 0 < share <= 1 and bool(
-        np.linalg.norm((first - y - share * (new - y)) / a) < 0.05 * length
+    return bool(
+        0 < share <= 1 and np.linalg.norm((first - y - share * (new - y)) / a) < 0.05 * length
     )
 
 

@@ -28,7 +28,7 @@ import sympy as sp
 from ..errors import ParameterError, StructureError
 from .equations import Equation, stationarity
 from .saddle_point import SaddlePointSystem
-from .sensitivities import with_sensitivities
+from .sensitivities import derivative_name, with_sensitivities
 from .smoothed_derivatives import smooth_partial
 
 # The output that decides how fine a quadrature rule has to be: of size one, so that the errors of
@@ -142,26 +142,20 @@ class OpenSystem:
             for j, y in enumerate(variables[: i + 1])
         }
 
-    def fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
-        """Return the system of a fold, in which the control parameter is an unknown.
+    @property
+    def free_energy(self) -> sp.Expr | None:
+        """The free energy, or the output that is called so."""
+        if self.system.free_energy is not None:
+            return self.system.free_energy.expression
+        return self.system.outputs.get(FREE_ENERGY)
 
-        Parameters
-        ----------
-        control : Symbol
-        fixed : int
-            The component of the null vector that is set to one; the others, ``direction_…``, are
-            unknowns.
-        """
+    def _fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
         jacobian, rest = self._jacobian(())
         vector = self._vector("direction", fixed)
         rows = [sp.Add(*(a * v for a, v in zip(row, vector, strict=True))) for row in jacobian]
         return self._closed("fold", control, [*self.core, *rest], vector, fixed, rows)
 
-    def branch_point(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
-        """Return the system of a point at which branches cross; arguments as of :meth:`fold`.
-
-        Here the null vector is that of the transposed Jacobian.
-        """
+    def _branch_point(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
         jacobian, rest = self._jacobian((control,))
         vector = self._vector("weight", fixed)
         unfolding = self._new("unfolding")
@@ -175,13 +169,14 @@ class OpenSystem:
         last = Equation(unfolding, None, columns.pop())
         return self._closed("branch_point", control, [*core, *rest, last], vector, fixed, columns)
 
-    def zero(self, control: sp.Symbol, output: str) -> SaddlePointSystem:
-        """Return the system in which the control parameter makes an output vanish."""
-        condition = Equation(control, None, self._quantity(output))
+    def _zero(self, control: sp.Symbol, output: str) -> SaddlePointSystem:
+        condition = Equation(control, None, self.system.outputs[output])
         return self._with_control("zero", control, [*self.system.equations, condition])
 
-    def coexistence(self, control: sp.Symbol, free_energy: sp.Expr) -> SaddlePointSystem:
-        """Return the system of two solutions, with ``…_other`` names, of equal free energy."""
+    def _coexistence(self, control: sp.Symbol) -> SaddlePointSystem:
+        free_energy = self.free_energy
+        if free_energy is None:
+            raise ParameterError(f"{self.system.name} has no free energy to compare")
         other = {x: sp.Symbol(f"{x.name}_other", **x.assumptions0) for x in self.system.unknowns}
         names = {new: f"{self.system.identifiers[x]}_other" for x, new in other.items()}
         copies = [
@@ -196,15 +191,10 @@ class OpenSystem:
         equations = [*self.system.equations, *copies, condition]
         return self._with_control("coexistence", control, equations, names)
 
-    def _quantity(self, output: str) -> sp.Expr:
-        return self.system.outputs[output]
-
     def _jacobian(
         self, parameters: tuple[sp.Symbol, ...]
     ) -> tuple[list[list[sp.Expr]], list[Equation]]:
         """Return derivatives of residuals as expressions, and the equations of what they hold."""
-        from .sensitivities import derivative_name
-
         linear = self.linearised(parameters)
         by_name = {linear.identifiers[e.unknown]: e for e in linear.equations}
         labels = [self.system.identifiers[x] for x in (*self.unknowns, *parameters)]
@@ -264,6 +254,41 @@ class OpenSystem:
         while name in taken:
             name += "_"
         return sp.Symbol(name, real=True)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What holds at a special point besides the equations, whatever parameter meets it.
+
+    Attributes
+    ----------
+    of : OpenSystem
+    kind : {"fold", "branch point", "zero", "coexistence"}
+    component : int
+        Of the null vector at folds and branch points: the one that is set to one. The others,
+        ``direction_…`` and ``weight_…``, are unknowns. At a branch point the vector is that of the
+        transposed Jacobian.
+    output : str
+        What vanishes at a zero.
+    """
+
+    of: OpenSystem
+    kind: str
+    component: int = 0
+    output: str = ""
+
+    def system(self, control: sp.Symbol) -> SaddlePointSystem:
+        """Return the equations with the condition, in which a parameter is an unknown.
+
+        The unknowns of the second phase of a coexistence have ``…_other`` names.
+        """
+        if self.kind == "fold":
+            return self.of._fold(control, self.component)
+        if self.kind == "branch point":
+            return self.of._branch_point(control, self.component)
+        if self.kind == "zero":
+            return self.of._zero(control, self.output)
+        return self.of._coexistence(control)
 
 
 def hessian_name(i: int, j: int) -> str:

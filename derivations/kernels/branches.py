@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -33,9 +33,9 @@ from ...numeric.branches import (
     corrected,
     solutions_at,
     spread,
-    tangent,
     zero_between,
 )
+from ...symbolic.branch_conditions import Condition
 from ...symbolic.saddle_point import SaddlePointSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .arguments import known_names
@@ -106,7 +106,7 @@ class Branch:
         Spectral radius of the map x → F(x) of the equations, below one where state evolution
         converges; None if they are not in this form.
     stable : array (K,) of bool or None
-        By `hessian_eigenvalues` where there are any, else by `map_radius`; None if there is neither.
+        By `hessian_eigenvalues` where there are any, else by `map_radius`; None without both.
     special : tuple of int
         Points at which stability may change: folds and crossings.
     ends : (End, End)
@@ -167,9 +167,7 @@ class SpecialPoint:
         Estimated absolute error of `value`.
     unknowns : mapping from str to float
         At a first-order transition those of one phase, and with ``…_other`` names of the other.
-    condition : callable
-        Takes the symbol of a parameter and returns the equations with the condition, in which it
-        is an unknown.
+    condition : Condition
     control : Symbol
         That of `over`.
     start : mapping from str to float
@@ -183,7 +181,7 @@ class SpecialPoint:
     value: float
     error: float
     unknowns: Mapping[str, float]
-    condition: Callable[[sp.Symbol], SaddlePointSystem] = field(repr=False)
+    condition: Condition = field(repr=False)
     control: sp.Symbol = field(repr=False)
     start: Mapping[str, float] = field(repr=False)
     parameters: Mapping[str, Any] = field(repr=False)
@@ -192,7 +190,7 @@ class SpecialPoint:
     @cached_property
     def system(self) -> SaddlePointSystem:
         """The equations with the condition, in which the parameter is an unknown."""
-        return self.condition(self.control)
+        return self.condition.system(self.control)
 
     def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
         """Solve the equations with the condition, to any number of digits.
@@ -224,10 +222,8 @@ class SpecialPoint:
         ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
         ... )
         >>> found = gs.lower(magnet).branches("beta", (0.5, 3), bounds={"m": (-1, 1)}, h=-0.1)
-        >>> print(found.spinodals[0].refine(digits=20))
-        m     0.52082850382437111060
-        beta  1.3722359110972174883
-        20 digits asked for; ...
+        >>> print(found.spinodals[0].refine(digits=20).beta)
+        1.37223591109721748832329...
         """
         from .lower import lower
 
@@ -397,7 +393,7 @@ class BranchDiagram:
         """Return all points with their branches as a labelled data set, one row each."""
         import xarray as xr
 
-        columns: dict[str, Any] = {
+        columns: dict[str, Array] = {
             "branch": np.concatenate([np.full(len(b), n) for n, b in enumerate(self.branches)])
             if self.branches else np.zeros(0, dtype=int),
         }  # fmt: skip
@@ -415,10 +411,10 @@ class BranchDiagram:
         put("branch_free_energy", [b.free_energy for b in self.branches])
         put("map_radius", [b.map_radius for b in self.branches])
         put("stable", [b.stable for b in self.branches])
-        found = {name: ("point", column) for name, column in columns.items()}
-        eigenvalues = [b.hessian_eigenvalues for b in self.branches]
-        if eigenvalues and all(e is not None for e in eigenvalues):
-            found["hessian_eigenvalue"] = (("point", "mode"), np.concatenate(eigenvalues))  # type: ignore[arg-type]
+        found: dict[str, Any] = {name: ("point", column) for name, column in columns.items()}
+        modes = [e for b in self.branches if (e := b.hessian_eigenvalues) is not None]
+        if modes:
+            found["hessian_eigenvalue"] = (("point", "mode"), np.concatenate(modes))
         fixed = {k: float(v) for k, v in self._search.family.point(self.within[0]).items()}
         del fixed[self.over]
         return xr.Dataset(
@@ -623,7 +619,7 @@ class Search:
         start = {
             f"direction_{name}": float(v) for name, v in zip(family.names, vector, strict=True)
         }
-        return self._point(SPINODAL, y, error, partial(family.open.fold, fixed=k), start)
+        return self._point(SPINODAL, y, error, Condition(family.open, "fold", k), start)
 
     def _crossing(self, y: Array) -> SpecialPoint:
         """Return a crossing, located by its own regular system where curves locate it badly."""
@@ -633,10 +629,8 @@ class Search:
         start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
         start |= {"unfolding": 0.0, **dict(zip(family.names, y[:-1].tolist(), strict=True))}
         start[family.over] = float(y[-1])
-        condition = partial(family.open.branch_point, fixed=k)
-        closed = family.opened(
-            ("branch point", family.over, str(k)), lambda: condition(family.control)
-        )
+        condition = Condition(family.open, "branch point", k)
+        closed = family.closed(condition, family.over)
         parameters = family.point(float(y[-1]))
         del parameters[family.over]
         square = OpenKernel(
@@ -657,7 +651,7 @@ class Search:
 
     def _point(
         self, kind: str, y: Array, error: float,
-        condition: Callable[[sp.Symbol], SaddlePointSystem],
+        condition: Condition,
         start: Mapping[str, float], other: Mapping[str, float] | None = None,
     ) -> SpecialPoint:  # fmt: skip
         family = self.family
@@ -685,17 +679,15 @@ class Search:
 
         column = family.described(np.array(curve.points)).values[output]
         signs = np.sign(column)
-        for k in np.flatnonzero(signs[:-1] * signs[1:] < 0):
-            k, end = int(k), curve.points[int(k) + 1]
-            share = zero_between(
-                lambda s, k=k, end=end: value(between(equations, curve, k, s, end))
-            )
+        for k in np.flatnonzero(signs[:-1] * signs[1:] < 0).tolist():
+            place = partial(between, equations, curve, k, end=curve.points[k + 1])
+            share = zero_between(lambda s, place=place: value(place(s)))  # type: ignore[misc]
             if share is None:
                 continue
-            y = between(equations, curve, k, share, end)
-            slope = (column[k + 1] - column[k]) / (end - curve.points[k])[-1]
+            y = place(share)
+            slope = (column[k + 1] - column[k]) / (curve.points[k + 1] - curve.points[k])[-1]
             error = float(family.described(y[None]).errors[output][0] / abs(slope))
-            condition = partial(family.open.zero, output=output)
+            condition = Condition(family.open, "zero", output=output)
             self.special.append(self._point(_zero_of(output), y, error, condition, {}))
 
     # ------------------------------------------------------------------ phases
@@ -733,7 +725,7 @@ class Search:
         return found
 
     def _add_first_order(self) -> None:
-        if self.family.free_energy is None:
+        if self.family.open.free_energy is None:
             return
         phases = self._phases()
         for one, other in itertools.combinations(phases, 2):
@@ -810,7 +802,7 @@ class Search:
                 return None
         error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
         others = {f"{n}_other": float(x) for n, x in zip(family.names, opposite, strict=False)}
-        condition = partial(family.open.coexistence, free_energy=family.free_energy)
+        condition = Condition(family.open, "coexistence")
         return self._point(FIRST_ORDER, y, error, condition, {}, others)
 
 
@@ -829,9 +821,7 @@ def branches(
     rtol: float,
 ) -> BranchDiagram:
     """Return all branches over a parameter; see :meth:`.kernel.Kernel.branches`."""
-    if not is_one_of(extremum, ("minimum", "maximum")):
-        raise ParameterError(f"extremum must be 'minimum' or 'maximum', got {extremum!r}")
-    zeros = (zeros,) if isinstance(zeros, str) else tuple(zeros)
+    options = checked_options(kernel, zeros, extremum, starts, points)
     family = Family(
         kernel=kernel,
         over=over,
@@ -841,10 +831,7 @@ def branches(
         data=data,
         rtol=positive_number("rtol", rtol),
     )
-    known_names(zeros, family.open.system.outputs, "output")
-    search = Search(
-        family, whole_number("starts", starts), whole_number("points", points), extremum, zeros
-    )
+    search = Search(family, *options)
     if not search.branches:
         raise ConvergenceError(
             f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
@@ -861,6 +848,23 @@ def branches(
         extremum=extremum,
         _search=search,
     )
+
+
+def checked_options(
+    kernel: Kernel, zeros: str | Sequence[str], extremum: str, starts: int, points: int
+) -> tuple[int, int, str, tuple[str, ...]]:
+    """Return the options of a search.
+
+    Raises
+    ------
+    ParameterError
+        If one is of the wrong kind, or an output unknown.
+    """
+    if not is_one_of(extremum, ("minimum", "maximum")):
+        raise ParameterError(f"extremum must be 'minimum' or 'maximum', got {extremum!r}")
+    outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
+    known_names(outputs, kernel.solved.system.outputs, "output")
+    return whole_number("starts", starts), whole_number("points", points), extremum, outputs
 
 
 def _zero_of(output: str) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ...numeric.branches import Equations
 from ...numeric.saddle_point_solver import BatchSolution
-from ...symbolic.branch_conditions import FREE_ENERGY, SIZE, OpenSystem, hessian_name
+from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
 from ...symbolic.equations import stationarity
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.sensitivities import derivative_name
@@ -137,14 +137,6 @@ class OpenKernel:
         """Return outputs, unknowns, free energy and its second derivatives at points."""
         return self._run(self._describing, points)
 
-    @property
-    def free_energy(self) -> sp.Expr | None:
-        """The free energy, or the output that is called so."""
-        system = self.open.system
-        if system.free_energy is not None:
-            return system.free_energy.expression
-        return system.outputs.get(FREE_ENERGY)
-
     @cached_property
     def variables(self) -> tuple[tuple[sp.Symbol, ...], int]:
         """The variables of the free energy, and how many of them are order parameters."""
@@ -202,8 +194,9 @@ class OpenKernel:
             outputs = dict(self.open.system.outputs)
             if self.open.system.free_energy is not None:
                 outputs |= self.open.hessian()
-            if self.free_energy is not None:
-                outputs[VALUE] = self.free_energy
+            free_energy = self.open.free_energy
+            if free_energy is not None:
+                outputs[VALUE] = free_energy
             return self.open.opened(outputs, whole=True)
 
         return self.opened(("described",), make)
@@ -216,6 +209,11 @@ class OpenKernel:
         if key not in known:
             known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
         return known[key]
+
+    def closed(self, condition: Condition, control: str) -> Kernel:
+        """Return the kernel of the equations with a condition, which a parameter meets."""
+        key = (condition.kind, condition.output, str(condition.component), control)
+        return self.opened(key, lambda: condition.system(self.symbol(control)))
 
     @cached_property
     def _jobs(self) -> dict[str, Job]:

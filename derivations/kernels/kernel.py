@@ -34,15 +34,16 @@ if TYPE_CHECKING:
     from ...symbolic.enclosures import Enclosure
     from ...symbolic.lowering.lowered import LoweredSystem
     from .branches import BranchDiagram
+    from .phase_diagram import PhaseDiagram
     from .precise import Refined
     from .sensitivities import Sensitivities
 
 # Words of the methods of a kernel that parameters cannot have.
 RESERVED = frozenset(
     {
-        "bounds", "certify", "damping", "data", "digits", "executor", "extremum", "failures", "out",
-        "outputs", "over", "points", "product", "progress", "rtol", "self", "start", "starts",
-        "steps", "store", "tolerance", "within", "workers", "wrt", "zeros",
+        "bounds", "certify", "cuts", "damping", "data", "digits", "executor", "extremum",
+        "failures", "out", "outputs", "over", "points", "product", "progress", "rtol", "self",
+        "start", "starts", "steps", "store", "tolerance", "within", "workers", "wrt", "zeros",
     }
 )  # fmt: skip
 
@@ -388,16 +389,90 @@ class Kernel(KernelTexts):
         ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
         ... )
         >>> found = gs.lower(magnet).branches("beta", (0.5, 2), bounds={"m": (-1, 1)}, h=0)
-        >>> print(found.transitions[0])
-        second-order at beta = 1 ± ...
+        >>> point = found.transitions[0]
+        >>> print(point.kind, f"{point.value:.12f}")
+        second-order 1.000000000000
         >>> [round(s.m, 10) + 0 for s in found.at(2)]
-        [-0.957504024, 0.0, 0.957504024]
+        [-0.9575040241, 0.0, 0.9575040241]
         """
         from .branches import branches
 
         return branches(
             self, over, within, parameters, bounds=bounds, zeros=zeros, extremum=extremum,
             starts=starts, points=points, data=data, rtol=rtol,
+        )  # fmt: skip
+
+    def phase_diagram(
+        self,
+        x: tuple[str, float, float],
+        y: tuple[str, float, float],
+        /,
+        *,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        zeros: str | Sequence[str] = (),
+        extremum: str = "minimum",
+        starts: int = 64,
+        points: int = 100,
+        cuts: int = 3,
+        data: Mapping[str, Any] | None = None,
+        rtol: float = 1e-11,
+        **parameters: Any,
+    ) -> PhaseDiagram:
+        """Return lines of transitions over two parameters.
+
+        Special points of some cuts through the plane, those of :meth:`branches`, are followed as
+        solutions of larger systems; nothing is scanned.
+
+        Parameters
+        ----------
+        x, y : (str, float, float)
+            Names of two parameters with their ranges: ``("alpha", 0, 2), ("beta", 1, 4)``.
+        bounds, zeros, extremum, starts, points, data, rtol
+            As for :meth:`branches`.
+        cuts : int
+            So many cuts at constant y, and at constant x; a line that none of them crosses is not
+            found.
+        **parameters
+            The others, by name; numbers.
+
+        Returns
+        -------
+        PhaseDiagram
+            With ``lines``, ``critical_points`` and ``plot()``.
+
+        Raises
+        ------
+        ParameterError, StructureError
+            As for :meth:`branches`.
+
+        Notes
+        -----
+        Along a line of first-order transitions the two phases are followed wherever they exist:
+        beyond a triple point it goes on between phases that a third one lies below.
+
+        Examples
+        --------
+        The spinodals of the magnet of Curie and Weiss meet at β = 1, h = 0:
+
+        >>> import sympy as sp
+        >>> import giantstep as gs
+        >>> m, h = sp.symbols("m h", real=True)
+        >>> beta = sp.Symbol("beta", positive=True)
+        >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+        ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+        ... )
+        >>> plane = gs.lower(magnet).phase_diagram(
+        ...     ("h", -0.5, 0.5), ("beta", 0.5, 2.5), bounds={"m": (-1, 1)}
+        ... )
+        >>> critical = plane.critical_points[0]
+        >>> print(f"{abs(critical.x):.8f} {critical.y:.8f}")
+        0.00000000 1.00000000
+        """
+        from .phase_diagram import phase_diagram
+
+        return phase_diagram(
+            self, x, y, parameters, bounds=bounds, zeros=zeros, extremum=extremum, starts=starts,
+            points=points, cuts=cuts, data=data, rtol=rtol,
         )  # fmt: skip
 
     def iterate(
@@ -457,7 +532,7 @@ class Kernel(KernelTexts):
         ... )
         >>> path = gs.lower(magnet).iterate(beta=2, h=0, start={"m": 0.1})
         >>> print(path.ending, f"{float(path.m[-1]):.10f}")
-        a fixed point after 17 steps 0.9575040241
+        a fixed point after 18 steps 0.9575040241
         """
         from .iterate import iterate
 
