@@ -39,6 +39,8 @@ _ACCEPTED, _STRAIGHT = 0.94, 0.9925
 _GROWTH = 1.5
 _SMALLEST_STEP = 1e-9
 MOST_POINTS = 5000
+# Of the values on both sides: what is left of a function where its sign changes, if it jumps.
+_JUMP = 1e-2
 # Two solutions that are nearer to each other, in scaled variables, are one.
 SAME = 1e-6
 # A solution that is nearer to a boundary of the box, in units of its size, is no interior one:
@@ -237,9 +239,16 @@ def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple
     y : array (n + 1,)
     along : array (n + 1,), optional
         A direction, in scaled variables, that orients it; by default, towards larger parameters.
+
+    Returns
+    -------
+    array (n + 1,), float
+        NaN where the equations have no derivative.
     """
     _, jacobian = equations.evaluate(y[None])
     scaled = jacobian[0] * equations.sizes(y)
+    if not np.isfinite(scaled).all():
+        return np.full(len(y), np.nan), np.nan
     found = np.linalg.svd(scaled)[2][-1]
     towards = found[-1] if along is None else found @ along
     if towards < 0:
@@ -271,6 +280,9 @@ def followed(
     """
     t, sign = tangent(equations, first, along)
     curve = Curve([first], [t])
+    if not np.isfinite(t).all():
+        curve.end = LOST
+        return curve
     step = largest / 8
     while True:
         if len(curve) >= MOST_POINTS:
@@ -293,7 +305,7 @@ def followed(
         # Sizes grow along the curve, so that angles are compared in the same variables.
         before = t * equations.sizes(y) / equations.sizes(new)
         cosine = float(turned @ before / np.linalg.norm(before))
-        if cosine < _ACCEPTED:
+        if not cosine >= _ACCEPTED:
             step /= 2
             continue
         if stop is not None and stop(new):
@@ -359,23 +371,29 @@ def _mark(
     curve: Curve, equations: Equations, kind: str, place: int, end: Array,
     value: Callable[[Array, float], float],
 ) -> None:  # fmt: skip
-    """Locate the zero of a function of the tangent on the last step and note it."""
+    """Locate the zero of a function of the tangent on the last step and note it.
+
+    A function that jumps, because the equations have a kink there, has none.
+    """
     along = curve.tangents[place]
 
     def at(share: float) -> float:
         return value(*tangent(equations, between(equations, curve, place, share, end), along))
 
     share = zero_between(at)
-    if share is not None:
+    if share is not None and abs(at(share)) <= _JUMP * max(abs(at(0.0)), abs(at(1.0))):
         curve.marks.append((place + share, kind, between(equations, curve, place, share, end)))
 
 
 def zero_between(function: Callable[[float], float]) -> float | None:
-    """Return a zero of a function on [0, 1]; None where it does not change its sign there."""
+    """Return a zero of a function on [0, 1]; None without a change of sign, or where it is NaN."""
     ends = function(0.0), function(1.0)
     if not np.isfinite(ends).all() or ends[0] * ends[1] > 0:
         return None
-    return float(brentq(function, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
+    try:
+        return float(brentq(function, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
+    except ValueError:  # a NaN inside
+        return None
 
 
 def _passes(equations: Equations, y: Array, new: Array, first: Array, along: Array) -> bool:
@@ -400,6 +418,8 @@ def curve_through(
 ) -> Curve:
     """Follow the curve through a solution in both directions."""
     t, _ = tangent(equations, first)
+    if not np.isfinite(t).all():
+        return Curve([first], [t], LOST, LOST)
     ahead = followed(equations, first, t, largest=largest, stop=stop)
     if ahead.end == CLOSED:
         ahead.start = CLOSED

@@ -207,9 +207,23 @@ class OpenSystem:
         mine |= {e.unknown for row in entries for e in row if e is not None}
         helpers = [e for e in linear.equations if e.unknown not in mine]
         needed = _reached(helpers, (a for row in found for a in row))
+        helpers = [e for e in helpers if e.unknown in needed]
+        # Other names than those of derivatives, which these equations may be given, too.
+        fresh = {
+            e.unknown: self._new(f"slope_{linear.identifiers[e.unknown].removeprefix('d_')}")
+            for e in helpers
+        }
+        helpers = [
+            Equation(
+                fresh[e.unknown],
+                None if e.value is None else e.value.xreplace(fresh),
+                e.residual.xreplace(fresh),
+            )
+            for e in helpers
+        ]
         core = set(self.unknowns)
         rest = [e for e in self.system.equations if e.unknown not in core]
-        return found, [*rest, *(e for e in helpers if e.unknown in needed)]
+        return [[a.xreplace(fresh) for a in row] for row in found], [*rest, *helpers]
 
     def _vector(self, kind: str, fixed: int) -> list[sp.Expr]:
         """Return a null vector in new symbols, one component set to one."""
