@@ -318,7 +318,8 @@ class BranchDiagram:
         Raises
         ------
         ConvergenceError
-            If Newton's method does not stay at a solution, as next to a fold.
+            If the solver of the kernel does not stay at a solution, as next to a fold; or cannot
+            tell its residual, where all terms of an implicit equation vanish at once.
         """
         search = self._search
         value = float(value)
@@ -469,12 +470,24 @@ class BranchDiagram:
 
 
 class Search:
-    """The branches of a family and where they meet."""
+    """The branches of a family and where they meet.
+
+    Parameters
+    ----------
+    family : Family
+    starts, points, extremum, zeros
+        As for :meth:`.kernel.Kernel.branches`.
+    thorough : bool
+        Where no start leads anywhere, try the solver of the kernel: it has safeguards, and takes
+        long to find that there is no solution.
+    """
 
     def __init__(
-        self, family: Family, starts: int, points: int, extremum: str, zeros: Sequence[str]
-    ) -> None:
+        self, family: Family, starts: int, points: int, extremum: str, zeros: Sequence[str],
+        *, thorough: bool = False,
+    ) -> None:  # fmt: skip
         self.family = family
+        self.thorough = thorough
         self.largest = 1 / points
         self.sign = 1.0 if extremum == "minimum" else -1.0
         self.zeros = tuple(zeros)
@@ -499,17 +512,14 @@ class Search:
         cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
         equations = family.equations()
         found = solutions_at(equations, cloud)
-        missing = values[~np.isin(values, found[:, -1])]
-        if not len(missing):
+        if len(found) or not self.thorough:
             return found
         # First values of the kernel, whose safeguards may lead where Newton alone does not.
         kernel = family.kernel
-        job = kernel.job(family.data, None, family.rtol, len(missing), keep=True)
-        rows = np.stack([list(family.point(v).values()) for v in missing])
-        batch = job(rows)
-        own = np.stack([*(batch.values[n] for n in family.names), missing], axis=1)
-        own = solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
-        return np.concatenate([found, own])
+        job = kernel.job(family.data, None, family.rtol, len(values), keep=True)
+        batch = job(np.stack([list(family.point(v).values()) for v in values.tolist()]))
+        own = np.stack([*(batch.values[n] for n in family.names), values], axis=1)
+        return solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
 
     # ------------------------------------------------------------------ branches
 
@@ -831,7 +841,7 @@ def branches(
         data=data,
         rtol=positive_number("rtol", rtol),
     )
-    search = Search(family, *options)
+    search = Search(family, *options, thorough=True)
     if not search.branches:
         raise ConvergenceError(
             f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
