@@ -506,12 +506,34 @@ def _branching(
     null = np.linalg.svd(jacobian[0] * a)[2][-2:]
     aside = null.T @ (null @ along)
     aside = null[0] * (null[1] @ aside) - null[1] * (null[0] @ aside)
-    aside /= np.linalg.norm(aside)
-    for direction in (aside, -aside):
-        start = y + _ASIDE * largest * direction * a
+    yield from beside(equations, y, aside / np.linalg.norm(aside), largest)
+
+
+def leaving(equations: Equations, y: Array, largest: float) -> list[Array]:
+    """Return solutions next to a crossing, in both directions in which the unknowns may leave."""
+    _, jacobian = equations.evaluate(y[None])
+    scaled = (jacobian[0] * equations.sizes(y))[:, :-1]
+    return list(beside(equations, y, np.append(np.linalg.svd(scaled)[2][-1], 0.0), largest))
+
+
+def beside(equations: Equations, y: Array, direction: Array, largest: float) -> Iterator[Array]:
+    """Iterate over solutions at a small distance from a point in a direction, on both sides.
+
+    Parameters
+    ----------
+    equations : Equations
+    y : array (n + 1,)
+    direction : array (n + 1,)
+        Of length one in scaled variables.
+    largest : float
+        Of the steps of the continuation.
+    """
+    a = equations.sizes(y)
+    for way in (direction, -direction):
+        start = y + _ASIDE * largest * way * a
         if not equations.inside(start):
             continue
-        found, good, _ = corrected(equations, start[None], (direction / a)[None, None], most=20)
+        found, good, _ = corrected(equations, start[None], (way / a)[None, None], most=20)
         near = np.linalg.norm((found[0] - start) / a) < 0.9 * _ASIDE * largest
         low, high = equations.lower[-1], equations.upper[-1]
         if good[0] and near and low <= found[0][-1] <= high:

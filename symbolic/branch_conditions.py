@@ -202,7 +202,10 @@ class OpenSystem:
             [by_name.get(derivative_name(r.name, label)) for label in labels]
             for r in self.residuals
         ]
-        found = [[sp.S.Zero if e is None else e.value for e in row] for row in entries]
+        # Derivatives of explicit residuals are explicit.
+        found: list[list[sp.Expr]] = [
+            [sp.S.Zero if e is None else e.unknown - e.residual for e in row] for row in entries
+        ]
         mine = {*self.system.unknowns, *self.residuals}
         mine |= {e.unknown for row in entries for e in row if e is not None}
         helpers = [e for e in linear.equations if e.unknown not in mine]

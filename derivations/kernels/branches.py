@@ -31,6 +31,7 @@ from ...numeric.branches import (
     all_curves,
     between,
     corrected,
+    leaving,
     solutions_at,
     spread,
     zero_between,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 SPINODAL, SECOND_ORDER, FIRST_ORDER = "spinodal", "second-order", "first-order"
+INSTABILITY = "instability"
 # Values of the parameter at which solutions are searched.
 _SEARCHED = 7
 # Relative differences of free energies below this are rounding: such phases are copies.
@@ -61,7 +63,7 @@ _AT_BOUNDARY, _FAR = 1e-3, 1e4
 # method across the curve is singular there.
 _ROUGH = 1e-4
 COLOURS = (BLUE, VERMILLION, GREEN)
-MARKERS = {SPINODAL: "o", SECOND_ORDER: "s", FIRST_ORDER: "D"}
+MARKERS = {SPINODAL: "o", INSTABILITY: "v", SECOND_ORDER: "s", FIRST_ORDER: "D"}
 
 
 @dataclass(frozen=True)
@@ -157,8 +159,10 @@ class SpecialPoint:
     Attributes
     ----------
     kind : str
-        "spinodal" (two solutions meet and vanish), "second-order" (a branch leaves another),
-        "first-order" (the free energies of two phases cross) or "zero of …" an output.
+        "spinodal" (two solutions meet and vanish), "second-order" (branches cross, and what
+        leaves is stable, or its stability unknown), "instability" (branches cross, and nothing
+        stable leaves: the phase loses its stability to one that is far away), "first-order" (the
+        free energies of two stable phases cross) or "zero of …" an output.
     over : str
         The parameter.
     value : float
@@ -429,7 +433,7 @@ class BranchDiagram:
         control = self.kernel.labels.get(self.over, self.over)
         conditions = {
             SPINODAL: rf"\det {jacobian} = 0",
-            SECOND_ORDER: rf"w^\top {jacobian} = 0,\ w^\top \frac{{\partial R}}{{\partial "
+            CROSSING: rf"w^\top {jacobian} = 0,\ w^\top \frac{{\partial R}}{{\partial "
             rf"{control}}} = 0",
             FIRST_ORDER: r"f = f'",
         }
@@ -440,7 +444,8 @@ class BranchDiagram:
             )
         ]
         for kind in dict.fromkeys(p.kind for p in self.points):
-            condition = conditions.get(kind)
+            crosses = kind in (SECOND_ORDER, INSTABILITY)
+            condition = conditions.get(CROSSING if crosses else kind)
             if condition is None:
                 condition = rf"\mathrm{{{kind.removeprefix('zero of ')}}} = 0".replace("_", r"\_")
             values = r",\ ".join(f"{p.value:.10g}" for p in self._of(kind))
@@ -489,7 +494,7 @@ class Search:
         self.family = family
         self.thorough = thorough
         self.largest = 1 / points
-        self.sign = 1.0 if extremum == "minimum" else -1.0
+        self.extremum = extremum
         self.zeros = tuple(zeros)
         seeds = self._seeds(starts)
         sizes = np.median(np.abs(seeds[:, :-1]), axis=0) if len(seeds) else None
@@ -498,7 +503,8 @@ class Search:
         self.special: list[SpecialPoint] = []
         self.branches = [self._branch(curve) for curve in self.curves]
         self._add_first_order()
-        order = {kind: k for k, kind in enumerate((SPINODAL, SECOND_ORDER, FIRST_ORDER))}
+        kinds = (SPINODAL, INSTABILITY, SECOND_ORDER, FIRST_ORDER)
+        order = {kind: k for k, kind in enumerate(kinds)}
         self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
 
     # ------------------------------------------------------------------ first values
@@ -552,11 +558,7 @@ class Search:
                 unknowns[name] = batch.values[name]
         eigenvalues = family.hessian_eigenvalues(batch)
         radius = family.map_radius(derivatives)
-        stable = None
-        if eigenvalues is not None:
-            stable = np.all(self.sign * eigenvalues > 0, axis=1)
-        elif radius is not None:
-            stable = radius < 1
+        stable = family.judged(eigenvalues, radius, self.extremum)
         branch = Branch(
             over=family.over,
             parameter=points[:, -1],
@@ -637,8 +639,6 @@ class Search:
         jacobian, _ = self._jacobian(y)
         vector, k = self._null(jacobian.T)
         start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
-        start |= {"unfolding": 0.0, **dict(zip(family.names, y[:-1].tolist(), strict=True))}
-        start[family.over] = float(y[-1])
         condition = Condition(family.open, "branch point", k)
         closed = family.closed(condition, family.over)
         parameters = family.point(float(y[-1]))
@@ -649,25 +649,44 @@ class Search:
         names = square.names
         free = np.full(len(names), math.inf)
         equations = Equations(square.linearised, -free, free, np.ones(len(names)))
-        first = np.array([[start[n] for n in names]])
+        near = {**start, **self._values(y)}
+        first = np.array([[near.get(name, 0.0) for name in names]])
         found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
         if not good[0]:
-            return self._point(SECOND_ORDER, y, _ROUGH * self.equations.scale[-1], condition, start)
+            error = _ROUGH * float(self.equations.scale[-1])
+            return self._point(self._kind(y), y, error, condition, start)
         exact = dict(zip(names, found[0].tolist(), strict=True))
         y = np.array([*(exact[n] for n in family.names), exact[family.over]])
         inverse = np.linalg.pinv(square.linearised(found)[1][0])
         noise = square.residual_error(found[0]) * np.abs(inverse[names.index(family.over)]).sum()
-        return self._point(SECOND_ORDER, y, float(noise), condition, start)
+        return self._point(self._kind(y), y, float(noise), condition, start)
+
+    def _kind(self, y: Array) -> str:
+        return kind_of_crossing(self.family, self.equations, y, self.extremum, self.largest)
+
+    def _values(self, y: Array) -> dict[str, float]:
+        """Return all unknowns and the parameter at a solution."""
+        family = self.family
+        found = dict(zip((*family.names, family.over), y.tolist(), strict=True))
+        values = family.described(y[None]).values
+        for x in family.open.system.unknowns:
+            name = family.open.system.identifiers[x]
+            if name not in found:
+                found[name] = float(values[name][0])
+        return found
 
     def _point(
         self, kind: str, y: Array, error: float,
         condition: Condition,
-        start: Mapping[str, float], other: Mapping[str, float] | None = None,
+        start: Mapping[str, float], other: Array | None = None,
     ) -> SpecialPoint:  # fmt: skip
         family = self.family
-        value = float(y[-1])
-        unknowns = dict(zip(family.names, y[:-1].tolist(), strict=True))
-        unknowns |= dict(other or {})
+        unknowns = self._values(y)
+        value = unknowns.pop(family.over)
+        if other is not None:
+            opposite = self._values(other)
+            del opposite[family.over]
+            unknowns |= {f"{name}_other": x for name, x in opposite.items()}
         return SpecialPoint(
             kind=kind,
             over=family.over,
@@ -807,13 +826,13 @@ class Search:
             p = phase[0].parameter[phase[1]]
             if phase is one or phase is other or not p.min() <= value <= p.max():
                 continue
-            if self.sign * on(phase, value)[1] < self.sign * here - margin:
+            ahead = here - on(phase, value)[1]
+            if (ahead if self.extremum == "minimum" else -ahead) > margin:
                 # Two phases that exchange their order behind a third one: no transition.
                 return None
         error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
-        others = {f"{n}_other": float(x) for n, x in zip(family.names, opposite, strict=False)}
         condition = Condition(family.open, "coexistence")
-        return self._point(FIRST_ORDER, y, error, condition, {}, others)
+        return self._point(FIRST_ORDER, y, error, condition, {}, opposite)
 
 
 def branches(
@@ -875,6 +894,15 @@ def checked_options(
     outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
     known_names(outputs, kernel.solved.system.outputs, "output")
     return whole_number("starts", starts), whole_number("points", points), extremum, outputs
+
+
+def kind_of_crossing(
+    family: Family, equations: Equations, y: Array, extremum: str, largest: float
+) -> str:
+    """Return the kind of a point where branches cross: whether something stable leaves there."""
+    sides = leaving(equations, y, largest)
+    stable = family.stable(np.array(sides), extremum) if sides else None
+    return SECOND_ORDER if stable is None or stable.any() else INSTABILITY
 
 
 def _zero_of(output: str) -> str:

@@ -49,6 +49,14 @@ _BOXES = {
     "(-1, 1)": (-1.0, 1.0),
 }
 
+# Words of `branches`, `phase_diagram` and `iterate` that parameters cannot have there.
+_WORDS = frozenset(
+    {
+        "bounds", "cuts", "damping", "extremum", "over", "points", "starts", "steps", "tolerance",
+        "within", "zeros",
+    }
+)  # fmt: skip
+
 # Kernels at given unknowns that were made for a kernel, by what they are for.
 _OPENED: WeakKeyDictionary[Kernel, dict[tuple[str, ...], Kernel]] = WeakKeyDictionary()
 
@@ -76,6 +84,13 @@ class OpenKernel:
     rtol: float = 1e-11
 
     def __post_init__(self) -> None:
+        clash = [name for name in self.kernel.parameters if name in _WORDS]
+        if clash:
+            raise ParameterError(
+                f"the parameter {clash[0]!r} of {self.kernel.name} has the name of an argument of "
+                "branches(), phase_diagram() or iterate(); give it another one with "
+                "identifiers={symbol: 'name'}"
+            )
         known_names(self.bounds, self.names, "unknown of Newton's method")
 
     @cached_property
@@ -180,6 +195,26 @@ class OpenKernel:
         good = np.isfinite(maps).all(axis=(1, 2))
         found[good] = np.max(np.abs(np.linalg.eigvals(maps[good])), axis=1, initial=0.0)
         return found
+
+    def stable(self, points: Array, extremum: str) -> NDArray[np.bool_] | None:
+        """Tell which solutions are stable; None if nothing is known of it.
+
+        By the second derivatives of the free energy where there is one, else under iteration.
+        """
+        batch = self.described(points)
+        return self.judged(
+            self.hessian_eigenvalues(batch), self.map_radius(self.linearised(points)[1]), extremum
+        )
+
+    def judged(
+        self, eigenvalues: Array | None, radius: Array | None, extremum: str
+    ) -> NDArray[np.bool_] | None:
+        """Tell the same from what is known of solutions."""
+        if eigenvalues is not None:
+            sign = 1.0 if extremum == "minimum" else -1.0
+            found: NDArray[np.bool_] = np.all(sign * eigenvalues > 0, axis=1)
+            return found
+        return None if radius is None else radius < 1
 
     # ------------------------------------------------------------------ programs
 

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
 # Words of the methods of a kernel that parameters cannot have.
 RESERVED = frozenset(
     {
-        "bounds", "certify", "cuts", "damping", "data", "digits", "executor", "extremum",
-        "failures", "out", "outputs", "over", "points", "product", "progress", "rtol", "self",
-        "start", "starts", "steps", "store", "tolerance", "within", "workers", "wrt", "zeros",
+        "certify", "data", "digits", "executor", "failures", "out", "outputs", "product",
+        "progress", "rtol", "self", "start", "store", "workers", "wrt",
     }
 )  # fmt: skip
 

@@ -8,6 +8,7 @@ critical point.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +21,7 @@ from ...errors import ParameterError
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
+    CROSSING,
     EDGE,
     Curve,
     Equations,
@@ -34,12 +36,14 @@ from ...symbolic.branch_conditions import OpenSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .branches import (
     FIRST_ORDER,
+    INSTABILITY,
     SECOND_ORDER,
     SPINODAL,
     End,
     Search,
     SpecialPoint,
     checked_options,
+    kind_of_crossing,
 )
 from .families import Family, numbers_of
 
@@ -50,7 +54,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-_STYLES = {SPINODAL: (BLUE, "--"), SECOND_ORDER: (GREEN, "-"), FIRST_ORDER: (VERMILLION, "-")}
+_STYLES = {
+    SPINODAL: (BLUE, "--"),
+    INSTABILITY: (BLUE, ":"),
+    SECOND_ORDER: (GREEN, "-"),
+    FIRST_ORDER: (VERMILLION, "-"),
+}
 # At a cusp neither parameter moves along the line of spinodals.
 _CUSP = 1e-5
 # Scaled distance of two phases at which a line of first-order transitions ends.
@@ -212,6 +221,7 @@ class _Followed:
     equations: Equations
     curve: Curve
     control: str
+    cut: Family
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -235,10 +245,12 @@ class _Plane:
         parameters: Mapping[str, Any],
         ranges: Mapping[str, tuple[float, float]],
         points: int,
+        extremum: str,
     ) -> None:
         self.parameters, self.ranges = parameters, ranges
         self.largest = 1 / points
         self.followed: list[_Followed] = []
+        self.extremum = extremum
         self.names: tuple[str, ...] = ()
         self._components: dict[str, int] = {}
 
@@ -255,7 +267,9 @@ class _Plane:
         self.names = cut.names
         # One component of the null vector is one along all lines of a kind, so that these can be
         # compared: the largest one at the first point.
-        component = self._components.setdefault(point.kind, point.condition.component)
+        # Whether a crossing is a transition of second order may change along its line.
+        kind = SECOND_ORDER if point.kind == INSTABILITY else point.kind
+        component = self._components.setdefault(kind, point.condition.component)
         values = {**_normalised(point, cut.names, component), point.over: point.value, other: value}
         family = self._family(point, cut, other, component)
         first = np.array([*(values.get(name, 0.0) for name in family.names), value])
@@ -267,17 +281,16 @@ class _Plane:
         if not (good[0] and equations.inside(y)):
             return
         values.update(zip(family.names, y.tolist(), strict=False))
-        if any(f.holds(values, self.largest) for f in self.followed if f.kind == point.kind):
+        if any(f.holds(values, self.largest) for f in self.followed if f.kind == kind):
             return
         stop = None
-        if point.kind == FIRST_ORDER:
+        if kind == FIRST_ORDER:
             stop = partial(_merged, family.names, equations, y)
-        elif point.kind == SECOND_ORDER:
+        elif kind == SECOND_ORDER:
             stop = partial(_unfolded, family.names, equations)
         curve = curve_through(equations, y, largest=self.largest, stop=stop)
         if len(curve) >= _SHORTEST:
-            line = _Followed(point.kind, family, equations, curve, point.over)
-            self.followed.append(line)
+            self.followed.append(_Followed(kind, family, equations, curve, point.over, cut))
 
     def _family(self, point: SpecialPoint, cut: Family, other: str, component: int) -> Family:
         """Return the equations of a special point over the parameter that the cut has fixed."""
@@ -298,20 +311,41 @@ class _Plane:
     def lines(self, x: str, y: str) -> Iterator[tuple[TransitionLine, list[CriticalPoint]]]:
         """Iterate over the lines with the critical points on them."""
         for line in self.followed:
-            table = dict(zip(line.names, np.array(line.curve.points).T, strict=True))
-            unknowns = {name: table[name] for name in self.names if name in table}
-            curve = line.curve
-            ends = (
-                self._end(curve.start, curve.points[0], line),
-                self._end(curve.end, curve.points[-1], line),
-            )
+            curve, points = line.curve, np.array(line.curve.points)
+            table = dict(zip(line.names, points.T, strict=True))
             cusps = [
                 CriticalPoint(
                     found[x], found[y], {name: found[name] for name in self.names if name in found}
                 )
                 for found in self._cusps(line)
             ]
-            yield TransitionLine(line.kind, table[x], table[y], unknowns, ends), cusps
+            kinds = self._kinds(line, table)
+            cuts = [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
+            for first, last in itertools.pairwise([0, *cuts, len(kinds)]):
+                part = slice(first, last)
+                ends = (
+                    self._end(curve.start if not first else CROSSING, points[first], line),
+                    self._end(
+                        curve.end if last == len(kinds) else CROSSING, points[last - 1], line
+                    ),
+                )
+                unknowns = {name: table[name][part] for name in self.names if name in table}
+                found = TransitionLine(kinds[first], table[x][part], table[y][part], unknowns, ends)
+                yield found, [] if first else cusps
+
+    def _kinds(self, line: _Followed, table: Mapping[str, Array]) -> list[str]:
+        """Return the kind of each point of a line: that of a crossing depends on what leaves it."""
+        n = len(line.curve)
+        if line.kind != SECOND_ORDER:
+            return [line.kind] * n
+        kinds = []
+        for k in range(n):
+            held = {**self.parameters, line.family.over: float(table[line.family.over][k])}
+            base = replace(line.cut, over=line.control, parameters=held)
+            y = np.array([table[name][k] for name in (*base.names, line.control)])
+            equations = base.equations(np.abs(y[:-1]))
+            kinds.append(kind_of_crossing(base, equations, y, self.extremum, self.largest))
+        return kinds
 
     def _cusps(self, line: _Followed) -> Iterator[dict[str, float]]:
         """Iterate over points of a line of spinodals at which neither parameter moves."""
@@ -337,6 +371,8 @@ class _Plane:
         low, high = self.ranges[line.control]
         if how == EDGE or min(control - low, high - control) < 1e-3 * (high - low):
             reason = f"the edge at {place}"
+        elif how == CROSSING:
+            reason = f"{place}, where what leaves the crossing changes its stability"
         elif how == CLOSED:
             reason = f"itself, as a closed line, at {place}"
         elif line.kind == FIRST_ORDER and _distance(y, line.family.names, line.equations) < max(
@@ -431,7 +467,7 @@ def phase_diagram(
     options = checked_options(kernel, zeros, extremum, starts, points)
     rtol = positive_number("rtol", rtol)
     ranges = {name: (low, high) for name, low, high in (across, up)}
-    plane = _Plane(dict(parameters), ranges, points)
+    plane = _Plane(dict(parameters), ranges, points, extremum)
     for name, other in ((across[0], up[0]), (up[0], across[0])):
         inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
         for value in inner.tolist():

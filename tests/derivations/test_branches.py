@@ -149,6 +149,50 @@ def test_conjugates_are_eliminated_from_the_hessian():
     assert not turned.transitions  # one unstable branch has nothing to exchange with
 
 
+def landau():
+    """f = u⁶/6 − b u⁴/4 + a u²/2, with everything in closed form and a tricritical point at 0."""
+    b, control = sp.symbols("b a", real=True)
+    free_energy = gs.FreeEnergy(
+        u**6 / 6 - b * u**4 / 4 + control * u**2 / 2, (u,), (), (control, b)
+    )
+    return gs.lower(gs.SaddlePointSystem.from_free_energy(free_energy, name="landau"))
+
+
+def test_transitions_of_landau_theory():
+    # b = 1: spinodals at a = 1/4, u² = 1/2; equal free energies at a = 3/16, u² = 3/4; and u = 0
+    # loses its stability at a = 0 to a phase that is far away.
+    found = landau().branches("a", (-0.5, 0.5), bounds={"u": (-2, 2)}, b=1)
+    assert [p.kind for p in found.points] == [
+        "spinodal", "spinodal", "instability", "first-order", "first-order",
+    ]  # fmt: skip
+    assert [p.value for p in found.points] == pytest.approx(
+        [0.25, 0.25, 0, 0.1875, 0.1875], rel=1e-12, abs=1e-12
+    )
+    for point in found.transitions:
+        phases = sorted((abs(point.unknowns["u"]), abs(point.unknowns["u_other"])))
+        assert phases == pytest.approx([0, math.sqrt(0.75)], abs=1e-12)
+    # Stable where f'' = 5u⁴ − 3u² + a is positive.
+    for branch in found.branches:
+        slope = 5 * branch["u"] ** 4 - 3 * branch["u"] ** 2 + branch["a"]
+        np.testing.assert_allclose(branch.hessian_eigenvalues[:, 0], slope, rtol=1e-10, atol=1e-13)
+        away = np.abs(slope) > 1e-9
+        assert (branch.stable == (slope > 0))[away].all()
+
+
+@pytest.mark.slow
+def test_lines_of_landau_theory_meet_at_the_tricritical_point():
+    plane = landau().phase_diagram(("a", -0.5, 0.5), ("b", -1, 1), bounds={"u": (-2, 2)})
+    for line in plane.of("first-order"):
+        np.testing.assert_allclose(line.x, 3 * line.y**2 / 16, rtol=0, atol=1e-13)
+        assert line.y.max() == 1 and line.y.min() < 0.02
+    (spinodals,) = plane.of("spinodal")
+    np.testing.assert_allclose(spinodals.x, spinodals.y**2 / 4, rtol=0, atol=1e-13)
+    (second,), (unstable,) = plane.of("second-order"), plane.of("instability")
+    assert second.y.min() == -1 and -0.03 < second.y.max() < 0.01
+    assert unstable.y.max() == 1 and -0.01 < unstable.y.min() < 0.03
+    assert np.abs(np.concatenate([second.x, unstable.x])).max() < 1e-12
+
+
 def test_implicit_equations_without_a_free_energy_have_no_stability():
     system = gs.SaddlePointSystem.from_fixed_point(
         {u: sp.Eq(u**3 - u, h)}, name="cubic", parameters=(h,)
@@ -345,7 +389,7 @@ def test_iteration_that_leaves_its_domain_and_refusals(kernel):
 
 def test_phase_diagram_of_the_magnet(kernel):
     pytest.importorskip("matplotlib")
-    plane = kernel.phase_diagram(("h", -0.3, 0.3), ("beta", 0.6, 2), bounds=INSIDE)
+    plane = kernel.phase_diagram(("h", -0.3, 0.3), ("beta", 0.6, 2), bounds=INSIDE, cuts=2)
     (spinodals,) = plane.of("spinodal")
     top = np.sqrt(np.maximum(1 - 1 / spinodals.y, 0))
     exact = np.arctanh(top) / spinodals.y - top
@@ -375,8 +419,7 @@ def normal_mean(f):
 
     edges = np.linspace(-10, 10, 11)
     return math.fsum(
-        quad(integrand, p, q, epsabs=1e-15, epsrel=1e-13)[0]
-        for p, q in itertools.pairwise(edges)
+        quad(integrand, p, q, epsabs=1e-15, epsrel=1e-13)[0] for p, q in itertools.pairwise(edges)
     )
 
 
