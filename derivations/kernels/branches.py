@@ -18,7 +18,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
-from ...numeric.arguments import is_one_of, positive_number, whole_number
+from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
@@ -40,7 +40,7 @@ from ...symbolic.branch_conditions import Condition
 from ...symbolic.saddle_point import SaddlePointSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .arguments import known_names
-from .families import VALUE, Family, OpenKernel, numbers_of
+from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -262,8 +262,8 @@ class BranchDiagram:
     branches : tuple of Branch
     points : tuple of SpecialPoint
         Sorted by kind and value.
-    extremum : str
-        Of the free energy at a stable phase: "minimum" or "maximum".
+    extremum : Extremum
+        What the free energy has at a stable phase.
     """
 
     kernel: Kernel
@@ -272,7 +272,7 @@ class BranchDiagram:
     parameters: Mapping[str, Any]
     branches: tuple[Branch, ...]
     points: tuple[SpecialPoint, ...]
-    extremum: str
+    extremum: Extremum
     _search: Search = field(repr=False)
 
     @property
@@ -488,7 +488,7 @@ class Search:
     """
 
     def __init__(
-        self, family: Family, starts: int, points: int, extremum: str, zeros: Sequence[str],
+        self, family: Family, starts: int, points: int, extremum: Extremum, zeros: Sequence[str],
         *, thorough: bool = False,
     ) -> None:  # fmt: skip
         self.family = family
@@ -827,7 +827,7 @@ class Search:
             if phase is one or phase is other or not p.min() <= value <= p.max():
                 continue
             ahead = here - on(phase, value)[1]
-            if (ahead if self.extremum == "minimum" else -ahead) > margin:
+            if (ahead if self.extremum.prefers_low else -ahead) > margin:
                 # Two phases that exchange their order behind a third one: no transition.
                 return None
         error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
@@ -843,7 +843,7 @@ def branches(
     *,
     bounds: Mapping[str, tuple[float, float]] | None,
     zeros: str | Sequence[str],
-    extremum: str,
+    extremum: str | Mapping[str, str],
     starts: int,
     points: int,
     data: Mapping[str, Any] | None,
@@ -874,14 +874,14 @@ def branches(
         parameters=dict(parameters),
         branches=tuple(search.branches),
         points=tuple(search.special),
-        extremum=extremum,
+        extremum=search.extremum,
         _search=search,
     )
 
 
 def checked_options(
-    kernel: Kernel, zeros: str | Sequence[str], extremum: str, starts: int, points: int
-) -> tuple[int, int, str, tuple[str, ...]]:
+    kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int, points: int
+) -> tuple[int, int, Extremum, tuple[str, ...]]:
     """Return the options of a search.
 
     Raises
@@ -889,15 +889,18 @@ def checked_options(
     ParameterError
         If one is of the wrong kind, or an output unknown.
     """
-    if not is_one_of(extremum, ("minimum", "maximum")):
-        raise ParameterError(f"extremum must be 'minimum' or 'maximum', got {extremum!r}")
     outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
     known_names(outputs, kernel.solved.system.outputs, "output")
-    return whole_number("starts", starts), whole_number("points", points), extremum, outputs
+    return (
+        whole_number("starts", starts),
+        whole_number("points", points),
+        Extremum.of(kernel, extremum),
+        outputs,
+    )
 
 
 def kind_of_crossing(
-    family: Family, equations: Equations, y: Array, extremum: str, largest: float
+    family: Family, equations: Equations, y: Array, extremum: Extremum, largest: float
 ) -> str:
     """Return the kind of a point where branches cross: whether something stable leaves there."""
     sides = leaving(equations, y, largest)

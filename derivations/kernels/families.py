@@ -19,10 +19,11 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
+from ...numeric.arguments import is_one_of
 from ...numeric.branches import Equations
 from ...numeric.saddle_point_solver import BatchSolution
 from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
-from ...symbolic.equations import stationarity
+from ...symbolic.equations import FreeEnergy, stationarity
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.sensitivities import derivative_name
 from .arguments import known_names
@@ -59,6 +60,68 @@ _WORDS = frozenset(
 
 # Kernels at given unknowns that were made for a kernel, by what they are for.
 _OPENED: WeakKeyDictionary[Kernel, dict[tuple[str, ...], Kernel]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Extremum:
+    """What a free energy has at a stable phase, conjugates eliminated.
+
+    Attributes
+    ----------
+    maxima : frozenset of str
+        Order parameters in which it is a maximum.
+    minima : frozenset of str
+    prefers_low : bool
+        Whether of two phases that of lower free energy is the right one.
+    """
+
+    maxima: frozenset[str]
+    minima: frozenset[str]
+    prefers_low: bool
+
+    @classmethod
+    def of(cls, kernel: Kernel, given: object) -> Extremum:
+        """Read "minimum", "maximum" or a mapping from order parameters to these.
+
+        Raises
+        ------
+        ParameterError
+            If it is neither, or names no order parameter of the free energy.
+        """
+        system = kernel.solved.system
+        held = system.free_energy
+        order = [] if held is None else [system.identifiers[x] for x in _variables(held)[0]]
+        senses = dict.fromkeys(order, given)
+        if isinstance(given, Mapping):
+            known_names(given, order, "order parameter of the free energy")
+            missing = [name for name in order if name not in given]
+            if missing:
+                raise ParameterError(f"extremum must say what it is in {missing[0]}, too")
+            senses = dict(given)
+        for sense in senses.values() if isinstance(given, Mapping) else (given,):
+            if not is_one_of(sense, ("minimum", "maximum")):
+                raise ParameterError(
+                    "extremum must be 'minimum' or 'maximum', or a mapping from order parameters "
+                    f"to these, got {given!r}"
+                )
+        maxima = frozenset(name for name, sense in senses.items() if sense == "maximum")
+        first = senses[order[0]] if order else given
+        return cls(maxima, frozenset(order) - maxima, first == "minimum")
+
+    def __str__(self) -> str:
+        if not (self.maxima and self.minima):
+            return "maximum" if self.maxima or not self.prefers_low else "minimum"
+        return (
+            f"saddle, a maximum in {', '.join(sorted(self.maxima))} and a minimum in "
+            f"{', '.join(sorted(self.minima))},"
+        )
+
+    def holds(self, eigenvalues: Array) -> NDArray[np.bool_]:
+        """Tell where second derivatives have as many negative eigenvalues as there are maxima."""
+        falling = (eigenvalues < 0).sum(axis=1) == len(self.maxima)
+        rising = (eigenvalues > 0).sum(axis=1) == len(self.minima)
+        found: NDArray[np.bool_] = falling & rising
+        return found
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -158,9 +221,7 @@ class OpenKernel:
         free_energy = self.open.system.free_energy
         if free_energy is None:
             return (), 0
-        held = stationarity(free_energy)
-        order = [x for x in free_energy.order_parameters if x in held]
-        conjugates = [x for x in free_energy.conjugates if x in held]
+        order, conjugates = _variables(free_energy)
         return (*order, *conjugates), len(order)
 
     def hessian_eigenvalues(self, batch: BatchSolution) -> Array | None:
@@ -196,7 +257,7 @@ class OpenKernel:
         found[good] = np.max(np.abs(np.linalg.eigvals(maps[good])), axis=1, initial=0.0)
         return found
 
-    def stable(self, points: Array, extremum: str) -> NDArray[np.bool_] | None:
+    def stable(self, points: Array, extremum: Extremum) -> NDArray[np.bool_] | None:
         """Tell which solutions are stable; None if nothing is known of it.
 
         By the second derivatives of the free energy where there is one, else under iteration.
@@ -207,13 +268,11 @@ class OpenKernel:
         )
 
     def judged(
-        self, eigenvalues: Array | None, radius: Array | None, extremum: str
+        self, eigenvalues: Array | None, radius: Array | None, extremum: Extremum
     ) -> NDArray[np.bool_] | None:
         """Tell the same from what is known of solutions."""
         if eigenvalues is not None:
-            sign = 1.0 if extremum == "minimum" else -1.0
-            found: NDArray[np.bool_] = np.all(sign * eigenvalues > 0, axis=1)
-            return found
+            return extremum.holds(eigenvalues)
         return None if radius is None else radius < 1
 
     # ------------------------------------------------------------------ programs
@@ -356,6 +415,15 @@ class Family(OpenKernel):
             np.append(high, last),
             np.append(scale, last - first),
         )
+
+
+def _variables(free_energy: FreeEnergy) -> tuple[list[sp.Symbol], list[sp.Symbol]]:
+    """Return order parameters and conjugates on which a free energy depends."""
+    held = stationarity(free_energy)
+    return (
+        [x for x in free_energy.order_parameters if x in held],
+        [x for x in free_energy.conjugates if x in held],
+    )
 
 
 def _matrix(core: OpenSystem, table: Mapping[str, Array], labels: Sequence[str]) -> Array:

@@ -317,7 +317,7 @@ class Kernel(KernelTexts):
         *,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         zeros: str | Sequence[str] = (),
-        extremum: str = "minimum",
+        extremum: str | Mapping[str, str] = "minimum",
         starts: int = 64,
         points: int = 100,
         data: Mapping[str, Any] | None = None,
@@ -341,12 +341,13 @@ class Kernel(KernelTexts):
             ``{"q": (0, 1)}``. First values are spread over this box, so a finite one helps.
         zeros : str or sequence of str
             Outputs whose zeros along the branches are wanted: a stability, an entropy.
-        extremum : {"minimum", "maximum"}
+        extremum : {"minimum", "maximum"} or mapping from str to these
             What the free energy has at a stable phase as a function of its order parameters, after
             it was made stationary in the conjugates. A free energy, minus the logarithm of a
-            number of states, has a minimum; a free entropy a maximum; and a replica-symmetric free
-            energy in overlaps of n → 0 replicas, like that of Sherrington and Kirkpatrick, a
-            maximum, because the number of pairs of replicas is negative.
+            number of states, has a minimum and a free entropy a maximum; in overlaps of n → 0
+            replicas it is the other way round, because the number of pairs of replicas is
+            negative: ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation
+            and an overlap. Phases are compared by the sense of the first order parameter.
         starts : int
             First values at each of the seven values of the parameter.
         points : int
@@ -409,7 +410,7 @@ class Kernel(KernelTexts):
         *,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         zeros: str | Sequence[str] = (),
-        extremum: str = "minimum",
+        extremum: str | Mapping[str, str] = "minimum",
         starts: int = 64,
         points: int = 100,
         cuts: int = 3,

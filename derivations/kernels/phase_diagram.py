@@ -45,7 +45,7 @@ from .branches import (
     checked_options,
     kind_of_crossing,
 )
-from .families import Family, numbers_of
+from .families import Extremum, Family, numbers_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -245,7 +245,7 @@ class _Plane:
         parameters: Mapping[str, Any],
         ranges: Mapping[str, tuple[float, float]],
         points: int,
-        extremum: str,
+        extremum: Extremum,
     ) -> None:
         self.parameters, self.ranges = parameters, ranges
         self.largest = 1 / points
@@ -446,7 +446,7 @@ def phase_diagram(
     *,
     bounds: Mapping[str, tuple[float, float]] | None,
     zeros: str | Sequence[str],
-    extremum: str,
+    extremum: str | Mapping[str, str],
     starts: int,
     points: int,
     cuts: int,
@@ -467,7 +467,7 @@ def phase_diagram(
     options = checked_options(kernel, zeros, extremum, starts, points)
     rtol = positive_number("rtol", rtol)
     ranges = {name: (low, high) for name, low, high in (across, up)}
-    plane = _Plane(dict(parameters), ranges, points, extremum)
+    plane = _Plane(dict(parameters), ranges, points, options[2])
     for name, other in ((across[0], up[0]), (up[0], across[0])):
         inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
         for value in inner.tolist():

@@ -193,6 +193,28 @@ def test_lines_of_landau_theory_meet_at_the_tricritical_point():
     assert np.abs(np.concatenate([second.x, unstable.x])).max() < 1e-12
 
 
+def test_a_free_energy_may_be_a_maximum_in_one_variable_and_a_minimum_in_another():
+    # φ = log 2cosh β(m + h) − β(m²/2 − (v − m)²/2), a maximum over m of the minimum over v.
+    field = beta * (m + h)
+    entropy = sp.log(2 * sp.cosh(field)) - beta * m**2 / 2 + beta * (v - m) ** 2 / 2
+    free_energy = gs.FreeEnergy(entropy, (m, v), (), (beta, h))
+    kernel = gs.lower(gs.SaddlePointSystem.from_free_energy(free_energy, name="saddle"))
+    box = {name: (-1, 1) for name in kernel.code.unknowns}
+    (branch,) = kernel.branches(
+        "h", (0.05, 0.3), bounds=box, beta=0.8, extremum={"m": "maximum", "v": "minimum"}
+    ).branches
+    assert branch.stable.all()
+    (branch,) = kernel.branches("h", (0.05, 0.3), bounds=box, beta=0.8).branches
+    assert not branch.stable.any()
+    for extremum, message in (
+        ({"m": "maximum"}, "what it is in v, too"),
+        ({"m": "maximum", "v": "least"}, "must be 'minimum' or 'maximum'"),
+        ({"q": "maximum"}, "no order parameter"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            kernel.branches("h", (0.05, 0.3), beta=0.8, extremum=extremum)
+
+
 def test_implicit_equations_without_a_free_energy_have_no_stability():
     system = gs.SaddlePointSystem.from_fixed_point(
         {u: sp.Eq(u**3 - u, h)}, name="cubic", parameters=(h,)
