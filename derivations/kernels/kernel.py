@@ -395,7 +395,7 @@ class Kernel(KernelTexts):
         >>> [round(s.m, 10) + 0 for s in found.at(2)]
         [-0.9575040241, 0.0, 0.9575040241]
         """
-        from .branches import branches
+        from .branch_search import branches
 
         return branches(
             self, over, within, parameters, bounds=bounds, zeros=zeros, extremum=extremum,

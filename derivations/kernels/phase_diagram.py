@@ -34,17 +34,8 @@ from ...numeric.branches import (
 )
 from ...symbolic.branch_conditions import OpenSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
-from .branches import (
-    FIRST_ORDER,
-    INSTABILITY,
-    SECOND_ORDER,
-    SPINODAL,
-    End,
-    Search,
-    SpecialPoint,
-    checked_options,
-    kind_of_crossing,
-)
+from .branch_search import Search, checked_options, kind_of_crossing
+from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
 from .families import Extremum, Family, numbers_of
 
 if TYPE_CHECKING:
