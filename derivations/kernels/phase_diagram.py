@@ -32,7 +32,7 @@ from ...numeric.branches import (
     tangent,
     zero_between,
 )
-from ...symbolic.branch_conditions import OpenSystem
+from ...symbolic.branch_conditions import Condition, OpenSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .branch_search import Search, checked_options, kind_of_crossing
 from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from .kernel import Kernel
+    from .solution import KernelSolution
 
 Array = NDArray[np.float64]
 
@@ -96,11 +97,21 @@ class CriticalPoint:
     ----------
     x, y : float
     unknowns : mapping from str to float
+    fold : SpecialPoint
+        The cusp as a fold of the line of spinodals.
     """
 
     x: float
     y: float
     unknowns: Mapping[str, float]
+    fold: SpecialPoint = field(repr=False)
+
+    def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
+        """Solve the equations of the critical point, to any number of digits.
+
+        Both parameters are among the unknowns; see :meth:`.branches.SpecialPoint.refine`.
+        """
+        return self.fold.refine(digits, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -304,12 +315,7 @@ class _Plane:
         for line in self.followed:
             curve, points = line.curve, np.array(line.curve.points)
             table = dict(zip(line.names, points.T, strict=True))
-            cusps = [
-                CriticalPoint(
-                    found[x], found[y], {name: found[name] for name in self.names if name in found}
-                )
-                for found in self._cusps(line)
-            ]
+            cusps = [self._critical_point(line, cusp, x, y) for cusp in self._cusps(line)]
             kinds = self._kinds(line, table)
             cuts = [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
             for first, last in itertools.pairwise([0, *cuts, len(kinds)]):
@@ -338,7 +344,31 @@ class _Plane:
             kinds.append(kind_of_crossing(base, equations, y, self.extremum, self.largest))
         return kinds
 
-    def _cusps(self, line: _Followed) -> Iterator[dict[str, float]]:
+    def _critical_point(self, line: _Followed, cusp: Array, x: str, y: str) -> CriticalPoint:
+        family = line.family
+        found = dict(zip(line.names, cusp.tolist(), strict=True))
+        unknowns = {name: found[name] for name in self.names if name in found}
+        vector = np.linalg.svd(line.equations.evaluate(cusp[None])[1][0][:, :-1])[2][-1]
+        k = int(np.argmax(np.abs(vector)))
+        start = {
+            f"direction_{name}": float(v / vector[k])
+            for name, v in zip(family.names, vector, strict=True)
+        }
+        fold = SpecialPoint(
+            kind="critical",
+            over=family.over,
+            value=float(cusp[-1]),
+            error=_CUSP,
+            unknowns=unknowns,
+            condition=Condition(family.open, "fold", k),
+            control=family.control,
+            start={**found, **start},
+            parameters=self.parameters,
+            data=family.data,
+        )
+        return CriticalPoint(found[x], found[y], unknowns, fold)
+
+    def _cusps(self, line: _Followed) -> Iterator[Array]:
         """Iterate over points of a line of spinodals at which neither parameter moves."""
         if line.kind != SPINODAL:
             return
@@ -352,7 +382,7 @@ class _Plane:
                     continue
                 y, t = at(share)
                 if np.abs(t[list(columns)]).max() < _CUSP:
-                    yield dict(zip(line.names, y.tolist(), strict=True))
+                    yield y
 
     def _end(self, how: str, y: Array, line: _Followed) -> End:
         values = dict(zip(line.names, y.tolist(), strict=True))
