@@ -284,6 +284,8 @@ def followed(
         curve.end = LOST
         return curve
     step = largest / 8
+    # The last signs that were not zero, as a point may be a fold or a crossing itself.
+    heading = np.sign(t[-1])
     while True:
         if len(curve) >= MOST_POINTS:
             curve.end = LONG
@@ -315,11 +317,12 @@ def followed(
         # The branches of a pitchfork turn where they cross: that is no fold.
         if new_sign * sign < 0:
             _mark(curve, equations, CROSSING, place, new, lambda s, d: d)
-        elif turned[-1] * t[-1] < 0:
+        elif turned[-1] * heading < 0:
             _mark(curve, equations, FOLD, place, new, lambda s, d: s[-1])
         curve.points.append(new)
         curve.tangents.append(turned)
-        t, sign = turned, new_sign
+        t, sign = turned, new_sign or sign
+        heading = np.sign(turned[-1]) or heading
         if edge:
             curve.end = EDGE
             break

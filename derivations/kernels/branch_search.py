@@ -287,7 +287,7 @@ class Search:
             condition=condition,
             control=family.control,
             start={**start, **unknowns, family.over: value},
-            parameters=family.parameters,
+            parameters=family.others(value),
             data=family.data,
         )
 
@@ -299,6 +299,9 @@ class Search:
 
         column = family.described(np.array(curve.points)).values[output]
         signs = np.sign(column)
+        for k in np.flatnonzero(signs[1:] == 0).tolist():
+            # What is zero at a point changes its sign next to it.
+            signs[k + 1] = signs[k]
         for k in np.flatnonzero(signs[:-1] * signs[1:] < 0).tolist():
             place = partial(between, equations, curve, k, end=curve.points[k + 1])
             share = zero_between(lambda s, place=place: value(place(s)))  # type: ignore[misc]

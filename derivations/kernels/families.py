@@ -387,6 +387,12 @@ class Family(OpenKernel):
         row = self.rows(np.array([[value]]))[0]
         return dict(zip(self.kernel.parameters, row.tolist(), strict=True))
 
+    def others(self, value: float) -> dict[str, Any]:
+        """Return the parameters besides this one, as they were given or follow."""
+        found = {name: self.parameters.get(name, x) for name, x in self.point(value).items()}
+        del found[self.over]
+        return found
+
     def rows(self, points: Array) -> Array:
         """Return all parameters of the kernel at points."""
         found = super().rows(points)

@@ -375,7 +375,8 @@ class Kernel(KernelTexts):
         -----
         First-order transitions are sought between stable phases, for systems from a
         :class:`giantstep.FreeEnergy` or with an output ``free_energy``. A branch that no first
-        value leads to, and that is joined to no other one, is not found.
+        value leads to, and that is joined to no other one, is not found; nor are crossings at which
+        two eigenvalues vanish at once, nor solutions on the boundary of a domain.
 
         Examples
         --------

@@ -304,7 +304,7 @@ class _Plane:
             kernel=kernel,
             over=other,
             within=self.ranges[other],
-            parameters=self.parameters,
+            parameters={n: v for n, v in point.parameters.items() if n != other},
             bounds={name: limits for name, limits in bounds.items() if name in names},
             data=cut.data,
             rtol=cut.rtol,
@@ -363,7 +363,7 @@ class _Plane:
             condition=Condition(family.open, "fold", k),
             control=family.control,
             start={**found, **start},
-            parameters=self.parameters,
+            parameters=family.parameters,
             data=family.data,
         )
         return CriticalPoint(found[x], found[y], unknowns, fold)

@@ -108,6 +108,18 @@ def test_the_second_order_transition_is_at_beta_one(kernel):
         ].all()
 
 
+def test_a_transition_at_a_point_of_the_grid_is_seen(kernel):
+    # β = 1 is among the values at which solutions are searched, and a step of the branch m = 0.
+    found = kernel.branches("beta", (0.5, 1.5), bounds=INSIDE, h=0, points=8)
+    (point,) = found.transitions
+    assert point.value == pytest.approx(1, abs=1e-12) and len(found.branches) == 2
+    system = magnet(outputs={"field": h})
+    crossing = gs.lower(system).branches(
+        "h", (-0.5, 0.5), bounds=INSIDE, zeros="field", beta=0.5, points=8
+    )
+    assert [abs(p.value) < 1e-15 for p in crossing.zeros("field")] == [True]
+
+
 def test_a_branch_ends_where_it_leaves_its_domain():
     positive = sp.Symbol("m", positive=True)
     system = gs.SaddlePointSystem.from_fixed_point(
