@@ -437,7 +437,7 @@ def branches(
     *,
     bounds: Mapping[str, tuple[float, float]] | None,
     zeros: str | Sequence[str],
-    extremum: str | Mapping[str, str],
+    extremum: str | Mapping[str, str] | None,
     starts: int,
     points: int,
     data: Mapping[str, Any] | None,

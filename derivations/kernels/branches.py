@@ -82,7 +82,7 @@ class Branch:
         Spectral radius of the map x → F(x) of the equations, below one where state evolution
         converges; None if they are not in this form.
     stable : array (K,) of bool or None
-        By `hessian_eigenvalues` where there are any, else by `map_radius`; None without both.
+        By one of them, as :attr:`BranchDiagram.stability` says; None without both.
     special : tuple of int
         Points at which stability may change: folds and crossings.
     ends : (End, End)
@@ -269,13 +269,15 @@ class BranchDiagram:
     @property
     def stability(self) -> str:
         """What `stable` means here, in words."""
-        if self._search.family.variables[0]:
+        family = self._search.family
+        if family.by_free_energy(self.extremum):
             return (
                 f"stable: a {self.extremum} of the free energy in its order parameters, conjugates "
                 "eliminated"
             )
-        if self._search.family.open.is_map:
-            return "stable: under iteration of the equations (they come without a free energy)"
+        if family.open.is_map:
+            without = "" if family.variables[0] else " (they come without a free energy)"
+            return f"stable: under iteration of the equations{without}"
         return "stability unknown: no free energy, and the equations are no map x = F(x)"
 
     def at(self, value: float, **options: Any) -> tuple[KernelSolution, ...]:

@@ -73,15 +73,18 @@ class Extremum:
     minima : frozenset of str
     prefers_low : bool
         Whether of two phases that of lower free energy is the right one.
+    asked : bool
+        Whether the user has said so; else a map that converges counts more.
     """
 
     maxima: frozenset[str]
     minima: frozenset[str]
     prefers_low: bool
+    asked: bool = True
 
     @classmethod
     def of(cls, kernel: Kernel, given: object) -> Extremum:
-        """Read "minimum", "maximum" or a mapping from order parameters to these.
+        """Read "minimum", "maximum", a mapping from order parameters to these, or None.
 
         Raises
         ------
@@ -91,6 +94,8 @@ class Extremum:
         system = kernel.solved.system
         held = system.free_energy
         order = [] if held is None else [system.identifiers[x] for x in _variables(held)[0]]
+        if given is None:
+            return cls(frozenset(), frozenset(order), True, asked=False)
         senses = dict.fromkeys(order, given)
         if isinstance(given, Mapping):
             known_names(given, order, "order parameter of the free energy")
@@ -258,10 +263,7 @@ class OpenKernel:
         return found
 
     def stable(self, points: Array, extremum: Extremum) -> NDArray[np.bool_] | None:
-        """Tell which solutions are stable; None if nothing is known of it.
-
-        By the second derivatives of the free energy where there is one, else under iteration.
-        """
+        """Tell which solutions are stable; None if nothing is known of it."""
         batch = self.described(points)
         return self.judged(
             self.hessian_eigenvalues(batch), self.map_radius(self.linearised(points)[1]), extremum
@@ -271,9 +273,13 @@ class OpenKernel:
         self, eigenvalues: Array | None, radius: Array | None, extremum: Extremum
     ) -> NDArray[np.bool_] | None:
         """Tell the same from what is known of solutions."""
-        if eigenvalues is not None:
+        if eigenvalues is not None and self.by_free_energy(extremum):
             return extremum.holds(eigenvalues)
         return None if radius is None else radius < 1
+
+    def by_free_energy(self, extremum: Extremum) -> bool:
+        """Whether stability is that of the free energy, not of the iteration."""
+        return bool(self.variables[0]) and (extremum.asked or not self.open.is_map)
 
     # ------------------------------------------------------------------ programs
 

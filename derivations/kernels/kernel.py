@@ -317,7 +317,7 @@ class Kernel(KernelTexts):
         *,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         zeros: str | Sequence[str] = (),
-        extremum: str | Mapping[str, str] = "minimum",
+        extremum: str | Mapping[str, str] | None = None,
         starts: int = 64,
         points: int = 100,
         data: Mapping[str, Any] | None = None,
@@ -341,13 +341,16 @@ class Kernel(KernelTexts):
             ``{"q": (0, 1)}``. First values are spread over this box, so a finite one helps.
         zeros : str or sequence of str
             Outputs whose zeros along the branches are wanted: a stability, an entropy.
-        extremum : {"minimum", "maximum"} or mapping from str to these
-            What the free energy has at a stable phase as a function of its order parameters, after
-            it was made stationary in the conjugates. A free energy, minus the logarithm of a
-            number of states, has a minimum and a free entropy a maximum; in overlaps of n → 0
-            replicas it is the other way round, because the number of pairs of replicas is
-            negative: ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation
-            and an overlap. Phases are compared by the sense of the first order parameter.
+        extremum : {"minimum", "maximum"} or mapping from str to these, optional
+            Call a solution stable where the free energy, as a function of its order parameters and
+            stationary in the conjugates, has this extremum. By default a solution is stable where
+            the iteration x → F(x) of the equations converges to it, and a minimum where the
+            equations are no such map. A free energy, minus the logarithm of a number of states,
+            has a minimum and a free entropy a maximum; in overlaps of n → 0 replicas it is the
+            other way round, because the number of pairs of replicas is negative:
+            ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation and an
+            overlap. Phases are compared by the sense of the first order parameter, by default that
+            of lower free energy is preferred.
         starts : int
             First values at each of the seven values of the parameter.
         points : int
@@ -411,7 +414,7 @@ class Kernel(KernelTexts):
         *,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         zeros: str | Sequence[str] = (),
-        extremum: str | Mapping[str, str] = "minimum",
+        extremum: str | Mapping[str, str] | None = None,
         starts: int = 64,
         points: int = 100,
         cuts: int = 3,

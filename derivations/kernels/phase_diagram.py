@@ -467,7 +467,7 @@ def phase_diagram(
     *,
     bounds: Mapping[str, tuple[float, float]] | None,
     zeros: str | Sequence[str],
-    extremum: str | Mapping[str, str],
+    extremum: str | Mapping[str, str] | None,
     starts: int,
     points: int,
     cuts: int,

@@ -145,7 +145,9 @@ def test_conjugates_are_eliminated_from_the_hessian():
     )
     system = gs.SaddlePointSystem.from_free_energy(free_energy, name="conjugate_magnet")
     assert system.free_energy is free_energy
-    found = gs.lower(system).branches("h", (-0.5, 0.5), bounds=INSIDE, beta=1.5)
+    kernel = gs.lower(system)
+    options = {"over": "h", "within": (-0.5, 0.5), "bounds": INSIDE, "beta": 1.5}
+    found = kernel.branches(**options, extremum="minimum")
     (branch,) = found.branches
     exact = 1 / (1.5 * (1 - branch["m"] ** 2)) - 1
     np.testing.assert_allclose(branch.hessian_eigenvalues[:, 0], exact, rtol=1e-10, atol=1e-13)
@@ -153,10 +155,12 @@ def test_conjugates_are_eliminated_from_the_hessian():
     np.testing.assert_allclose(branch["m_hat"], branch["m"], rtol=0, atol=1e-14)
     assert [p.kind for p in found.points] == ["spinodal", "spinodal", "first-order"]
     assert found.points[0].value == pytest.approx(float(spinodal_field(1.5)), rel=1e-12)
-    turned = gs.lower(system).branches(
-        "h", (-0.5, 0.5), bounds=INSIDE, beta=1.5, extremum="maximum"
-    )
     away = np.abs(exact) > 1e-6
+    # m̂ = m, m = tanh β(m̂ + h) is a map, too, and agrees.
+    iterated = kernel.branches(**options)
+    assert iterated.stability == "stable: under iteration of the equations"
+    assert (iterated.branches[0].stable == branch.stable)[away].all()
+    turned = kernel.branches(**options, extremum="maximum")
     assert (turned.branches[0].stable == ~branch.stable)[away].all()
     assert not turned.transitions  # one unstable branch has nothing to exchange with
 
@@ -216,7 +220,7 @@ def test_a_free_energy_may_be_a_maximum_in_one_variable_and_a_minimum_in_another
         "h", (0.05, 0.3), bounds=box, beta=0.8, extremum={"m": "maximum", "v": "minimum"}
     ).branches
     assert branch.stable.all()
-    (branch,) = kernel.branches("h", (0.05, 0.3), bounds=box, beta=0.8).branches
+    (branch,) = kernel.branches("h", (0.05, 0.3), bounds=box, beta=0.8, extremum="minimum").branches
     assert not branch.stable.any()
     for extremum, message in (
         ({"m": "maximum"}, "what it is in v, too"),
