@@ -25,7 +25,7 @@ FOLD, CROSSING = "fold", "crossing"
 EDGE, CLOSED, LOST, LONG = "edge", "closed", "lost", "long"
 
 # Scaled length of Newton's last step: convergence is quadratic, so that what is left is rounding.
-_CLOSE = 1e-8
+_CLOSE = 1e-9
 _MOST_HALVINGS = 10
 # Of the way to a boundary that a step may go, and how often in a row before it is given up.
 _SHORT_OF = 0.9

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConvergenceError
+from ...errors import ConvergenceError, EmissionError, StructureError
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
@@ -88,7 +88,7 @@ class Search:
         self.extremum = extremum
         self.zeros = tuple(zeros)
         seeds = self._seeds(starts)
-        sizes = np.median(np.abs(seeds[:, :-1]), axis=0) if len(seeds) else None
+        sizes = np.max(np.abs(seeds[:, :-1]), axis=0) if len(seeds) else None
         self.equations: Equations = family.equations(sizes)
         self.curves = all_curves(self.equations, seeds, largest=self.largest)
         self.special: list[SpecialPoint] = []
@@ -218,7 +218,8 @@ class Search:
         vector, k = self._null(jacobian)
         left, _ = self._null(jacobian.T)
         # The parameter of a fold moves by what the left null vector sees of an error.
-        error = family.residual_error(y) * float(np.abs(left).sum() / abs(left @ slope))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = family.residual_error(y) * float(np.abs(left).sum() / abs(left @ slope))
         start = {
             f"direction_{name}": float(v) for name, v in zip(family.names, vector, strict=True)
         }
@@ -231,7 +232,12 @@ class Search:
         vector, k = self._null(jacobian.T)
         start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
         condition = Condition(family.open, "branch point", k)
-        closed = family.closed(condition, family.over)
+        rough = _ROUGH * float(self.equations.scale[-1])
+        try:
+            closed = family.closed(condition, family.over)
+        except (EmissionError, StructureError):
+            # As where tables depend on the parameter, which then can be no unknown.
+            return self._point(self._kind(y), y, rough, condition, start)
         parameters = family.point(float(y[-1]))
         del parameters[family.over]
         square = OpenKernel(
@@ -243,11 +249,12 @@ class Search:
         near = {**start, **self._values(y)}
         first = np.array([[near.get(name, 0.0) for name in names]])
         found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
-        if not good[0]:
-            error = _ROUGH * float(self.equations.scale[-1])
-            return self._point(self._kind(y), y, error, condition, start)
         exact = dict(zip(names, found[0].tolist(), strict=True))
-        y = np.array([*(exact[n] for n in family.names), exact[family.over]])
+        polished = np.array([*(exact[n] for n in family.names), exact[family.over]])
+        moved = np.max(np.abs(polished - y) / self.equations.sizes(y))
+        if not (good[0] and moved <= self.largest):
+            return self._point(self._kind(y), y, rough, condition, start)
+        y = polished
         inverse = np.linalg.pinv(square.linearised(found)[1][0])
         noise = square.residual_error(found[0]) * np.abs(inverse[names.index(family.over)]).sum()
         return self._point(self._kind(y), y, float(noise), condition, start)
@@ -308,8 +315,9 @@ class Search:
             if share is None:
                 continue
             y = place(share)
-            slope = (column[k + 1] - column[k]) / (curve.points[k + 1] - curve.points[k])[-1]
-            error = float(family.described(y[None]).errors[output][0] / abs(slope))
+            run = abs(float((curve.points[k + 1] - curve.points[k])[-1]))
+            noise = float(family.described(y[None]).errors[output][0])
+            error = noise * run / abs(float(column[k + 1] - column[k]))
             condition = Condition(family.open, "zero", output=output)
             self.special.append(self._point(zero_of(output), y, error, condition, {}))
 
@@ -317,21 +325,21 @@ class Search:
 
     def solutions(self, value: float) -> Array:
         """Return all solutions at a value of the parameter, sorted by the first unknown."""
-        found = [np.append(x, value) for _, x in self._crossings(value)]
+        found = [np.append(x, value) for x in self._near_value(value)]
         if not found:
             return np.zeros((0, len(self.family.names) + 1))
         return solutions_at(self.equations, np.array(found), most=30)
 
-    def _crossings(self, value: float) -> Iterator[tuple[tuple[int, int], Array]]:
-        """Iterate over the steps of branches that contain a value, with unknowns near there."""
-        for n, branch in enumerate(self.branches):
+    def _near_value(self, value: float) -> Iterator[Array]:
+        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
+        for branch in self.branches:
             p = branch.parameter
             x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
             for k in range(len(p) - 1):
                 if min(p[k], p[k + 1]) <= value <= max(p[k], p[k + 1]):
                     width = p[k + 1] - p[k]
                     share = (value - p[k]) / width if width else 0.0
-                    yield (n, k), x[k] + share * (x[k + 1] - x[k])
+                    yield x[k] + share * (x[k + 1] - x[k])
 
     def _phases(self) -> list[tuple[Branch, slice]]:
         """Return the stable parts of branches on which the parameter is monotone."""

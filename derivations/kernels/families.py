@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+_TINY = 1e-9
 # The free energy among the results of `Family.described`.
 VALUE = "value_of_free_energy"
 # So many rows are solved in one continuation: compiled where there are averages, while equations
@@ -418,7 +419,8 @@ class Family(OpenKernel):
         """
         low, high = self.box
         width = high - low
-        usual = np.ones(len(low)) if sizes is None else np.maximum(sizes, 1e-3)
+        # What vanishes has no size.
+        usual = np.ones(len(low)) if sizes is None else np.where(sizes > _TINY, sizes, 1.0)
         scale = np.where(np.isfinite(width), width, usual)
         first, last = self.within
         return Equations(
