@@ -107,6 +107,7 @@ class Curve:
         return len(self.points)
 
 
+@np.errstate(all="ignore")  # what is not finite is no solution
 def corrected(
     equations: Equations, start: Array, fixed: Array, *, most: int = _MOST_TURNS
 ) -> tuple[Array, NDArray[np.bool_], int]:
@@ -140,8 +141,7 @@ def corrected(
         trial = y + share[:, None] * step
         residual, jacobian = equations.evaluate(trial)
         finite = np.isfinite(residual).all(axis=1) & np.isfinite(jacobian).all(axis=(1, 2))
-        with np.errstate(invalid="ignore", over="ignore"):
-            now = np.where(finite, np.max(np.abs(residual) * weight, axis=1), np.inf)
+        now = np.where(finite, np.max(np.abs(residual) * weight, axis=1), np.inf)
         sizes = equations.sizes(trial)
         last = np.max(np.abs(share[:, None] * step) / sizes, axis=1) <= _CLOSE
         done = finite & last & (share == 1.0)
@@ -155,8 +155,7 @@ def corrected(
             y[better], halvings[better] = trial[better], 0
             a = sizes[better]
             matrix = jacobian[better] * a[:, None, :]
-            with np.errstate(divide="ignore"):
-                weight[better] = 1 / np.maximum(np.abs(matrix).sum(axis=2), np.finfo(float).tiny)
+            weight[better] = 1 / np.maximum(np.abs(matrix).sum(axis=2), np.finfo(float).tiny)
             size[better] = np.max(np.abs(residual[better]) * weight[better], axis=1)
             rest = np.zeros((len(a), fixed.shape[1]))
             across = fixed[rows[better]] * a[:, None, :]
@@ -178,7 +177,7 @@ def corrected(
 
 
 def _solved(matrices: Array, right: Array) -> Array:
-    """Solve linear systems; of one that is singular no step is taken."""
+    """Solve linear systems, by least squares if one of them is singular."""
     try:
         return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=float)
     except np.linalg.LinAlgError:
@@ -191,8 +190,7 @@ def _solved(matrices: Array, right: Array) -> Array:
 def _share(equations: Equations, y: Array, step: Array) -> Array:
     """Return how much of each step stays inside the box."""
     n = len(equations.lower) - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        room = np.where(step > 0, equations.upper - y, equations.lower - y)[:, :n] / step[:, :n]
+    room = np.where(step > 0, equations.upper - y, equations.lower - y)[:, :n] / step[:, :n]
     room = np.where((step[:, :n] == 0) | np.isnan(room), np.inf, room)
     nearest = np.min(room, axis=1, initial=np.inf)
     found: Array = np.where(nearest > 1, 1.0, np.maximum(_SHORT_OF * nearest, 0.0))

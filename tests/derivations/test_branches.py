@@ -264,6 +264,33 @@ def test_a_fold_of_two_unknowns():
         assert abs(mpmath.mpf(str(refined.h)) - exact) < mpmath.mpf(10) ** -29
 
 
+def test_branches_that_leave_branches():
+    # Two sublattices that disfavour each other. On u = v = 0 the mode u = −v is lost at β = 1 and
+    # u = v at β = 5/3; on u = v = tanh(3βu/5) the mode u = −v returns where β(1 − u²) = 1.
+    def local(own, other):
+        return sp.tanh(beta * (sp.Rational(4, 5) * own - other / 5))
+
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: local(u, v), v: local(v, u)}, name="rivals", parameters=(beta,)
+    )
+    found = gs.lower(system).branches(
+        "beta", (0.5, 4), bounds={"u": (-1, 1), "v": (-1, 1)}, points=50
+    )
+    again = brentq(
+        lambda b: math.sqrt(1 - 1 / b) - math.tanh(0.6 * b * math.sqrt(1 - 1 / b)), 1.8, 3,
+        xtol=1e-14,
+    )  # fmt: skip
+    values = {kind: [p.value for p in found.points if p.kind == kind] for kind in
+              ("second-order", "instability")}  # fmt: skip
+    assert values["second-order"] == pytest.approx([1], rel=1e-12)
+    assert values["instability"] == pytest.approx([5 / 3, again, again], rel=1e-11)
+    for value, count in ((0.8, 1), (1.2, 3), (2, 5), (3.5, 9)):
+        solutions = found.at(value)
+        assert len(solutions) == count
+        for s in solutions:
+            assert s.u == pytest.approx(math.tanh(value * (0.8 * s.u - 0.2 * s.v)), abs=1e-13)
+
+
 def test_a_transcritical_crossing():
     # u(u − a + 1) = 0: u = 0 and u = a − 1 exchange their stability at a = 1.
     system = gs.SaddlePointSystem.from_fixed_point(
