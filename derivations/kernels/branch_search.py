@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -60,9 +61,27 @@ _COPIES = 1e-9
 # Relative distance to a boundary at which a branch that ends has run into it, and the size, in
 # typical ones, of what has run off.
 _AT_BOUNDARY, _FAR = 1e-3, 1e4
+# How far, in steps, a solution may be from the line between its neighbours on a branch.
+_NEAR = 5.0
 # Relative accuracy of a crossing that is located by the sign of a determinant alone: Newton's
 # method across the curve is singular there.
 _ROUGH = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class _Phase:
+    """A part of a branch on which the parameter is monotone, of one stability."""
+
+    branch: Branch
+    part: slice
+    stable: bool
+
+    @property
+    def parameter(self) -> Array:
+        return self.branch.parameter[self.part]
+
+    def holds(self, value: float) -> bool:
+        return bool(self.parameter.min() <= value <= self.parameter.max())
 
 
 class Search:
@@ -341,18 +360,17 @@ class Search:
                     share = (value - p[k]) / width if width else 0.0
                     yield x[k] + share * (x[k + 1] - x[k])
 
-    def _phases(self) -> list[tuple[Branch, slice]]:
-        """Return the stable parts of branches on which the parameter is monotone."""
+    def _phases(self) -> list[_Phase]:
+        """Return the parts of branches of one stability on which the parameter is monotone."""
         found = []
         for branch in self.branches:
             for part, stable in branch.runs():
-                if not stable:
-                    continue
                 steps = np.sign(np.diff(branch.parameter[part]))
                 cuts = [0, *(np.flatnonzero(steps[1:] * steps[:-1] < 0) + 1).tolist(), len(steps)]
-                for a, b in itertools.pairwise(cuts):
-                    if b > a:
-                        found.append((branch, slice(part.start + a, part.start + b + 1)))
+                for first, last in itertools.pairwise(cuts):
+                    if last > first:
+                        own = slice(part.start + first, part.start + last + 1)
+                        found.append(_Phase(branch, own, bool(stable)))
         return found
 
     def _add_first_order(self) -> None:
@@ -365,31 +383,31 @@ class Search:
                 if point is not None:
                     self.special.append(point)
 
-    def _near_phase(self, phase: tuple[Branch, slice], values: Array) -> Array:
+    def _near_phase(self, phase: _Phase, values: Array) -> Array:
         """Return unknowns and parameter (N, n + 1) of a phase near given values."""
-        branch, part = phase
-        p = branch.parameter[part]
+        p = phase.parameter
         order = np.argsort(p, kind="stable")
         found = [
-            np.interp(values, p[order], branch.unknowns[name][part][order])
+            np.interp(values, p[order], phase.branch.unknowns[name][phase.part][order])
             for name in self.family.names
         ]
         return np.stack([*found, values], axis=1)
 
-    def _on_phase(self, phase: tuple[Branch, slice], values: Array) -> tuple[Array, Array, Array]:
+    def _on_phase(self, phase: _Phase, values: Array) -> tuple[Array, Array, Array]:
         """Return points of a phase at given values, their free energies and errors of these."""
         near = self._near_phase(phase, values)
         fixed = np.zeros((len(near), 1, near.shape[1]))
         fixed[:, 0, -1] = 1.0
         points, good, _ = corrected(self.equations, near, fixed, most=20)
+        # Next to its end a phase may lead to another solution.
+        moved = np.max(np.abs(points - near) / self.equations.sizes(near), axis=1)
+        good &= moved <= _NEAR * self.largest
         batch = self.family.described(points)
         return points, np.where(good, batch.values[VALUE], np.nan), batch.errors[VALUE]
 
-    def _exchanges(
-        self, one: tuple[Branch, slice], other: tuple[Branch, slice]
-    ) -> Iterator[tuple[float, float]]:
+    def _exchanges(self, one: _Phase, other: _Phase) -> Iterator[tuple[float, float]]:
         """Iterate over intervals in which the free energies of two phases change their order."""
-        grids = [branch.parameter[part] for branch, part in (one, other)]
+        grids = [one.parameter, other.parameter]
         low = max(grid.min() for grid in grids)
         high = min(grid.max() for grid in grids)
         if not low < high:
@@ -405,12 +423,12 @@ class Search:
                 yield float(values[a]), float(values[b])
 
     def _first_order(
-        self, one: tuple[Branch, slice], other: tuple[Branch, slice], low: float, high: float,
-        phases: Sequence[tuple[Branch, slice]],
+        self, one: _Phase, other: _Phase, low: float, high: float,
+        phases: Sequence[_Phase],
     ) -> SpecialPoint | None:  # fmt: skip
         family = self.family
 
-        def on(phase: tuple[Branch, slice], value: float) -> tuple[Array, float, float]:
+        def on(phase: _Phase, value: float) -> tuple[Array, float, float]:
             points, values, errors = self._on_phase(phase, np.array([value]))
             return points[0], float(values[0]), float(errors[0])
 
@@ -424,14 +442,16 @@ class Search:
         value = low + share * (high - low)
         (y, here, error), (opposite, _, more) = on(one, value), on(other, value)
         margin = 1e-6 * (1 + abs(here))
+        rivals = []
         for phase in phases:
-            p = phase[0].parameter[phase[1]]
-            if phase is one or phase is other or not p.min() <= value <= p.max():
+            if phase is one or phase is other or not phase.holds(value):
                 continue
             ahead = here - on(phase, value)[1]
             if (ahead if self.extremum.prefers_low else -ahead) > margin:
-                # Two phases that exchange their order behind a third one: no transition.
-                return None
+                rivals.append(phase)
+        if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
+            # Two phases that exchange their order behind a third one: no transition.
+            return None
         error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
         condition = Condition(family.open, "coexistence")
         return self._point(FIRST_ORDER, y, error, condition, {}, opposite)

@@ -136,7 +136,8 @@ class SpecialPoint:
         "spinodal" (two solutions meet and vanish), "second-order" (branches cross, and what
         leaves is stable, or its stability unknown), "instability" (branches cross, and nothing
         stable leaves: the phase loses its stability to one that is far away), "first-order" (the
-        free energies of two stable phases cross) or "zero of …" an output.
+        free energies of two phases cross, which are the lowest, or the lowest stable ones) or
+        "zero of …" an output.
     over : str
         The parameter.
     value : float

@@ -376,8 +376,9 @@ class Kernel(KernelTexts):
 
         Notes
         -----
-        First-order transitions are sought between stable phases, for systems from a
-        :class:`giantstep.FreeEnergy` or with an output ``free_energy``. A branch that no first
+        First-order transitions are crossings of the lowest free energies, or of the lowest among
+        stable phases, for systems from a :class:`giantstep.FreeEnergy` or with an output
+        ``free_energy``. A branch that no first
         value leads to, and that is joined to no other one, is not found; nor are crossings at which
         two eigenvalues vanish at once, nor solutions on the boundary of a domain.
 

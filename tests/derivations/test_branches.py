@@ -14,6 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 import giantstep as gs
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
 from giantstep.numeric.branches import CLOSED, FOLD, Equations, curve_through, low_discrepancy
+from giantstep.symbolic.functions import softplus
 
 beta, x, y, a = sp.symbols("beta x y a", positive=True)
 alpha = sp.Symbol("alpha", positive=True)
@@ -623,6 +624,57 @@ def test_hopfield_retrieval():
     # At a fold both solutions are one: two slightly below it are near each other.
     low, high = found.at(point.value - 1e-6)
     assert 0 < high.m - low.m < 0.01
+
+
+@pytest.mark.slow
+def test_hopfield_retrieval_and_spin_glass_exchange():
+    q, r = sp.symbols("q r", positive=True)
+    field = beta * (sp.sqrt(alpha * r) * z + m)
+    rest = 1 - beta * (1 - q)
+    # log 2cosh u = softplus(2u) − u, with E u = βm.
+    log_cosh = mean(softplus(2 * field)) - beta * m
+    free_energy = (
+        alpha / 2
+        + m**2 / 2
+        + alpha * beta * r * (1 - q) / 2
+        + alpha / (2 * beta) * (sp.log(rest) - beta * q / rest)
+        - log_cosh / beta
+    )
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {m: mean(sp.tanh(field)), q: mean(sp.tanh(field) ** 2), r: q / rest**2},
+        name="hopfield_magnet",
+        parameters=(alpha, beta),
+        outputs={"free_energy": free_energy},
+    )
+    found = gs.lower(system).branches(
+        "alpha", (0.01, 0.16), bounds={"m": (-0.01, 1), "q": (0, 1)}, beta=10
+    )
+    (point,) = found.transitions
+    # At T = 0 it is at α = 0.051, and it moves little (Amit, Gutfreund and Sompolinsky, 1987).
+    assert point.kind == "first-order" and point.value == pytest.approx(0.053, abs=5e-4)
+
+    def independent(mm, qq, rr):
+        """Equations and free energy by SciPy."""
+        al, b = point.value, 10.0
+
+        def local(t):
+            return b * (math.sqrt(al * rr) * t + mm)
+
+        assert normal_mean(lambda t: math.tanh(local(t))) == pytest.approx(mm, abs=1e-12)
+        assert normal_mean(lambda t: math.tanh(local(t)) ** 2) == pytest.approx(qq, rel=1e-11)
+        left = 1 - b * (1 - qq)
+        assert qq / left**2 == pytest.approx(rr, rel=1e-11)
+        log_cosh = normal_mean(lambda t: float(np.logaddexp(local(t), -local(t))))
+        return (
+            al / 2 + mm**2 / 2 + al * b * rr * (1 - qq) / 2
+            + al / (2 * b) * (math.log(left) - b * qq / left) - log_cosh / b
+        )  # fmt: skip
+
+    glass, retrieval = (
+        independent(*(point.unknowns[f"{name}{end}"] for name in "mqr")) for end in ("", "_other")
+    )
+    assert glass == pytest.approx(retrieval, rel=1e-11)
+    assert abs(point.unknowns["m"]) < 1e-12 and point.unknowns["m_other"] > 0.99
 
 
 @pytest.mark.slow
