@@ -131,6 +131,8 @@ class SaddlePointSystem:
         A positive parameter that makes the equations easier the larger it is, such as a ridge
         penalty or a temperature: solutions that Newton's method does not find are followed from
         there.
+    free_energy : FreeEnergy or None
+        What the equations are the stationarity conditions of, where they were made so.
     """
 
     name: str
@@ -147,6 +149,7 @@ class SaddlePointSystem:
     derived: Mapping[sp.Symbol, sp.Expr] = field(default_factory=dict)
     domains: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
     easier: sp.Symbol | None = None
+    free_energy: FreeEnergy | None = None
 
     def __post_init__(self) -> None:
         for name in ("outputs", "definitions", "start", "derived"):
@@ -198,6 +201,7 @@ class SaddlePointSystem:
             derived=dict(derived or {}),
             domains=dict(domains or {}),
             easier=easier,
+            free_energy=free_energy,
         )
 
     @classmethod
@@ -295,6 +299,7 @@ class SaddlePointSystem:
         def put(expr: sp.Expr | None) -> sp.Expr | None:
             return None if expr is None else expr.xreplace(values)
 
+        free = self.free_energy
         return self._changed(
             equations=tuple(
                 replace(e, value=put(e.value), residual=put(e.residual)) for e in self.equations
@@ -306,6 +311,7 @@ class SaddlePointSystem:
             start={x: put(value) for x, value in self.start.items()},
             derived={},
             easier=put(self.easier),
+            free_energy=None if free is None else replace(free, expression=put(free.expression)),
         )
 
     @cached_property

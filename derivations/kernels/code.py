@@ -25,7 +25,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
     program = lowered.program
     identifiers = lowered.identifiers
     # Expectations that were given names on the way are nobody's business.
-    results = (*lowered.system.outputs, *(identifiers[x] for x in lowered.unknowns))
+    results = (*lowered.system.outputs, *(identifiers[x] for x in lowered.stated.unknowns))
     tables = ""
     if program.tables:
         tables = table_source(
@@ -57,7 +57,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
             Range(
                 identifiers[x], float(d.start), float(d.end), bool(d.left_open), bool(d.right_open)
             )
-            for x, d in lowered.ranges.items()
+            for x, d in lowered.stated.domains.items()
         ),
         easier=None if lowered.system.easier is None else identifiers[lowered.system.easier],
     )

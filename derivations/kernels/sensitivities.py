@@ -101,7 +101,7 @@ def sensitivities(
         ) from failure
 
     outputs = {name: name for name in kernel.code.results if name in kernel.solved.system.outputs}
-    unknowns = [kernel.solved.system.identifiers[x] for x in kernel.solved.unknowns]
+    unknowns = [kernel.solved.system.identifiers[x] for x in kernel.solved.stated.unknowns]
     outputs |= {name: value_of(name) for name in unknowns}
 
     def derivative(output: str, parameter: str) -> tuple[Any, Any]:

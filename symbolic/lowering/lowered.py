@@ -19,7 +19,7 @@ from .program import Program
 from .targets import registry as targets
 
 if TYPE_CHECKING:
-    from ..saddle_point import Coordinate, SaddlePointSystem
+    from ..saddle_point import SaddlePointSystem
     from .baked import BakedTables
 
 # In the order of the work; "tables" and the targets are printed on demand.
@@ -35,7 +35,10 @@ class LoweredSystem:
 
     Attributes
     ----------
+    stated : SaddlePointSystem
+        The system as it was given, in its independent parameters.
     system : SaddlePointSystem
+        The same in coordinates of the unknowns that are inside an interval.
     program : Program
         The intermediate form, from which all targets are printed.
     definitions : mapping from applied function to Expr
@@ -48,10 +51,9 @@ class LoweredSystem:
         Returns the text of what a pass made.
     product : ProductMeasure or None
         Inner nodes and tables on their grid.
-    coordinates : tuple of Coordinate
-        Of unknowns that are inside an interval; unknowns of the program.
     """
 
+    stated: SaddlePointSystem
     system: SaddlePointSystem
     program: Program
     definitions: Mapping[sp.Expr, sp.Expr]
@@ -59,18 +61,6 @@ class LoweredSystem:
     identifiers: Mapping[sp.Symbol, str]
     stages: Mapping[str, Callable[[], str]] = field(repr=False)
     product: ProductMeasure | None = None
-    coordinates: tuple[Coordinate, ...] = ()
-
-    @property
-    def unknowns(self) -> tuple[sp.Symbol, ...]:
-        """The unknowns as they were given, without coordinates of them."""
-        moved = {c.symbol for c in self.coordinates}
-        return tuple(x for x in self.system.unknowns if x not in moved)
-
-    @property
-    def ranges(self) -> Mapping[sp.Symbol, sp.Interval]:
-        """Where unknowns can be, for those of which it was said."""
-        return {c.unknown: c.domain for c in self.coordinates} | dict(self.system.domains)
 
     @property
     def table_parameters(self) -> tuple[sp.Symbol, ...]:
@@ -193,9 +183,8 @@ class LoweredSystem:
 
 def lower_system(system: SaddlePointSystem) -> LoweredSystem:
     """Run all passes on a system; see :func:`giantstep.symbolic.saddle_point.lower`."""
-    system = system.independent()
-    coordinates = tuple(system.coordinates.values())
-    system = system.in_coordinates()
+    stated = system.independent()
+    system = stated.in_coordinates()
     stages: dict[str, Callable[[], str]] = {}
     program, hoisted = lower_to_program(system, stages)
     return LoweredSystem(
@@ -206,5 +195,5 @@ def lower_system(system: SaddlePointSystem) -> LoweredSystem:
         identifiers=hoisted.identifiers,
         stages=stages,
         product=hoisted.product,
-        coordinates=coordinates,
+        stated=stated,
     )

@@ -1,0 +1,530 @@
+"""The search for branches: first values, continuation, special points, phases that exchange.
+
+What is found depends on counted work only.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConvergenceError, EmissionError, StructureError
+from ...numeric.arguments import positive_number, whole_number
+from ...numeric.branches import (
+    CLOSED,
+    CROSSING,
+    EDGE,
+    FOLD,
+    LONG,
+    MOST_POINTS,
+    Curve,
+    Equations,
+    all_curves,
+    between,
+    corrected,
+    leaving,
+    solutions_at,
+    spread,
+    zero_between,
+)
+from ...symbolic.branch_conditions import Condition
+from .arguments import known_names
+from .branches import (
+    FIRST_ORDER,
+    INSTABILITY,
+    SECOND_ORDER,
+    SPINODAL,
+    Branch,
+    BranchDiagram,
+    End,
+    SpecialPoint,
+    zero_of,
+)
+from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+Array = NDArray[np.float64]
+
+# Values of the parameter at which solutions are searched.
+_SEARCHED = 7
+# Relative differences of free energies below this are rounding: such phases are copies.
+_COPIES = 1e-9
+# Relative distance to a boundary at which a branch that ends has run into it, and the size, in
+# typical ones, of what has run off.
+_AT_BOUNDARY, _FAR = 1e-3, 1e4
+# How far, in steps, a solution may be from the line between its neighbours on a branch.
+_NEAR = 5.0
+# Relative accuracy of a crossing that is located by the sign of a determinant alone: Newton's
+# method across the curve is singular there.
+_ROUGH = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class _Phase:
+    """A part of a branch on which the parameter is monotone, of one stability."""
+
+    branch: Branch
+    part: slice
+    stable: bool
+
+    @property
+    def parameter(self) -> Array:
+        return self.branch.parameter[self.part]
+
+    def holds(self, value: float) -> bool:
+        return bool(self.parameter.min() <= value <= self.parameter.max())
+
+
+class Search:
+    """The branches of a family and where they meet.
+
+    Parameters
+    ----------
+    family : Family
+    starts, points, extremum, zeros
+        As for :meth:`.kernel.Kernel.branches`.
+    thorough : bool
+        Where no start leads anywhere, try the solver of the kernel: it has safeguards, and takes
+        long to find that there is no solution.
+    """
+
+    def __init__(
+        self, family: Family, starts: int, points: int, extremum: Extremum, zeros: Sequence[str],
+        *, thorough: bool = False,
+    ) -> None:  # fmt: skip
+        self.family = family
+        self.thorough = thorough
+        self.largest = 1 / points
+        self.extremum = extremum
+        self.zeros = tuple(zeros)
+        seeds = self._seeds(starts)
+        sizes = np.max(np.abs(seeds[:, :-1]), axis=0) if len(seeds) else None
+        self.equations: Equations = family.equations(sizes)
+        self.curves = all_curves(self.equations, seeds, largest=self.largest)
+        self.special: list[SpecialPoint] = []
+        self.branches = [self._branch(curve) for curve in self.curves]
+        self._add_first_order()
+        kinds = (SPINODAL, INSTABILITY, SECOND_ORDER, FIRST_ORDER)
+        order = {kind: k for k, kind in enumerate(kinds)}
+        self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
+
+    # ------------------------------------------------------------------ first values
+
+    def _seeds(self, starts: int) -> Array:
+        """Return solutions at some values of the parameter."""
+        family = self.family
+        low, high = family.box
+        values = np.linspace(*family.within, _SEARCHED)
+        cloud = spread(low.tolist(), high.tolist(), starts)
+        cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
+        equations = family.equations()
+        found = solutions_at(equations, cloud)
+        if len(found) or not self.thorough:
+            return found
+        # First values of the kernel, whose safeguards may lead where Newton alone does not.
+        kernel = family.kernel
+        job = kernel.job(family.data, None, family.rtol, len(values), keep=True)
+        batch = job(np.stack([list(family.point(v).values()) for v in values.tolist()]))
+        own = np.stack([*(batch.values[n] for n in family.names), values], axis=1)
+        return solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
+
+    # ------------------------------------------------------------------ branches
+
+    def _branch(self, curve: Curve) -> Branch:
+        family = self.family
+        marked: list[tuple[float, Array, bool]] = [
+            (float(k), y, False) for k, y in enumerate(curve.points)
+        ]
+        for place, kind, y in curve.marks:
+            if kind == FOLD:
+                point = self._fold(y)
+            else:
+                point = self._crossing(y)
+            y = np.array([*(point.unknowns[n] for n in family.names), point.value])
+            marked.append((place, y, True))
+            known = (p for p in self.special if p.kind == point.kind)
+            if not any(self._near(p, point) for p in known):
+                self.special.append(point)
+        marked.sort(key=lambda item: item[0])
+        points = np.array([y for _, y, _ in marked])
+        special = tuple(k for k, (_, _, is_special) in enumerate(marked) if is_special)
+        if curve.start == CROSSING:
+            special = (0, *special)
+        batch = family.described(points)
+        residuals, derivatives = family.linearised(points)
+        unknowns = {n: points[:, k] for k, n in enumerate(family.names)}
+        for x in family.open.system.unknowns:
+            name = family.open.system.identifiers[x]
+            if name not in unknowns:
+                unknowns[name] = batch.values[name]
+        eigenvalues = family.hessian_eigenvalues(batch)
+        radius = family.map_radius(derivatives)
+        stable = family.judged(eigenvalues, radius, self.extremum)
+        branch = Branch(
+            over=family.over,
+            parameter=points[:, -1],
+            unknowns=unknowns,
+            outputs={name: batch.values[name] for name in family.open.system.outputs},
+            residual=np.max(np.abs(residuals), axis=1),
+            free_energy=batch.values.get(VALUE),
+            hessian_eigenvalues=eigenvalues,
+            map_radius=radius,
+            stable=stable,
+            special=special,
+            ends=(self._end(curve.start, curve.points[0]), self._end(curve.end, curve.points[-1])),
+        )
+        for output in self.zeros:
+            self._add_zeros(output, curve)
+        return branch
+
+    def _near(self, p: SpecialPoint, other: SpecialPoint) -> bool:
+        """Tell whether two points are the same, found along two branches."""
+        if abs(p.value - other.value) > 1e-6 * self.equations.scale[-1]:
+            return False
+        names = self.family.names
+        gaps = [abs(p.unknowns[n] - other.unknowns[n]) for n in names]
+        y = np.array([*(p.unknowns[n] for n in names), p.value])
+        return bool(np.all(np.array(gaps) <= 1e-4 * self.equations.sizes(y)[:-1]))
+
+    def _end(self, how: str, y: Array) -> End:
+        family, over = self.family, self.family.over
+        value, x = float(y[-1]), dict(zip(family.names, y[:-1].tolist(), strict=True))
+        if how == EDGE:
+            return End(value, x, f"the edge {over} = {value:g}")
+        if how == CLOSED:
+            return End(value, x, "itself, as a closed curve")
+        if how == CROSSING:
+            return End(value, x, f"another branch at {over} = {value:.10g}")
+        if how == LONG:
+            return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
+        reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
+        for k, (name, number) in enumerate(x.items()):
+            a, b = self.equations.lower[k], self.equations.upper[k]
+            size = self.equations.scale[k]
+            for bound in (a, b):
+                if math.isfinite(bound) and abs(number - bound) <= _AT_BOUNDARY * size:
+                    reason = (
+                        f"{over} = {value:.10g}, where {name} leaves its domain through {bound:g}"
+                    )
+            if abs(number) > _FAR * size:
+                reason = f"{over} = {value:.10g}, where {name} runs off"
+        return End(value, x, reason)
+
+    # ------------------------------------------------------------------ special points
+
+    def _null(self, matrix: Array) -> tuple[Array, int]:
+        """Return the null vector of a matrix, its largest component one, and which this is."""
+        vector = np.linalg.svd(matrix)[2][-1]
+        k = int(np.argmax(np.abs(vector)))
+        return vector / vector[k], k
+
+    def _jacobian(self, y: Array) -> tuple[Array, Array]:
+        _, jacobian = self.family.linearised(y[None])
+        return jacobian[0][:, :-1], jacobian[0][:, -1]
+
+    def _fold(self, y: Array) -> SpecialPoint:
+        family = self.family
+        jacobian, slope = self._jacobian(y)
+        vector, k = self._null(jacobian)
+        left, _ = self._null(jacobian.T)
+        # The parameter of a fold moves by what the left null vector sees of an error.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = family.residual_error(y) * float(np.abs(left).sum() / abs(left @ slope))
+        start = {
+            f"direction_{name}": float(v) for name, v in zip(family.names, vector, strict=True)
+        }
+        return self._point(SPINODAL, y, error, Condition(family.open, "fold", k), start)
+
+    def _crossing(self, y: Array) -> SpecialPoint:
+        """Return a crossing, located by its own regular system where curves locate it badly."""
+        family = self.family
+        jacobian, _ = self._jacobian(y)
+        vector, k = self._null(jacobian.T)
+        start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
+        condition = Condition(family.open, "branch point", k)
+        rough = _ROUGH * float(self.equations.scale[-1])
+        try:
+            closed = family.closed(condition, family.over)
+        except (EmissionError, StructureError):
+            # As where tables depend on the parameter, which then can be no unknown.
+            return self._point(self._kind(y), y, rough, condition, start)
+        parameters = family.point(float(y[-1]))
+        del parameters[family.over]
+        square = OpenKernel(
+            kernel=closed, parameters=parameters, data=family.data, rtol=family.rtol
+        )
+        names = square.names
+        free = np.full(len(names), math.inf)
+        equations = Equations(square.linearised, -free, free, np.ones(len(names)))
+        near = {**start, **self._values(y)}
+        first = np.array([[near.get(name, 0.0) for name in names]])
+        found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
+        exact = dict(zip(names, found[0].tolist(), strict=True))
+        polished = np.array([*(exact[n] for n in family.names), exact[family.over]])
+        moved = np.max(np.abs(polished - y) / self.equations.sizes(y))
+        if not (good[0] and moved <= self.largest):
+            return self._point(self._kind(y), y, rough, condition, start)
+        y = polished
+        inverse = np.linalg.pinv(square.linearised(found)[1][0])
+        noise = square.residual_error(found[0]) * np.abs(inverse[names.index(family.over)]).sum()
+        return self._point(self._kind(y), y, float(noise), condition, start)
+
+    def _kind(self, y: Array) -> str:
+        return kind_of_crossing(self.family, self.equations, y, self.extremum, self.largest)
+
+    def _values(self, y: Array) -> dict[str, float]:
+        """Return all unknowns and the parameter at a solution."""
+        family = self.family
+        found = dict(zip((*family.names, family.over), y.tolist(), strict=True))
+        values = family.described(y[None]).values
+        for x in family.open.system.unknowns:
+            name = family.open.system.identifiers[x]
+            if name not in found:
+                found[name] = float(values[name][0])
+        return found
+
+    def _point(
+        self, kind: str, y: Array, error: float,
+        condition: Condition,
+        start: Mapping[str, float], other: Array | None = None,
+    ) -> SpecialPoint:  # fmt: skip
+        family = self.family
+        unknowns = self._values(y)
+        value = unknowns.pop(family.over)
+        if other is not None:
+            opposite = self._values(other)
+            del opposite[family.over]
+            unknowns |= {f"{name}_other": x for name, x in opposite.items()}
+        return SpecialPoint(
+            kind=kind,
+            over=family.over,
+            value=value,
+            error=max(error, math.ulp(value)),
+            unknowns=unknowns,
+            condition=condition,
+            control=family.control,
+            start={**start, **unknowns, family.over: value},
+            parameters=family.others(value),
+            data=family.data,
+        )
+
+    def _add_zeros(self, output: str, curve: Curve) -> None:
+        family, equations = self.family, self.equations
+
+        def value(y: Array) -> float:
+            return float(family.described(y[None]).values[output][0])
+
+        column = family.described(np.array(curve.points)).values[output]
+        signs = np.sign(column)
+        for k in np.flatnonzero(signs[1:] == 0).tolist():
+            # What is zero at a point changes its sign next to it.
+            signs[k + 1] = signs[k]
+        for k in np.flatnonzero(signs[:-1] * signs[1:] < 0).tolist():
+            place = partial(between, equations, curve, k, end=curve.points[k + 1])
+            share = zero_between(lambda s, place=place: value(place(s)))  # type: ignore[misc]
+            if share is None:
+                continue
+            y = place(share)
+            run = abs(float((curve.points[k + 1] - curve.points[k])[-1]))
+            noise = float(family.described(y[None]).errors[output][0])
+            error = noise * run / abs(float(column[k + 1] - column[k]))
+            condition = Condition(family.open, "zero", output=output)
+            self.special.append(self._point(zero_of(output), y, error, condition, {}))
+
+    # ------------------------------------------------------------------ phases
+
+    def solutions(self, value: float) -> Array:
+        """Return all solutions at a value of the parameter, sorted by the first unknown."""
+        found = [np.append(x, value) for x in self._near_value(value)]
+        if not found:
+            return np.zeros((0, len(self.family.names) + 1))
+        return solutions_at(self.equations, np.array(found), most=30)
+
+    def _near_value(self, value: float) -> Iterator[Array]:
+        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
+        for branch in self.branches:
+            p = branch.parameter
+            x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
+            for k in range(len(p) - 1):
+                if min(p[k], p[k + 1]) <= value <= max(p[k], p[k + 1]):
+                    width = p[k + 1] - p[k]
+                    share = (value - p[k]) / width if width else 0.0
+                    yield x[k] + share * (x[k + 1] - x[k])
+
+    def _phases(self) -> list[_Phase]:
+        """Return the parts of branches of one stability on which the parameter is monotone."""
+        found = []
+        for branch in self.branches:
+            for part, stable in branch.runs():
+                steps = np.sign(np.diff(branch.parameter[part]))
+                cuts = [0, *(np.flatnonzero(steps[1:] * steps[:-1] < 0) + 1).tolist(), len(steps)]
+                for first, last in itertools.pairwise(cuts):
+                    if last > first:
+                        own = slice(part.start + first, part.start + last + 1)
+                        found.append(_Phase(branch, own, bool(stable)))
+        return found
+
+    def _add_first_order(self) -> None:
+        if self.family.open.free_energy is None:
+            return
+        phases = self._phases()
+        for one, other in itertools.combinations(phases, 2):
+            for low, high in self._exchanges(one, other):
+                point = self._first_order(one, other, low, high, phases)
+                if point is not None:
+                    self.special.append(point)
+
+    def _near_phase(self, phase: _Phase, values: Array) -> Array:
+        """Return unknowns and parameter (N, n + 1) of a phase near given values."""
+        p = phase.parameter
+        order = np.argsort(p, kind="stable")
+        found = [
+            np.interp(values, p[order], phase.branch.unknowns[name][phase.part][order])
+            for name in self.family.names
+        ]
+        return np.stack([*found, values], axis=1)
+
+    def _on_phase(self, phase: _Phase, values: Array) -> tuple[Array, Array, Array]:
+        """Return points of a phase at given values, their free energies and errors of these."""
+        near = self._near_phase(phase, values)
+        fixed = np.zeros((len(near), 1, near.shape[1]))
+        fixed[:, 0, -1] = 1.0
+        points, good, _ = corrected(self.equations, near, fixed, most=20)
+        # Next to its end a phase may lead to another solution.
+        moved = np.max(np.abs(points - near) / self.equations.sizes(near), axis=1)
+        good &= moved <= _NEAR * self.largest
+        batch = self.family.described(points)
+        return points, np.where(good, batch.values[VALUE], np.nan), batch.errors[VALUE]
+
+    def _exchanges(self, one: _Phase, other: _Phase) -> Iterator[tuple[float, float]]:
+        """Iterate over intervals in which the free energies of two phases change their order."""
+        grids = [one.parameter, other.parameter]
+        low = max(grid.min() for grid in grids)
+        high = min(grid.max() for grid in grids)
+        if not low < high:
+            return
+        values = np.unique(np.concatenate(grids))
+        values = values[(values >= low) & (values <= high)]
+        first, second = (self._on_phase(phase, values)[1] for phase in (one, other))
+        gap = first - second
+        gap[~(np.abs(gap) > _COPIES * (1 + np.abs(first)))] = 0
+        there = np.flatnonzero(gap)
+        for a, b in itertools.pairwise(there):
+            if gap[a] * gap[b] < 0:
+                yield float(values[a]), float(values[b])
+
+    def _first_order(
+        self, one: _Phase, other: _Phase, low: float, high: float,
+        phases: Sequence[_Phase],
+    ) -> SpecialPoint | None:  # fmt: skip
+        family = self.family
+
+        def on(phase: _Phase, value: float) -> tuple[Array, float, float]:
+            points, values, errors = self._on_phase(phase, np.array([value]))
+            return points[0], float(values[0]), float(errors[0])
+
+        def gap(share: float) -> float:
+            value = low + share * (high - low)
+            return on(one, value)[1] - on(other, value)[1]
+
+        share = zero_between(gap)
+        if share is None:
+            return None
+        value = low + share * (high - low)
+        (y, here, error), (opposite, _, more) = on(one, value), on(other, value)
+        margin = 1e-6 * (1 + abs(here))
+        rivals = []
+        for phase in phases:
+            if phase is one or phase is other or not phase.holds(value):
+                continue
+            ahead = here - on(phase, value)[1]
+            if (ahead if self.extremum.prefers_low else -ahead) > margin:
+                rivals.append(phase)
+        if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
+            # Two phases that exchange their order behind a third one: no transition.
+            return None
+        error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
+        condition = Condition(family.open, "coexistence")
+        return self._point(FIRST_ORDER, y, error, condition, {}, opposite)
+
+
+def branches(
+    kernel: Kernel,
+    over: str,
+    within: Sequence[float],
+    parameters: Mapping[str, Any],
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None,
+    zeros: str | Sequence[str],
+    extremum: str | Mapping[str, str] | None,
+    starts: int,
+    points: int,
+    data: Mapping[str, Any] | None,
+    rtol: float,
+) -> BranchDiagram:
+    """Return all branches over a parameter; see :meth:`.kernel.Kernel.branches`."""
+    options = checked_options(kernel, zeros, extremum, starts, points)
+    family = Family(
+        kernel=kernel,
+        over=over,
+        within=numbers_of(within, "within"),
+        parameters=parameters,
+        bounds=dict(bounds or {}),
+        data=data,
+        rtol=positive_number("rtol", rtol),
+    )
+    search = Search(family, *options, thorough=True)
+    if not search.branches:
+        raise ConvergenceError(
+            f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
+            f"{family.within[1]:g}, from {starts} first values at each of {_SEARCHED} values; give "
+            "bounds= around the unknowns, or more starts="
+        )
+    return BranchDiagram(
+        kernel=kernel,
+        over=over,
+        within=family.within,
+        parameters=dict(parameters),
+        branches=tuple(search.branches),
+        points=tuple(search.special),
+        extremum=search.extremum,
+        _search=search,
+    )
+
+
+def checked_options(
+    kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int, points: int
+) -> tuple[int, int, Extremum, tuple[str, ...]]:
+    """Return the options of a search.
+
+    Raises
+    ------
+    ParameterError
+        If one is of the wrong kind, or an output unknown.
+    """
+    outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
+    known_names(outputs, kernel.solved.stated.outputs, "output")
+    return (
+        whole_number("starts", starts),
+        whole_number("points", points),
+        Extremum.of(kernel, extremum),
+        outputs,
+    )
+
+
+def kind_of_crossing(
+    family: Family, equations: Equations, y: Array, extremum: Extremum, largest: float
+) -> str:
+    """Return the kind of a point where branches cross: whether something stable leaves there."""
+    sides = leaving(equations, y, largest)
+    stable = family.stable(np.array(sides), extremum) if sides else None
+    return SECOND_ORDER if stable is None or stable.any() else INSTABILITY

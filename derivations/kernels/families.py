@@ -1,0 +1,474 @@
+"""A kernel as equations at given unknowns: residuals, their derivatives, and what follows.
+
+The system with its Newton unknowns turned into parameters (:mod:`.symbolic.branch_conditions`) is
+lowered like any other, so its residuals have the quadrature, the error control and the cache of a
+solve. It is lowered once for each choice of parameters that move.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...numeric.arguments import is_one_of
+from ...numeric.branches import Equations
+from ...numeric.saddle_point_solver import BatchSolution
+from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
+from ...symbolic.equations import FreeEnergy, stationarity
+from ...symbolic.lowering.documentation import domain_of
+from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.sensitivities import derivative_name
+from .arguments import known_names
+from .job import Job
+from .points import Points
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+Array = NDArray[np.float64]
+
+_TINY = 1e-9
+# The free energy among the results of `Family.described`.
+VALUE = "value_of_free_energy"
+# So many rows are solved in one continuation: compiled where there are averages, while equations
+# without any take less time in plain Python than to compile.
+_ROWS = 1000
+
+_BOXES = {
+    "positive": (0.0, math.inf),
+    "extended positive": (0.0, math.inf),
+    "nonnegative": (0.0, math.inf),
+    "negative": (-math.inf, 0.0),
+    "nonpositive": (-math.inf, 0.0),
+    "(-1, 1)": (-1.0, 1.0),
+}
+
+# Words of `branches`, `phase_diagram` and `iterate` that parameters cannot have there.
+_WORDS = frozenset(
+    {
+        "bounds", "cuts", "damping", "extremum", "over", "points", "starts", "steps", "tolerance",
+        "within", "zeros",
+    }
+)  # fmt: skip
+
+# Kernels at given unknowns that were made for a kernel, by what they are for.
+_OPENED: WeakKeyDictionary[Kernel, dict[tuple[str, ...], Kernel]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Extremum:
+    """What a free energy has at a stable phase, conjugates eliminated.
+
+    Attributes
+    ----------
+    maxima : frozenset of str
+        Order parameters in which it is a maximum.
+    minima : frozenset of str
+    prefers_low : bool
+        Whether of two phases that of lower free energy is the right one.
+    asked : bool
+        Whether the user has said so; else a map that converges counts more.
+    """
+
+    maxima: frozenset[str]
+    minima: frozenset[str]
+    prefers_low: bool
+    asked: bool = True
+
+    @classmethod
+    def of(cls, kernel: Kernel, given: object) -> Extremum:
+        """Read "minimum", "maximum", a mapping from order parameters to these, or None.
+
+        Raises
+        ------
+        ParameterError
+            If it is neither, or names no order parameter of the free energy.
+        """
+        system = kernel.solved.stated
+        held = system.free_energy
+        order = [] if held is None else [system.identifiers[x] for x in _variables(held)[0]]
+        if given is None:
+            return cls(frozenset(), frozenset(order), True, asked=False)
+        senses = dict.fromkeys(order, given)
+        if isinstance(given, Mapping):
+            known_names(given, order, "order parameter of the free energy")
+            missing = [name for name in order if name not in given]
+            if missing:
+                raise ParameterError(f"extremum must say what it is in {missing[0]}, too")
+            senses = dict(given)
+        for sense in senses.values() if isinstance(given, Mapping) else (given,):
+            if not is_one_of(sense, ("minimum", "maximum")):
+                raise ParameterError(
+                    "extremum must be 'minimum' or 'maximum', or a mapping from order parameters "
+                    f"to these, got {given!r}"
+                )
+        maxima = frozenset(name for name, sense in senses.items() if sense == "maximum")
+        first = senses[order[0]] if order else given
+        return cls(maxima, frozenset(order) - maxima, first == "minimum")
+
+    def __str__(self) -> str:
+        if not (self.maxima and self.minima):
+            return "maximum" if self.maxima or not self.prefers_low else "minimum"
+        return (
+            f"saddle, a maximum in {', '.join(sorted(self.maxima))} and a minimum in "
+            f"{', '.join(sorted(self.minima))},"
+        )
+
+    def holds(self, eigenvalues: Array) -> NDArray[np.bool_]:
+        """Tell where second derivatives have as many negative eigenvalues as there are maxima."""
+        falling = (eigenvalues < 0).sum(axis=1) == len(self.maxima)
+        rising = (eigenvalues > 0).sum(axis=1) == len(self.minima)
+        found: NDArray[np.bool_] = falling & rising
+        return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OpenKernel:
+    """The equations of a kernel at given Newton unknowns.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    parameters : mapping from str to number
+        As the user gave them.
+    bounds : mapping from str to (float, float)
+        Where Newton unknowns are wanted, inside of their domains.
+    data : mapping, optional
+    rtol : float
+        Quadrature error of the residuals.
+    """
+
+    kernel: Kernel
+    parameters: Mapping[str, Any]
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    data: Mapping[str, Any] | None = None
+    rtol: float = 1e-11
+
+    def __post_init__(self) -> None:
+        clash = [name for name in self.kernel.parameters if name in _WORDS]
+        if clash:
+            raise ParameterError(
+                f"the parameter {clash[0]!r} of {self.kernel.name} has the name of an argument of "
+                "branches(), phase_diagram() or iterate(); give it another one with "
+                "identifiers={symbol: 'name'}"
+            )
+        known_names(self.bounds, self.names, "unknown of Newton's method")
+
+    @cached_property
+    def open(self) -> OpenSystem:
+        """The system, with its core."""
+        return OpenSystem(self.kernel.solved.stated)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The core unknowns, the coordinates of a point before the control parameter."""
+        return self.open.names
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """Parameters that are coordinates of a point, after the core unknowns."""
+        return ()
+
+    def symbol(self, name: str) -> sp.Symbol:
+        """Return the symbol of a parameter or an unknown."""
+        return next(x for x, n in self.open.system.identifiers.items() if n == name)
+
+    # ------------------------------------------------------------------ the box
+
+    @cached_property
+    def box(self) -> tuple[Array, Array]:
+        """Open intervals of the core unknowns: their domains, and the bounds of the user."""
+        low, high = [], []
+        declared = {known.name: known for known in self.kernel.code.ranges}
+        for name, x in zip(self.names, self.open.unknowns, strict=True):
+            a, b = _BOXES.get(domain_of(x), (-math.inf, math.inf))
+            if name in declared:
+                a, b = max(a, declared[name].lower), min(b, declared[name].upper)
+            given = self.bounds.get(name, (-math.inf, math.inf))
+            try:
+                c, d = map(float, given)
+            except (TypeError, ValueError):
+                raise ParameterError(
+                    f"bounds of {name} must be two numbers (low, high), got {given!r}"
+                ) from None
+            if not max(a, c) < min(b, d):
+                wanted = f"inside {declared[name]}" if name in declared else domain_of(x)
+                raise ParameterError(
+                    f"bounds of {name}: no number between {c:g} and {d:g} is {wanted}, as {x} is "
+                    "declared"
+                )
+            low.append(max(a, c))
+            high.append(min(b, d))
+        return np.array(low), np.array(high)
+
+    # ------------------------------------------------------------------ numbers
+
+    def linearised(self, points: Array) -> tuple[Array, Array]:
+        """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points."""
+        values = self._run(self._linear, points).values
+        residuals = np.stack([values[r.name] for r in self.open.residuals], axis=1)
+        return residuals, _matrix(self.open, values, (*self.names, *self.moving))
+
+    def residual_error(self, point: Array) -> float:
+        """Return the estimated error of the residuals at a point, of quadrature and rounding."""
+        return float(self._run(self._linear, point[None]).errors[SIZE][0])
+
+    def described(self, points: Array) -> BatchSolution:
+        """Return outputs, unknowns, free energy and its second derivatives at points."""
+        return self._run(self._describing, points)
+
+    @cached_property
+    def variables(self) -> tuple[tuple[sp.Symbol, ...], int]:
+        """The variables of the free energy, and how many of them are order parameters."""
+        free_energy = self.open.system.free_energy
+        if free_energy is None:
+            return (), 0
+        order, conjugates = _variables(free_energy)
+        return (*order, *conjugates), len(order)
+
+    def hessian_eigenvalues(self, batch: BatchSolution) -> Array | None:
+        """Return eigenvalues (N, k) of the second derivatives by order parameters.
+
+        Conjugates are eliminated: the free energy is stationary in them at given order
+        parameters, so that this is the Schur complement of the matrix of all variables.
+        """
+        variables, k = self.variables
+        if not variables:
+            return None
+        m = len(variables)
+        whole = np.empty((len(batch.converged), m, m))
+        for i in range(m):
+            for j in range(m):
+                whole[:, i, j] = batch.values[hessian_name(i, j)]
+        found = np.full((len(whole), k), np.nan)
+        for row, matrix in enumerate(whole):
+            inner, mixed = matrix[k:, k:], matrix[k:, :k]
+            if np.isfinite(matrix).all() and (m == k or np.linalg.matrix_rank(inner) == m - k):
+                reduced = matrix[:k, :k] - mixed.T @ np.linalg.solve(inner, mixed)
+                found[row] = np.linalg.eigvalsh(reduced)
+        return found
+
+    def map_radius(self, derivatives: Array) -> Array | None:
+        """Return the spectral radius (N,) of the map x → F(x) of the core; None without one."""
+        if not self.open.is_map:
+            return None
+        n = len(self.names)
+        maps = np.eye(n) - derivatives[:, :, :n]
+        found = np.full(len(maps), np.nan)
+        good = np.isfinite(maps).all(axis=(1, 2))
+        found[good] = np.max(np.abs(np.linalg.eigvals(maps[good])), axis=1, initial=0.0)
+        return found
+
+    def stable(self, points: Array, extremum: Extremum) -> NDArray[np.bool_] | None:
+        """Tell which solutions are stable; None if nothing is known of it."""
+        batch = self.described(points)
+        return self.judged(
+            self.hessian_eigenvalues(batch), self.map_radius(self.linearised(points)[1]), extremum
+        )
+
+    def judged(
+        self, eigenvalues: Array | None, radius: Array | None, extremum: Extremum
+    ) -> NDArray[np.bool_] | None:
+        """Tell the same from what is known of solutions."""
+        if eigenvalues is not None and self.by_free_energy(extremum):
+            return extremum.holds(eigenvalues)
+        return None if radius is None else radius < 1
+
+    def by_free_energy(self, extremum: Extremum) -> bool:
+        """Whether stability is that of the free energy, not of the iteration."""
+        return bool(self.variables[0]) and (extremum.asked or not self.open.is_map)
+
+    # ------------------------------------------------------------------ programs
+
+    @cached_property
+    def _linear(self) -> Kernel:
+        symbols = [self.symbol(name) for name in self.moving]
+        return self.opened(("linearised", *self.moving), lambda: self.open.linearised(symbols))
+
+    @cached_property
+    def _describing(self) -> Kernel:
+        def make() -> SaddlePointSystem:
+            outputs = dict(self.open.system.outputs)
+            if self.open.system.free_energy is not None:
+                outputs |= self.open.hessian()
+            free_energy = self.open.free_energy
+            if free_energy is not None:
+                outputs[VALUE] = free_energy
+            return self.open.opened(outputs, whole=True)
+
+        return self.opened(("described",), make)
+
+    def opened(self, key: tuple[str, ...], make: Callable[[], SaddlePointSystem]) -> Kernel:
+        """Return the kernel of a system that was derived from this one, made once for each key."""
+        from .lower import lower
+
+        known = _OPENED.setdefault(self.kernel, {})
+        if key not in known:
+            known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
+        return known[key]
+
+    def closed(self, condition: Condition, control: str) -> Kernel:
+        """Return the kernel of the equations with a condition, which a parameter meets."""
+        key = (condition.kind, condition.output, str(condition.component), control)
+        return self.opened(key, lambda: condition.system(self.symbol(control)))
+
+    @cached_property
+    def _jobs(self) -> dict[str, Job]:
+        return {}
+
+    def _run(self, kernel: Kernel, points: Array) -> BatchSolution:
+        key = repr(kernel.code.results)
+        if key not in self._jobs:
+            self._jobs[key] = kernel.job(self.data, None, self.rtol, _ROWS, keep=True)
+        table = dict(zip(self.kernel.parameters, self.rows(points).T, strict=True))
+        table |= {name: points[:, k] for k, name in enumerate(self.names)}
+        with np.errstate(all="ignore"):
+            return self._jobs[key](np.stack([table[name] for name in kernel.parameters], axis=1))
+
+    def rows(self, points: Array) -> Array:
+        """Return all parameters of the kernel at points."""
+        return np.tile(self._row, (len(points), 1))
+
+    @cached_property
+    def _row(self) -> Array:
+        given = self._given()
+        columns = self.kernel._columns(given)
+        for name, value in columns.items():
+            if value.ndim:
+                raise ParameterError(f"{name} must be one number here")
+        ties = self.kernel.active_ties(given)
+        return Points.of(self.kernel.parameters, columns, True, ties).rows(0, 1)[0]
+
+    def _given(self) -> dict[str, Any]:
+        return dict(self.parameters)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Family(OpenKernel):
+    """The equations of a kernel over one of its parameters, the others fixed.
+
+    A point holds the core unknowns, then the control parameter.
+
+    Attributes
+    ----------
+    over : str
+        The control parameter.
+    within : (float, float)
+    """
+
+    over: str
+    within: tuple[float, float]
+
+    def __post_init__(self) -> None:
+        kernel, over = self.kernel, self.over
+        known_names((over,), kernel.parameters, f"parameter of {kernel.name}")
+        if over in self.parameters:
+            raise ParameterError(f"{over} is followed over {self.within}; leave out {over}=")
+        for name, tie in kernel.ties.items():
+            if over == tie.source and name not in self.parameters:
+                raise ParameterError(
+                    f"over: {name} follows from {over}, so that two parameters would move; give "
+                    f"{name} itself, or take a kernel of the equations in which {over} is free"
+                )
+        # Refuses what is missing, unknown or outside its domain.
+        for end in self.within:
+            kernel._columns({**self.parameters, over: end})
+        super().__post_init__()
+
+    @property
+    def moving(self) -> tuple[str, ...]:
+        """The control parameter, the last coordinate of a point."""
+        return (self.over,)
+
+    @cached_property
+    def control(self) -> sp.Symbol:
+        """The control parameter."""
+        return self.symbol(self.over)
+
+    def point(self, value: float) -> dict[str, float]:
+        """Return all parameters of the kernel at a value of the control parameter."""
+        row = self.rows(np.array([[value]]))[0]
+        return dict(zip(self.kernel.parameters, row.tolist(), strict=True))
+
+    def others(self, value: float) -> dict[str, Any]:
+        """Return the parameters besides this one, as they were given or follow."""
+        found = {name: self.parameters.get(name, x) for name, x in self.point(value).items()}
+        del found[self.over]
+        return found
+
+    def rows(self, points: Array) -> Array:
+        """Return all parameters of the kernel at points."""
+        found = super().rows(points)
+        found[:, self.kernel.parameters.index(self.over)] = points[:, -1]
+        return found
+
+    def _given(self) -> dict[str, Any]:
+        return {**self.parameters, self.over: self.within[0]}
+
+    def equations(self, sizes: Array | None = None) -> Equations:
+        """Return the equations with their box, for continuation.
+
+        Parameters
+        ----------
+        sizes : array (n,), optional
+            Typical sizes of the unknowns whose box is infinite; default: 1.
+        """
+        low, high = self.box
+        width = high - low
+        # What vanishes has no size.
+        usual = np.ones(len(low)) if sizes is None else np.where(sizes > _TINY, sizes, 1.0)
+        scale = np.where(np.isfinite(width), width, usual)
+        first, last = self.within
+        return Equations(
+            self.linearised,
+            np.append(low, first),
+            np.append(high, last),
+            np.append(scale, last - first),
+        )
+
+
+def _variables(free_energy: FreeEnergy) -> tuple[list[sp.Symbol], list[sp.Symbol]]:
+    """Return order parameters and conjugates on which a free energy depends."""
+    held = stationarity(free_energy)
+    return (
+        [x for x in free_energy.order_parameters if x in held],
+        [x for x in free_energy.conjugates if x in held],
+    )
+
+
+def _matrix(core: OpenSystem, table: Mapping[str, Array], labels: Sequence[str]) -> Array:
+    """Return derivatives of residuals by what `labels` name; those that vanish are not computed."""
+    size = len(next(iter(table.values())))
+    found = np.zeros((size, len(core.names), len(labels)))
+    for i, r in enumerate(core.residuals):
+        for j, label in enumerate(labels):
+            name = derivative_name(r.name, label)
+            if name in table:
+                found[:, i, j] = table[name]
+    return found
+
+
+def numbers_of(within: Sequence[float], name: str) -> tuple[float, float]:
+    """Return the ends of an interval of a parameter.
+
+    Raises
+    ------
+    ParameterError
+        If they are no two increasing finite numbers.
+    """
+    try:
+        low, high = map(float, within)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be two numbers (low, high), got {within!r}") from None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParameterError(f"{name} must be finite and increasing (low, high), got {within!r}")
+    return low, high

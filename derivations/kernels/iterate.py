@@ -1,0 +1,120 @@
+"""The equations of a kernel as dynamics: the damped map, state evolution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import positive_number, whole_number
+from ...symbolic.lowering.program import Newton
+from .arguments import start_values
+from .families import OpenKernel
+from .solution import KernelSolution
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .kernel import Kernel
+
+Array = NDArray[np.float64]
+
+
+def iterate(
+    kernel: Kernel,
+    parameters: Mapping[str, Any],
+    *,
+    start: Mapping[str, float] | KernelSolution | None,
+    damping: float,
+    steps: int,
+    tolerance: float,
+    data: Mapping[str, Any] | None,
+    rtol: float,
+) -> xr.Dataset:
+    """Return the trajectory of the damped map; see :meth:`.kernel.Kernel.iterate`."""
+    import xarray as xr
+
+    if isinstance(damping, bool) or not isinstance(damping, int | float) or not 0 <= damping < 1:
+        raise ParameterError(f"damping must be a number from 0 to less than 1, got {damping!r}")
+    steps = whole_number("steps", steps)
+    tolerance = positive_number("tolerance", tolerance)
+    family = OpenKernel(
+        kernel=kernel, parameters=parameters, data=data, rtol=positive_number("rtol", rtol)
+    )
+    if not family.open.is_map:
+        implicit = [str(e.unknown) for e in family.open.core if e.value is None]
+        raise ParameterError(
+            f"{kernel.name} is no map x = F(x): the equation given for {implicit[0]} is not solved "
+            "for it; write the system with from_fixed_point, every equation as unknown: value"
+        )
+    x = _first(family, start)
+    low, high = family.box
+    rows: list[Array] = []
+    tables: list[dict[str, float]] = []
+    changes: list[float] = []
+    ending = f"no fixed point in {steps} steps"
+    converged = False
+    for step in range(steps + 1):
+        batch = family.described(x[None])
+        values = {name: float(column[0]) for name, column in batch.values.items()}
+        move = -np.array([values[r.name] for r in family.open.residuals])
+        if not np.isfinite(move).all():
+            if not rows:
+                raise ConvergenceError(
+                    f"the map of {kernel.name} is not finite at its start, {_text(family, x)}; "
+                    "give another start=",
+                    state=x,
+                )
+            ending = f"the map is not finite at step {step}, {_text(family, x)}"
+            break
+        rows.append(x)
+        tables.append(values)
+        changes.append(float(np.max(np.abs(move) / (1 + np.abs(x)))))
+        if changes[-1] <= tolerance:
+            converged = True
+            ending = f"a fixed point after {step} steps"
+            break
+        x = x + (1 - damping) * move
+        if np.any((x < low) | (x > high)):
+            ending = f"left the domain of its unknowns after {step + 1} steps, {_text(family, x)}"
+            break
+    system = family.open.system
+    columns: dict[str, Any] = dict(zip(family.names, np.array(rows).T, strict=True))
+    for name in (*(system.identifiers[y] for y in system.unknowns), *system.outputs):
+        if name not in columns:
+            columns[name] = np.array([table[name] for table in tables])
+    columns["change"] = np.array(changes)
+    return xr.Dataset(
+        {name: ("step", column) for name, column in columns.items()},
+        coords={"step": np.arange(len(rows))},
+        attrs={
+            "kernel": kernel.name, "damping": float(damping), "converged": converged,
+            "ending": ending, **dict(zip(kernel.parameters, family.rows(x[None])[0].tolist(),
+                                         strict=True)),
+        },
+    )  # fmt: skip
+
+
+def _first(family: OpenKernel, start: Mapping[str, float] | KernelSolution | None) -> Array:
+    """Return the first values of the core unknowns: those given, or those of the kernel."""
+    kernel = family.kernel
+    given = start_values(kernel.code.unknowns, kernel.domains, start)
+    found = dict.fromkeys(kernel.code.unknowns, np.nan)
+    if given is not None:
+        found.update(zip(kernel.code.unknowns, given, strict=True))
+    program = kernel.solved.program
+    row = family.rows(np.zeros((1, len(family.names))))[0]
+    values = dict(zip(program.parameters, row.tolist(), strict=True))
+    for step in program.steps:
+        if isinstance(step, Newton):
+            for y, first in zip(step.unknowns, step.start, strict=True):
+                if np.isnan(found[str(y)]):
+                    found[str(y)] = float(first.xreplace(values))
+    return np.array([found[name] for name in family.names])
+
+
+def _text(family: OpenKernel, x: Array) -> str:
+    return ", ".join(f"{n} = {v:g}" for n, v in zip(family.names, x, strict=True))

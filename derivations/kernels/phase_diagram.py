@@ -1,0 +1,529 @@
+"""Lines of transitions in the plane of two parameters, followed rather than scanned.
+
+A transition over one parameter is a solution of a larger system, in which this parameter is an
+unknown (:mod:`.symbolic.branch_conditions`). Over a second parameter these solutions form curves,
+which :mod:`.numeric.branches` follows like any others; where a line of spinodals has a cusp is a
+critical point.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import ParameterError
+from ...numeric.arguments import positive_number, whole_number
+from ...numeric.branches import (
+    CLOSED,
+    CROSSING,
+    EDGE,
+    Curve,
+    Equations,
+    between,
+    corrected,
+    curve_through,
+    lies_on,
+    tangent,
+    zero_between,
+)
+from ...symbolic.branch_conditions import Condition, OpenSystem
+from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
+from .branch_search import Search, checked_options, kind_of_crossing
+from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
+from .families import Extremum, Family, numbers_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .kernel import Kernel
+    from .solution import KernelSolution
+
+Array = NDArray[np.float64]
+
+_STYLES = {
+    SPINODAL: (BLUE, "--"),
+    INSTABILITY: (BLUE, ":"),
+    SECOND_ORDER: (GREEN, "-"),
+    FIRST_ORDER: (VERMILLION, "-"),
+}
+# At a cusp neither parameter moves along the line of spinodals.
+_CUSP = 1e-5
+# Scaled distance of two phases at which a line of first-order transitions ends.
+_MERGED = 1e-2
+# Of the term that unfolds a crossing: above it is a place where branches pass each other.
+_UNFOLDED = 1e-7
+# Points of a line: fewer are a point of no line.
+_SHORTEST = 3
+
+
+@dataclass(frozen=True, eq=False)
+class TransitionLine:
+    """A line of transitions of one kind.
+
+    Attributes
+    ----------
+    kind : str
+        As of :class:`.branches.SpecialPoint`.
+    x, y : array (K,)
+        The two parameters along the line.
+    unknowns : mapping from str to array (K,)
+    ends : (End, End)
+    """
+
+    kind: str
+    x: Array
+    y: Array
+    unknowns: Mapping[str, Array]
+    ends: tuple[End, End]
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __repr__(self) -> str:
+        return f"TransitionLine({self.kind}, {len(self)} points)"
+
+
+@dataclass(frozen=True)
+class CriticalPoint:
+    """A cusp, where two lines of spinodals and one of first-order transitions end.
+
+    Attributes
+    ----------
+    x, y : float
+    unknowns : mapping from str to float
+    fold : SpecialPoint
+        The cusp as a fold of the line of spinodals.
+    """
+
+    x: float
+    y: float
+    unknowns: Mapping[str, float]
+    fold: SpecialPoint = field(repr=False)
+
+    def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
+        """Solve the equations of the critical point, to any number of digits.
+
+        Both parameters are among the unknowns; see :meth:`.branches.SpecialPoint.refine`.
+        """
+        return self.fold.refine(digits, **options)
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseDiagram:
+    """Lines of transitions over two parameters; from :meth:`.kernel.Kernel.phase_diagram`.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    x, y : (str, float, float)
+        Names and ranges of the parameters.
+    parameters : mapping from str to number
+        The fixed ones.
+    lines : tuple of TransitionLine
+    critical_points : tuple of CriticalPoint
+    """
+
+    kernel: Kernel
+    x: tuple[str, float, float]
+    y: tuple[str, float, float]
+    parameters: Mapping[str, Any]
+    lines: tuple[TransitionLine, ...]
+    critical_points: tuple[CriticalPoint, ...]
+    _names: tuple[str, ...] = field(repr=False)
+
+    def of(self, kind: str) -> tuple[TransitionLine, ...]:
+        """Return the lines of one kind: "spinodal", "first-order", "second-order" or a zero."""
+        return tuple(line for line in self.lines if line.kind == kind)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the lines by kind, with critical points.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        with styled():
+            ax = new_figure().add_subplot() if ax is None else ax
+            named: set[str] = set()
+            for line in self.lines:
+                colour, style = _STYLES.get(line.kind, (GREY, "-."))
+                label = "_" if line.kind in named else line.kind
+                named.add(line.kind)
+                ax.plot(line.x, line.y, style, color=colour, label=label)
+            for n, p in enumerate(self.critical_points):
+                ax.plot(p.x, p.y, "o", color=GREY, label="_" if n else "critical point")
+            for put, name in ((ax.set_xlabel, self.x[0]), (ax.set_ylabel, self.y[0])):
+                labels = self.kernel.labels
+                put(f"${labels[name]}$" if name in labels else name)
+            ax.set_xlim(*self.x[1:])
+            ax.set_ylim(*self.y[1:])
+            if named or self.critical_points:
+                ax.legend(frameon=False)
+        return ax
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return all points of all lines as a labelled data set, one row each."""
+        import xarray as xr
+
+        def column(parts: Sequence[Any]) -> Any:
+            return np.concatenate(parts) if parts else np.zeros(0)
+
+        found: dict[str, Any] = {
+            "line": column([np.full(len(line), n) for n, line in enumerate(self.lines)]),
+            "kind": column([np.full(len(line), line.kind) for line in self.lines]),
+            self.x[0]: column([line.x for line in self.lines]),
+            self.y[0]: column([line.y for line in self.lines]),
+        }
+        for name in self._names:
+            found[name] = column([line.unknowns[name] for line in self.lines])
+        return xr.Dataset(
+            {name: ("point", values) for name, values in found.items()},
+            attrs={"kernel": self.kernel.name},
+        )
+
+    def __str__(self) -> str:
+        n = len(self.lines)
+        lines = [
+            f"{self.kernel.title}: {n} line{'' if n == 1 else 's'} of transitions over "
+            f"{self.x[0]} and {self.y[0]}"
+        ]
+        for line in self.lines:
+            first, last = line.ends
+            lines.append(f"  {line.kind}, {len(line)} points: from {first} to {last}")
+        for p in self.critical_points:
+            where = ", ".join(f"{name} = {value:.10g}" for name, value in p.unknowns.items())
+            lines.append(
+                f"  critical point at {self.x[0]} = {p.x:.12g}, {self.y[0]} = {p.y:.12g} ({where})"
+            )
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return (
+            f"PhaseDiagram({self.kernel.name}, {self.x[0]} and {self.y[0]}: {len(self.lines)} "
+            f"lines, {len(self.critical_points)} critical points)"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Followed:
+    """A line with its equations, whose last variable is the parameter that the cut has fixed."""
+
+    kind: str
+    family: Family
+    equations: Equations
+    curve: Curve
+    control: str
+    cut: Family
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all coordinates."""
+        return (*self.family.names, self.family.over)
+
+    def holds(self, values: Mapping[str, float], largest: float) -> bool:
+        """Tell whether a point, by name, is on the line, in either order of two phases."""
+        if any(name not in values for name in self.names):
+            return False
+        y = np.array([values[name] for name in self.names])
+        copies = [y, _exchanged(y, self.family.names)] if self.kind == FIRST_ORDER else [y]
+        return any(lies_on(self.equations, self.curve, c, largest) for c in copies)
+
+
+class _Plane:
+    """Lines through special points of cuts, in the plane of parameters."""
+
+    def __init__(
+        self,
+        parameters: Mapping[str, Any],
+        ranges: Mapping[str, tuple[float, float]],
+        points: int,
+        extremum: Extremum,
+    ) -> None:
+        self.parameters, self.ranges = parameters, ranges
+        self.largest = 1 / points
+        self.followed: list[_Followed] = []
+        self.extremum = extremum
+        self.names: tuple[str, ...] = ()
+        self._components: dict[str, int] = {}
+
+    def add(self, point: SpecialPoint, cut: Family, other: str, value: float) -> None:
+        """Follow the line through a special point of a cut, if it is not known yet.
+
+        Parameters
+        ----------
+        point : SpecialPoint
+        cut : Family
+        other, value : str, float
+            The parameter that is fixed along the cut.
+        """
+        self.names = cut.names
+        # One component of the null vector is one along all lines of a kind, so that these can be
+        # compared: the largest one at the first point.
+        # Whether a crossing is a transition of second order may change along its line.
+        kind = SECOND_ORDER if point.kind == INSTABILITY else point.kind
+        component = self._components.setdefault(kind, point.condition.component)
+        values = {**_normalised(point, cut.names, component), point.over: point.value, other: value}
+        family = self._family(point, cut, other, component)
+        first = np.array([*(values.get(name, 0.0) for name in family.names), value])
+        equations = family.equations(np.abs(first[:-1]))
+        at = np.zeros((1, 1, len(first)))
+        at[0, 0, -1] = 1.0
+        found, good, _ = corrected(equations, first[None], at, most=30)
+        y = found[0]
+        if not (good[0] and equations.inside(y)):
+            return
+        values.update(zip(family.names, y.tolist(), strict=False))
+        if any(f.holds(values, self.largest) for f in self.followed if f.kind == kind):
+            return
+        stop = None
+        if kind == FIRST_ORDER:
+            stop = partial(_merged, family.names, equations, y)
+        elif kind == SECOND_ORDER:
+            stop = partial(_unfolded, family.names, equations)
+        curve = curve_through(equations, y, largest=self.largest, stop=stop)
+        if len(curve) >= _SHORTEST:
+            self.followed.append(_Followed(kind, family, equations, curve, point.over, cut))
+
+    def _family(self, point: SpecialPoint, cut: Family, other: str, component: int) -> Family:
+        """Return the equations of a special point over the parameter that the cut has fixed."""
+        kernel = cut.closed(replace(point.condition, component=component), point.over)
+        names = OpenSystem(kernel.solved.stated).names
+        bounds = {**cut.bounds, **{f"{n}_other": limits for n, limits in cut.bounds.items()}}
+        bounds[point.over] = self.ranges[point.over]
+        return Family(
+            kernel=kernel,
+            over=other,
+            within=self.ranges[other],
+            parameters={n: v for n, v in point.parameters.items() if n != other},
+            bounds={name: limits for name, limits in bounds.items() if name in names},
+            data=cut.data,
+            rtol=cut.rtol,
+        )
+
+    def lines(self, x: str, y: str) -> Iterator[tuple[TransitionLine, list[CriticalPoint]]]:
+        """Iterate over the lines with the critical points on them."""
+        for line in self.followed:
+            curve, points = line.curve, np.array(line.curve.points)
+            table = dict(zip(line.names, points.T, strict=True))
+            cusps = [self._critical_point(line, cusp, x, y) for cusp in self._cusps(line)]
+            kinds = self._kinds(line, table)
+            cuts = [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
+            for first, last in itertools.pairwise([0, *cuts, len(kinds)]):
+                part = slice(first, last)
+                ends = (
+                    self._end(curve.start if not first else CROSSING, points[first], line),
+                    self._end(
+                        curve.end if last == len(kinds) else CROSSING, points[last - 1], line
+                    ),
+                )
+                unknowns = {name: table[name][part] for name in self.names if name in table}
+                found = TransitionLine(kinds[first], table[x][part], table[y][part], unknowns, ends)
+                yield found, [] if first else cusps
+
+    def _kinds(self, line: _Followed, table: Mapping[str, Array]) -> list[str]:
+        """Return the kind of each point of a line: that of a crossing depends on what leaves it."""
+        n = len(line.curve)
+        if line.kind != SECOND_ORDER:
+            return [line.kind] * n
+        kinds = []
+        for k in range(n):
+            held = {**self.parameters, line.family.over: float(table[line.family.over][k])}
+            base = replace(line.cut, over=line.control, parameters=held)
+            y = np.array([table[name][k] for name in (*base.names, line.control)])
+            equations = base.equations(np.abs(y[:-1]))
+            kinds.append(kind_of_crossing(base, equations, y, self.extremum, self.largest))
+        return kinds
+
+    def _critical_point(self, line: _Followed, cusp: Array, x: str, y: str) -> CriticalPoint:
+        family = line.family
+        found = dict(zip(line.names, cusp.tolist(), strict=True))
+        unknowns = {name: found[name] for name in self.names if name in found}
+        vector = np.linalg.svd(line.equations.evaluate(cusp[None])[1][0][:, :-1])[2][-1]
+        k = int(np.argmax(np.abs(vector)))
+        start = {
+            f"direction_{name}": float(v / vector[k])
+            for name, v in zip(family.names, vector, strict=True)
+        }
+        fold = SpecialPoint(
+            kind="critical",
+            over=family.over,
+            value=float(cusp[-1]),
+            error=_CUSP,
+            unknowns=unknowns,
+            condition=Condition(family.open, "fold", k),
+            control=family.control,
+            start={**found, **start},
+            parameters=family.parameters,
+            data=family.data,
+        )
+        return CriticalPoint(found[x], found[y], unknowns, fold)
+
+    def _cusps(self, line: _Followed) -> Iterator[Array]:
+        """Iterate over points of a line of spinodals at which neither parameter moves."""
+        if line.kind != SPINODAL:
+            return
+        columns = (line.family.names.index(line.control), -1)
+        tangents = np.array(line.curve.tangents)
+        for column in columns:
+            for k in np.flatnonzero(tangents[:-1, column] * tangents[1:, column] < 0).tolist():
+                at = partial(_point_and_tangent, line, k)
+                share = zero_between(lambda s, at=at, c=column: at(s)[1][c])  # type: ignore[misc]
+                if share is None:
+                    continue
+                y, t = at(share)
+                if np.abs(t[list(columns)]).max() < _CUSP:
+                    yield y
+
+    def _end(self, how: str, y: Array, line: _Followed) -> End:
+        values = dict(zip(line.names, y.tolist(), strict=True))
+        unknowns = {name: values[name] for name in self.names if name in values}
+        place = ", ".join(f"{name} = {values[name]:.6g}" for name in self.ranges)
+        control = values[line.control]
+        low, high = self.ranges[line.control]
+        if how == EDGE or min(control - low, high - control) < 1e-3 * (high - low):
+            reason = f"the edge at {place}"
+        elif how == CROSSING:
+            reason = f"{place}, where what leaves the crossing changes its stability"
+        elif how == CLOSED:
+            reason = f"itself, as a closed line, at {place}"
+        elif line.kind == FIRST_ORDER and _distance(y, line.family.names, line.equations) < max(
+            5 * self.largest, _MERGED
+        ):
+            reason = f"{place}, where the two phases become one"
+        else:
+            reason = f"{place}, beyond which it has no solution or no value"
+        return End(values[line.family.over], unknowns, reason)
+
+
+def _point_and_tangent(line: _Followed, k: int, share: float) -> tuple[Array, Array]:
+    y = between(line.equations, line.curve, k, share, line.curve.points[k + 1])
+    return y, tangent(line.equations, y, line.curve.tangents[k])[0]
+
+
+def _normalised(point: SpecialPoint, names: Sequence[str], component: int) -> dict[str, float]:
+    """Return first values in which another component of the null vector is one."""
+    found = dict(point.start)
+    for kind in ("direction", "weight"):
+        unit = found.get(f"{kind}_{names[component]}")
+        if unit:
+            for name in names:
+                found[f"{kind}_{name}"] /= unit
+    return found
+
+
+def _pairs(names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the places of an unknown and its copy in the other phase."""
+    return [
+        (k, names.index(f"{name}_other"))
+        for k, name in enumerate(names)
+        if f"{name}_other" in names
+    ]
+
+
+def _exchanged(y: Array, names: Sequence[str]) -> Array:
+    found = y.copy()
+    for a, b in _pairs(names):
+        found[[a, b]] = y[[b, a]]
+    return found
+
+
+def _gap(y: Array, names: Sequence[str], equations: Equations) -> Array:
+    one, other = np.array(_pairs(names)).T
+    found: Array = (y[one] - y[other]) / equations.sizes(y)[one]
+    return found
+
+
+def _distance(y: Array, names: Sequence[str], equations: Equations) -> float:
+    return float(np.linalg.norm(_gap(y, names, equations)))
+
+
+def _merged(names: Sequence[str], equations: Equations, first: Array, y: Array) -> bool:
+    """Tell whether two phases have come together, or exchanged their places."""
+    gap, before = _gap(y, names, equations), _gap(first, names, equations)
+    return float(gap @ before) <= _MERGED * float(np.linalg.norm(before))
+
+
+def _unfolded(names: Sequence[str], equations: Equations, y: Array) -> bool:
+    """Tell whether branches no longer cross: the unfolding of their crossing does not vanish."""
+    k = names.index(next(name for name in names if name.startswith("unfolding")))
+    return bool(abs(y[k]) > _UNFOLDED)
+
+
+def phase_diagram(
+    kernel: Kernel,
+    x: tuple[str, float, float],
+    y: tuple[str, float, float],
+    parameters: Mapping[str, Any],
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None,
+    zeros: str | Sequence[str],
+    extremum: str | Mapping[str, str] | None,
+    starts: int,
+    points: int,
+    cuts: int,
+    data: Mapping[str, Any] | None,
+    rtol: float,
+) -> PhaseDiagram:
+    """Return lines of transitions; see :meth:`.kernel.Kernel.phase_diagram`."""
+    axes = []
+    for word, axis in (("x", x), ("y", y)):
+        if not isinstance(axis, tuple | list) or len(axis) != 3 or not isinstance(axis[0], str):
+            raise ParameterError(
+                f"{word} must be a parameter with its range, such as ('alpha', 0, 2), got {axis!r}"
+            )
+        axes.append((axis[0], *numbers_of(axis[1:], f"the range of {axis[0]}")))
+    across, up = axes
+    if across[0] == up[0]:
+        raise ParameterError(f"x and y must be two parameters, got {across[0]} twice")
+    options = checked_options(kernel, zeros, extremum, starts, points)
+    rtol = positive_number("rtol", rtol)
+    ranges = {name: (low, high) for name, low, high in (across, up)}
+    plane = _Plane(dict(parameters), ranges, points, options[2])
+    for name, other in ((across[0], up[0]), (up[0], across[0])):
+        inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
+        for value in inner.tolist():
+            cut = Family(
+                kernel=kernel,
+                over=name,
+                within=ranges[name],
+                parameters={**parameters, other: value},
+                bounds=dict(bounds or {}),
+                data=data,
+                rtol=rtol,
+            )
+            for point in Search(cut, *options).special:
+                plane.add(point, cut, other, value)
+    found = list(plane.lines(across[0], up[0]))
+    return PhaseDiagram(
+        kernel=kernel,
+        x=across,
+        y=up,
+        parameters=dict(parameters),
+        lines=tuple(line for line, _ in found),
+        critical_points=_different([p for _, cusps in found for p in cusps], across, up),
+        _names=plane.names,
+    )
+
+
+def _different(
+    points: Sequence[CriticalPoint], x: tuple[str, float, float], y: tuple[str, float, float]
+) -> tuple[CriticalPoint, ...]:
+    kept: list[CriticalPoint] = []
+    for p in points:
+        near = (
+            abs(p.x - other.x) < 1e-6 * (x[2] - x[1]) and abs(p.y - other.y) < 1e-6 * (y[2] - y[1])
+            for other in kept
+        )
+        if not any(near):
+            kept.append(p)
+    return tuple(kept)

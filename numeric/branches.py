@@ -1,0 +1,569 @@
+"""Follow curves of solutions of n equations in n + 1 variables, through folds and crossings.
+
+Pseudo-arclength continuation (Keller, in *Applications of Bifurcation Theory*, 1977): a step along
+the tangent, then Newton's method in the plane across it. Holds no formula: equations come as a
+function that returns residuals and their exact Jacobian at many points. The last variable is the
+control parameter.
+
+Lengths are measured in scaled variables: each is divided by its typical size, which grows with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+Array = NDArray[np.float64]
+# Takes points (N, n + 1); returns residuals (N, n) and Jacobians (N, n, n + 1).
+Evaluate = Callable[[Array], tuple[Array, Array]]
+
+FOLD, CROSSING = "fold", "crossing"
+EDGE, CLOSED, LOST, LONG = "edge", "closed", "lost", "long"
+
+# Scaled length of Newton's last step: convergence is quadratic, so that what is left is rounding.
+_CLOSE = 1e-9
+_MOST_HALVINGS = 10
+# Of the way to a boundary that a step may go, and how often in a row before it is given up.
+_SHORT_OF = 0.9
+_MOST_CLIPPED = 5
+# A step of the continuation is accepted if Newton's method ends soon, near the tangent, and if the
+# curve has turned by less than some 20 degrees; it grows where it has turned by less than 7.
+_MOST_TURNS = 8
+_FEW_TURNS = 4
+_LARGEST_DRIFT = 0.5
+_ACCEPTED, _STRAIGHT = 0.94, 0.9925
+_GROWTH = 1.5
+_SMALLEST_STEP = 1e-9
+MOST_POINTS = 5000
+# Of the values on both sides: what is left of a function where its sign changes, if it jumps.
+_JUMP = 1e-2
+# Two solutions that are nearer to each other, in scaled variables, are one.
+SAME = 1e-6
+# A solution that is nearer to a boundary of the box, in units of its size, is no interior one:
+# there equations hold by rounding, as x = tanh(y) does at x = 1 for any large y.
+MARGIN = 1e-9
+# How far from a crossing its other branch is entered, in units of the largest step.
+_ASIDE = 0.3
+
+
+@dataclass(frozen=True)
+class Equations:
+    """Equations with the box in which solutions are wanted.
+
+    Attributes
+    ----------
+    evaluate : callable
+    lower, upper : array (n + 1,)
+        Open intervals of the unknowns, which may be infinite; the closed one of the parameter.
+    scale : array (n + 1,)
+        Typical sizes.
+    """
+
+    evaluate: Evaluate
+    lower: Array
+    upper: Array
+    scale: Array
+
+    def sizes(self, y: Array) -> Array:
+        """Return by what the variables are divided at a point: more, where they are larger."""
+        found: Array = np.maximum(self.scale, np.where(np.isinf(self.upper), np.abs(y), 0.0))
+        return found
+
+    def inside(self, y: Array) -> NDArray[np.bool_]:
+        """Tell which points are in the box by more than a margin, the parameter aside."""
+        x, margin = y[..., :-1], MARGIN * self.sizes(y)[..., :-1]
+        low, high = self.lower[:-1] + margin, self.upper[:-1] - margin
+        found: NDArray[np.bool_] = np.all((x > low) & (x < high), axis=-1)
+        return found
+
+
+@dataclass
+class Curve:
+    """A curve of solutions.
+
+    Attributes
+    ----------
+    points, tangents : list of array (n + 1,)
+        Tangents are of length one in the scaled variables of their point.
+    start, end : str
+        How it ends on both sides: at the `EDGE` of the parameter's range, `CLOSED`, `LOST` (at a
+        boundary of the box, or where the equations end), after `MOST_POINTS` (`LONG`), or at a
+        `CROSSING` that it branches off from.
+    marks : list of (float, str, array)
+        Folds and crossings: place in units of the index of a point, kind and point.
+    """
+
+    points: list[Array]
+    tangents: list[Array]
+    start: str = EDGE
+    end: str = EDGE
+    marks: list[tuple[float, str, Array]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+@np.errstate(all="ignore")  # what is not finite is no solution
+def corrected(
+    equations: Equations, start: Array, fixed: Array, *, most: int = _MOST_TURNS
+) -> tuple[Array, NDArray[np.bool_], int]:
+    """Solve from many points at once, each in the plane through it across its `fixed` directions.
+
+    Newton's method; a step that raises the residual, or leaves the box, is cut short.
+
+    Parameters
+    ----------
+    equations : Equations
+    start : array (N, m)
+    fixed : array (N, c, m)
+        Directions in which points do not move: c more variables than equations; not scaled.
+    most : int
+        Evaluations.
+
+    Returns
+    -------
+    points : array (N, m)
+    converged : array (N,) of bool
+    turns : int
+    """
+    found = start.copy()
+    good = np.zeros(len(start), dtype=bool)
+    y, rows = start.copy(), np.arange(len(start))
+    step = np.zeros_like(start)
+    share, size = np.zeros(len(start)), np.full(len(start), np.inf)
+    weight = np.ones((len(start), start.shape[1] - fixed.shape[1]))
+    halvings, clipped = np.zeros(len(start), dtype=int), np.zeros(len(start), dtype=int)
+    for turn in range(1, most + 1):
+        trial = y + share[:, None] * step
+        residual, jacobian = equations.evaluate(trial)
+        finite = np.isfinite(residual).all(axis=1) & np.isfinite(jacobian).all(axis=(1, 2))
+        now = np.where(finite, np.max(np.abs(residual) * weight, axis=1), np.inf)
+        sizes = equations.sizes(trial)
+        last = np.max(np.abs(share[:, None] * step) / sizes, axis=1) <= _CLOSE
+        done = finite & last & (share == 1.0)
+        found[rows[done]], good[rows[done]] = trial[done], True
+        better = finite & ((now < size) | last) & ~done
+        # A first point that is not finite has nowhere to go back to.
+        worse = ~better & ~done & np.isfinite(size)
+        share[worse] /= 2
+        halvings[worse] += 1
+        if better.any():
+            y[better], halvings[better] = trial[better], 0
+            a = sizes[better]
+            matrix = jacobian[better] * a[:, None, :]
+            weight[better] = 1 / np.maximum(np.abs(matrix).sum(axis=2), np.finfo(float).tiny)
+            size[better] = np.max(np.abs(residual[better]) * weight[better], axis=1)
+            rest = np.zeros((len(a), fixed.shape[1]))
+            across = fixed[rows[better]] * a[:, None, :]
+            moved = _solved(
+                np.concatenate([matrix, across], axis=1),
+                np.concatenate([-residual[better], rest], axis=1),
+            )
+            step[better] = moved * a
+            share[better] = _share(equations, y[better], step[better])
+            clipped[better] = np.where(share[better] < 1, clipped[better] + 1, 0)
+        active = (better | worse) & (halvings <= _MOST_HALVINGS) & (share > 0)
+        active &= clipped <= _MOST_CLIPPED
+        if not active.any():
+            return found, good, turn
+        rows, y, step, share = rows[active], y[active], step[active], share[active]
+        size, weight = size[active], weight[active]
+        halvings, clipped = halvings[active], clipped[active]
+    return found, good, most
+
+
+def _solved(matrices: Array, right: Array) -> Array:
+    """Solve linear systems, by least squares if one of them is singular."""
+    try:
+        return np.asarray(np.linalg.solve(matrices, right[:, :, None])[:, :, 0], dtype=float)
+    except np.linalg.LinAlgError:
+        found = np.zeros_like(right)
+        for k, (matrix, b) in enumerate(zip(matrices, right, strict=True)):
+            found[k] = np.linalg.lstsq(matrix, b, rcond=None)[0]
+        return found
+
+
+def _share(equations: Equations, y: Array, step: Array) -> Array:
+    """Return how much of each step stays inside the box."""
+    n = len(equations.lower) - 1
+    room = np.where(step > 0, equations.upper - y, equations.lower - y)[:, :n] / step[:, :n]
+    room = np.where((step[:, :n] == 0) | np.isnan(room), np.inf, room)
+    nearest = np.min(room, axis=1, initial=np.inf)
+    found: Array = np.where(nearest > 1, 1.0, np.maximum(_SHORT_OF * nearest, 0.0))
+    return np.where(np.isfinite(step).all(axis=1), found, 0.0)
+
+
+def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Array:
+    """Return the different solutions that Newton's method finds from points, whose parameters stay.
+
+    Parameters
+    ----------
+    equations : Equations
+    starts : array (N, n + 1)
+    most : int
+        Evaluations of each.
+
+    Returns
+    -------
+    array (M, n + 1)
+        Sorted by parameter, then by the unknowns.
+    """
+    at = np.zeros((len(starts), 1, starts.shape[1]))
+    at[:, 0, -1] = 1.0
+    found, good, _ = corrected(equations, starts, at, most=most)
+    found = found[good & equations.inside(found)]
+    kept: list[Array] = []
+    # The last key counts most.
+    for y in found[np.lexsort([*found.T[-2::-1], found.T[-1]])]:
+        if not any(_same(equations, y, other) for other in kept):
+            kept.append(y)
+    return np.array(kept).reshape(-1, starts.shape[1])
+
+
+def _same(equations: Equations, y: Array, other: Array) -> bool:
+    return bool(np.max(np.abs(y - other) / equations.sizes(y)) <= SAME)
+
+
+def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple[Array, float]:
+    """Return the tangent of the curve at a solution, and the sign that changes at crossings.
+
+    Parameters
+    ----------
+    equations : Equations
+    y : array (n + 1,)
+    along : array (n + 1,), optional
+        A direction, in scaled variables, that orients it; by default, towards larger parameters.
+
+    Returns
+    -------
+    array (n + 1,), float
+        NaN where the equations have no derivative.
+    """
+    _, jacobian = equations.evaluate(y[None])
+    scaled = jacobian[0] * equations.sizes(y)
+    if not np.isfinite(scaled).all():
+        return np.full(len(y), np.nan), np.nan
+    found = np.linalg.svd(scaled)[2][-1]
+    towards = found[-1] if along is None else found @ along
+    if towards < 0:
+        found = -found
+    return found, float(np.linalg.det(np.vstack([scaled, found])))
+
+
+def followed(
+    equations: Equations,
+    first: Array,
+    along: Array,
+    *,
+    largest: float,
+    stop: Callable[[Array], bool] | None = None,
+) -> Curve:
+    """Follow the curve through a solution in one direction, to where it ends.
+
+    Parameters
+    ----------
+    equations : Equations
+    first : array (n + 1,)
+        A solution.
+    along : array (n + 1,)
+        Orients the tangent there.
+    largest : float
+        Largest step, as a scaled length.
+    stop : callable, optional
+        Tells at which point, not included, the curve is left: it is `LOST` there.
+    """
+    t, sign = tangent(equations, first, along)
+    curve = Curve([first], [t])
+    if not np.isfinite(t).all():
+        curve.end = LOST
+        return curve
+    step = largest / 8
+    # The last signs that were not zero, as a point may be a fold or a crossing itself.
+    heading = np.sign(t[-1])
+    while True:
+        if len(curve) >= MOST_POINTS:
+            curve.end = LONG
+            break
+        if step < _SMALLEST_STEP:
+            curve.end = LOST
+            break
+        y = curve.points[-1]
+        outwards = equations.upper[-1] if t[-1] > 0 else equations.lower[-1]
+        if y[-1] == outwards:
+            curve.end = EDGE
+            break
+        found = _step(equations, y, t, step)
+        if found is None:
+            step /= 2
+            continue
+        new, turns, edge = found
+        turned, new_sign = tangent(equations, new, t)
+        # Sizes grow along the curve, so that angles are compared in the same variables.
+        before = t * equations.sizes(y) / equations.sizes(new)
+        cosine = float(turned @ before / np.linalg.norm(before))
+        if not cosine >= _ACCEPTED:
+            step /= 2
+            continue
+        if stop is not None and stop(new):
+            curve.end = LOST
+            break
+        place = len(curve) - 1
+        # The branches of a pitchfork turn where they cross: that is no fold.
+        if new_sign * sign < 0:
+            _mark(curve, equations, CROSSING, place, new, lambda s, d: d)
+        elif turned[-1] * heading < 0:
+            _mark(curve, equations, FOLD, place, new, lambda s, d: s[-1])
+        curve.points.append(new)
+        curve.tangents.append(turned)
+        t, sign = turned, new_sign or sign
+        heading = np.sign(turned[-1]) or heading
+        if edge:
+            curve.end = EDGE
+            break
+        if len(curve) > 8 and _passes(equations, curve.points[-2], new, first, along):
+            curve.points[-1] = first
+            curve.end = CLOSED
+            break
+        if turns <= _FEW_TURNS and cosine > _STRAIGHT:
+            step = min(_GROWTH * step, largest)
+    return curve
+
+
+def _step(equations: Equations, y: Array, t: Array, step: float) -> tuple[Array, int, bool] | None:
+    """Return the next point of a curve, evaluations, and whether it is at an edge."""
+    a = equations.sizes(y)
+    predicted = y + step * t * a
+    low, high = equations.lower[-1], equations.upper[-1]
+    edge = not low <= predicted[-1] <= high
+    fixed = np.zeros((1, 1, len(y)))
+    if edge:
+        target = low if predicted[-1] < low else high
+        predicted = y + (target - y[-1]) / (predicted[-1] - y[-1]) * (predicted - y)
+        predicted[-1] = target
+        fixed[0, 0, -1] = 1.0
+    else:
+        fixed[0, 0] = t / a
+    if not equations.inside(predicted):
+        return None
+    found, good, turns = corrected(equations, predicted[None], fixed)
+    new = found[0]
+    near = np.linalg.norm((new - predicted) / a) <= _LARGEST_DRIFT * step
+    within = low <= new[-1] <= high
+    if not (good[0] and near and within and equations.inside(new)):
+        return None
+    return new, turns, edge
+
+
+def between(equations: Equations, curve: Curve, place: int, share: float, end: Array) -> Array:
+    """Return the point of a curve at a share of the way from a point to the next one, `end`."""
+    y, t = curve.points[place], curve.tangents[place]
+    a = equations.sizes(y)
+    fixed = (t / a)[None, None]
+    predicted = y + share * (end - y)
+    found, good, _ = corrected(equations, predicted[None], fixed, most=20)
+    return found[0] if good[0] else predicted
+
+
+def _mark(
+    curve: Curve, equations: Equations, kind: str, place: int, end: Array,
+    value: Callable[[Array, float], float],
+) -> None:  # fmt: skip
+    """Locate the zero of a function of the tangent on the last step and note it.
+
+    A function that jumps, because the equations have a kink there, has none.
+    """
+    along = curve.tangents[place]
+
+    def at(share: float) -> float:
+        return value(*tangent(equations, between(equations, curve, place, share, end), along))
+
+    share = zero_between(at)
+    if share is not None and abs(at(share)) <= _JUMP * max(abs(at(0.0)), abs(at(1.0))):
+        curve.marks.append((place + share, kind, between(equations, curve, place, share, end)))
+
+
+def zero_between(function: Callable[[float], float]) -> float | None:
+    """Return a zero of a function on [0, 1]; None without a change of sign, or where it is NaN."""
+    ends = function(0.0), function(1.0)
+    if not np.isfinite(ends).all() or ends[0] * ends[1] > 0:
+        return None
+    try:
+        return float(brentq(function, 0.0, 1.0, xtol=1e-15, rtol=1e-14, maxiter=200))
+    except ValueError:  # a NaN inside
+        return None
+
+
+def _passes(equations: Equations, y: Array, new: Array, first: Array, along: Array) -> bool:
+    """Tell whether a step passes the point where a curve began, in the same direction."""
+    a = equations.sizes(first)
+    way = (new - y) / a
+    length = np.linalg.norm(way)
+    if length == 0 or way @ along <= 0:
+        return False
+    share = float(way @ ((first - y) / a)) / length**2
+    return bool(
+        0 < share <= 1 and np.linalg.norm((first - y - share * (new - y)) / a) < 0.05 * length
+    )
+
+
+def curve_through(
+    equations: Equations,
+    first: Array,
+    *,
+    largest: float,
+    stop: Callable[[Array], bool] | None = None,
+) -> Curve:
+    """Follow the curve through a solution in both directions."""
+    t, _ = tangent(equations, first)
+    if not np.isfinite(t).all():
+        return Curve([first], [t], LOST, LOST)
+    ahead = followed(equations, first, t, largest=largest, stop=stop)
+    if ahead.end == CLOSED:
+        ahead.start = CLOSED
+        return ahead
+    back = followed(equations, first, -t, largest=largest, stop=stop)
+    whole = Curve(
+        [*back.points[:0:-1], *ahead.points],
+        [*(-s for s in back.tangents[:0:-1]), *ahead.tangents],
+        back.end,
+        ahead.end,
+    )
+    origin = len(back) - 1
+    whole.marks = [(origin - place, kind, y) for place, kind, y in back.marks[::-1]]
+    whole.marks += [(origin + place, kind, y) for place, kind, y in ahead.marks]
+    return whole
+
+
+def lies_on(equations: Equations, curve: Curve, y: Array, largest: float) -> bool:
+    """Tell whether a solution is a point of a curve."""
+    points = np.array(curve.points)
+    a = equations.sizes(y)
+    origin, ways = points[:-1], np.diff(points, axis=0)
+    lengths = np.maximum(np.sum((ways / a) ** 2, axis=1), np.finfo(float).tiny)
+    shares = np.clip(np.sum((y - origin) * ways / a**2, axis=1) / lengths, 0, 1)
+    gaps = np.linalg.norm((y - origin - shares[:, None] * ways) / a, axis=1)
+    for k in np.argsort(gaps, kind="stable")[:3]:
+        if gaps[k] > largest:
+            break
+        if _same(equations, y, curve.points[k]) or _same(equations, y, curve.points[k + 1]):
+            return True
+        # In the plane across the step through y itself, so that neither moves along the curve.
+        plane = (ways[k] / a**2)[None, None]
+        near = origin[k] + shares[k] * ways[k]
+        found, good, _ = corrected(equations, near[None], plane, most=20)
+        if good[0] and _same(equations, y, found[0]):
+            return True
+    return False
+
+
+def all_curves(equations: Equations, seeds: Array, *, largest: float) -> list[Curve]:
+    """Follow every curve through one of many solutions, and those that branch off from them.
+
+    Parameters
+    ----------
+    equations : Equations
+    seeds : array (M, n + 1)
+        Solutions; those on a curve that is known are passed over.
+    largest : float
+    """
+    curves: list[Curve] = []
+    for seed in seeds:
+        if any(lies_on(equations, curve, seed, largest) for curve in curves):
+            continue
+        curves.append(curve_through(equations, seed, largest=largest))
+    crossed: list[Array] = []
+    waiting = list(curves)
+    while waiting:
+        curve = waiting.pop(0)
+        for place, y in [(place, y) for place, kind, y in curve.marks if kind == CROSSING]:
+            if any(np.max(np.abs(y - c) / equations.sizes(y)) < 1e3 * SAME for c in crossed):
+                continue
+            crossed.append(y)
+            for side in _branching(equations, curve, place, y, largest):
+                if any(lies_on(equations, other, side, largest) for other in curves):
+                    continue
+                away = (side - y) / equations.sizes(y)
+                new = followed(equations, side, away, largest=largest)
+                new.points.insert(0, y)
+                new.tangents.insert(0, away / np.linalg.norm(away))
+                new.marks = [(k + 1, kind, point) for k, kind, point in new.marks]
+                new.start = CROSSING
+                curves.append(new)
+                waiting.append(new)
+    return curves
+
+
+def _branching(
+    equations: Equations, curve: Curve, place: float, y: Array, largest: float
+) -> Iterator[Array]:
+    """Iterate over solutions near a crossing that are not on the curve itself."""
+    _, jacobian = equations.evaluate(y[None])
+    a = equations.sizes(y)
+    along = curve.tangents[int(place)]
+    null = np.linalg.svd(jacobian[0] * a)[2][-2:]
+    aside = null.T @ (null @ along)
+    aside = null[0] * (null[1] @ aside) - null[1] * (null[0] @ aside)
+    yield from beside(equations, y, aside / np.linalg.norm(aside), largest)
+
+
+def leaving(equations: Equations, y: Array, largest: float) -> list[Array]:
+    """Return solutions next to a crossing, in both directions in which the unknowns may leave."""
+    _, jacobian = equations.evaluate(y[None])
+    scaled = (jacobian[0] * equations.sizes(y))[:, :-1]
+    return list(beside(equations, y, np.append(np.linalg.svd(scaled)[2][-1], 0.0), largest))
+
+
+def beside(equations: Equations, y: Array, direction: Array, largest: float) -> Iterator[Array]:
+    """Iterate over solutions at a small distance from a point in a direction, on both sides.
+
+    Parameters
+    ----------
+    equations : Equations
+    y : array (n + 1,)
+    direction : array (n + 1,)
+        Of length one in scaled variables.
+    largest : float
+        Of the steps of the continuation.
+    """
+    a = equations.sizes(y)
+    for way in (direction, -direction):
+        start = y + _ASIDE * largest * way * a
+        if not equations.inside(start):
+            continue
+        found, good, _ = corrected(equations, start[None], (way / a)[None, None], most=20)
+        near = np.linalg.norm((found[0] - start) / a) < 0.9 * _ASIDE * largest
+        low, high = equations.lower[-1], equations.upper[-1]
+        if good[0] and near and low <= found[0][-1] <= high:
+            yield found[0]
+
+
+def low_discrepancy(n: int, dimension: int) -> Array:
+    """Return n points that fill the unit cube evenly, the same ones each time.
+
+    The additive recurrence of the generalised golden ratio (Roberts, 2018): fractional parts of
+    multiples of powers of the root of x^(d+1) = x + 1.
+    """
+    root = 2.0
+    for _ in range(60):
+        root = (1 + root) ** (1 / (dimension + 1))
+    powers = root ** -np.arange(1, dimension + 1)
+    return np.asarray((0.5 + np.outer(np.arange(1, n + 1), powers)) % 1.0)
+
+
+def spread(lower: Sequence[float], upper: Sequence[float], n: int) -> Array:
+    """Return n points that fill a box, also one that is infinite, where they reach far out."""
+    low, high = np.array(lower, dtype=float), np.array(upper, dtype=float)
+    cube = low_discrepancy(n, len(low))
+    with np.errstate(invalid="ignore"):
+        found = low + (high - low) * cube
+    half = np.isfinite(low) & np.isinf(high)
+    found[:, half] = low[half] + (cube / (1 - cube))[:, half]
+    half = np.isinf(low) & np.isfinite(high)
+    found[:, half] = high[half] - (cube / (1 - cube))[:, half]
+    line = np.isinf(low) & np.isinf(high)
+    found[:, line] = ((cube - 0.5) / (cube * (1 - cube)))[:, line]
+    return found

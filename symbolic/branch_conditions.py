@@ -1,0 +1,325 @@
+r"""Where solutions of a system meet: the conditions of special points, as systems of equations.
+
+Newton's method acts on few unknowns x, the core of a system; the others follow from them. With
+the residuals :math:`R(x, p)` of the core as functions of x and of a control parameter p,
+
+* two solutions meet and vanish (a fold, a spinodal) where :math:`R = 0,\ \partial_x R\,v = 0`;
+* branches cross where :math:`R = 0,\ w^\top\partial_x R = 0,\ w^\top\partial_p R = 0`;
+* a quantity E vanishes along a branch where :math:`R = 0,\ E = 0`;
+* two phases coexist where :math:`R(x) = R(y) = 0,\ F(x) = F(y)` for the free energy F.
+
+Each is a system of the same form with p among its unknowns, so that digits, other languages and
+continuation in a second parameter come from what solves any system. All derivatives are total:
+they go through the unknowns that follow explicitly (:mod:`.sensitivities`).
+
+The conditions are those of Moore and Spence, SIAM J. Numer. Anal. 17, 567 (1980), for folds, and
+of Moore, Numer. Funct. Anal. Optim. 2, 441 (1980), for branch points, whose unfolding μ makes an
+otherwise overdetermined system regular; μ vanishes at the solution.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import sympy as sp
+
+from ..errors import ParameterError, StructureError
+from .equations import Equation, stationarity
+from .saddle_point import SaddlePointSystem
+from .sensitivities import derivative_name, with_sensitivities
+from .smoothed_derivatives import smooth_partial
+
+# The output that decides how fine a quadrature rule has to be: of size one, so that the errors of
+# residuals, which vanish at solutions, count absolutely.
+SIZE = "one_plus_residuals"
+FREE_ENERGY = "free_energy"
+
+
+@dataclass(frozen=True)
+class OpenSystem:
+    """A system whose Newton unknowns are given, with its residuals.
+
+    Attributes
+    ----------
+    system : SaddlePointSystem
+        The closed system, in independent parameters.
+    """
+
+    system: SaddlePointSystem
+
+    def __post_init__(self) -> None:
+        if not self.core:
+            raise StructureError(
+                f"the equations of {self.system.name} are linear or explicit, so there is one "
+                "solution and nothing to follow; use sweep()"
+            )
+
+    @cached_property
+    def core(self) -> tuple[Equation, ...]:
+        """The equations that Newton's method solves, of all blocks."""
+        blocks = (block for block in self.system.structure.blocks if not block.linear)
+        return tuple(e for block in blocks for c in block.components for e in c.core)
+
+    @property
+    def unknowns(self) -> tuple[sp.Symbol, ...]:
+        """The core unknowns x."""
+        return tuple(e.unknown for e in self.core)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The core unknowns in code."""
+        return tuple(self.system.identifiers[x] for x in self.unknowns)
+
+    @property
+    def is_map(self) -> bool:
+        """Whether the core is in fixed-point form, x = F(x)."""
+        return all(e.value is not None for e in self.core)
+
+    @cached_property
+    def residuals(self) -> tuple[sp.Symbol, ...]:
+        """The symbols of the residuals, in the order of the core."""
+        return tuple(self._new(f"residual_{name}") for name in self.names)
+
+    def opened(self, outputs: Mapping[str, sp.Expr], *, whole: bool) -> SaddlePointSystem:
+        """Return the explicit system that gives residuals and outputs at given core unknowns.
+
+        Parameters
+        ----------
+        outputs : mapping from str to Expr
+        whole : bool
+            Keep all that follows from the core; else what the residuals need only.
+        """
+        core = set(self.unknowns)
+        rest = [e for e in self.system.equations if e.unknown not in core]
+        if not whole:
+            needed = _reached(rest, (e.residual for e in self.core))
+            rest = [e for e in rest if e.unknown in needed]
+        given = [
+            Equation(r, e.residual, r - e.residual)
+            for r, e in zip(self.residuals, self.core, strict=True)
+        ]
+        names = dict(self.system.identifiers)
+        names |= {r: r.name for r in self.residuals}
+        held = {*core, *self.system.parameters, *self.residuals, *(e.unknown for e in rest)}
+        return replace(
+            self.system,
+            equations=(*rest, *given),
+            parameters=(*self.system.parameters, *self.unknowns),
+            outputs={SIZE: 1 + sp.Add(*(e.residual for e in self.core)), **outputs},
+            identifiers={x: name for x, name in names.items() if x in held},
+            start={},
+        )
+
+    def linearised(self, parameters: Iterable[sp.Symbol]) -> SaddlePointSystem:
+        """Return the explicit system of residuals and their derivatives by core and parameters.
+
+        The derivatives are named by :func:`.sensitivities.derivative_name`; one that vanishes
+        identically is missing.
+        """
+        system = self.opened({}, whole=False)
+        return with_sensitivities(system, (*self.unknowns, *parameters), ())
+
+    def hessian(self) -> dict[str, sp.Expr]:
+        r"""Return second derivatives of the free energy by all of its variables, by name.
+
+        Entry ``hessian_i_j``, i ≥ j, belongs to the variables i and j of the free energy.
+
+        Raises
+        ------
+        ParameterError
+            If the system was not made from a free energy.
+        """
+        free_energy = self.system.free_energy
+        if free_energy is None:
+            raise ParameterError(f"{self.system.name} was not made from a free energy")
+        gradient = stationarity(free_energy)
+        variables = [x for x in free_energy.variables if x in gradient]
+        return {
+            hessian_name(i, j): smooth_partial(gradient[x], y)
+            for i, x in enumerate(variables)
+            for j, y in enumerate(variables[: i + 1])
+        }
+
+    @property
+    def free_energy(self) -> sp.Expr | None:
+        """The free energy, or the output that is called so."""
+        if self.system.free_energy is not None:
+            return self.system.free_energy.expression
+        return self.system.outputs.get(FREE_ENERGY)
+
+    def _fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
+        jacobian, rest = self._jacobian(())
+        vector = self._vector("direction", fixed)
+        rows = [sp.Add(*(a * v for a, v in zip(row, vector, strict=True))) for row in jacobian]
+        return self._closed("fold", control, [*self.core, *rest], vector, fixed, rows)
+
+    def _branch_point(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
+        jacobian, rest = self._jacobian((control,))
+        vector = self._vector("weight", fixed)
+        unfolding = self._new("unfolding")
+        core = list(self.core)
+        e = core[fixed]
+        core[fixed] = Equation(e.unknown, None, e.residual + unfolding)
+        columns = [
+            sp.Add(*(row[k] * w for row, w in zip(jacobian, vector, strict=True)))
+            for k in range(len(core) + 1)
+        ]
+        last = Equation(unfolding, None, columns.pop())
+        return self._closed("branch_point", control, [*core, *rest, last], vector, fixed, columns)
+
+    def _zero(self, control: sp.Symbol, output: str) -> SaddlePointSystem:
+        condition = Equation(control, None, self.system.outputs[output])
+        return self._with_control("zero", control, [*self.system.equations, condition])
+
+    def _coexistence(self, control: sp.Symbol) -> SaddlePointSystem:
+        free_energy = self.free_energy
+        if free_energy is None:
+            raise ParameterError(f"{self.system.name} has no free energy to compare")
+        other = {x: sp.Symbol(f"{x.name}_other", **x.assumptions0) for x in self.system.unknowns}
+        names = {new: f"{self.system.identifiers[x]}_other" for x, new in other.items()}
+        copies = [
+            Equation(
+                other[e.unknown],
+                None if e.value is None else e.value.xreplace(other),
+                e.residual.xreplace(other),
+            )
+            for e in self.system.equations
+        ]
+        condition = Equation(control, None, free_energy - free_energy.xreplace(other))
+        equations = [*self.system.equations, *copies, condition]
+        return self._with_control("coexistence", control, equations, names)
+
+    def _jacobian(
+        self, parameters: tuple[sp.Symbol, ...]
+    ) -> tuple[list[list[sp.Expr]], list[Equation]]:
+        """Return derivatives of residuals as expressions, and the equations of what they hold."""
+        linear = self.linearised(parameters)
+        by_name = {linear.identifiers[e.unknown]: e for e in linear.equations}
+        labels = [self.system.identifiers[x] for x in (*self.unknowns, *parameters)]
+        entries = [
+            [by_name.get(derivative_name(r.name, label)) for label in labels]
+            for r in self.residuals
+        ]
+        # Derivatives of explicit residuals are explicit.
+        found: list[list[sp.Expr]] = [
+            [sp.S.Zero if e is None else e.unknown - e.residual for e in row] for row in entries
+        ]
+        mine = {*self.system.unknowns, *self.residuals}
+        mine |= {e.unknown for row in entries for e in row if e is not None}
+        helpers = [e for e in linear.equations if e.unknown not in mine]
+        needed = _reached(helpers, (a for row in found for a in row))
+        helpers = [e for e in helpers if e.unknown in needed]
+        # Other names than those of derivatives, which these equations may be given, too.
+        fresh = {
+            e.unknown: self._new(f"slope_{linear.identifiers[e.unknown].removeprefix('d_')}")
+            for e in helpers
+        }
+        helpers = [
+            Equation(
+                fresh[e.unknown],
+                None if e.value is None else e.value.xreplace(fresh),
+                e.residual.xreplace(fresh),
+            )
+            for e in helpers
+        ]
+        core = set(self.unknowns)
+        rest = [e for e in self.system.equations if e.unknown not in core]
+        return [[a.xreplace(fresh) for a in row] for row in found], [*rest, *helpers]
+
+    def _vector(self, kind: str, fixed: int) -> list[sp.Expr]:
+        """Return a null vector in new symbols, one component set to one."""
+        return [
+            sp.S.One if k == fixed else self._new(f"{kind}_{name}")
+            for k, name in enumerate(self.names)
+        ]
+
+    def _closed(
+        self, kind: str, control: sp.Symbol, equations: list[Equation],
+        vector: list[sp.Expr], fixed: int, conditions: list[sp.Expr],
+    ) -> SaddlePointSystem:  # fmt: skip
+        """Add the conditions, each for a component of the vector, and one for the control."""
+        for k, condition in enumerate(conditions):
+            unknown = control if k == fixed else vector[k]
+            equations = [*equations, Equation(unknown, None, condition)]
+        return self._with_control(kind, control, equations)
+
+    def _with_control(
+        self, kind: str, control: sp.Symbol, equations: Iterable[Equation],
+        names: Mapping[sp.Symbol, str] | None = None,
+    ) -> SaddlePointSystem:  # fmt: skip
+        system = self.system
+        known = {**system.identifiers, **(names or {})}
+        equations = tuple(equations)
+        free = tuple(p for p in system.parameters if p != control)
+        held = {*free, *(e.unknown for e in equations)}
+        return replace(
+            system,
+            name=f"{system.name}_{kind}",
+            title=f"{system.title or system.name}: {kind.replace('_', ' ')}",
+            equations=equations,
+            parameters=free,
+            identifiers={x: name for x, name in known.items() if x in held},
+            start={},
+            free_energy=None,
+        )
+
+    def _new(self, name: str) -> sp.Symbol:
+        taken = {*map(str, self.system.identifiers), *self.system.identifiers.values()}
+        taken |= {*self.system.outputs, SIZE, FREE_ENERGY}
+        while name in taken:
+            name += "_"
+        return sp.Symbol(name, real=True)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What holds at a special point besides the equations, whatever parameter meets it.
+
+    Attributes
+    ----------
+    of : OpenSystem
+    kind : {"fold", "branch point", "zero", "coexistence"}
+    component : int
+        Of the null vector at folds and branch points: the one that is set to one. The others,
+        ``direction_…`` and ``weight_…``, are unknowns. At a branch point the vector is that of the
+        transposed Jacobian.
+    output : str
+        What vanishes at a zero.
+    """
+
+    of: OpenSystem
+    kind: str
+    component: int = 0
+    output: str = ""
+
+    def system(self, control: sp.Symbol) -> SaddlePointSystem:
+        """Return the equations with the condition, in which a parameter is an unknown.
+
+        The unknowns of the second phase of a coexistence have ``…_other`` names.
+        """
+        if self.kind == "fold":
+            return self.of._fold(control, self.component)
+        if self.kind == "branch point":
+            return self.of._branch_point(control, self.component)
+        if self.kind == "zero":
+            return self.of._zero(control, self.output)
+        return self.of._coexistence(control)
+
+
+def hessian_name(i: int, j: int) -> str:
+    """Return the name of an entry of :meth:`OpenSystem.hessian`, in either order."""
+    return f"hessian_{max(i, j)}_{min(i, j)}"
+
+
+def _reached(equations: Iterable[Equation], wanted: Iterable[sp.Expr]) -> set[sp.Symbol]:
+    """Return the unknowns of explicit equations that expressions need."""
+    by_unknown = {e.unknown: e for e in equations}
+    found: set[sp.Symbol] = set()
+    waiting = set().union(*(x.free_symbols for x in wanted)) & set(by_unknown)
+    while waiting:
+        x = waiting.pop()
+        found.add(x)
+        waiting |= (by_unknown[x].residual.free_symbols & set(by_unknown)) - found
+    return found

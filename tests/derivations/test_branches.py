@@ -1,0 +1,698 @@
+"""Branches of solutions: closed forms of the Curie–Weiss magnet, and models of the literature."""
+
+import itertools
+import math
+import re
+
+import mpmath
+import numpy as np
+import pytest
+import sympy as sp
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize_scalar
+
+import giantstep as gs
+from giantstep.errors import ConvergenceError, ParameterError, StructureError
+from giantstep.numeric.branches import CLOSED, FOLD, Equations, curve_through, low_discrepancy
+from giantstep.symbolic.functions import softplus
+
+beta, x, y, a = sp.symbols("beta x y a", positive=True)
+alpha = sp.Symbol("alpha", positive=True)
+m, h, u, v, z = sp.symbols("m h u v z", real=True)
+INSIDE = {"m": (-1, 1)}
+
+
+def magnet(**options):
+    """Curie and Weiss: m = tanh β(m + h), per spin f = m²/2 − log(2 cosh β(m + h))/β."""
+    field = beta * (m + h)
+    return gs.SaddlePointSystem.from_fixed_point(
+        {m: sp.tanh(field)}, name="magnet", parameters=(beta, h), **options
+    )
+
+
+FREE_ENERGY = m**2 / 2 - sp.log(2 * sp.cosh(beta * (m + h))) / beta
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return gs.lower(magnet(outputs={"free_energy": FREE_ENERGY}))
+
+
+@pytest.fixture(scope="module")
+def hysteresis(kernel):
+    return kernel.branches("h", (-0.5, 0.5), bounds=INSIDE, beta=1.5)
+
+
+def spinodal_field(b):
+    """Closed form: β(1 − m²) = 1 at a fold, so h = artanh(m)/β − m at m = √(1 − 1/β)."""
+    top = mpmath.sqrt(1 - 1 / mpmath.mpf(b))
+    return mpmath.atanh(top) / b - top
+
+
+# ------------------------------------------------------------------ the magnet
+
+
+def test_spinodals_in_a_field_are_those_of_the_closed_form(hysteresis):
+    with mpmath.workdps(40):
+        exact = spinodal_field(mpmath.mpf("1.5"))
+        for point, sign in zip(hysteresis.spinodals, (1, -1), strict=True):
+            assert point.value == pytest.approx(float(sign * exact), rel=1e-13)
+            assert abs(point.value - float(sign * exact)) <= point.error
+            found = point.refine(digits=30).h
+            assert abs(mpmath.mpf(str(found)) - sign * exact) < mpmath.mpf(10) ** -29
+
+
+def test_phases_exchange_at_zero_field(hysteresis):
+    (point,) = hysteresis.transitions
+    assert point.kind == "first-order"
+    assert abs(point.value) <= point.error < 1e-12
+    assert point.unknowns["m"] == pytest.approx(-point.unknowns["m_other"], rel=1e-12)
+
+
+def test_the_branch_between_the_spinodals_is_unstable(hysteresis):
+    (branch,) = hysteresis.branches
+    between = [k for k in range(len(branch)) if k not in branch.special]
+    inside = np.abs(branch["m"][between]) < math.sqrt(1 - 1 / 1.5)
+    assert (branch.stable[between] == ~inside).all()
+    # The slope of the map is β(1 − m²).
+    exact = 1.5 * (1 - branch["m"] ** 2)
+    np.testing.assert_allclose(branch.map_radius, exact, rtol=1e-13)
+    assert branch.hessian_eigenvalues is None
+    assert "iteration" in hysteresis.stability and "without a free energy" in str(hysteresis)
+
+
+def test_solutions_solve_the_equation(hysteresis):
+    (branch,) = hysteresis.branches
+    gap = branch["m"] - np.tanh(1.5 * (branch["m"] + branch["h"]))
+    assert np.abs(gap).max() < 1e-14 and len(branch) > 100
+    low, middle, high = hysteresis.at(0.05)
+    assert low.m < middle.m < high.m
+    (only,) = hysteresis.at(0.3, digits=25)
+    with mpmath.workdps(30):
+        root = mpmath.findroot(lambda s: s - mpmath.tanh(mpmath.mpf("1.5") * (s + 0.3)), 0.9)
+    assert float(only.m) == pytest.approx(float(root), rel=1e-15)
+
+
+def test_the_second_order_transition_is_at_beta_one(kernel):
+    found = kernel.branches("beta", (0.3, 2.5), bounds=INSIDE, h=0)
+    (point,) = found.transitions
+    assert point.kind == "second-order" and not found.spinodals
+    assert abs(point.value - 1) <= point.error < 1e-12
+    assert sorted(s.m for s in found.at(0.7)) == pytest.approx([0], abs=1e-14)
+    root = float(mpmath.findroot(lambda s: s - mpmath.tanh(2 * s), 0.95))
+    assert [s.m for s in found.at(2)] == pytest.approx([-root, 0, root], abs=1e-12)
+    for branch in found.branches:
+        stable = (branch["beta"] < 1) | (branch["m"] != 0)
+        away = np.abs(branch["beta"] - 1) > 1e-3
+        assert (branch.stable == (stable & (np.abs(branch["m"]) > 1e-9) | (branch["beta"] < 1)))[
+            away
+        ].all()
+
+
+def test_a_transition_at_a_point_of_the_grid_is_seen(kernel):
+    # β = 1 is among the values at which solutions are searched, and a step of the branch m = 0.
+    found = kernel.branches("beta", (0.5, 1.5), bounds=INSIDE, h=0, points=8)
+    (point,) = found.transitions
+    assert point.value == pytest.approx(1, abs=1e-12) and len(found.branches) == 2
+    system = magnet(outputs={"field": h})
+    crossing = gs.lower(system).branches(
+        "h", (-0.5, 0.5), bounds=INSIDE, zeros="field", beta=0.5, points=8
+    )
+    assert [abs(p.value) < 1e-15 for p in crossing.zeros("field")] == [True]
+
+
+def test_a_branch_ends_where_it_leaves_its_domain():
+    positive = sp.Symbol("m", positive=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {positive: sp.tanh(beta * positive)}, name="positive_magnet", parameters=(beta,)
+    )
+    found = gs.lower(system).branches("beta", (0.5, 2), bounds={"m": (0, 1)})
+    (branch,) = found.branches
+    end = min(branch.ends, key=lambda e: e.value)
+    assert end.value == pytest.approx(1, abs=1e-9)
+    assert "m leaves its domain through 0" in end.reason and end.unknowns["m"] < 1e-6
+
+
+# ------------------------------------------------------------------ free energies
+
+
+def test_conjugates_are_eliminated_from_the_hessian():
+    # f = −m²/2 + m m̂ − log(2 cosh β(m̂ + h))/β is a maximum over m̂, and then has the second
+    # derivative 1/(β(1 − m²)) − 1 in m.
+    conjugate = sp.Symbol("m_hat", real=True)
+    field = sp.log(2 * sp.cosh(beta * (conjugate + h)))
+    free_energy = gs.FreeEnergy(
+        -(m**2) / 2 + m * conjugate - field / beta, (m,), (conjugate,), (beta, h)
+    )
+    system = gs.SaddlePointSystem.from_free_energy(free_energy, name="conjugate_magnet")
+    assert system.free_energy is free_energy
+    kernel = gs.lower(system)
+    options = {"over": "h", "within": (-0.5, 0.5), "bounds": INSIDE, "beta": 1.5}
+    found = kernel.branches(**options, extremum="minimum")
+    (branch,) = found.branches
+    exact = 1 / (1.5 * (1 - branch["m"] ** 2)) - 1
+    np.testing.assert_allclose(branch.hessian_eigenvalues[:, 0], exact, rtol=1e-10, atol=1e-13)
+    assert "minimum" in found.stability
+    np.testing.assert_allclose(branch["m_hat"], branch["m"], rtol=0, atol=1e-14)
+    assert [p.kind for p in found.points] == ["spinodal", "spinodal", "first-order"]
+    assert found.points[0].value == pytest.approx(float(spinodal_field(1.5)), rel=1e-12)
+    away = np.abs(exact) > 1e-6
+    # m̂ = m, m = tanh β(m̂ + h) is a map, too, and agrees.
+    iterated = kernel.branches(**options)
+    assert iterated.stability == "stable: under iteration of the equations"
+    assert (iterated.branches[0].stable == branch.stable)[away].all()
+    turned = kernel.branches(**options, extremum="maximum")
+    assert (turned.branches[0].stable == ~branch.stable)[away].all()
+    assert not turned.transitions  # one unstable branch has nothing to exchange with
+
+
+def landau():
+    """f = u⁶/6 − b u⁴/4 + a u²/2, with everything in closed form and a tricritical point at 0."""
+    b, control = sp.symbols("b a", real=True)
+    free_energy = gs.FreeEnergy(
+        u**6 / 6 - b * u**4 / 4 + control * u**2 / 2, (u,), (), (control, b)
+    )
+    return gs.lower(gs.SaddlePointSystem.from_free_energy(free_energy, name="landau"))
+
+
+def test_transitions_of_landau_theory():
+    # b = 1: spinodals at a = 1/4, u² = 1/2; equal free energies at a = 3/16, u² = 3/4; and u = 0
+    # loses its stability at a = 0 to a phase that is far away.
+    found = landau().branches("a", (-0.5, 0.5), bounds={"u": (-2, 2)}, b=1)
+    assert [p.kind for p in found.points] == [
+        "spinodal", "spinodal", "instability", "first-order", "first-order",
+    ]  # fmt: skip
+    assert [p.value for p in found.points] == pytest.approx(
+        [0.25, 0.25, 0, 0.1875, 0.1875], rel=1e-12, abs=1e-12
+    )
+    for point in found.transitions:
+        phases = sorted((abs(point.unknowns["u"]), abs(point.unknowns["u_other"])))
+        assert phases == pytest.approx([0, math.sqrt(0.75)], abs=1e-12)
+    # Stable where f'' = 5u⁴ − 3u² + a is positive.
+    for branch in found.branches:
+        slope = 5 * branch["u"] ** 4 - 3 * branch["u"] ** 2 + branch["a"]
+        np.testing.assert_allclose(branch.hessian_eigenvalues[:, 0], slope, rtol=1e-10, atol=1e-13)
+        away = np.abs(slope) > 1e-9
+        assert (branch.stable == (slope > 0))[away].all()
+
+
+@pytest.mark.slow
+def test_lines_of_landau_theory_meet_at_the_tricritical_point():
+    plane = landau().phase_diagram(("a", -0.5, 0.5), ("b", -1, 1), bounds={"u": (-2, 2)})
+    for line in plane.of("first-order"):
+        np.testing.assert_allclose(line.x, 3 * line.y**2 / 16, rtol=0, atol=1e-13)
+        assert line.y.max() == 1 and line.y.min() < 0.02
+    (spinodals,) = plane.of("spinodal")
+    np.testing.assert_allclose(spinodals.x, spinodals.y**2 / 4, rtol=0, atol=1e-13)
+    (second,), (unstable,) = plane.of("second-order"), plane.of("instability")
+    assert second.y.min() == -1 and -0.03 < second.y.max() < 0.01
+    assert unstable.y.max() == 1 and -0.01 < unstable.y.min() < 0.03
+    assert np.abs(np.concatenate([second.x, unstable.x])).max() < 1e-12
+
+
+def test_a_free_energy_may_be_a_maximum_in_one_variable_and_a_minimum_in_another():
+    # φ = log 2cosh β(m + h) − β(m²/2 − (v − m)²/2), a maximum over m of the minimum over v.
+    field = beta * (m + h)
+    entropy = sp.log(2 * sp.cosh(field)) - beta * m**2 / 2 + beta * (v - m) ** 2 / 2
+    free_energy = gs.FreeEnergy(entropy, (m, v), (), (beta, h))
+    kernel = gs.lower(gs.SaddlePointSystem.from_free_energy(free_energy, name="saddle"))
+    box = {name: (-1, 1) for name in kernel.code.unknowns}
+    (branch,) = kernel.branches(
+        "h", (0.05, 0.3), bounds=box, beta=0.8, extremum={"m": "maximum", "v": "minimum"}
+    ).branches
+    assert branch.stable.all()
+    (branch,) = kernel.branches("h", (0.05, 0.3), bounds=box, beta=0.8, extremum="minimum").branches
+    assert not branch.stable.any()
+    for extremum, message in (
+        ({"m": "maximum"}, "what it is in v, too"),
+        ({"m": "maximum", "v": "least"}, "must be 'minimum' or 'maximum'"),
+        ({"q": "maximum"}, "no order parameter"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            kernel.branches("h", (0.05, 0.3), beta=0.8, extremum=extremum)
+
+
+def test_implicit_equations_without_a_free_energy_have_no_stability():
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: sp.Eq(u**3 - u, h)}, name="cubic", parameters=(h,)
+    )
+    found = gs.lower(system).branches("h", (-1, 1), bounds={"u": (-2, 2)})
+    assert "stability unknown" in found.stability and found.branches[0].stable is None
+    # Folds of u³ − u = h: u = ∓1/√3, h = ±2/(3√3).
+    exact = 2 / (3 * math.sqrt(3))
+    assert [p.value for p in found.spinodals] == pytest.approx([-exact, exact], rel=1e-13)
+    # u³ − u = −3/8 has the root 1/2, and with it (−1 ± √13)/4.
+    roots = [(-1 - math.sqrt(13)) / 4, 0.5, (-1 + math.sqrt(13)) / 4]
+    assert [s.u for s in found.at(-0.375)] == pytest.approx(roots, abs=1e-12)
+
+
+# ------------------------------------------------------------------ several unknowns, crossings
+
+
+def test_a_fold_of_two_unknowns():
+    # Two sublattices that feel the mean magnetisation: m₁ = m₂ at the fold of the one magnet.
+    mean = sp.tanh(beta * ((u + v) / 2 + h))
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: mean, v: mean}, name="sublattices", parameters=(beta, h)
+    )
+    kernel = gs.lower(system)
+    assert kernel.code.unknowns == ("u", "v")
+    found = kernel.branches("h", (-0.4, 0.4), bounds={"u": (-1, 1), "v": (-1, 1)}, beta=1.5)
+    with mpmath.workdps(40):
+        exact = spinodal_field(mpmath.mpf("1.5"))
+        assert found.spinodals[0].value == pytest.approx(float(exact), rel=1e-12)
+        refined = found.spinodals[0].refine(digits=30)
+        assert abs(mpmath.mpf(str(refined.h)) - exact) < mpmath.mpf(10) ** -29
+
+
+def test_branches_that_leave_branches():
+    # Two sublattices that disfavour each other. On u = v = 0 the mode u = −v is lost at β = 1 and
+    # u = v at β = 5/3; on u = v = tanh(3βu/5) the mode u = −v returns where β(1 − u²) = 1.
+    def local(own, other):
+        return sp.tanh(beta * (sp.Rational(4, 5) * own - other / 5))
+
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: local(u, v), v: local(v, u)}, name="rivals", parameters=(beta,)
+    )
+    found = gs.lower(system).branches(
+        "beta", (0.5, 4), bounds={"u": (-1, 1), "v": (-1, 1)}, points=50
+    )
+    again = brentq(
+        lambda b: math.sqrt(1 - 1 / b) - math.tanh(0.6 * b * math.sqrt(1 - 1 / b)), 1.8, 3,
+        xtol=1e-14,
+    )  # fmt: skip
+    values = {kind: [p.value for p in found.points if p.kind == kind] for kind in
+              ("second-order", "instability")}  # fmt: skip
+    assert values["second-order"] == pytest.approx([1], rel=1e-12)
+    assert values["instability"] == pytest.approx([5 / 3, again, again], rel=1e-11)
+    for value, count in ((0.8, 1), (1.2, 3), (2, 5), (3.5, 9)):
+        solutions = found.at(value)
+        assert len(solutions) == count
+        for s in solutions:
+            assert s.u == pytest.approx(math.tanh(value * (0.8 * s.u - 0.2 * s.v)), abs=1e-13)
+
+
+def test_a_transcritical_crossing():
+    # u(u − a + 1) = 0: u = 0 and u = a − 1 exchange their stability at a = 1.
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: a * u - u**2}, name="logistic", parameters=(a,)
+    )
+    found = gs.lower(system).branches("a", (0.4, 1.9), bounds={"u": (-1, 2)})
+    (point,) = found.transitions
+    assert abs(point.value - 1) < 1e-10 and abs(point.unknowns["u"]) < 1e-10
+    for value, stable in ((0.5, (-0.5, 0.0)), (1.7, (0.0, 0.7))):
+        assert [s.u for s in found.at(value)] == pytest.approx(stable, abs=1e-12)
+
+
+def test_a_crossing_away_from_zero_to_many_digits():
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: 1 + sp.tanh(beta * (u - 1))}, name="shifted_magnet", parameters=(beta,)
+    )
+    found = gs.lower(system).branches("beta", (0.3, 2.5), bounds={"u": (0, 2)})
+    (point,) = found.transitions
+    refined = point.refine(digits=30)
+    assert abs(refined.beta - 1) < 1e-28 and abs(refined.u - 1) < 1e-28
+
+
+def test_a_closed_curve_is_followed_once():
+    def circle(points):
+        s, p = points.T
+        return (s**2 + p**2 - 1)[:, None], 2 * points[:, None, :]
+
+    inside = Equations(circle, np.array([-9.0, -2]), np.array([9.0, 2]), np.ones(2))
+    curve = curve_through(inside, np.array([0.6, 0.8]), largest=0.02)
+    assert curve.end == CLOSED
+    folds = sorted(float(p[1]) for _, kind, p in curve.marks if kind == FOLD)
+    assert folds == pytest.approx([-1, 1], abs=1e-14)
+    points = np.array(curve.points)
+    length = np.linalg.norm(np.diff(points, axis=0), axis=1).sum()
+    assert length == pytest.approx(2 * math.pi, rel=1e-3)
+
+
+def test_points_of_low_discrepancy_fill_the_cube():
+    points = low_discrepancy(256, 2)
+    counts = np.histogram2d(*points.T, bins=4, range=[[0, 1], [0, 1]])[0]
+    assert counts.min() >= 13 and counts.max() <= 19  # 16 on average
+    assert (points == low_discrepancy(256, 2)).all()
+
+
+# ------------------------------------------------------------------ what is returned
+
+
+def test_renderings(hysteresis):
+    pytest.importorskip("matplotlib")
+    table = hysteresis.to_dataset()
+    assert table.sizes["point"] == sum(map(len, hysteresis.branches))
+    assert table.attrs["beta"] == 1.5 and {"m", "h", "stable", "free_energy"} <= set(table)
+    axes = hysteresis.plot()
+    styles = {line.get_linestyle() for line in axes.lines}
+    assert {"-", "--"} <= styles and axes.get_xlabel() == "$h$"
+    assert r"\text{spinodal}" in hysteresis.latex() and r"\det" in hysteresis._repr_latex_()
+    assert "first-order at h = " in str(hysteresis) and "3 special points" in repr(hysteresis)
+    assert r"\tanh" in hysteresis.spinodals[0].latex()
+
+
+def test_zeros_of_outputs_along_branches(kernel):
+    system = magnet(outputs={"half": m - sp.Rational(1, 2)})
+    found = gs.lower(system).branches("h", (-0.5, 0.5), bounds=INSIDE, zeros="half", beta=1.5)
+    (point,) = found.zeros("half")
+    # m = 1/2 where h = artanh(1/2)/β − 1/2.
+    assert point.value == pytest.approx(math.atanh(0.5) / 1.5 - 0.5, rel=1e-12)
+    with mpmath.workdps(30):
+        exact = mpmath.atanh(mpmath.mpf(1) / 2) / mpmath.mpf("1.5") - mpmath.mpf(1) / 2
+        assert abs(mpmath.mpf(str(point.refine(digits=25).h)) - exact) < mpmath.mpf(10) ** -24
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"over": "gamma"}, "no parameter of magnet is named 'gamma'"),
+        ({"h": 0.1}, "leave out h="),
+        ({"within": (0.5, -0.5)}, "finite and increasing"),
+        ({"within": 3}, "must be two numbers"),
+        ({"bounds": {"q": (0, 1)}}, "no unknown of Newton's method is named 'q'"),
+        ({"bounds": {"m": (1, -1)}}, "bounds of m"),
+        ({"bounds": {"m": 1}}, "must be two numbers"),
+        ({"zeros": "entropy"}, "no output is named 'entropy'"),
+        ({"extremum": "saddle"}, "'minimum' or 'maximum'"),
+        ({"starts": 0}, "starts"),
+        ({"beta": -1}, "beta must be positive"),
+    ],
+)
+def test_refusals(kernel, change, message):
+    options = {"over": "h", "within": (-0.5, 0.5), "bounds": INSIDE, "beta": 1.5} | change
+    with pytest.raises(ParameterError, match=re.escape(message)):
+        kernel.branches(**options)
+
+
+def test_a_domain_that_contradicts_an_assumption_is_refused():
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: a * sp.exp(-x)}, name="lambert", parameters=(a,)
+    )
+    with pytest.raises(ParameterError, match="no number between -2 and -1 is positive"):
+        gs.lower(system).branches("a", (1, 2), bounds={"x": (-2, -1)})
+
+
+def test_refusals_of_systems_and_values(hysteresis):
+    line = gs.SaddlePointSystem.from_fixed_point({x: a / 2 + 1}, name="line", parameters=(a,))
+    with pytest.raises(StructureError, match="linear or explicit"):
+        gs.lower(line).branches("a", (1, 2))
+    nothing = gs.SaddlePointSystem.from_fixed_point(
+        {u: u + 1 + u**2 * a}, name="nothing", parameters=(a,)
+    )
+    with pytest.raises(ConvergenceError, match="no solution of nothing was found"):
+        gs.lower(nothing).branches("a", (1, 2), bounds={"u": (-3, 3)}, starts=8)
+    with pytest.raises(ParameterError, match=r"value of h must be from -0\.5 to 0\.5"):
+        hysteresis.at(0.7)
+
+
+# ------------------------------------------------------------------ dynamics
+
+
+def test_iteration_is_the_map(kernel):
+    path = kernel.iterate(beta=2, h=0.1, start={"m": 0.2}, steps=4)
+    expected = [0.2]
+    for _ in range(4):
+        expected.append(math.tanh(2 * (expected[-1] + 0.1)))
+    np.testing.assert_allclose(path.m, expected, rtol=1e-14)
+    assert not path.converged and path.ending == "no fixed point in 4 steps"
+    whole = kernel.iterate(beta=2, h=0.1, start={"m": 0.2})
+    assert whole.converged and whole.attrs["beta"] == 2
+    fixed = kernel.solve(beta=2, h=0.1, start={"m": 0.9})
+    assert float(whole.m[-1]) == pytest.approx(fixed.m, rel=1e-11)
+    assert float(whole.free_energy[-1]) == pytest.approx(fixed.free_energy, rel=1e-12)
+
+
+def test_damping_stops_an_oscillation():
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: -sp.tanh(beta * u)}, name="antiferromagnet", parameters=(beta,)
+    )
+    kernel = gs.lower(system)
+    wild = kernel.iterate(beta=3, start={"u": 0.5}, steps=200)
+    assert not wild.converged and float(wild.u[-1] * wild.u[-2]) < -0.9
+    # Slope 1 − (1 − d)(1 + β) is inside (−1, 1) for d > 1/2 at β = 3.
+    calm = kernel.iterate(beta=3, start={"u": 0.5}, damping=0.7)
+    assert calm.converged and abs(float(calm.u[-1])) < 1e-11
+
+
+def test_iteration_that_leaves_its_domain_and_refusals(kernel):
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: a - sp.exp(x)}, name="falling", parameters=(a,)
+    )
+    path = gs.lower(system).iterate(a=1.5, start={"x": 2})
+    assert not path.converged and "left the domain" in path.ending and path.sizes["step"] == 1
+    cubic = gs.SaddlePointSystem.from_fixed_point(
+        {u: sp.Eq(u**3 - u, h)}, name="cubic", parameters=(h,)
+    )
+    with pytest.raises(ParameterError, match="no map x = F"):
+        gs.lower(cubic).iterate(h=1)
+    with pytest.raises(ParameterError, match="damping must be a number from 0 to less than 1"):
+        kernel.iterate(beta=2, h=0, damping=1)
+
+
+# ------------------------------------------------------------------ two parameters
+
+
+def test_phase_diagram_of_the_magnet(kernel):
+    pytest.importorskip("matplotlib")
+    plane = kernel.phase_diagram(("h", -0.3, 0.3), ("beta", 0.6, 2), bounds=INSIDE, cuts=2)
+    (spinodals,) = plane.of("spinodal")
+    top = np.sqrt(np.maximum(1 - 1 / spinodals.y, 0))
+    exact = np.arctanh(top) / spinodals.y - top
+    np.testing.assert_allclose(np.abs(spinodals.x), np.abs(exact), rtol=0, atol=1e-12)
+    (first,) = plane.of("first-order")
+    np.testing.assert_allclose(first.x, 0, rtol=0, atol=1e-12)
+    assert first.y.max() == 2 and first.y.min() < 1.01
+    assert any("become one" in end.reason for end in first.ends)
+    (critical,) = plane.critical_points
+    assert critical.y == pytest.approx(1, abs=1e-10) and abs(critical.x) < 1e-12
+    assert len(plane.plot().lines) == 3
+    assert "critical point at h" in str(plane) and plane.to_dataset().sizes["point"] > 200
+    with pytest.raises(ParameterError, match="must be two parameters"):
+        kernel.phase_diagram(("h", -1, 1), ("h", -1, 1))
+    with pytest.raises(ParameterError, match="a parameter with its range"):
+        kernel.phase_diagram("h", ("beta", 1, 2))
+
+
+def test_a_critical_point_to_many_digits():
+    # The cusp s³ + (a − 1)s + b − 1 = 0 with s = u − √2: at a = b = 1, folds at
+    # 4(a − 1)³ + 27(b − 1)² = 0.
+    b = sp.Symbol("b", positive=True)
+    cubic = sp.expand((u - sp.sqrt(2)) ** 3)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: sp.Eq(cubic + (a - 1) * (u - sp.sqrt(2)), 1 - b)}, name="cusp", parameters=(a, b)
+    )
+    plane = gs.lower(system).phase_diagram(
+        ("a", 0.2, 1.5), ("b", 0.5, 1.4), bounds={"u": (0, 3)}, cuts=1
+    )
+    (line,) = plane.of("spinodal")
+    discriminant = 4 * (line.x - 1) ** 3 + 27 * (line.y - 1) ** 2
+    np.testing.assert_allclose(discriminant, 0, rtol=0, atol=1e-12)
+    (critical,) = plane.critical_points
+    assert (critical.x, critical.y) == pytest.approx((1, 1), abs=1e-10)
+    refined = critical.refine(digits=40)
+    with mpmath.workdps(60):
+        for name, exact in (("a", 1), ("b", 1), ("u", mpmath.sqrt(2))):
+            found = mpmath.mpf(mpmath.nstr(refined[name], 50))
+            assert abs(found - exact) < mpmath.mpf(10) ** -39
+
+
+# ------------------------------------------------------------------ models of the literature
+
+
+def normal_mean(f):
+    """E f(z) by an adaptive rule on pieces."""
+
+    def integrand(t):
+        return f(t) * math.exp(-t * t / 2) / math.sqrt(2 * math.pi)
+
+    edges = np.linspace(-10, 10, 11)
+    return math.fsum(
+        quad(integrand, p, q, epsabs=1e-15, epsrel=1e-13)[0] for p, q in itertools.pairwise(edges)
+    )
+
+
+def mean(f):
+    return gs.GaussianExpectation(f, z)
+
+
+def perceptron():
+    """Binary perceptron, teacher and student: Györgyi, Phys. Rev. A 41, 7097 (1990)."""
+    q, q_hat = sp.symbols("q q_hat", positive=True)
+
+    def cdf(t):
+        return (1 + sp.erf(t / sp.sqrt(2))) / 2
+
+    ratio = mean(sp.exp(-q * z**2 / 2) / cdf(sp.sqrt(q) * z))
+    side = cdf(sp.sqrt(q / (1 - q)) * z)
+    entropy = (
+        -q_hat * (1 + q) / 2
+        + mean(sp.log(2 * sp.cosh(sp.sqrt(q_hat) * z + q_hat)))
+        + 2 * alpha * mean(side * sp.log(side))
+    )
+    return gs.SaddlePointSystem.from_fixed_point(
+        {
+            q: mean(sp.tanh(sp.sqrt(q_hat) * z + q_hat)),
+            q_hat: alpha / (sp.pi * sp.sqrt(1 - q)) * ratio,
+        },
+        name="perceptron",
+        parameters=(alpha,),
+        outputs={"entropy": entropy},
+    )
+
+
+@pytest.mark.slow
+def test_binary_perceptron():
+    def load(q):
+        """α at an overlap, with the conjugate, from the published equations by SciPy."""
+        conjugate = brentq(
+            lambda c: normal_mean(lambda t: math.tanh(math.sqrt(c) * t + c)) - q,
+            1e-3, 40, xtol=1e-14, rtol=1e-14,
+        )  # fmt: skip
+        ratio = normal_mean(
+            lambda t: math.exp(-q * t * t / 2) / (math.erfc(-math.sqrt(q / 2) * t) / 2)
+        )
+        return conjugate * math.pi * math.sqrt(1 - q) / ratio, conjugate
+
+    def entropy(q):
+        al, c = load(q)
+
+        def side(t):
+            p = math.erfc(-math.sqrt(q / (1 - q) / 2) * t) / 2
+            return p * math.log(p) if p else 0.0
+
+        field = normal_mean(lambda t: math.log(2 * math.cosh(math.sqrt(c) * t + c)))
+        return -c * (1 + q) / 2 + field + 2 * al * normal_mean(side)
+
+    found = gs.lower(perceptron()).branches(
+        "alpha", (1, 1.6), bounds={"q": (0, 1)}, zeros="entropy"
+    )
+    assert [s.q for s in found.at(1.4)] == pytest.approx([0.7897, 0.9546], abs=5e-5)
+    for solution in found.at(1.4):
+        assert load(solution.q)[0] == pytest.approx(1.4, rel=1e-11)
+    best = minimize_scalar(lambda q: -load(q)[0], bracket=(0.85, 0.89, 0.93), tol=1e-8)
+    (spinodal,) = found.spinodals
+    assert spinodal.value == pytest.approx(-best.fun, rel=1e-11)
+    assert spinodal.value == pytest.approx(1.493, abs=5e-4)  # Sompolinsky, Tishby, Seung (1990)
+    (transition,) = found.zeros("entropy")
+    q = brentq(entropy, 0.6, 0.8, xtol=1e-13)
+    assert transition.value == pytest.approx(load(q)[0], rel=1e-10)
+    assert transition.value == pytest.approx(1.245, abs=5e-4)  # Györgyi (1990)
+    assert str(spinodal.refine(digits=40).alpha).startswith("1.49263181823")
+
+
+@pytest.mark.slow
+def test_spinodal_of_the_tensor_of_three_spins():
+    lam = sp.Symbol("lambda", positive=True)
+    t = sp.Symbol("m", positive=True)
+    drive = lam * t**2
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {t: mean(sp.tanh(drive + sp.sqrt(drive) * z))}, name="three_spins", parameters=(lam,)
+    )
+    found = gs.lower(system).branches("lambda_", (1, 6), bounds={"m": (0, 1)})
+    (point,) = found.spinodals
+    exact = "3.22875128861340413952"  # the extended system solved by hand
+    assert point.value == pytest.approx(float(exact), rel=1e-12)
+    refined = point.refine(digits=40)
+    assert mpmath.nstr(refined.lambda_, 30).startswith(exact)
+
+
+@pytest.mark.slow
+def test_hopfield_retrieval():
+    q, r, t = sp.symbols("q r m", positive=True)
+    field = beta * (sp.sqrt(alpha * r) * z + t)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {
+            t: mean(sp.tanh(field)),
+            q: mean(sp.tanh(field) ** 2),
+            r: q / (1 - beta * (1 - q)) ** 2,
+        },
+        name="hopfield",
+        parameters=(alpha, beta),
+    )
+    kernel = gs.lower(system)
+    box = {"m": (0, 1), "q": (0, 1)}
+    found = kernel.branches("alpha", (0.01, 0.2), bounds=box, beta=5)
+    # Amit, Gutfreund and Sompolinsky, Ann. Phys. 173, 30 (1987).
+    assert [s.m for s in found.at(0.1)] == pytest.approx([0.8639, 0.9891], abs=5e-5)
+    (branch,) = found.branches
+    (fold,) = branch.special
+    upper = branch["m"] > branch["m"][fold]
+    assert (branch.stable == upper)[np.abs(np.arange(len(branch)) - fold) > 1].all()
+    (point,) = found.spinodals
+    assert point.refine(digits=25).alpha == pytest.approx(point.value, rel=1e-10)
+    # At a fold both solutions are one: two slightly below it are near each other.
+    low, high = found.at(point.value - 1e-6)
+    assert 0 < high.m - low.m < 0.01
+
+
+@pytest.mark.slow
+def test_hopfield_retrieval_and_spin_glass_exchange():
+    q, r = sp.symbols("q r", positive=True)
+    field = beta * (sp.sqrt(alpha * r) * z + m)
+    rest = 1 - beta * (1 - q)
+    # log 2cosh u = softplus(2u) − u, with E u = βm.
+    log_cosh = mean(softplus(2 * field)) - beta * m
+    free_energy = (
+        alpha / 2
+        + m**2 / 2
+        + alpha * beta * r * (1 - q) / 2
+        + alpha / (2 * beta) * (sp.log(rest) - beta * q / rest)
+        - log_cosh / beta
+    )
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {m: mean(sp.tanh(field)), q: mean(sp.tanh(field) ** 2), r: q / rest**2},
+        name="hopfield_magnet",
+        parameters=(alpha, beta),
+        outputs={"free_energy": free_energy},
+    )
+    found = gs.lower(system).branches(
+        "alpha", (0.01, 0.16), bounds={"m": (-0.01, 1), "q": (0, 1)}, beta=10
+    )
+    (point,) = found.transitions
+    # At T = 0 it is at α = 0.051, and it moves little (Amit, Gutfreund and Sompolinsky, 1987).
+    assert point.kind == "first-order" and point.value == pytest.approx(0.053, abs=5e-4)
+
+    def independent(mm, qq, rr):
+        """Equations and free energy by SciPy."""
+        al, b = point.value, 10.0
+
+        def local(t):
+            return b * (math.sqrt(al * rr) * t + mm)
+
+        assert normal_mean(lambda t: math.tanh(local(t))) == pytest.approx(mm, abs=1e-12)
+        assert normal_mean(lambda t: math.tanh(local(t)) ** 2) == pytest.approx(qq, rel=1e-11)
+        left = 1 - b * (1 - qq)
+        assert qq / left**2 == pytest.approx(rr, rel=1e-11)
+        log_cosh = normal_mean(lambda t: float(np.logaddexp(local(t), -local(t))))
+        return (
+            al / 2 + mm**2 / 2 + al * b * rr * (1 - qq) / 2
+            + al / (2 * b) * (math.log(left) - b * qq / left) - log_cosh / b
+        )  # fmt: skip
+
+    glass, retrieval = (
+        independent(*(point.unknowns[f"{name}{end}"] for name in "mqr")) for end in ("", "_other")
+    )
+    assert glass == pytest.approx(retrieval, rel=1e-11)
+    assert abs(point.unknowns["m"]) < 1e-12 and point.unknowns["m_other"] > 0.99
+
+
+@pytest.mark.slow
+def test_line_of_de_almeida_and_thouless():
+    from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
+
+    kernel = gs.lower(sherrington_kirkpatrick())
+    plane = kernel.phase_diagram(
+        ("h", 0.1, 1), ("beta", 0.5, 4), bounds={"sqrt_q": (0, 1)}, zeros="stability",
+        extremum="maximum", cuts=1,
+    )  # fmt: skip
+    (line,) = plane.of("zero of stability")
+    for k in range(0, len(line), 25):
+        b, field, q = line.y[k], line.x[k], line.unknowns["sqrt_q"][k] ** 2
+
+        def local(t, b=b, field=field, q=q):
+            return b * (math.sqrt(q) * t + field)
+
+        assert normal_mean(lambda t, f=local: math.tanh(f(t)) ** 2) == pytest.approx(q, rel=1e-11)
+        sech4 = normal_mean(lambda t, f=local: math.cosh(f(t)) ** -4)
+        assert b**2 * sech4 == pytest.approx(1, rel=1e-10)
