@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 import sympy as sp
 
 from ..errors import StructureError
+from .functions import with_cosh
+from .integration_by_parts import reduced
 from .jumps import jumps_as_steps
 from .lowering.deltas import integrate_deltas
 
@@ -83,13 +85,17 @@ class Equation:
 
 
 def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:
-    """Return {variable: derivative of the free energy with respect to it}; each one vanishes.
+    r"""Return {variable: derivative of the free energy with respect to it}; each one vanishes.
 
-    Derivatives go under 𝔼 and under Marchenko–Pastur averages. A variable on which the free
+    Derivatives go under 𝔼 and under Marchenko–Pastur averages, and are reduced by parts: what
+    depends on an overlap through :math:`\sqrt q\,z` has a derivative without
+    :math:`z/\sqrt q`; see :func:`.integration_by_parts.reduced`. A variable on which the free
     energy does not depend is left out: nothing determines it.
     """
-    expression = jumps_as_steps(free_energy.expression)
-    found = {x: integrate_deltas(expression.diff(x)) for x in free_energy.variables}
+    expression = jumps_as_steps(with_cosh(free_energy.expression))
+    found = {
+        x: reduced(integrate_deltas(expression.diff(x)), expression) for x in free_energy.variables
+    }
     return {x: derivative for x, derivative in found.items() if derivative != 0}
 
 
@@ -148,9 +154,14 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
 
 def _divide(numerator: sp.Expr, denominator: sp.Expr) -> sp.Expr:
     """Divide term by term, so that prefactors cancel inside each term of a sum."""
-    return sp.Add(
-        *(term / denominator for term in sp.Add.make_args(sp.expand_mul(numerator, deep=False)))
-    )
+    terms = []
+    for term in sp.Add.make_args(numerator):
+        # SymPy would multiply out what a term is divided by, too.
+        factors = sp.Mul.make_args(term)
+        below = sp.Mul(*(f for f in factors if f.is_Pow and f.exp.is_negative))
+        above = sp.expand_mul(term / below, deep=False)
+        terms += [part * below / denominator for part in sp.Add.make_args(above)]
+    return sp.Add(*terms)
 
 
 def _maximum_matching(

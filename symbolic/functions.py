@@ -178,6 +178,27 @@ def with_softplus(expr: sp.Expr) -> sp.Expr:
     return expr.replace(sp.log, renamed)
 
 
+def with_cosh(expr: sp.Expr) -> sp.Expr:
+    """Write log(exp(u) + exp(-u)) as log(2*cosh(u)), whose derivative is a quotient of two terms.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> with_cosh(sp.log(3 * sp.exp(x - 1) + 3 * sp.exp(1 - x)))
+    log(6*cosh(x - 1))
+    """
+
+    def renamed(argument: sp.Expr) -> sp.Expr:
+        terms = [term.as_coeff_Mul() for term in sp.Add.make_args(argument)]
+        if len(terms) == 2 and all(isinstance(f, sp.exp) for _, f in terms):
+            (a, first), (b, second) = terms
+            if a == b and sp.expand(first.args[0] + second.args[0]) == 0:
+                return sp.log(2 * a * sp.cosh(first.args[0]))
+        return sp.log(argument)
+
+    return expr.replace(sp.log, renamed) if expr.has(sp.log) else expr
+
+
 class log_cosh(_NumericFunction):
     r"""Logarithm of the hyperbolic cosine, of order :math:`x^2/2` at 0 and :math:`|x|` at infinity.
 
