@@ -18,6 +18,7 @@ from .functions import with_cosh
 from .integration_by_parts import reduced
 from .jumps import jumps_as_steps
 from .lowering.deltas import integrate_deltas
+from .replica_stability import SingleSite, replicon
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class FreeEnergy:
         Functions of the integration variable, such as ``mu_0(kappa)``, with their meaning.
     source : str
         Where it is published, or how it was derived.
+    single_sites : tuple of SingleSite
+        The single-site measures of a replica-symmetric free energy. They give its stability,
+        :meth:`replicon`; `expression` is best made of their averages.
     """
 
     expression: sp.Expr
@@ -45,11 +49,41 @@ class FreeEnergy:
     parameters: tuple[sp.Symbol, ...]
     definitions: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
     source: str = ""
+    single_sites: tuple[SingleSite, ...] = ()
 
     @property
     def variables(self) -> tuple[sp.Symbol, ...]:
         """All variables in which the free energy is stationary, order parameters first."""
         return (*self.order_parameters, *self.conjugates)
+
+    def replicon(self) -> sp.Expr:
+        """Return the replicon eigenvalue: replica symmetry is stable where it is positive.
+
+        Raises
+        ------
+        StructureError
+            If the free energy declares no single sites, or they do not fit to its variables.
+        UnsupportedExpressionError
+            If the overlaps form more than one circle; see :func:`.replica_stability.replicon`.
+        """
+        if not self.single_sites:
+            raise StructureError(
+                "the free energy declares no single-site measure: give single_sites=(SingleSite(…),"
+                ") for the stability of replica symmetry"
+            )
+        known = {*self.variables, *self.parameters}
+        for site in self.single_sites:
+            if site.overlap not in self.variables:
+                raise StructureError(
+                    f"the overlap {site.overlap} of a single site is no variable of the free energy"
+                )
+            foreign = site.average().free_symbols - known
+            if foreign:
+                raise StructureError(
+                    f"the single site of {site.overlap} holds {min(map(str, foreign))}, which is "
+                    "neither a variable nor a parameter of the free energy"
+                )
+        return replicon(self.single_sites)
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle f = {sp.latex(self.expression)}$"

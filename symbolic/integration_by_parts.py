@@ -207,9 +207,9 @@ def reduced(condition: sp.Expr, energy: sp.Expr = sp.S.Zero) -> sp.Expr:
     >>> energy = GaussianExpectation(sp.log(2 * sp.cosh(sp.sqrt(q) * z + q)), z)
     >>> reduced(2 * energy.diff(q) - 1)
     E_z[tanh(sqrt(q)*z + q)]
-    >>> gap = GaussianExpectation(sp.log(normal_cdf(sp.sqrt(q / (1 - q)) * z)), z)
-    >>> reduced(gap.diff(q))
-    -E_z[exp(-q*z**2/(1 - q))/normal_cdf(z*sqrt(q/(1 - q)))**2]/(4*pi*(1 - q))
+    >>> volume = GaussianExpectation(sp.log(normal_cdf(sp.sqrt(q) * z / sp.sqrt(1 - q))), z)
+    >>> reduced(volume.diff(q))
+    -E_z[exp(-q*z**2/(1 - q))/normal_cdf(sqrt(q)*z/sqrt(1 - q))**2]/(4*pi*(1 - q))
     """
     marks = {n: sp.Dummy(real=True) for n in dict.fromkeys(_outermost(condition))}
     marked = condition.xreplace(marks)
@@ -264,14 +264,14 @@ class _Sum:
         z = node.variable
         if node.integrand.has(AppliedUndef, Average, sp.Piecewise):
             return None
-        canonical = _canonical(node.integrand, z)
-        functions = {f for f in canonical.atoms(sp.Function) if z in f.free_symbols}
+        integrand = canonical(node.integrand, z)
+        functions = {f for f in integrand.atoms(sp.Function) if z in f.free_symbols}
         if not all(isinstance(f, _SMOOTH) and _is_admitted(f, z) for f in functions):
             return None
-        positive = {_canonical(f.args[0], z).primitive()[1] for f in energy.atoms(sp.log)}
-        if not functions or _first_singular(canonical, z, positive) is not None:
+        positive = {canonical(f.args[0], z).primitive()[1] for f in energy.atoms(sp.log)}
+        if not functions or _first_singular(integrand, z, positive) is not None:
             return None
-        terms = _terms(canonical, z)
+        terms = _terms(integrand, z)
         done = None if terms is None else _without_factors(terms, z)
         if terms is None or done is None:
             return None
@@ -443,7 +443,7 @@ def _lowered(k: int, g: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.E
     narrowing = sp.together(1 - 2 * quadratic)
     if narrowing == 0:
         return None
-    slopes = _terms(_canonical((g / exponential).diff(z), z), z)
+    slopes = _terms(canonical((g / exponential).diff(z), z), z)
     if slopes is None:
         return None
     found: dict[tuple[int, sp.Expr], sp.Expr] = {}
@@ -460,8 +460,28 @@ def _lowered(k: int, g: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.E
 # -- equal functions in one spelling
 
 
-def _canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
-    """Return a function with quotients of hyperbolic functions by tanh, and tails by Φ."""
+def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
+    r"""Return a function of z in one spelling, so that equal parts look equal.
+
+    Parameters
+    ----------
+    f : Expr
+    z : Symbol
+
+    Returns
+    -------
+    Expr
+        Equal to `f`, with quotients of hyperbolic functions as tanh, and the tails of the normal
+        law, where something is divided by them, as :math:`\Phi`.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> canonical(sp.sinh(z) / sp.cosh(z) - sp.sech(z) ** 4, z)
+    -(1 - tanh(z)**2)**2 + tanh(z)
+    >>> canonical(sp.exp(-(z**2)) / sp.erfc(z), z)
+    exp(-z**2)/(2*normal_cdf(-sqrt(2)*z))
+    """
     if f.has(log_normal_cdf, erfcx) or any(
         _divides(p) and p.has(sp.erf, sp.erfc, normal_cdf) for p in f.atoms(sp.Pow, sp.log)
     ):
@@ -473,6 +493,25 @@ def _canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
         f = f.replace(sp.sech, lambda u: 1 / sp.cosh(u))
         f = f.replace(lambda e: e.is_Pow and isinstance(e.base, sp.cosh), _even_power_of_sech)
     return f
+
+
+def collected(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
+    """Return a function of z in one spelling, its terms with one coefficient each.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> q = sp.Symbol("q", positive=True)
+    >>> collected(sp.tanh(z) / sp.sqrt(2 - 2 * q) - sp.sinh(z) / sp.cosh(z) / sp.sqrt(8 - 8 * q), z)
+    sqrt(2)*tanh(z)/(4*sqrt(1 - q))
+    """
+    found: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(canonical(f, z)):
+        # Signs and numbers of sums go to the coefficient.
+        coefficient, rest = _signs_outside(term).as_independent(z, as_Add=False)
+        found[rest] = found.get(rest, sp.S.Zero) + coefficient
+    number, rest = _common_factor_outside(sp.Add(*(_collected(c) * g for g, c in found.items())))
+    return number * rest
 
 
 def _divides(f: sp.Expr) -> bool:
@@ -517,11 +556,31 @@ def _even_power_of_sech(power: sp.Pow) -> sp.Expr:
 
 
 def _common_factor_outside(sum_: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
-    """Return the common number of a sum, and the rest with what all terms share as a factor."""
-    # Arguments of functions stay as they are.
-    marks = {f: sp.Dummy() for f in sum_.atoms(sp.Function)}
-    number, outer = sum_.xreplace(marks).primitive()
-    return number, sp.gcd_terms(outer).xreplace({mark: f for f, mark in marks.items()})
+    """Return the common number of a sum, and the rest with what all terms share as a factor.
+
+    Never over a common denominator: quotients by a tail would not be scaled functions any more.
+    """
+    number, sum_ = sum_.primitive()
+    terms = sp.Add.make_args(sum_)
+    powers = [_rational_powers(term) for term in terms]
+    common: sp.Expr = sp.S.One
+    for base, n in powers[0].items():
+        exponents = [p.get(base, sp.S.Zero) for p in powers]
+        if all(k * n > 0 for k in exponents):
+            common *= base ** min(exponents, key=abs)
+    return number, common * sp.Add(*(term / common for term in terms))
+
+
+def _rational_powers(term: sp.Expr) -> dict[sp.Expr, sp.Rational]:
+    """The factors of a product and their powers, numbers left out."""
+    found: dict[sp.Expr, sp.Rational] = {}
+    for factor in sp.Mul.make_args(term):
+        base, n = factor.as_base_exp()
+        if not n.is_Rational:
+            base, n = factor, sp.S.One
+        if not base.is_Rational:
+            found[base] = n
+    return found
 
 
 def _with_sinh(product: sp.Expr) -> sp.Expr:
