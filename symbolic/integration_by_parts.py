@@ -280,10 +280,9 @@ class _Sum:
             found.add(cls(z, {function: coefficient}), sp.S.One)
         # A z of the user's own costs nothing, one over a root that may vanish does.
         singular = any(k and _divides_by_root(c * weight) for (k, _), c in terms.items())
-        if singular or not any(k for k, _ in terms):
-            return found
-        shorter = sp.count_ops(found.assembled(sp.S.Zero)) <= sp.count_ops(node)
-        return found if shorter else None
+        # A sign makes it no longer.
+        length = min(sp.count_ops(sign * found.assembled(sp.S.Zero)) for sign in (1, -1))
+        return found if singular or length <= sp.count_ops(node) else None
 
     def add(self, other: _Sum, weight: sp.Expr) -> None:
         """Add a multiple of another sum over the same variable."""

@@ -180,6 +180,11 @@ def test_what_is_left_alone(energy):
     assert reduced(derivative) == derivative
 
 
+def test_what_would_be_longer_multiplied_out():
+    node = E((1 - sp.tanh(root + h) ** 2) ** 2)
+    assert reduced(a * node) == a * node
+
+
 # -- the tilted measure
 
 
