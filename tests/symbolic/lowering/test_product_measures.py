@@ -314,7 +314,12 @@ PRODUCT = (
 
 
 @pytest.mark.parametrize(
-    ("value", "closed"), [SQUARE, DISTANCE, PRODUCT], ids=["square", "distance", "product"]
+    ("value", "closed"),
+    [
+        pytest.param(*SQUARE, id="square"),
+        pytest.param(*DISTANCE, id="distance", marks=pytest.mark.slow),
+        pytest.param(*PRODUCT, id="product", marks=pytest.mark.slow),
+    ],
 )
 def test_powers_and_products_of_inner_expectations(value, closed):
     found = giantstep.lower(system(value)).solve(**POINT)
