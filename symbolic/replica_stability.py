@@ -38,7 +38,7 @@ import sympy as sp
 from ..errors import ParameterError, StructureError, UnsupportedExpressionError
 from .arguments import as_expression
 from .gaussian import GaussianExpectation, ranges_over_the_line
-from .integration_by_parts import collected
+from .integration_by_parts import canonical, collected
 
 _VARIABLE = sp.Symbol("z", real=True)
 
@@ -139,7 +139,8 @@ class SingleSite:
 
     def _averaged(self, function: sp.Expr) -> sp.Expr:
         field = self.mean + sp.sqrt(self.variance) * self.variable
-        integrand = (self.weight * function).xreplace({self.field: field})
+        # In one spelling, a weight cancels what the function is divided by.
+        integrand = canonical(self.weight * function, self.field).xreplace({self.field: field})
         return self.count * GaussianExpectation(integrand, self.variable)
 
 

@@ -76,6 +76,36 @@ def test_sites_determine_the_overlaps_of_the_free_energy():
     assert sp.expand(spins.residual - beta**2 * (q - SPIN.overlap_value()) / 2) == 0
 
 
+def test_a_teacher_weighs_the_disorder():
+    # Labels of a teacher on the Nishimori line: the density of a constraint's field is 2H.
+    right = sp.erfc(-omega / sp.sqrt(2 * (1 - q))) / 2
+    spin = SingleSite(sp.log(2 * sp.cosh(omega)), omega, qhat, q, mean=qhat)
+    label = SingleSite(sp.log(right), omega, q, qhat, count=alpha, weight=2 * right)
+    energy = FreeEnergy(
+        -qhat * (1 + q) / 2 + spin.average() + label.average(),
+        (q,),
+        (qhat,),
+        (alpha,),
+        single_sites=(spin, label),
+    )
+    system = SaddlePointSystem.from_free_energy(energy, name="model", start={q: sp.Rational(1, 2)})
+    point = {q: sp.Rational(1, 3), qhat: sp.Rational(3, 2), alpha: sp.Rational(4, 5)}
+    for equation, site in zip(system.equations, (spin, label), strict=True):
+        assert equation.unknown == site.overlap
+        difference = equation.value - site.overlap_value()
+        assert abs(difference.subs(point).evalf(10)) < 1e-9
+    # Bayes-optimal overlaps fluctuate in one way only (Nishimori): the replicon is one minus the
+    # slope of the map q -> qhat -> q, negative on the branch between two stable ones.
+    overlap, conjugate = (e.value for e in system.equations)
+    slope = conjugate.diff(q) * overlap.diff(qhat)
+    for first, sign in ((0.5, 1), (0.95, -1)):
+        found = lower(system.with_start({q: sp.Rational(str(first))})).solve(alpha=1.4)
+        at = {q: found.q, qhat: found.qhat, alpha: sp.Rational(7, 5)}
+        at = {x: sp.Rational(value) for x, value in at.items()}
+        assert abs(found.replicon - float(1 - slope.subs(at).evalf(9))) < 1e-7
+        assert sign * found.replicon > 0
+
+
 def test_real_weights_respond_linearly():
     assert REAL_WEIGHT.susceptibility() == 1 / (R + qhat) ** 2
 
