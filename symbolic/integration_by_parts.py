@@ -30,7 +30,7 @@ from ..errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ._singularities import expanded_terms, is_positive_sum
 from .arguments import as_expression
 from .averages import Average
-from .functions import log_cosh, sigmoid, softplus
+from .functions import exponentials_merged, log_cosh, sigmoid, softplus, with_sinh
 from .gaussian import GaussianExpectation
 from .gaussian_kernels import PRODUCTS_ONLY, affine_or_quadratic
 from .normal_functions import erfcx, log_normal_cdf, normal_cdf
@@ -311,7 +311,7 @@ class _Sum:
                 elif all(number * constant > 0 for number in numbers.values()):
                     # What cancels, as 1 − tanh², stays together.
                     outside, constant = outside + constant * symbols, sp.S.Zero
-            inside = constant + sp.Add(*(number * _with_sinh(f) for f, number in numbers.items()))
+            inside = constant + sp.Add(*(number * with_sinh(f) for f, number in numbers.items()))
             if inside != 0:
                 number, inside = _common_factor_outside(inside)
                 total.append(number * symbols * GaussianExpectation(inside, self.variable))
@@ -381,7 +381,7 @@ def _terms(f: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.Expr] | Non
         coefficient, rest = term.as_independent(z, *back, *divided, as_Add=False)
         power = _power_of(rest, z)
         function = (rest / z**power).xreplace(divided).xreplace(constants).xreplace(back)
-        key = (power, _exponentials_merged(function))
+        key = (power, exponentials_merged(function))
         found[key] = found.get(key, sp.S.Zero) + coefficient.xreplace(constants)
     return found
 
@@ -447,7 +447,7 @@ def _lowered(k: int, g: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.E
         return None
     found: dict[tuple[int, sp.Expr], sp.Expr] = {}
     for (j, h), coefficient in slopes.items():
-        key = (k - 1 + j, _exponentials_merged(exponential * h))
+        key = (k - 1 + j, exponentials_merged(exponential * h))
         found[key] = found.get(key, sp.S.Zero) + coefficient / narrowing
     for power, coefficient in ((k - 1, linear), (k - 2, sp.Integer(k - 1))):
         if coefficient != 0:
@@ -539,14 +539,6 @@ def _reflected(sum_: sp.Add) -> sp.Expr:
     return constant * normal_cdf(-base.args[0]) if number == -constant else sum_
 
 
-def _exponentials_merged(product: sp.Expr) -> sp.Expr:
-    """exp(v)·exp(w) = exp(v + w)."""
-    factors = sp.Mul.make_args(product)
-    exponents = [f.args[0] for f in factors if isinstance(f, sp.exp)]
-    others = [f for f in factors if not isinstance(f, sp.exp)]
-    return sp.Mul(*others) * sp.exp(sp.Add(*exponents)) if len(exponents) > 1 else product
-
-
 def _even_power_of_sech(power: sp.Pow) -> sp.Expr:
     if not (power.exp.is_Integer and power.exp < 0):
         return power
@@ -580,18 +572,6 @@ def _rational_powers(term: sp.Expr) -> dict[sp.Expr, sp.Rational]:
         if not base.is_Rational:
             found[base] = n
     return found
-
-
-def _with_sinh(product: sp.Expr) -> sp.Expr:
-    """tanh(u)·cosh(u) = sinh(u)."""
-    for f in product.atoms(sp.cosh):
-        whole = sp.Mul.make_args(product)
-        powers = dict(g.as_base_exp() for g in whole)
-        (u,) = f.args
-        n = min(powers.get(f, sp.S.Zero), powers.get(sp.tanh(u), sp.S.Zero))
-        if n > 0:
-            product *= (sp.sinh(u) / f / sp.tanh(u)) ** n
-    return product
 
 
 # -- tilted measures
