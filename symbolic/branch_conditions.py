@@ -110,6 +110,8 @@ class OpenSystem:
             outputs={SIZE: 1 + sp.Add(*(e.residual for e in self.core)), **outputs},
             identifiers={x: name for x, name in names.items() if x in held},
             start={},
+            domains={},
+            easier=None,
         )
 
     def linearised(self, parameters: Iterable[sp.Symbol]) -> SaddlePointSystem:
@@ -262,6 +264,8 @@ class OpenSystem:
             parameters=free,
             identifiers={x: name for x, name in known.items() if x in held},
             start={},
+            domains={x: d for x, d in system.domains.items() if x in held},
+            easier=None,
             free_energy=None,
         )
 

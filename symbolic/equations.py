@@ -15,8 +15,11 @@ from typing import TypeVar
 import sympy as sp
 
 from ..errors import StructureError
+from .functions import with_cosh
+from .integration_by_parts import reduced
 from .jumps import jumps_as_steps
 from .lowering.deltas import integrate_deltas
+from .replica_stability import SingleSite, replicon
 
 # The two sides of a matching.
 Left = TypeVar("Left")
@@ -40,6 +43,9 @@ class FreeEnergy:
         Functions of the integration variable, such as ``mu_0(kappa)``, with their meaning.
     source : str
         Where it is published, or how it was derived.
+    single_sites : tuple of SingleSite
+        The single-site measures of a replica-symmetric free energy. They give its stability,
+        :meth:`replicon`; `expression` is best made of their averages.
     """
 
     expression: sp.Expr
@@ -48,11 +54,41 @@ class FreeEnergy:
     parameters: tuple[sp.Symbol, ...]
     definitions: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
     source: str = ""
+    single_sites: tuple[SingleSite, ...] = ()
 
     @property
     def variables(self) -> tuple[sp.Symbol, ...]:
         """All variables in which the free energy is stationary, order parameters first."""
         return (*self.order_parameters, *self.conjugates)
+
+    def replicon(self) -> sp.Expr:
+        """Return the replicon eigenvalue: replica symmetry is stable where it is positive.
+
+        Raises
+        ------
+        StructureError
+            If the free energy declares no single sites, or they do not fit to its variables.
+        UnsupportedExpressionError
+            If the overlaps form more than one circle; see :func:`.replica_stability.replicon`.
+        """
+        if not self.single_sites:
+            raise StructureError(
+                "the free energy declares no single-site measure: give single_sites=(SingleSite(…),"
+                ") for the stability of replica symmetry"
+            )
+        known = {*self.variables, *self.parameters}
+        for site in self.single_sites:
+            if site.overlap not in self.variables:
+                raise StructureError(
+                    f"the overlap {site.overlap} of a single site is no variable of the free energy"
+                )
+            foreign = site.average().free_symbols - known
+            if foreign:
+                raise StructureError(
+                    f"the single site of {site.overlap} holds {min(map(str, foreign))}, which is "
+                    "neither a variable nor a parameter of the free energy"
+                )
+        return replicon(self.single_sites)
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle f = {sp.latex(self.expression)}$"
@@ -88,13 +124,17 @@ class Equation:
 
 
 def stationarity(free_energy: FreeEnergy) -> dict[sp.Symbol, sp.Expr]:
-    """Return {variable: derivative of the free energy with respect to it}; each one vanishes.
+    r"""Return {variable: derivative of the free energy with respect to it}; each one vanishes.
 
-    Derivatives go under 𝔼 and under Marchenko–Pastur averages. A variable on which the free
+    Derivatives go under 𝔼 and under Marchenko–Pastur averages, and are reduced by parts: what
+    depends on an overlap through :math:`\sqrt q\,z` has a derivative without
+    :math:`z/\sqrt q`; see :func:`.integration_by_parts.reduced`. A variable on which the free
     energy does not depend is left out: nothing determines it.
     """
-    expression = jumps_as_steps(free_energy.expression)
-    found = {x: integrate_deltas(expression.diff(x)) for x in free_energy.variables}
+    expression = jumps_as_steps(with_cosh(free_energy.expression))
+    found = {
+        x: reduced(integrate_deltas(expression.diff(x)), expression) for x in free_energy.variables
+    }
     return {x: derivative for x, derivative in found.items() if derivative != 0}
 
 
@@ -194,9 +234,14 @@ def _solved_for(x: sp.Symbol, condition: sp.Expr, unknowns: Collection[sp.Symbol
 
 def _divide(numerator: sp.Expr, denominator: sp.Expr) -> sp.Expr:
     """Divide term by term, so that prefactors cancel inside each term of a sum."""
-    return sp.Add(
-        *(term / denominator for term in sp.Add.make_args(sp.expand_mul(numerator, deep=False)))
-    )
+    terms = []
+    for term in sp.Add.make_args(numerator):
+        # SymPy would multiply out what a term is divided by, too.
+        factors = sp.Mul.make_args(term)
+        below = sp.Mul(*(f for f in factors if f.is_Pow and f.exp.is_negative))
+        above = sp.expand_mul(term / below, deep=False)
+        terms += [part * below / denominator for part in sp.Add.make_args(above)]
+    return sp.Add(*terms)
 
 
 def maximum_matching(

@@ -178,6 +178,61 @@ def with_softplus(expr: sp.Expr) -> sp.Expr:
     return expr.replace(sp.log, renamed)
 
 
+def with_cosh(expr: sp.Expr) -> sp.Expr:
+    """Write log(exp(u) + exp(-u)) as log(2*cosh(u)), whose derivative is a quotient of two terms.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> with_cosh(sp.log(3 * sp.exp(x - 1) + 3 * sp.exp(1 - x)))
+    log(6*cosh(x - 1))
+    """
+
+    def renamed(argument: sp.Expr) -> sp.Expr:
+        terms = [term.as_coeff_Mul() for term in sp.Add.make_args(argument)]
+        if len(terms) == 2 and all(isinstance(f, sp.exp) for _, f in terms):
+            (a, first), (b, second) = terms
+            if a == b and sp.expand(first.args[0] + second.args[0]) == 0:
+                return sp.log(2 * a * sp.cosh(first.args[0]))
+        return sp.log(argument)
+
+    return expr.replace(sp.log, renamed) if expr.has(sp.log) else expr
+
+
+def with_sinh(product: sp.Expr) -> sp.Expr:
+    """Write tanh(u)·cosh(u) as sinh(u).
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> with_sinh(sp.tanh(x) ** 2 * sp.cosh(x))
+    sinh(x)*tanh(x)
+    """
+    for f in product.atoms(sp.cosh):
+        whole = sp.Mul.make_args(product)
+        powers = dict(g.as_base_exp() for g in whole)
+        (u,) = f.args
+        n = min(powers.get(f, sp.S.Zero), powers.get(sp.tanh(u), sp.S.Zero))
+        if n > 0:
+            product *= (sp.sinh(u) / f / sp.tanh(u)) ** n
+    return product
+
+
+def exponentials_merged(product: sp.Expr) -> sp.Expr:
+    """Write exp(v)·exp(w) as exp(v + w).
+
+    Examples
+    --------
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> exponentials_merged(sp.exp(x) * sp.exp(-y) * x)
+    x*exp(x - y)
+    """
+    factors = sp.Mul.make_args(product)
+    exponents = [f.args[0] for f in factors if isinstance(f, sp.exp)]
+    others = [f for f in factors if not isinstance(f, sp.exp)]
+    return sp.Mul(*others) * sp.exp(sp.Add(*exponents)) if len(exponents) > 1 else product
+
+
 class log_cosh(_NumericFunction):
     r"""Logarithm of the hyperbolic cosine, of order :math:`x^2/2` at 0 and :math:`|x|` at infinity.
 

@@ -74,6 +74,24 @@ class GaussianExpectation(Average):
             return sp.S.Zero
         return GaussianExpectation(integrand, self.variable) if found is None else found
 
+    def by_parts(self, primitive: sp.Expr | None = None) -> sp.Expr:
+        r"""Return the node after one Gaussian integration by parts.
+
+        From left to right, :math:`\mathbb{E}[z f(z)] = \mathbb{E}[f'(z)]`; with `primitive`, an
+        antiderivative F of the integrand, from right to left,
+        :math:`\mathbb{E}[F'(z)] = \mathbb{E}[z F(z)]`. Conditions and errors:
+        :func:`.integration_by_parts.by_parts`.
+
+        Examples
+        --------
+        >>> z, a = sp.symbols("z a", real=True)
+        >>> GaussianExpectation(z * sp.tanh(a * z), z).by_parts()
+        a*E_z[1 - tanh(a*z)**2]
+        """
+        from .integration_by_parts import by_parts
+
+        return by_parts(self, primitive)
+
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if self.free_symbols:
             return None

@@ -165,6 +165,36 @@ class JointExpectation(Average):
         apart = _by_independence(integrand, law)
         return JointExpectation(integrand, law) if apart is None else apart.doit(**hints)
 
+    def nested(self) -> sp.Expr:
+        r"""Return it as expectations over one standard variable each, one inside the other.
+
+        With the Cholesky factor :math:`\Sigma = LL^\top`, :math:`x = m + Lw` for independent
+        standard normal w. A function of one linear combination takes one variable, products of
+        functions of independent variables products of expectations.
+
+        Examples
+        --------
+        >>> u, v, rho = sp.symbols("u v rho", real=True)
+        >>> JointExpectation(sp.tanh(u) * sp.tanh(v), correlated_pair(u, v, rho)).nested()
+        E_u[tanh(u)*E_v[tanh(rho*u + v*sqrt((1 - rho)*(rho + 1)))]]
+        >>> JointExpectation(sp.tanh(u + 2 * v), correlated_pair(u, v, 0)).nested()
+        E_z[tanh(sqrt(5)*z)]
+        """
+        integrand, law = self.integrand, self.law
+        line = on_a_line(integrand, law)
+        if line is not None:
+            return GaussianExpectation(*line)
+        apart = _by_independence(integrand, law)
+        if apart is not None:
+            return apart.xreplace({n: n.nested() for n in apart.atoms(JointExpectation)})
+        factor = _cholesky(law.covariance)
+        standard = sp.Matrix(law.variables)
+        values = law.mean + factor * standard
+        found = integrand.xreplace(dict(zip(law.variables, values, strict=True)))
+        for variable in reversed(law.variables):
+            found = GaussianExpectation(found, variable)
+        return found
+
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if self.free_symbols:
             return None
@@ -258,6 +288,32 @@ def _by_independence(integrand: sp.Expr, law: GaussianVector) -> sp.Expr | None:
     return sp.Add(
         *(sp.Mul(c, *(JointExpectation(f, law) for f in factors)) for c, factors in terms)
     )
+
+
+def _cholesky(covariance: sp.Matrix) -> sp.Matrix:
+    """Return the lower triangular factor; columns of directions without spread are zero."""
+    size = covariance.rows
+    factor = sp.zeros(size)
+    for j in range(size):
+        rest = [
+            covariance[i, j] - sp.Add(*(factor[i, k] * factor[j, k] for k in range(j)))
+            for i in range(j, size)
+        ]
+        # In factors, 1 - rho² keeps its digits next to its zeros.
+        pivot = sp.sqrt(_without_leading_minus(sp.factor(rest[0])))
+        for i, value in enumerate(rest, start=j):
+            factor[i, j] = pivot if i == j else sp.S.Zero if pivot == 0 else value / pivot
+    return factor
+
+
+def _without_leading_minus(product: sp.Expr) -> sp.Expr:
+    """-(x - 1)(x + 1) = (1 - x)(x + 1)."""
+    factors = list(sp.Mul.make_args(product))
+    sums = [f for f in factors if f.is_Add and f.as_coeff_Add()[0].is_negative]
+    if sp.S.NegativeOne not in factors or not sums:
+        return product
+    others = [f for f in factors if f not in (sp.S.NegativeOne, sums[0])]
+    return sp.Mul(sp.expand(-sums[0]), *others)
 
 
 def _require_spread(integrand: sp.Expr, law: GaussianVector) -> None:

@@ -179,18 +179,22 @@ class SaddlePointSystem:
     ) -> SaddlePointSystem:
         """Return the stationarity conditions of a free energy as a system.
 
+        A free energy with single sites gives the output `replicon`, positive where replica
+        symmetry is stable (unless `outputs` has one of that name).
+
         Raises
         ------
         StructureError
-            If the free energy does not depend on one of its variables, or its conditions do not
-            determine them.
+            If the free energy does not depend on one of its variables, its conditions do not
+            determine them, or its single sites do not fit to it.
         """
         check_free_energy(free_energy)
+        found = {"replicon": free_energy.replicon()} if free_energy.single_sites else {}
         return cls(
             name=name,
             equations=saddle_point_equations(free_energy),
             parameters=free_energy.parameters,
-            outputs=dict(outputs or {}),
+            outputs=found | dict(outputs or {}),
             definitions=free_energy.definitions,
             node=node,
             identifiers=dict(identifiers or {}),

@@ -75,10 +75,10 @@ def _derivative(node: GaussianExpectation, x: sp.Symbol) -> sp.Expr:
         return smooth_partial(rewritten, x)
     slope = smooth_partial(integrand, x)
     if not slope.has(sp.DiracDelta):
-        return _mean_by_parts(slope, z)
+        return mean_by_parts(slope, z)
     deltas = {d: sp.Dummy(real=True) for d in slope.atoms(sp.DiracDelta)}
     marked = slope.xreplace(deltas)
-    total = _mean_by_parts(marked.xreplace(dict.fromkeys(deltas.values(), sp.S.Zero)), z)
+    total = mean_by_parts(marked.xreplace(dict.fromkeys(deltas.values(), sp.S.Zero)), z)
     for delta, mark in deltas.items():
         weight = marked.diff(mark)
         if weight.free_symbols & set(deltas.values()):
@@ -89,13 +89,14 @@ def _derivative(node: GaussianExpectation, x: sp.Symbol) -> sp.Expr:
     return total
 
 
-def _mean_by_parts(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr:
-    """Return the expectation, of z h(z) as that of h'(z) where h is smooth.
+def mean_by_parts(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr:
+    """Return the expectation of an integrand, that of z h(z) as that of h'(z) where h is smooth.
 
     The derivative with respect to a spread b is E[z f'(a + b z)] = b E f''(a + b z): on the right
     nothing is lost when b is small, and b cancels against what it is divided by.
     """
-    if integrand.is_Mul and z in integrand.args:
+    powers = (f.as_base_exp() for f in sp.Mul.make_args(integrand))
+    if any(base == z and n.is_Integer and n > 0 for base, n in powers):
         rest = (integrand / z).diff(z)
         if not rest.has(sp.DiracDelta, sp.Derivative):
             return GaussianExpectation(rest, z)

@@ -20,6 +20,7 @@ from .arguments import as_expression
 from .equations import Equation, FreeEnergy, matched, maximum_matching, stationarity
 from .gaussian import ranges_over_the_line
 from .generic_rank import dependent_unknowns, symmetric_variables
+from .replica_stability import SingleSite
 from .structure import block_structure
 
 if TYPE_CHECKING:
@@ -47,6 +48,11 @@ def check_free_energy(free_energy: FreeEnergy) -> None:
                 f"{name} of a free energy must be a tuple of SymPy Symbols, got {given!r}; "
                 "a tuple of one is written (q,)"
             )
+    sites = free_energy.single_sites
+    if not isinstance(sites, list | tuple) or not all(isinstance(s, SingleSite) for s in sites):
+        raise ParameterError(
+            f"single_sites of a free energy must be a tuple of SingleSite, got {sites!r}"
+        )
     repeated = _repeated((*free_energy.variables, *free_energy.parameters))
     if repeated:
         raise ParameterError(f"{_names(repeated)} occurs twice among variables and parameters")

@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from .symbolic.leaps.staircase import Staircase, staircase
     from .symbolic.parser import parse_expression
     from .symbolic.projections import Projection, project, residual_norms
+    from .symbolic.replica_stability import SingleSite
     from .symbolic.ridge_targets import ridge_target
     from .symbolic.saddle_point import FreeEnergy, SaddlePointSystem
     from .symbolic.stein import GradientExpansion, gradient_expansion
@@ -92,6 +93,7 @@ _HOMES = {
     "OneGradientStep": "derivations.one_gradient_step.model",
     "Projection": "symbolic.projections",
     "SaddlePointSystem": "symbolic.saddle_point",
+    "SingleSite": "symbolic.replica_stability",
     "Solution": "derivations.spiked_random_features.solution",
     "Spectrum": "derivations.spiked_random_features.spectrum.spectrum",
     "SpikedRandomFeatures": "derivations.spiked_random_features.model",
@@ -161,6 +163,7 @@ __all__ = [
     "OneGradientStep",
     "Projection",
     "SaddlePointSystem",
+    "SingleSite",
     "Solution",
     "Spectrum",
     "SpikedRandomFeatures",

@@ -123,6 +123,8 @@ class Size(sp.Function):
         """Do what the sign of the argument decides, factor by factor."""
         if x.is_nonnegative or x.is_nonpositive:
             return sp.Abs(x)
+        if isinstance(x, sp.exp):
+            return x  # all symbols are real, also where SymPy does not know it of 1/(1 - q)
         if x.is_Pow and x.exp.is_number and is_tail(x.base):
             return x  # what vanishes with the tail finds it
         return sp.Mul(*map(cls, x.args)) if x.is_Mul else None

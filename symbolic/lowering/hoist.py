@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import sympy as sp
 
@@ -17,6 +18,7 @@ from ...errors import EmissionError
 from ..data_average import DataAverage
 from ..equations import Equation
 from ..gaussian import GaussianExpectation
+from ..gaussian_vector import JointExpectation
 from ..jumps import jumps_as_steps
 from ..proximal import Proximal
 from ..saddle_point import SaddlePointSystem
@@ -24,7 +26,8 @@ from .door import admit
 from .product_measures import (
     ProductBuilder,
     ProductMeasure,
-    require_linear,
+    monomials,
+    require_polynomial,
     short,
     without_deltas,
 )
@@ -71,7 +74,7 @@ def hoist(system: SaddlePointSystem) -> HoistedSystem:
     ------
     EmissionError
         If an expression holds an unknown node, or an inner expectation depends on unknowns and on
-        the variable of the outer one and does not enter linearly.
+        the variable of the outer one and does not enter as a polynomial.
     """
     worker = _Hoister(system)
     definitions = {
@@ -112,7 +115,7 @@ class _Hoister:
         self.product = ProductBuilder(system.node, self.unknowns, taken)
 
     def hoist(self, expr: sp.Expr, place: str) -> sp.Expr:
-        expr = _closed_proximals(admit(expr, place))
+        expr = _closed_proximals(admit(_nested(expr), place))
         expr = jumps_as_steps(expr, frozenset(self._signs_at_rest(expr)))
         found = {node: self._outer(node, place) for node in outermost(expr)}
         return expr.xreplace(found)
@@ -180,14 +183,27 @@ class _Hoister:
         integrand = integrand.xreplace(deltas)
         inner = outermost(integrand)
         flat = [n for n in inner if self._is_flattened(n, bound)]
-        require_linear(integrand, flat, self.unknowns, place)
         found = {n: self._inner(n, bound, place) for n in inner if n not in flat}
-        for n in flat:
-            variable = self.product.inner_node(len(bound) - 1, n.variable, place)
-            # As a substitution in the node itself, so that nothing is captured.
-            renamed = n.integrand.xreplace({n.variable: variable})
-            found[n] = self._flattened(renamed, (*bound, variable), place)
-        return integrand.xreplace(found)
+        marks = {n: sp.Dummy(real=True) for n in flat}
+        marked = integrand.xreplace(marks)
+        require_polynomial(marked, marks, self.unknowns, place)
+        total: list[sp.Expr] = []
+        for powers, coefficient in monomials(marked, tuple(marks.values())):
+            term, variables = coefficient.xreplace(found), bound
+            for n in chain.from_iterable([n] * k for n, k in zip(flat, powers, strict=True)):
+                # A power is a product of averages over as many independent variables.
+                variable = self.product.inner_node(len(variables) - 1, n.variable, place)
+                # As a substitution in the node itself, so that nothing is captured.
+                renamed = n.integrand.xreplace({n.variable: variable})
+                factor = self._flattened(renamed, (*variables, variable), place)
+                variables = (
+                    *variables,
+                    variable,
+                    *self.product.held(factor, (*variables, variable)),
+                )
+                term *= factor
+            total.append(term)
+        return sp.Add(*total)
 
     def _table(self, node: sp.Expr) -> sp.Expr:
         if node not in self._table_of:
@@ -241,6 +257,15 @@ def outermost(expr: sp.Expr) -> list[sp.Expr]:
         if isinstance(argument, sp.Basic):
             found |= dict.fromkeys(outermost(argument))
     return list(found)
+
+
+def _nested(expr: sp.Expr) -> sp.Expr:
+    """Take joint expectations as expectations of independent variables inside each other."""
+    while joint := [
+        n for n in expr.atoms(JointExpectation) if not n.integrand.has(JointExpectation)
+    ]:
+        expr = expr.xreplace({n: n.nested() for n in joint})
+    return expr
 
 
 def _closed_proximals(expr: sp.Expr) -> sp.Expr:

@@ -9,7 +9,9 @@ it enters linearly,
 
 and a sum over the nodes of the line becomes a sum over a grid in (κ, s). In expressions the inner
 variable is then an *inner node*, an applied function of the node without a definition: an array
-like a table. What is costly and holds no unknown is tabulated on the grid.
+like a table. A power or a product of such expectations takes as many independent variables,
+:math:`(\mathbb{E}_s F)^2 = \mathbb{E}_{s,t} F(\kappa, s) F(\kappa, t)`. What is costly and holds
+no unknown is tabulated on the grid.
 """
 
 from __future__ import annotations
@@ -91,27 +93,42 @@ class ProductMeasure:
         return "\n".join([*lines, *(f"table {f} = {v}" for f, v in self.definitions.items())])
 
 
-def require_linear(
-    integrand: sp.Expr, inner: Sequence[sp.Expr], unknowns: set[sp.Symbol], place: str
+def require_polynomial(
+    marked: sp.Expr, marks: Mapping[sp.Expr, sp.Symbol], unknowns: set[sp.Symbol], place: str
 ) -> None:
-    """Refuse inner expectations that do not enter an integrand linearly.
+    """Refuse inner expectations, marked in an integrand, in which it is no polynomial.
 
     Raises
     ------
     EmissionError
     """
-    marks = {n: sp.Dummy(real=True) for n in inner}
-    marked = integrand.xreplace(marks)
     for n, mark in marks.items():
-        if marked.diff(mark).free_symbols & set(marks.values()):
+        if not marked.is_polynomial(mark):
             held = ", ".join(sorted(map(str, n.free_symbols & unknowns)))
             depends = f"the unknown {held} and on " if held else ""
             raise EmissionError(
                 f"{place} holds the inner expectation {short(n)}, which depends on {depends}the "
-                "variables of the outer one and does not enter linearly: it is inside another "
-                "function, or multiplied by another such expectation; bring it to closed form "
-                "(doit()), or write the average so that it stands as a factor by itself"
+                "variables of the outer one and enters neither linearly nor as a power: it is "
+                "inside another function; bring it to closed form (doit()), or write the average "
+                "so that it stands as a factor"
             )
+
+
+def monomials(
+    marked: sp.Expr, marks: tuple[sp.Symbol, ...]
+) -> Iterator[tuple[tuple[int, ...], sp.Expr]]:
+    """Iterate over powers of the marks and their coefficients in a polynomial."""
+    if not marks:
+        yield (), marked
+        return
+    mark, *others = marks
+    power, derivative = 0, marked
+    while derivative != 0:
+        coefficient = derivative.xreplace({mark: sp.S.Zero}) / sp.factorial(power)
+        if coefficient != 0:
+            for powers, value in monomials(coefficient, tuple(others)):
+                yield (power, *powers), value
+        power, derivative = power + 1, derivative.diff(mark)
 
 
 class ProductBuilder:
@@ -148,6 +165,10 @@ class ProductBuilder:
             applied = sp.Function(name, real=True)(self._node)
             self._nodes[applied] = sp.Symbol(name, real=True)
         return list(self._nodes.values())[depth]
+
+    def held(self, expr: sp.Expr, besides: Sequence[sp.Symbol]) -> tuple[sp.Symbol, ...]:
+        """Return the inner nodes in an expression, but those given."""
+        return tuple(x for x in self._nodes.values() if expr.has(x) and x not in besides)
 
     def tabulated(self, integrand: sp.Expr, place: str) -> sp.Expr:
         """Return an integrand in inner nodes and tables, from one in the symbols of inner nodes.

@@ -416,3 +416,39 @@ def test_singular_laws_with_kinks_on_both_sides():
     law = GaussianVector((u, v), mean=(third, third), covariance=[[HALF, -HALF], [-HALF, HALF]])
     expected = sp.exp(-sp.Rational(1, 9)) / (3 * sp.sqrt(sp.pi)) - 7 * erf(third) / 18
     assert abs(JointExpectation(relu(u) * relu(v), law).evalf(15) - expected.evalf(15)) < 1e-14
+
+
+# -- as expectations inside each other
+
+
+@pytest.mark.parametrize(
+    ("integrand", "law", "depth"),
+    [
+        (sp.sin(u) * tanh(v + u / 3), correlated_pair(u, v, sp.Rational(-2, 5)), 2),
+        (tanh(u + 2) * sp.cos(u * v), correlated_pair(u, v, 0, variances=(2, 3), means=(1, 0)), 2),
+        (tanh(u * v), GaussianVector((u, v), covariance=[[1, 1], [1, 1]]), 1),
+        (
+            tanh(u * v),
+            GaussianVector((u, v), mean=(1, 1), covariance=[[0, 0], [0, sp.Rational(1, 9)]]),
+            1,
+        ),
+        (tanh(u / 4 + v / 3) ** 2, correlated_pair(u, v, sp.Rational(1, 2)), 1),
+    ],
+    ids=str,
+)
+def test_as_expectations_inside_each_other(integrand, law, depth):
+    joint = JointExpectation(integrand, law)
+    found = joint.nested()
+    assert not found.has(JointExpectation)
+    # Every node is a factor: without the signs of averaging, the integrand over the plane.
+    variables = []
+    while nodes := found.atoms(GaussianExpectation):
+        outer = next(n for n in nodes if not any(m != n and m.has(n) for m in nodes))
+        variables.append(outer.variable)
+        found = found.xreplace({outer: outer.integrand})
+    assert len(variables) == depth
+    x, weights = np.polynomial.hermite_e.hermegauss(160)
+    weights /= weights.sum()
+    values = sp.lambdify(variables, found, "numpy")(*np.meshgrid(*[x] * depth))
+    mean = values @ weights if depth == 1 else weights @ values @ weights
+    assert abs(mean - float(joint.evalf(12))) < 1e-9

@@ -1,5 +1,7 @@
 """Averages over several Gaussian variables at once: against closed forms and SciPy's quadrature."""
 
+import math
+
 import mpmath
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from giantstep.errors import ConvergenceError, EmissionError
 from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.functions import softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian_vector import GaussianVector, JointExpectation
 from giantstep.symbolic.lowering.hoist import hoist
 from giantstep.symbolic.normal_functions import normal_cdf
 from giantstep.symbolic.proximal import MoreauEnvelope
@@ -278,9 +281,9 @@ def test_a_first_grid_without_room_is_refused():
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (mean(1 / (1 + mean(sp.tanh(q * s + k), s) ** 2), k), "does not enter linearly"),
-        (mean(sp.log(1 + mean(sp.tanh(q * s + k) ** 2, s)), k), "unknown q.*linearly"),
-        (mean(mean(sp.tanh(q * s + k), s) * mean(sp.sin(q * u + k), u), k), "linearly"),
+        (mean(1 / (1 + mean(sp.tanh(q * s + k), s) ** 2), k), "inside another function"),
+        (mean(sp.log(1 + mean(sp.tanh(q * s + k) ** 2, s)), k), "unknown q.*inside another"),
+        (mean(mean(sp.tanh(q * s + k), s) ** 4, k), "more than 4 variables"),
         (mean(sp.Heaviside(q * s - k) * s, k, s), "jumps where .* moves with the unknown q"),
         (
             mean(DataAverage(1 / (w + s**2 + q), w, "set"), k, s) * 0
@@ -292,6 +295,61 @@ def test_a_first_grid_without_room_is_refused():
 def test_what_cannot_be_flattened_is_refused(value, message):
     with pytest.raises(EmissionError, match=message):
         hoist(system(value + 1))
+
+
+# Powers and products of inner expectations, which closed forms do one after the other.
+SQUARE = (
+    1 + a * mean(mean(sp.erf(h * k + q * s), s) ** 2, k),
+    lambda x, a, h: 1 + a * (4 / mpmath.pi * mpmath.atan(
+        mpmath.sqrt(1 + 4 * h**2 / (1 + 2 * x**2))) - 1),
+)  # fmt: skip
+DISTANCE = (
+    1 + a * mean((sp.cos(k) - mean(sp.cos(k + q * s), s)) ** 2, k),
+    lambda x, a, h: 1 + a * (1 - mpmath.exp(-(x**2) / 2)) ** 2 * (1 + mpmath.exp(-2)) / 2,
+)
+PRODUCT = (
+    1 + a * mean(mean(s * mean(sp.sin(q * w + s + k), w), s) * mean(sp.cos(q * u + k), u), k),
+    lambda x, a, h: 1 + a * mpmath.exp(-0.5 - x**2) * (1 + mpmath.exp(-2)) / 2,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "closed"),
+    [
+        pytest.param(*SQUARE, id="square"),
+        pytest.param(*DISTANCE, id="distance", marks=pytest.mark.slow),
+        pytest.param(*PRODUCT, id="product", marks=pytest.mark.slow),
+    ],
+)
+def test_powers_and_products_of_inner_expectations(value, closed):
+    found = giantstep.lower(system(value)).solve(**POINT)
+    assert abs(found.q - float(root(closed))) <= max(found.errors["q"], 1e-14) < 1e-6
+
+
+def test_joint_expectations_whose_law_holds_the_unknown():
+    # E sin(x) sin(y) = exp(-(1 + v)/2) sinh(c) for variances 1, v and covariance c.
+    x, y = sp.symbols("x y", real=True)
+    law = GaussianVector((x, y), covariance=[[1, h / q], [h / q, 1 + q]])
+    value = 1 + a * JointExpectation(sp.sin(x) * sp.sin(y), law)
+    found = giantstep.lower(system(value)).solve(**POINT)
+    exact = root(lambda v, a, h: 1 + a * mpmath.exp(-1 - v / 2) * mpmath.sinh(h / v))
+    assert abs(found.q - float(exact)) <= max(found.errors["q"], 1e-14) < 1e-8
+
+
+def test_joint_expectations_of_independent_variables():
+    x, y = sp.symbols("x y", real=True)
+    law = GaussianVector((x, y), covariance=[[1, 0], [0, h]])
+    value = 1 + a * JointExpectation(1 / (2 + sp.tanh(q * x + y)) * sp.cos(y), law)
+    found = giantstep.lower(system(value)).solve(**POINT)
+
+    def right(v):
+        def f(t, s):
+            return math.cos(t) / (2 + math.tanh(v * s + t)) * math.exp(-(s**2 + t**2 / 0.7) / 2)
+
+        total = dblquad(f, -9, 9, -8, 8, epsabs=1e-12)[0]
+        return 1 + 0.8 * total / (2 * math.pi * math.sqrt(0.7)) - v
+
+    assert abs(found.q - brentq(right, 1, 1.5, xtol=1e-11)) < 1e-9
 
 
 @pytest.mark.slow
