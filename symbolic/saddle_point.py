@@ -71,14 +71,17 @@ class Coordinate:
             return x - lower
         return upper - x if lower == -sp.oo else (x - lower) / (upper - x)
 
+    def at(self, t: sp.Expr) -> sp.Expr:
+        """Return the unknown at a value of the coordinate."""
+        lower, upper = self.domain.start, self.domain.end
+        if upper == sp.oo:
+            return lower + t
+        return upper - t if lower == -sp.oo else (lower + upper * t) / (1 + t)
+
     @property
     def definition(self) -> Equation:
-        """The unknown as a function of the coordinate."""
-        t, lower, upper = self.symbol, self.domain.start, self.domain.end
-        if upper == sp.oo:
-            value = lower + t
-        else:
-            value = upper - t if lower == -sp.oo else (lower + upper * t) / (1 + t)
+        """The equation that gives the unknown."""
+        value = self.at(self.symbol)
         return Equation(self.unknown, value, self.unknown - value)
 
     def equation(self, given: Equation) -> Equation:

@@ -101,18 +101,25 @@ def iterate(
 def _first(family: OpenKernel, start: Mapping[str, float] | KernelSolution | None) -> Array:
     """Return the first values of the core unknowns: those given, or those of the kernel."""
     kernel = family.kernel
-    given = start_values(kernel.code.unknowns, kernel.domains, start)
-    found = dict.fromkeys(kernel.code.unknowns, np.nan)
+    found = dict.fromkeys(family.names, np.nan)
+    given = start_values(family.names, kernel.domains, start, {})
     if given is not None:
-        found.update(zip(kernel.code.unknowns, given, strict=True))
-    program = kernel.solved.program
+        found.update(zip(family.names, given, strict=True))
+    lowered = kernel.solved
+    coordinates = {c.symbol: c for c in lowered.stated.coordinates.values()}
+    symbols = {lowered.identifiers[x]: x for x in lowered.system.unknowns}
     row = family.rows(np.zeros((1, len(family.names))))[0]
-    values = dict(zip(program.parameters, row.tolist(), strict=True))
-    for step in program.steps:
+    values = dict(zip(lowered.program.parameters, row.tolist(), strict=True))
+    for step in lowered.program.steps:
         if isinstance(step, Newton):
             for y, first in zip(step.unknowns, step.start, strict=True):
-                if np.isnan(found[str(y)]):
-                    found[str(y)] = float(first.xreplace(values))
+                x, value = symbols[str(y)], first.xreplace(values)
+                if x in coordinates:
+                    value = coordinates[x].at(value)
+                    x = coordinates[x].unknown
+                name = lowered.identifiers[x]
+                if np.isnan(found[name]):
+                    found[name] = float(value)
     return np.array([found[name] for name in family.names])
 
 
