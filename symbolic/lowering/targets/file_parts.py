@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
-    "shift first_state advance inverse_norm refine worst breaks tables inside "
-    "inner_rules outer_scale rules product_scales product_tables"
+    "shift first_state advance inverse_norm refine unsolved breaks tables inside "
+    "inner_rules outer_scale rules product_scales product_tables line_end panel_end rule_worst "
+    "rule_finished rule_better rule_following rule_wanted rule_coarseness rule_suffices "
+    "rule_panel_count"
 ).split()
 
 _LINE_TABLES = '''
-def line_tables(values, level):
+def line_tables(values, level, shift=1.0):
     """Return weights, nodes and tables of three rules, each half as fine as the one before.
 
-    The coarser two end earlier, so that their differences show what lies beyond.
+    Tables are evaluated at `shift` times the nodes.
     """
-    reach = outer_reach(values) * 1.15**level
+    first = outer_reach(values)
+    ends = [line_end(first, level, back) for back in range(3)]
     kinks = breaks(np.zeros(1), *values)
     if kinks:
         edges = np.array([sorted({*map(float, kinks), 0.0})])
         found = []
-        for back in (0, 1, 2):
-            x, w = split_rule(edges, level - back, reach / (1.15 if back else 1.0))
-            found.append({"weight": w[0], NODE: x[0], **converged_tables(values, x[0])[0]})
+        for back, end in enumerate(ends):
+            x, w = split_rule(edges, level - back, end)
+            found.append({"weight": w[0], NODE: x[0], **converged_tables(values, shift * x[0])[0]})
         return found
-    step = 0.13 * float(outer_scale(np.zeros(1), *values)) / 2**level
-    if not reach / step < 100_000:
+    step = first_step(values) * rule_coarseness(level, 0)
+    if not ends[0] / step < 1_000_000:
         raise TableError
-    rules = outer_rules(step, EVEN, reach)
+    rules = outer_rules(step, EVEN, ends[0])
     x = rules[0][0]
-    columns = {NODE: x, **converged_tables(values, x)[0]}
+    columns = {NODE: x, **converged_tables(values, shift * x)[0]}
     found = []
-    for x, w, stride in rules:
-        inner = abs(x) <= (reach if stride == 1 else reach / 1.15)
-        inner |= stride == 1
+    for (x, w, stride), end in zip(rules, ends, strict=True):
+        inner = (abs(x) <= end) | (end == ends[0])
         found.append(
             {"weight": w[inner], **{name: c[::stride][inner] for name, c in columns.items()}}
         )

@@ -66,7 +66,7 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     parts = [constants(lowered, source, tables), array_support("jnp"), SUPPORT, source.text()]
     grid = makes_grid(program, tables)
     parts += [estimate_text(cut=program.cut), width_text(lowered, tables, fixed)]
-    parts += [driver(line=own_tables, grid=grid), SOLVE_ROWS]
+    parts += [driver(program, line=own_tables, grid=grid), SOLVE_ROWS]
     if own_tables:
         parts += [quadrature_text(), table_text(lowered, source, JaxPrinter)]
         # The rule of the grid between break points must not hide that of traced ones.

@@ -243,16 +243,7 @@ def quadrature(parameters, data=None, rtol=1e-10):
     columns = data_columns(data)
     table_values = [row[0, PARAMETERS.index(name)] for name in TABLE_PARAMETERS]
     levels = Levels(table_values, columns)
-    values, errors, info = solve_rows(row, levels[0])
-    best = 0
-    for level in range(1, levels.count):
-        unseen = wanted_levels(row, values, info, levels.step)[0] > best
-        if errors[0, 0] <= rtol * abs(values[0, 0]) and not unseen:
-            break
-        found = solve_rows(row, levels[level])
-        if not found[1][0, 0] < errors[0, 0] and not unseen:
-            break
-        best, (values, errors, info) = level, found
+    (best,) = refine_group(row, np.arange(1), levels, rtol, unsolved(1))
     rules = line_rules(levels.values, best)[0]
     return {**rules, **(panel_rules(best)[0] if PANELS else {}), **columns}
 
@@ -290,24 +281,21 @@ def solution_compiled(row, rules):
 
 LINE = '''
 def line_rules(values, level):
-    """Return three rules, each half as fine as the one before, as arrays without parameters.
-
-    The coarser two end earlier, so that their differences show what lies beyond.
-    """
-    reach = outer_reach(values) * 1.15**level
-    reaches = (reach, reach / 1.15, reach / 1.15)
+    """Return three rules, each half as fine as the one before, as arrays without parameters."""
+    first = outer_reach(values)
+    reaches = [line_end(first, level, back) for back in range(3)]
     if breaks(jnp.zeros(1), *values):
         found = [
-            {**reference(level - back), "outer_reach": np.float64(reaches[back])}
-            for back in (0, 1, 2)
+            {**reference(level - back, reach=end), "outer_reach": np.float64(end)}
+            for back, end in enumerate(reaches)
         ]
     else:
-        step = 0.13 * float(outer_scale(jnp.zeros(1), *values)) / 2**level
-        if not reach / step < 100_000:
+        step = first_step(values) * rule_coarseness(level, 0)
+        if not reaches[0] / step < 1_000_000:
             raise TableError
         found = []
-        for (x, w, stride), end in zip(outer_rules(step, EVEN, reach), reaches, strict=True):
-            inner = (abs(x) <= end) | (stride == 1)
+        for (x, w, stride), end in zip(outer_rules(step, EVEN, reaches[0]), reaches, strict=True):
+            inner = (abs(x) <= end) | (end == reaches[0])
             found.append({"outer_node": x[inner], "outer_weight": w[inner]})
     x = np.asarray(outer_nodes(values, found[0])[0])
     _, inner_level = converged_tables(values, x)
@@ -324,12 +312,12 @@ def line_arrays(values, rules):
     return {**others, "weight": w, NODE: x, **columns}
 
 
-def line_tables(values, level):
-    """Return the arrays of three rules."""
+def line_tables(values, level, shift=1.0):
+    """Return the arrays of three rules; tables are evaluated at `shift` times the nodes."""
     found = []
     for rules in line_rules(values, level):
         x, w = (np.asarray(a) for a in outer_nodes(values, rules))
-        found.append({"weight": w, NODE: x, **tables_on(values, x, rules["inner"])})
+        found.append({"weight": w, NODE: x, **tables_on(values, shift * x, rules["inner"])})
     return found
 '''
 

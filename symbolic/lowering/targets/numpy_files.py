@@ -213,7 +213,7 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     parts = [constants(lowered, source, tables), array_support("np"), _SUPPORT, source.text()]
     parts += [estimate_text(cut=program.cut), width_text(lowered, tables, fixed)]
     line, grid = computes_tables(program, tables), makes_grid(program, tables)
-    parts += [driver(line=line, grid=grid), _SOLVE_ROWS]
+    parts += [driver(program, line=line, grid=grid), _SOLVE_ROWS]
     if line:
         parts += line_parts(lowered, source)
     elif tables is not None:

@@ -28,16 +28,16 @@ def product_grid(values):
 
 def finest_level(values):
     """Return the last level of refinement that there is room for."""
-    return min(product_grid(values).finest, FINEST_LEVEL)
+    return min(product_grid(values).finest, LAST_LEVEL)
 
 
-def line_tables(values, level):
+def line_tables(values, level, shift=1.0):
     """Return weights, nodes and tables of three rules, each half as fine as the one before.
 
-    The coarser two end earlier, so that their differences show what lies beyond.
+    Tables are evaluated at `shift` times the nodes.
     """
     names = ("weight", NODE, *INNER_NODES, *TABLES, *GRID_TABLES)
-    rules = product_grid(values).lines(level, 1.0)
+    rules = product_grid(values).lines(level, shift)
     return [dict(zip(names, rule, strict=True)) for rule in rules]
 '''
 

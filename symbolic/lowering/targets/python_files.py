@@ -168,7 +168,7 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None, target: str) -> st
     line = computes_tables(program, tables)
     parts.append(width_text(lowered, tables, fixed))
     grid = makes_grid(program, tables)
-    parts.append(driver(line=line, solver="solve_group", keyword=keyword, grid=grid))
+    parts.append(driver(program, line=line, solver="solve_group", keyword=keyword, grid=grid))
     if line:
         found = line_parts(lowered, names)
         helpers = helper_definitions(NumpyPrinter, "\n".join(found))

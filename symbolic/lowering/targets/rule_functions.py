@@ -70,6 +70,19 @@ return x
     documentation="A break point moved into [-reach, reach].",
 )
 
+PIECES = Function(
+    name="rule_pieces",
+    parameters=(Parameter("width"), Parameter("size")),
+    body="""
+panels = 0
+while panels * size < width:
+    panels += 1
+return panels
+""",
+    returns=Kind.WHOLE,
+    documentation="Number of panels of at most a size in a piece of the line.",
+)
+
 SPLIT_PANELS = Function(
     name="rule_panels",
     parameters=(Parameter("width"), Parameter("refinement", Kind.WHOLE)),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from ..widths import integrand_widths
-from .kernel_parts import FINEST_LEVEL, FIRST_STEP, MOST_REFINEMENTS, baked_step
+from .kernel_parts import baked_step
 from .printers import NumpyPrinter
 
 if TYPE_CHECKING:
@@ -18,17 +18,19 @@ if TYPE_CHECKING:
 _STEPS = {
     "computed": '''
     """Return the step of the first rule on the line."""
-    if breaks(np.zeros(1), *values):
-        return STEP
-    return STEP * float(outer_scale(np.zeros(1), *values))
+    return FIRST_STEP * float(outer_scale(np.zeros(1), *values))
 ''',
     "grid": '''
     """Return the smallest step of the first grid."""
     return product_grid(values).step
 ''',
+    "panels": '''
+    """Return the step of a rule on the line, where there is none."""
+    return FIRST_STEP
+''',
     "given": '''
-    """Return the distance of the nodes of the first rule."""
-    return STEP
+    """Return the distance of the nodes of the first rule, which this file holds."""
+    return {step!r}
 ''',
 }
 
@@ -64,18 +66,13 @@ def width_text(
     lines += [f"        found = np.fmin(found, abs({NumpyPrinter().print(w)}))" for w in found]
     if lines:
         lines.insert(0, '    with np.errstate(all="ignore"):')
-    step = FIRST_STEP if tables is None else baked_step(tables, str(program.tables[0]))
-    kind = "computed" if tables is None and program.tables else "given"
-    kind = "grid" if kind == "computed" and program.inner_nodes else kind
+    kind, step = "panels", 0.0
+    if tables is not None and program.tables:
+        kind, step = "given", baked_step(tables, str(program.tables[0]))
+    elif program.tables:
+        kind = "grid" if program.inner_nodes else "computed"
     return "\n".join(
         [
-            # A grid has steps of its own.
-            *([] if kind == "grid" else _about_step(step)),
-            "# How often rules are refined, and how often where integrands vary on small scales.",
-            f"MOST_REFINEMENTS = {MOST_REFINEMENTS}",
-            f"FINEST_LEVEL = {FINEST_LEVEL}",
-            "",
-            "",
             "def integrand_width(rows, values):",
             '    """Return the smallest scale on which integrands vary at solutions."""',
             "    found = np.full(len(rows), np.inf)",
@@ -83,13 +80,6 @@ def width_text(
             "    return found",
             "",
             "",
-            f"def first_step(values):{_STEPS[kind].rstrip()}",
+            f"def first_step(values):{_STEPS[kind].format(step=step).rstrip()}",
         ]
     )
-
-
-def _about_step(step: float) -> list[str]:
-    return [
-        "# The step of the first rule, relative to the width of its tables if it has any.",
-        f"STEP = {step!r}",
-    ]
