@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
-from . import quadrature
+from ..runtime import quadrature
+from ..runtime.product_arrays import ProductGrid
+from ..runtime.steep_places import Steep
 from .kernel_code import LoadedKernel
-from .product_arrays import ProductGrid
-from .steep_places import Steep
 
 # How often inner rules are refined.
 _MOST_INNER_LEVELS = 7
@@ -169,7 +169,7 @@ class KernelArrays:
                 arguments += self._lines(level)
             if self._kernel.code.panels:
                 arguments += self._panels(level)
-                arguments += self._ends("panel_end", quadrature.REACH, level)
+                arguments += self._ends("panel_end", self._kernel.plain.FIRST_REACH, level)
             self._levels[level] = (*arguments, *self._data)
         return self._levels[level]
 
@@ -219,7 +219,7 @@ class KernelArrays:
         do not show what lies beyond.
         """
         plain = self._kernel.plain
-        reach, longer = 0.0, quadrature.REACH
+        reach, longer = 0.0, plain.FIRST_REACH
         while longer != reach:
             reach = longer
             tables = self._tables(np.linspace(-reach, reach, plain.REACH_NODES)).values()

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import ParameterError
 from ...numeric.cache import FileCache
-from ...numeric.precision import local_context
 from ...one_thread import one_at_a_time
+from ...runtime.precision import local_context
 
 if TYPE_CHECKING:
     from .model import OneGradientStep

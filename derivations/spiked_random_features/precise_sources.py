@@ -10,8 +10,8 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ...numeric.precise_kernel import PreciseKernel
 from ...one_thread import one_at_a_time
+from ...runtime.precise_kernel import PreciseKernel
 from ..kernels.precise import cached_kernel
 from ..one_gradient_step.decimals import decimal_fraction
 from .tangents import SPIKE

@@ -153,7 +153,7 @@ def test_estimate_bounds_the_error_of_a_rule_that_is_too_coarse(monkeypatch):
 
 
 def _inner_tables(module, values, x):
-    from giantstep.numeric import quadrature
+    from giantstep.runtime import quadrature
 
     rules = {
         slot: quadrature.inner_rule(kind, argument, 1)

@@ -12,9 +12,10 @@ from numpy.testing import assert_allclose
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError
-from giantstep.numeric import kernel_arrays, precise_lines, precision, quadrature
-from giantstep.numeric.precise_averages import InnerRule, usual_reach
+from giantstep.numeric import kernel_arrays
 from giantstep.numeric.saddle_point_solver import solve_many
+from giantstep.runtime import precise_lines, precision, quadrature
+from giantstep.runtime.precise_averages import InnerRule, usual_reach
 
 # (student, teacher, r, c, gamma), (alpha, beta, ridge); found at random, but for the third.
 FOUND = [

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....numeric import quadrature
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project
 from ....one_thread import one_at_a_time
+from ....runtime import quadrature
 from .letter_bounds import span_rule
 
 if TYPE_CHECKING:

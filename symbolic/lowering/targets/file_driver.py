@@ -81,7 +81,7 @@ def solve_many(parameters, data=None, rtol=1e-10{keyword}):
     for k, group in enumerate(groups):
         try:
             levels = Levels(group, columns)
-        except TableError:
+        except ConvergenceError:
             # These rows stay without a solution.
             continue
         refine_group(rows, np.flatnonzero(members == k), levels, rtol, found{argument})
@@ -102,7 +102,7 @@ def refine_group(rows, members, levels, rtol, found{argument}):
     def solve(part, level):
         try:
             rules = levels[level]
-        except TableError:
+        except ConvergenceError:
             return None
         return {solver}(rows[part], rules{argument})
 
@@ -188,7 +188,7 @@ def inside(numbers, domain):
     return holds & np.isfinite(numbers)
 
 
-class TableError(ArithmeticError):
+class ConvergenceError(ArithmeticError):
     """The functions of the node cannot be tabulated."""
 
 
@@ -234,7 +234,7 @@ def panel_rules(level):
             {
                 "panel_node": node.reshape(-1),
                 "panel_weight": weight.reshape(-1),
-                "reach": np.float64(panel_end(REACH, level, back)),
+                "reach": np.float64(panel_end(FIRST_REACH, level, back)),
             }
         )
     return found
@@ -270,7 +270,7 @@ def line_tables(values, level):
 _REACH = '''
 def outer_reach(values):
     """Return how far from zero the outer rule has to go: tables that grow need more."""
-    reach, longer = 0.0, REACH
+    reach, longer = 0.0, FIRST_REACH
     while longer != reach:
         reach = longer
         found, _ = converged_tables(values, np.linspace(-reach, reach, REACH_NODES))
@@ -286,7 +286,7 @@ def converged_tables(values, x):
     for level in range(7):
         current, refinable = tables_at(values, x, level)
         if not all(np.all(np.isfinite(column)) for column in current.values()):
-            raise TableError
+            raise ConvergenceError
         if not refinable:
             return current, 0
         if previous is not None:
@@ -306,7 +306,7 @@ def converged_tables(values, x):
                 return previous, level - 1
             before = changes
         previous = current
-    raise TableError
+    raise ConvergenceError
 '''
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..documentation import domain_of
 from ..program import Newton, Panels, Program
 from .printers import NumpyPrinter
 from .product_parts import grid_constants, grid_text
+from .runtime_text import runtime_text
 from .table_source import table_source
 from .vector_source import VectorSource
 
@@ -44,7 +43,7 @@ def line_tables(values, level, shift=1.0):
         return found
     step = first_step(values) * rule_coarseness(level, 0)
     if not ends[0] / step < 1_000_000:
-        raise TableError
+        raise ConvergenceError
     rules = outer_rules(step, EVEN, ends[0])
     x = rules[0][0]
     columns = {NODE: x, **converged_tables(values, shift * x)[0]}
@@ -63,7 +62,7 @@ def require_room(kind, argument, level):
     """Refuse integrands that vary on no scale that a rule can resolve."""
     step = trapezoidal_step(*inner_extent(kind, argument))
     if not refined_step(step, level) > 3e-4:
-        raise TableError
+        raise ConvergenceError
 '''
 
 _TABLES_AT = '''
@@ -175,16 +174,6 @@ def constants(
     return "\n".join(lines)
 
 
-def quadrature_text() -> str:
-    """Return the quadrature rules of :mod:`giantstep.numeric.quadrature` without their docstring.
-
-    The text is read, not imported: this package holds no numbers.
-    """
-    path = Path(__file__).parents[3] / "numeric" / "quadrature.py"
-    text = path.read_text(encoding="utf-8").split('"""', 2)[2]
-    return re.sub(r"^import .*\n", "", text, flags=re.MULTILINE).strip("\n")
-
-
 def table_text(lowered: LoweredSystem, source: VectorSource, printer: type[NumpyPrinter]) -> str:
     """Return the functions that tabulate, without imports and helpers."""
     text = table_source(
@@ -202,7 +191,7 @@ def line_parts(lowered: LoweredSystem, source: VectorSource) -> list[str]:
     """Return rules, tables and ``line_tables`` of a file that runs on NumPy."""
     made = grid_text(lowered) if lowered.program.inner_nodes else _LINE_TABLES
     tables = table_text(lowered, source, NumpyPrinter)
-    return [quadrature_text(), tables, made, REQUIRE_ROOM, _TABLES_AT]
+    return [runtime_text("quadrature"), tables, made, REQUIRE_ROOM, _TABLES_AT]
 
 
 def makes_grid(program: Program, tables: BakedTables | None) -> bool:

@@ -18,7 +18,6 @@ from .file_parts import (
     constants,
     docstring,
     makes_grid,
-    quadrature_text,
     table_text,
 )
 from .jax_grid import GRID
@@ -26,6 +25,7 @@ from .jax_printer import JaxPrinter
 from .jax_support import GIVEN_ARRAYS, HEAD, LINE, SOLVE_ROWS, SUPPORT, TABLES
 from .printers import helper_definitions
 from .product_parts import FUTURE, IMPORTS, grid_text
+from .runtime_text import runtime_text
 from .vector_source import VectorSource
 from .vector_support import array_support, estimate_text
 from .width_text import width_text
@@ -68,9 +68,8 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     parts += [estimate_text(cut=program.cut), width_text(lowered, tables, fixed)]
     parts += [driver(program, line=own_tables, grid=grid), SOLVE_ROWS]
     if own_tables:
-        parts += [quadrature_text(), table_text(lowered, source, JaxPrinter)]
-        # The rule of the grid between break points must not hide that of traced ones.
-        parts += [grid_text(lowered, cut_rule="cut_line"), GRID] if grid else [LINE]
+        parts += [runtime_text("quadrature"), table_text(lowered, source, JaxPrinter)]
+        parts += [grid_text(lowered), GRID] if grid else [LINE]
         parts += [REQUIRE_ROOM, TABLES]
     else:
         parts += [baked_text(tables)] if tables is not None else []

@@ -56,7 +56,7 @@ def next_nodes(slot, points, values, rule, reach):
     if "node" in rule:
         shape = (len(points[0]), len(rule["node"]))
         return [jnp.broadcast_to(rule[name], shape) for name in ("node", "weight")]
-    return cut_rule(cuts_of(slot, points, values), reach, rule["cut_node"], rule["cut_weight"])
+    return image_rule(cuts_of(slot, points, values), reach, rule["cut_node"], rule["cut_weight"])
 
 
 def line_arrays(values, rules):

@@ -30,10 +30,10 @@ def total(weight, values):
 def panels(like, breaks, arrays):
     """Return nodes and weights of the normal law, cut at break points."""
     reference = arrays["panel_node"], arrays["panel_weight"]
-    return cut_rule(stack(like, *breaks), arrays["reach"], *reference)
+    return image_rule(stack(like, *breaks), arrays["reach"], *reference)
 
 
-def cut_rule(breaks, reach, node, weight):
+def image_rule(breaks, reach, node, weight):
     """Return nodes and weights of the normal law, cut at the break points in the last axis.
 
     The nodes move with the break points, so that derivatives see jumps too.
@@ -292,7 +292,7 @@ def line_rules(values, level):
     else:
         step = first_step(values) * rule_coarseness(level, 0)
         if not reaches[0] / step < 1_000_000:
-            raise TableError
+            raise ConvergenceError
         found = []
         for (x, w, stride), end in zip(outer_rules(step, EVEN, reaches[0]), reaches, strict=True):
             inner = (abs(x) <= end) | (end == reaches[0])
@@ -336,7 +336,7 @@ def outer_nodes(values, rules):
     if "outer_node" in rules:
         return rules["outer_node"], rules["outer_weight"]
     cuts = jnp.stack([*(jnp.asarray(b, dtype=float) for b in breaks(jnp.zeros(1), *values)), 0.0])
-    return cut_rule(cuts, rules["outer_reach"], rules["cut_node"], rules["cut_weight"])
+    return image_rule(cuts, rules["outer_reach"], rules["cut_node"], rules["cut_weight"])
 
 
 def inner_rules_at(values, x, level):
@@ -364,7 +364,8 @@ def inner_nodes(values, x, inner):
             found[slot] = rule["node"], rule["weight"]
         else:
             cuts = kinds[slot][1][0]
-            found[slot] = cut_rule(cuts, rule["inner_reach"], rule["cut_node"], rule["cut_weight"])
+            reference_rule = rule["cut_node"], rule["cut_weight"]
+            found[slot] = image_rule(cuts, rule["inner_reach"], *reference_rule)
     return found
 
 

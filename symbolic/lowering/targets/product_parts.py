@@ -1,14 +1,14 @@
 """The grid of several Gaussian variables in files for Python that run on NumPy.
 
-Its text is that of :mod:`giantstep.numeric.product_rules` and
-:mod:`giantstep.numeric.product_arrays`; it is read, not imported: this package holds no numbers.
+Its text is that of :mod:`giantstep.runtime.product_rules` and
+:mod:`giantstep.runtime.product_arrays`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .numeric_text import numeric_text
+from .runtime_text import runtime_text
 
 if TYPE_CHECKING:
     from ..lowered import LoweredSystem
@@ -66,17 +66,8 @@ def grid_functions(lowered: LoweredSystem) -> str:
     return f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})"
 
 
-def grid_text(lowered: LoweredSystem, cut_rule: str = "cut_rule") -> str:
-    """Return rules and arrays of the grid, and ``line_tables``.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    cut_rule : str
-        Name of the rule between break points.
-    """
-    rules = numeric_text("product_rules")
-    arrays = numeric_text("product_arrays", without=("Array", "Tabulate"))
-    arrays = arrays.replace("ConvergenceError", "TableError")
-    copied = f"{rules}\n\n\n{arrays}".replace("cut_rule", cut_rule)
-    return "\n\n\n".join([copied, grid_functions(lowered), _LINE_TABLES.strip("\n")])
+def grid_text(lowered: LoweredSystem) -> str:
+    """Return rules and arrays of the grid, and ``line_tables``."""
+    rules = runtime_text("product_rules")
+    arrays = runtime_text("product_arrays", without=("Array", "Tabulate"))
+    return "\n\n\n".join([rules, arrays, grid_functions(lowered), _LINE_TABLES.strip("\n")])

@@ -513,7 +513,7 @@ def array_driver(program: Program, *, line: bool, grid: bool) -> str:
     wanted, *rules = geometry(program, line=line, grid=grid)
     arrays, plain = ArrayLanguage(), PythonLanguage()
     parts: Sequence[str] = [
-        f"FIRST_STEP = {FIRST_STEP!r}\nREACH = {REACH!r}\nREACH_NODES = {REACH_NODES}\n"
+        f"FIRST_STEP = {FIRST_STEP!r}\nFIRST_REACH = {REACH!r}\nREACH_NODES = {REACH_NODES}\n"
         f"LAST_LEVEL = {LAST_LEVEL}\n{_SHAKEN}",
         *(arrays.source(f) for f in (*DECISIONS, wanted)),
         *(plain.source(f) for f in rules),

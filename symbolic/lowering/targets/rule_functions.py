@@ -1,6 +1,6 @@
 """Quadrature rules for the normal law as functions that every scalar language can say.
 
-Rules and constants are those of :mod:`giantstep.numeric.quadrature`.
+Rules and constants are those of :mod:`giantstep.runtime.quadrature`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A kernel in C or Julia that computes its tables itself holds these: rules for inner expectations,
 refined and extended until two levels agree; the outer rule, whose step follows from the widths over
 which the tables vary and whose reach from how they grow. The rules and constants are those of
-:mod:`giantstep.numeric.quadrature`, with two differences: entire integrands take the trapezoidal
+:mod:`giantstep.runtime.quadrature`, with two differences: entire integrands take the trapezoidal
 rule too, and every refinement also goes farther out, so that truncation shows.
 """
 

@@ -10,7 +10,7 @@ import pytest
 from giantstep.derivations.kernels.baking import wanted_tables
 from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
-from giantstep.numeric import product_rules
+from giantstep.runtime import product_rules
 from giantstep.symbolic.lowering.baked import BakedTables
 from giantstep.symbolic.lowering.targets import product_functions, refinement
 from giantstep.symbolic.saddle_point import lower
