@@ -234,10 +234,13 @@ def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.
     results, errors, info = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
 
     def solve(part: NDArray[np.int64], level: int) -> tuple[Array, Array, Array]:
-        near = _near(rows[part], results[part], info[part]) if level else rows[part]
+        # All of them begin at the first level.
+        near = _near(rows[part], results[part], info[part]) if level else rows
         return _run(near, level)
 
     def wanted_levels(part: NDArray[np.int64]) -> Array:
+        if rows.kernel.widths is None or not rows.arrays.refinable:
+            return np.zeros(len(part))
         return _wanted_levels(rows[part], results[part], info[part])
 
     def shaken(part: NDArray[np.int64], level: int) -> tuple[Array, Array] | None:
@@ -279,8 +282,7 @@ def _shaken(rows: _Rows, results: Array, level: int) -> tuple[Array, Array] | No
 def _wanted_levels(rows: _Rows, results: Array, info: Array) -> Array:
     """Return the levels whose rules see the narrowest integrands at solutions."""
     widths, n = rows.kernel.widths, len(results)
-    if widths is None or not rows.arrays.refinable:
-        return np.zeros(n)
+    assert widths is not None
     unknowns = [results[:, rows.kernel.outputs.index(x)] for x in rows.kernel.code.unknown_results]
     with np.errstate(all="ignore"):
         found = widths.widths(*rows.parameters.T, *unknowns)
