@@ -21,12 +21,6 @@ from ..runtime.product_arrays import ProductGrid
 from ..runtime.steep_places import Steep
 from .kernel_code import LoadedKernel
 
-# How often inner rules are refined.
-_MOST_INNER_LEVELS = 7
-# Inner expectations have to agree to this, relative to the largest value in the table.
-_TABLE_TOLERANCE = 4e-15
-_TABLE_RESOLVED = 1e-9
-_EPSILON = float(np.finfo(float).eps)
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
 _MOST_NODES = 2**28
 # Inner nodes that are held at once: tables make several arrays of them on their way.
@@ -261,22 +255,10 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
         If they never agree: the inner integrand varies on a scale that is too small.
     """
     has_rules = bool(module.inner_rules(x[:1], *values))
-    previous: dict[str, Array] | None = None
-    before: dict[str, float] = {}
-    for level in range(_MOST_INNER_LEVELS):
-        current = _tables_at(module, values, x, level)
-        if not has_rules:
-            return current
-        if previous is not None:
-            changes = {k: float(np.max(np.abs(current[k] - previous[k]))) for k in current}
-            if _settled(changes, before, current):
-                return previous
-            before = changes
-        previous = current
-    raise ConvergenceError(
-        "the conditional coefficients did not converge under refinement of their quadrature; "
-        "the activation varies on a scale far below the width of its input"
-    )
+    found: dict[str, Array] = quadrature.settled_tables(
+        lambda level: (_tables_at(module, values, x, level), has_rules)
+    )[0]
+    return found
 
 
 def _tables_at(
@@ -297,24 +279,3 @@ def _tables_at(
     parts = [x[start : start + length] for start in range(0, len(x), length)]
     found = [module.tables(part, *values, rules(part)) for part in parts]
     return {name: np.concatenate([tables[name] for tables in found]) for name in found[0]}
-
-
-def _settled(
-    changes: Mapping[str, float], before: Mapping[str, float], tables: Mapping[str, Array]
-) -> bool:
-    """Tell whether refining has changed tables by rounding only; not if there is a NaN.
-
-    Refining brings values no closer than rounding, which may be more than the tolerance: a table
-    that vanishes by a symmetry is nothing else, and one that is the square of a small difference
-    holds the rounding of its large terms.
-    """
-    sizes = {k: float(np.max(np.abs(table))) for k, table in tables.items()}
-    largest = max(sizes.values())
-    return all(
-        change <= _TABLE_TOLERANCE * sizes[k]
-        or (
-            change <= max(_TABLE_RESOLVED * sizes[k], _EPSILON * largest)
-            and change > before.get(k, np.inf) / 2
-        )
-        for k, change in changes.items()
-    )

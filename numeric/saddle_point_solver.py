@@ -281,12 +281,11 @@ def _shaken(rows: _Rows, results: Array, level: int) -> tuple[Array, Array] | No
 
 def _wanted_levels(rows: _Rows, results: Array, info: Array) -> Array:
     """Return the levels whose rules see the narrowest integrands at solutions."""
-    widths, n = rows.kernel.widths, len(results)
+    widths = rows.kernel.widths
     assert widths is not None
     unknowns = [results[:, rows.kernel.outputs.index(x)] for x in rows.kernel.code.unknown_results]
     with np.errstate(all="ignore"):
-        found = widths.widths(*rows.parameters.T, *unknowns)
-        width = np.fmin.reduce([np.broadcast_to(np.abs(w), n) for w in found])
+        width = widths.integrand_width(*rows.parameters.T, *unknowns)
         levels: Array = rows.kernel.plain.rule_wanted(rows.arrays.step, width, info[:, 0])
     return levels
 

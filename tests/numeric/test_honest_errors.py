@@ -153,7 +153,7 @@ def test_more_workers_than_rows(model):
 def test_nan_in_a_table_is_not_agreement():
     good, bad = {"a": np.zeros(3), "b": np.ones(3)}, {"a": np.zeros(3), "b": np.full(3, np.nan)}
     changes = {k: float(np.max(np.abs(bad[k] - good[k]))) for k in good}
-    assert not kernel_arrays._settled(changes, changes, bad)
+    assert not quadrature.settled(changes, changes, bad)
 
 
 @pytest.mark.parametrize("multiple", [1, 2, 3, 4, 8])

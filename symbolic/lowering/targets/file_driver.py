@@ -107,8 +107,8 @@ def refine_group(rows, members, levels, rtol, found{argument}):
         return {solver}(rows[part], rules{argument})
 
     def wanted_levels(part):
-        width = integrand_width(rows[part], values[part])
         with np.errstate(all="ignore"):
+            width = width_at(rows[part], values[part])
             return rule_wanted(levels.step, width, info[part, 0])
 
     reached, unseen = refine(members, *found, solve, wanted_levels, levels.finest, rtol)
@@ -262,12 +262,22 @@ _ROUNDING = """
 """
 
 _NO_LINE = '''
+def first_step(values):
+    """Return the step of a rule on the line, where there is none."""
+    return FIRST_STEP
+
+
 def line_tables(values, level):
     """Return the arrays on the nodes of the line: there are none."""
     return [{}, {}, {}]
 '''
 
 _REACH = '''
+def first_step(values):
+    """Return the step of the first rule on the line."""
+    return FIRST_STEP * float(outer_scale(np.zeros(1), *values))
+
+
 def outer_reach(values):
     """Return how far from zero the outer rule has to go: tables that grow need more."""
     reach, longer = 0.0, FIRST_REACH
@@ -282,31 +292,14 @@ def outer_reach(values):
 _CONVERGED = '''
 def converged_tables(values, x):
     """Return tables at the nodes, and the level of inner rules at which they do not change."""
-    previous, before = None, {}
-    for level in range(7):
-        current, refinable = tables_at(values, x, level)
-        if not all(np.all(np.isfinite(column)) for column in current.values()):
+
+    def tabulate(level):
+        found, refinable = tables_at(values, x, level)
+        if not all(np.all(np.isfinite(column)) for column in found.values()):
             raise ConvergenceError
-        if not refinable:
-            return current, 0
-        if previous is not None:
-            sizes = {name: np.max(np.abs(column)) + 1e-300 for name, column in current.items()}
-            changes = {name: np.max(np.abs(current[name] - previous[name])) for name in current}
-            largest = max(sizes.values())
-            if all(
-                change <= 4e-15 * sizes[name]
-                # Where rounding is larger than the tolerance, refining stops to bring levels
-                # closer; a table that vanishes by a symmetry is nothing but rounding.
-                or (
-                    change <= max(1e-9 * sizes[name], 1e-16 * largest)
-                    and change > before.get(name, math.inf) / 2
-                )
-                for name, change in changes.items()
-            ):
-                return previous, level - 1
-            before = changes
-        previous = current
-    raise ConvergenceError
+        return found, refinable
+
+    return settled_tables(tabulate)
 '''
 
 
@@ -329,8 +322,8 @@ def driver(
 ) -> str:
     """Return ``solve_point``, ``solve_many`` and what they call; host code, in NumPy.
 
-    The file adds the function that solves rows and those of :mod:`.width_text`; with nodes on the
-    line also ``line_tables(values, level)`` and ``tables_at(values, x, level)``.
+    The file adds the function that solves rows and ``width_at``; with nodes on the line also
+    ``line_tables(values, level)`` and ``tables_at(values, x, level)``.
 
     Parameters
     ----------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..documentation import domain_of
 from ..program import Newton, Panels, Program
+from .kernel_parts import baked_step
 from .printers import NumpyPrinter
 from .product_parts import grid_constants, grid_text
 from .runtime_text import runtime_text
@@ -199,8 +200,8 @@ def makes_grid(program: Program, tables: BakedTables | None) -> bool:
     return computes_tables(program, tables) and bool(program.inner_nodes)
 
 
-def baked_text(tables: BakedTables) -> str:
-    """Return ``line_tables`` for tables that are given."""
+def baked_text(tables: BakedTables, node: str) -> str:
+    """Return ``line_tables`` and ``first_step`` for tables that are given, on a `node`."""
     levels = [
         "    {\n"
         + "".join(f"        {key!r}: np.array({_numbers(v)}),\n" for key, v in level.items())
@@ -212,6 +213,9 @@ def baked_text(tables: BakedTables) -> str:
         (f"# Tables at {values}.\n" if values else "")
         + f"BAKED = [\n{''.join(levels)}]\n\n\n"
         + (
+            "def first_step(values):\n"
+            '    """Return the distance of the nodes of the first rule, which this file holds."""\n'
+            f"    return {baked_step(tables, node)!r}\n\n\n"
             "def line_tables(values, level):\n"
             '    """Return the arrays of three rules, which this file holds."""\n'
             "    return BAKED"

@@ -18,8 +18,7 @@ from ....one_thread import syntax_tree
 from ..documentation import domain_of
 from ..program import Data, Program
 from ..special_functions import helper_texts, helpers
-from ..widths import integrand_widths
-from .language import Function, Kind, Language, Parameter
+from .language import Function, Language
 from .product_functions import product_functions
 from .product_plan import ProductPlan, product_plan
 from .refinement import DECISIONS, FIRST_STEP, geometry, solve_row
@@ -27,6 +26,7 @@ from .rule_functions import PANEL_RULE
 from .scalar_source import scalar_functions
 from .table_functions import table_functions
 from .table_plan import TablePlan, table_plan
+from .width_function import width_function
 
 if TYPE_CHECKING:
     from ..baked import BakedTables
@@ -51,7 +51,7 @@ _CENTRE = 6.0
 _EXAMPLES = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive": -1.0}
 # Names of the functions that kernels in C and Julia hold besides those of the solver.
 _OWN_NAMES = (
-    "rule_density rule_step rule_clipped rule_panels rule_reference table_row tabulate outer_reach "
+    "rule_density rule_step rule_clipped rule_reference table_row tabulate outer_reach "
     "outer_width outer_count outer_nodes smaller larger gauss_node gauss_weight fine_rule "
     "medium_rule coarse_rule FINE_RULE MEDIUM_RULE COARSE_RULE Rules make_level forget solve_row "
     "solve_level finish_row rule_worst rule_finished rule_better rule_following rule_wanted "
@@ -191,18 +191,20 @@ def kernel_parts(
                 tables=tuple(lowered.definitions),
                 node=lowered.node,
                 names=names,
-                printable=lambda expr: _printable(expr, language),
+                printable=language.prints,
             )
             functions += product_functions(product, plan.widths)
     if program.has_panels:
         functions += [PANEL_RULE]
     functions += [*rules.values(), *solvers, *DECISIONS]
     table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters) if plan else ()
-    width, width_inputs = _integrand_width(lowered, language)
-    if width is not None and (program.tables or program.has_panels):
+    width = width_function(lowered, language)
+    if width is not None:
         functions.append(width)
-        places = {False: list(symbols), True: [str(x) for x in program.outputs]}
-        arguments = (f"{'best' if o else 'p'}[{places[o].index(x)}]" for x, o in width_inputs)
+        outputs = [str(x) for x in program.outputs]
+        arguments = [f"p[{k}]" for k in range(len(symbols))]
+        unknowns = (lowered.identifiers[x] for x in lowered.system.unknowns)
+        arguments += [f"best[{outputs.index(x)}]" for x in unknowns]
     known = {f.name: f for f in functions}
     driver = solve_row(
         len(program.outputs),
@@ -210,7 +212,7 @@ def kernel_parts(
         step=_first_step(
             plan, product, baked, [f"p[{list(symbols).index(x)}]" for x in table_inputs], program
         ),
-        width=f"integrand_width({', '.join(arguments)})" if "integrand_width" in known else "",
+        width="" if width is None else f"integrand_width({', '.join(arguments)})",
         calls=tuple(known.values()),
     )
     # Without a step of its own a rule between kinks has no use for the width of tables.
@@ -253,39 +255,6 @@ def _first_step(
     return repr(FIRST_STEP if baked is None else baked_step(baked, str(program.tables[0])))
 
 
-def _integrand_width(
-    lowered: LoweredSystem, language: Language
-) -> tuple[Function | None, tuple[tuple[str, bool], ...]]:
-    """Return the smallest scale of the integrands as a function, and what it takes."""
-    places = {str(x): sp.Symbol(f"p_{x}") for x in lowered.program.parameters}
-    outputs = {str(x): sp.Symbol(f"u_{x}") for x in lowered.program.outputs}
-    lines = ["width = inf"]
-    expressions: dict[str, sp.Expr] = {}
-    inputs: dict[str, bool] = {}
-    for found in integrand_widths(lowered):
-        read = sorted(map(str, found.free_symbols))
-        named = {x: places.get(str(x), outputs.get(str(x))) for x in found.free_symbols}
-        if None in named.values() or not _printable(found, language):
-            continue
-        inputs |= {x: x not in places for x in read}
-        name = f"expression_{len(expressions)}"
-        expressions[name] = found.xreplace(named)
-        # A width that is no number tells nothing.
-        lines += [f"value = abs({name})", "if value < width:", "    width = value"]
-    if not expressions:
-        return None, ()
-    parameters = tuple(Parameter(str((outputs if o else places)[x])) for x, o in inputs.items())
-    function = Function(
-        name="integrand_width",
-        parameters=parameters,
-        body="\n".join([*lines, "return width"]) + "\n",
-        expressions=expressions,
-        returns=Kind.REAL,
-        documentation="Smallest scale in the node on which integrands vary at a solution.",
-    )
-    return function, tuple(inputs.items())
-
-
 def _called(functions: Sequence[Function], entries: Sequence[str]) -> list[Function]:
     """Keep the functions that the entries call, in order: unused ones are warned about."""
     found: list[Function] = []
@@ -324,18 +293,13 @@ def _plan(
         definitions,
         node=names[lowered.node],
         parameters=tuple(names[p] for p in lowered.table_parameters),
-        printable=lambda expr: _printable(expr, language),
+        printable=language.prints,
     )
     if lowered.product is None:
         return plan
     widths = [x.xreplace(changes) for x in lowered.product.outer_scales]
     breaks = [x.xreplace(changes) for x in lowered.product.outer_breaks]
     return replace(plan, widths=(*plan.widths, *widths), breaks=(*plan.breaks, *breaks))
-
-
-def _printable(expr: sp.Expr, language: Language) -> bool:
-    found = {type(f).__name__ for f in expr.atoms(sp.Function) - expr.atoms(AppliedUndef)}
-    return found <= set(language.printer.functions)
 
 
 def _used(parameters: tuple[str, ...], solvers: tuple[Function, ...]) -> frozenset[str]:

@@ -40,6 +40,7 @@ from enum import Enum
 from typing import ClassVar
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ....one_thread import syntax_tree
@@ -205,6 +206,11 @@ class Language(ABC):
     functions: Mapping[str, str]
     words: Mapping[str, str]
     reserved: frozenset[str] = frozenset()
+
+    def prints(self, expr: sp.Expr) -> bool:
+        """Tell whether the target has all functions of an expression; roots of a program aside."""
+        found = {type(f).__name__ for f in expr.atoms(sp.Function) - expr.atoms(AppliedUndef)}
+        return found <= set(self.printer.functions)
 
     # -- what a target decides
 

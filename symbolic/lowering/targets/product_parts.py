@@ -26,6 +26,11 @@ def product_grid(values):
     )
 
 
+def first_step(values):
+    """Return the smallest step of the first grid."""
+    return product_grid(values).step
+
+
 def finest_level(values):
     """Return the last level of refinement that there is room for."""
     return min(product_grid(values).finest, LAST_LEVEL)

@@ -83,25 +83,6 @@ return panels
     documentation="Number of panels of at most a size in a piece of the line.",
 )
 
-SPLIT_PANELS = Function(
-    name="rule_panels",
-    parameters=(Parameter("width"), Parameter("refinement", Kind.WHOLE)),
-    body="""
-panels = 0
-# A panel of 1.5 is what smooth pieces ask for at refinement 0.
-size = 1.5
-for i in range(refinement):
-    size *= 0.5
-for i in range(-refinement):
-    size *= 2.0
-while panels * size < width:
-    panels += 1
-return panels
-""",
-    returns=Kind.WHOLE,
-    documentation="Number of panels in a piece of the line.",
-)
-
 PANEL_RULE = Function(
     name="rule_reference",
     parameters=(

@@ -15,7 +15,7 @@ import sympy as sp
 
 from ..program import Assign
 from .language import Function, Kind, Parameter
-from .refinement import GRID_REACH, REACH, REACH_NODES
+from .refinement import FIRST_PANEL, GRID_REACH, REACH, REACH_NODES
 from .rule_functions import (
     CLIPPED,
     DENSITY,
@@ -23,7 +23,6 @@ from .rule_functions import (
     PANEL_ORDER,
     PIECES,
     REFINED_STEP,
-    SPLIT_PANELS,
     TRAPEZOIDAL_STEP,
 )
 from .table_plan import InnerPass, TablePlan, size_of
@@ -59,7 +58,7 @@ def table_functions(
     row = _row(plan)
     tabulate = _tabulate(plan, row)
     return (
-        DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, PIECES, SPLIT_PANELS, row, tabulate,
+        DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, PIECES, row, tabulate,
         suffices, _reach(plan, tabulate, suffices, GRID_REACH if grid else REACH), _width(plan),
         *_outer(plan, even, grid),
     )  # fmt: skip
@@ -129,7 +128,7 @@ def _row(plan: TablePlan) -> Function:
 False if a rule would need too many nodes.
 Each level refines the inner rules and takes them farther out.""",
         fast=True,
-        calls=(DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, SPLIT_PANELS),
+        calls=(DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, PIECES),
     )
 
 
@@ -191,12 +190,15 @@ def _split_loops(step: InnerPass, body: Body) -> int:
         body.add(0, f"{edges}[{k + 1}] = rule_clipped({body.expression(kink)}, reach)")
     body.add(0, f"{edges}[{n + 1}] = reach")
     _add_frequency(step, body)
-    body.add(0, f"waves = max(1.0, frequency / {PANEL_FREQUENCY})")
+    # A panel of this length is what smooth pieces ask for at level 0.
+    body.add(0, f"panel = {FIRST_PANEL} / max(1.0, frequency / {PANEL_FREQUENCY})")
+    body.add(0, "for i in range(level):")
+    body.add(1, "panel *= 0.5")
     if n > 1:
         sort_edges(edges, n + 2, body)
     body.add(0, f"for piece in range({n + 1}):")
     body.add(1, f"width = {edges}[piece + 1] - {edges}[piece]")
-    body.add(1, "panels = rule_panels(width * waves, level)")
+    body.add(1, "panels = rule_pieces(width, panel)")
     body.add(1, "for i in range(panels):")
     body.add(2, f"for k in range({PANEL_ORDER}):")
     body.add(3, f"{rule.variable} = {edges}[piece] + width * ((i + gauss_node[k]) / panels)")
