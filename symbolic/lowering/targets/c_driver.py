@@ -232,12 +232,17 @@ ${data_free}    return first_failure;
 # Counting and making the nodes of the line: trapezoidal, where coarser rules are parts of the
 # finest, and split at kinks, where each rule has its own nodes; or tables that are written down.
 FIRST = """\
+    double step[3], end[3];
     if (level == 0) {
 ${reach}        set->step = ${first_step};
     }
+    for (k = 0; k < 3; k++) {
+        step[k] = set->step * rule_coarseness(level, k);
+        end[k] = line_end(set->reach, level, k);
+    }
 """
 COUNT_TRAPEZOIDAL = """\
-    total = outer_count(${table_arguments_}${step_of_level}, ${end_of_level});
+    total = outer_count(${table_arguments_}step[0], end[0]);
     if (total < 0)
         return ${NAME}_UNRESOLVED;
     for (k = 0; k < 3; k++)
@@ -246,25 +251,24 @@ COUNT_TRAPEZOIDAL = """\
 """
 MAKE_TRAPEZOIDAL = """\
         const ptrdiff_t n = made->line_count[k], stride = (ptrdiff_t)1 << k;
-        const double farthest = line_end(set->reach, level, 0), end = ${end_of_rule};
         ptrdiff_t column, j;
         made->line[k] = place;
         if (k == 0) {
-            outer_nodes(${table_arguments_}${step_of_level}, farthest, place, place + n);
+            outer_nodes(${table_arguments_}step[0], end[0], place, place + n);
 ${tabulate}        } else {
             for (column = 0; column < N_COLUMNS; column++)
                 for (j = 0; j < n; j++)
                     place[column * n + j] = (column == 0 ? (double)stride : 1.0)
                         * made->memory[column * made->line_count[0] + stride * j];
             for (j = 0; j < n; j++)
-                if (end < farthest && fabs(place[n + j]) > end)
+                if (end[k] < end[0] && fabs(place[n + j]) > end[k])
                     place[j] = 0.0;
         }
         place += N_COLUMNS * n;
 """
 COUNT_SPLIT = """\
     for (k = 0; k < 3; k++) {
-        made->line_count[k] = outer_count(${table_arguments_}${step_of_rule}, ${end_of_rule});
+        made->line_count[k] = outer_count(${table_arguments_}step[k], end[k]);
         if (made->line_count[k] < 0)
             return ${NAME}_UNRESOLVED;
         total += N_COLUMNS * made->line_count[k];
@@ -273,7 +277,7 @@ COUNT_SPLIT = """\
 MAKE_SPLIT = """\
         const ptrdiff_t n = made->line_count[k];
         made->line[k] = place;
-        outer_nodes(${table_arguments_}${step_of_rule}, ${end_of_rule}, place, place + n);
+        outer_nodes(${table_arguments_}step[k], end[k], place, place + n);
 ${tabulate}        place += N_COLUMNS * n;
 """
 MAKE_BAKED = """\

@@ -295,21 +295,14 @@ class _Writer:
             yield c_driver.COUNT_PANELS, c_driver.MAKE_PANELS
 
     def line_values(self, arguments: str) -> dict[str, str]:
-        """Return where rules of the line begin and what a level makes of that."""
+        """Return where the first rule of the line ends, and its step or length of panels."""
         plan = self.parts.plan
         reach, step = first_line(
             f"outer_width({arguments})",
             grid=self.parts.product is not None,
             split=plan is not None and bool(plan.breaks),
         )
-        return {
-            "first_reach": reach,
-            "first_step": step,
-            "step_of_level": "set->step * rule_coarseness(level, 0)",
-            "step_of_rule": "set->step * rule_coarseness(level, k)",
-            "end_of_level": "line_end(set->reach, level, 0)",
-            "end_of_rule": "line_end(set->reach, level, k)",
-        }
+        return {"first_reach": reach, "first_step": step}
 
     def point_arguments(self, product: ProductPlan) -> str:
         """Return what ``product_points`` takes, up to the number of points."""

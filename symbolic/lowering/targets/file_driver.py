@@ -10,6 +10,39 @@ from dataclasses import dataclass
 from ..program import Program
 from .refinement import array_driver
 
+GIVEN = '''
+def given_parameters(parameters):
+    """Return parameters as a dict with a value for each, or refuse them."""
+    parameters = dict(parameters)
+    missing = [name for name in PARAMETERS if name not in parameters]
+    unknown = [name for name in parameters if name not in PARAMETERS]
+    if missing or unknown:
+        what = f"no value for {missing[0]!r}" if missing else f"{unknown[0]!r} is none of them"
+        raise ValueError(f"parameters must hold {', '.join(PARAMETERS)}; {what}")
+    return parameters
+
+
+def given_data(data):
+    """Return name, domains, columns and weight of each data set, or refuse them."""
+    data = {} if data is None else dict(data)
+    if len(DATA) == 1 and data and next(iter(DATA)) not in data:
+        data = {next(iter(DATA)): data}
+    if set(data) != set(DATA):
+        raise ValueError(f"data must hold {', '.join(DATA) or 'nothing'}; got {list(data)}")
+    sets = []
+    for name, domains in DATA.items():
+        given = dict(data[name])
+        weight = given.pop("weight", None)
+        if set(given) != set(domains):
+            raise ValueError(
+                f"the data {name} must have the columns {', '.join(domains)} (and, if wanted, "
+                f"weight); got {', '.join(map(str, given))}"
+            )
+        sets.append((name, domains, given, weight))
+    return sets
+'''
+"""What all files for Python say of their arguments."""
+
 _DRIVER = '''
 def solve_point(parameters, data=None, rtol=1e-10):
     """Solve at one set of parameters; return {output: (value, estimated error)}.
@@ -31,12 +64,7 @@ def solve_point(parameters, data=None, rtol=1e-10):
     RuntimeError
         If no solution is found, or an integrand varies on a scale that no rule resolves.
     """
-    parameters = dict(parameters)
-    missing = [name for name in PARAMETERS if name not in parameters]
-    unknown = [name for name in parameters if name not in PARAMETERS]
-    if missing or unknown:
-        what = f"no value for {missing[0]!r}" if missing else f"{unknown[0]!r} is none of them"
-        raise ValueError(f"parameters must hold {', '.join(PARAMETERS)}; {what}")
+    parameters = given_parameters(parameters)
     row = [[parameters[name] for name in PARAMETERS]]
     values, errors, info = solve_many(row, data, rtol)
     if info[0, 0] < 0:
@@ -142,20 +170,8 @@ def parameter_rows(parameters):
 
 def data_columns(data):
     """Return {array name: numbers} for the data sets, or refuse them."""
-    data = {} if data is None else dict(data)
-    if len(DATA) == 1 and data and next(iter(DATA)) not in data:
-        data = {next(iter(DATA)): data}
-    if set(data) != set(DATA):
-        raise ValueError(f"data must hold {', '.join(DATA) or 'nothing'}; got {list(data)}")
     arrays = {}
-    for name, domains in DATA.items():
-        given = dict(data[name])
-        weight = given.pop("weight", None)
-        if set(given) != set(domains):
-            raise ValueError(
-                f"the data {name} must have the columns {', '.join(domains)} (and, if wanted, "
-                f"weight); got {', '.join(map(str, given))}"
-            )
+    for name, domains, given, weight in given_data(data):
         found = {column: np.array(given[column], dtype=float) for column in domains}
         shape = found[next(iter(domains))].shape
         weight = np.ones(shape) if weight is None else np.array(weight, dtype=float)
@@ -353,6 +369,6 @@ def driver(
     text = _DRIVER
     for place, written in texts.items():
         text = text.replace(place, written)
-    parts = [array_driver(program, line=line, grid=grid), text]
+    parts = [array_driver(program, line=line, grid=grid), GIVEN, text]
     parts += [*([] if grid else [_REACH]), _CONVERGED] if line else [_NO_LINE]
     return "\n\n\n".join(part.strip("\n") for part in parts)

@@ -39,11 +39,8 @@ def line_rules(values, level):
 
 def unit_rule(length, reach):
     """Return a composite rule on [0, 1] whose panels are short enough for the whole line."""
-    n = math.ceil(2 * reach / length)
-    node, weight = np.polynomial.legendre.leggauss(16)
-    node = (np.arange(n)[:, None] + (1 + node) / 2) / n
-    weight = np.broadcast_to(weight / 2 / n, node.shape)
-    return {"cut_node": node.reshape(-1), "cut_weight": weight.reshape(-1)}
+    node, weight = panel_rule(math.ceil(2 * reach / length))
+    return {"cut_node": node, "cut_weight": weight}
 
 
 def cuts_of(slot, points, values):

@@ -324,11 +324,8 @@ def line_tables(values, level, shift=1.0):
 TABLES = '''
 def reference(refinement, panel=1.5, reach=REACH):
     """Return the composite rule on [0, 1] of which each piece between kinks takes an image."""
-    n = max(1, math.ceil(2 * reach / panel * 2.0**refinement))
-    node, weight = np.polynomial.legendre.leggauss(16)
-    node = (np.arange(n)[:, None] + (1 + node) / 2) / n
-    weight = np.broadcast_to(weight / 2 / n, node.shape)
-    return {"cut_node": node.reshape(-1), "cut_weight": weight.reshape(-1)}
+    node, weight = panel_rule(max(1, math.ceil(2 * reach / panel * 2.0**refinement)))
+    return {"cut_node": node, "cut_weight": weight}
 
 
 def outer_nodes(values, rules):

@@ -20,6 +20,7 @@ from ...regularity import ImaginaryGrowth, analyse
 from ..documentation import domain_of
 from ..program import Newton, Program
 from .about import about
+from .file_driver import GIVEN
 from .language import Function, Kind, Parameter
 from .mpmath_driver import DRIVER, IMPORTS, LINE, NO_LINE
 from .printers import MpmathPrinter
@@ -85,7 +86,7 @@ def _text(lowered: LoweredSystem) -> str:
         parts += _table_parts(lowered)
     steps = ("_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step")
     parts += [runtime_text("quadrature", steps), *map(runtime_text, _RUNTIME), _kernel(lowered)]
-    parts += [LINE if program.tables else NO_LINE, DRIVER]
+    parts += [LINE if program.tables else NO_LINE, GIVEN, DRIVER]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 

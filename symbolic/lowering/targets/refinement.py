@@ -57,9 +57,18 @@ _PANELS = 16
 # below it that rounding is left.
 _RESOLVED = 1e-9
 
+
+def _numbers(reals: str, wholes: str = "") -> tuple[Parameter, ...]:
+    """Return parameters: real numbers, then whole ones."""
+    return (
+        *map(Parameter, reals.split()),
+        *(Parameter(name, Kind.WHOLE) for name in wholes.split()),
+    )
+
+
 WORST = Function(
     name="rule_worst",
-    parameters=(Parameter("value"), Parameter("error"), Parameter("iterations")),
+    parameters=_numbers("value error iterations"),
     body="""
 # Of a value that vanishes the absolute error.
 size = 1.0 if value == 0.0 else abs(value)
@@ -72,25 +81,18 @@ return worst if iterations >= 0.0 and isfinite(worst) else inf
 
 FINISHED = Function(
     name="rule_finished",
-    parameters=(
-        Parameter("value"), Parameter("error"), Parameter("rounding"), Parameter("rtol")
-    ),
+    parameters=_numbers("value error rounding rtol"),
     body="""
 size = 1.0 if value == 0.0 else abs(value)
 return error - rounding * size <= max(rtol, rounding) * size
 """,
     returns=Kind.FLAG,
     documentation="Whether the quadrature error is below tolerance, or below rounding.",
-)  # fmt: skip
+)
 
 BETTER = Function(
     name="rule_better",
-    parameters=(
-        Parameter("before"),
-        Parameter("after"),
-        Parameter("rounding"),
-        Parameter("level", Kind.WHOLE),
-    ),
+    parameters=_numbers("before after rounding", "level"),
     body=f"""
 # Where a refinement brings nothing, rounding is all that is left; unless the estimate is
 # large still: then the finer rule is trusted more, even if its estimate has grown.
@@ -106,10 +108,7 @@ return (2.0 * after <= before or unresolved) and hopeful
 FOLLOWING = Function(
     name="rule_following",
     parameters=(
-        Parameter("level", Kind.WHOLE),
-        Parameter("wanted", Kind.WHOLE),
-        Parameter("finest", Kind.WHOLE),
-        Parameter("refinements", Kind.WHOLE),
+        *_numbers("", "level wanted finest refinements"),
         Parameter("finished", Kind.FLAG),
     ),
     body=f"""
@@ -133,7 +132,7 @@ def wanted_function(*, grid: bool) -> Function:
     halvings = 2.0 if grid else 1.0
     return Function(
         name="rule_wanted",
-        parameters=(Parameter("step"), Parameter("width"), Parameter("iterations")),
+        parameters=_numbers("step width iterations"),
         body=f"""
 small = 1e-300 if width < 1e-300 else width
 ratio = 2.0 * step / small
@@ -154,7 +153,7 @@ def coarseness_function(*, grid: bool) -> Function:
     ratio = repr(math.sqrt(0.5)) if grid else "0.5"
     return Function(
         name="rule_coarseness",
-        parameters=(Parameter("level", Kind.WHOLE), Parameter("back", Kind.WHOLE)),
+        parameters=_numbers("", "level back"),
         body=f"""
 size = 1.0
 for i in range(level):
@@ -186,11 +185,7 @@ return reach
 """
     return Function(
         name=name,
-        parameters=(
-            Parameter("first"),
-            Parameter("level", Kind.WHOLE),
-            Parameter("back", Kind.WHOLE),
-        ),
+        parameters=_numbers("first", "level back"),
         body=body if nested else "return first\n",
         returns=Kind.REAL,
         documentation="Where a rule ends: coarser ones sooner, so that a truncation shows."
@@ -201,7 +196,7 @@ return reach
 
 PANEL_COUNT = Function(
     name="rule_panel_count",
-    parameters=(Parameter("level", Kind.WHOLE), Parameter("back", Kind.WHOLE)),
+    parameters=_numbers("", "level back"),
     body=f"""
 panels = {_PANELS}
 for i in range(level - back):
@@ -291,28 +286,14 @@ def first_line(width: str, *, grid: bool, split: bool) -> tuple[str, str]:
 # -- row by row
 
 # What a kernel does itself, in the words of its language.
-_MAKE_LEVEL = Function(
-    name="make_level",
-    parameters=(
-        Parameter("rules", Kind.RULES),
-        Parameter("level", Kind.WHOLE),
-        Parameter("p", Kind.ARRAY),
-    ),
-    body="",
-    returns=Kind.WHOLE,
+_PLACE = (
+    Parameter("rules", Kind.RULES),
+    Parameter("level", Kind.WHOLE),
+    Parameter("p", Kind.ARRAY),
 )
-_SOLVE_LEVEL = Function(
-    name="solve_level",
-    parameters=(
-        Parameter("rules", Kind.RULES),
-        Parameter("level", Kind.WHOLE),
-        Parameter("p", Kind.ARRAY),
-        Parameter("values", Kind.OUTPUT),
-        Parameter("errors", Kind.OUTPUT),
-        Parameter("state", Kind.OUTPUT),
-    ),
-    body="",
-)
+_WRITTEN = tuple(Parameter(name, Kind.OUTPUT) for name in ("values", "errors", "state"))
+_MAKE_LEVEL = Function("make_level", _PLACE, body="", returns=Kind.WHOLE)
+_SOLVE_LEVEL = Function("solve_level", (*_PLACE, *_WRITTEN), body="")
 
 
 def solve_row(
@@ -391,9 +372,7 @@ return 0
             Parameter("rules", Kind.RULES),
             Parameter("p", Kind.ARRAY),
             Parameter("rtol"),
-            Parameter("values", Kind.OUTPUT),
-            Parameter("errors", Kind.OUTPUT),
-            Parameter("state", Kind.OUTPUT),
+            *_WRITTEN,
         ),
         body=body,
         returns=Kind.WHOLE,
