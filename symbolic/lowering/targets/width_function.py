@@ -24,14 +24,14 @@ def width_function(lowered: LoweredSystem, language: Language) -> Function | Non
     program = lowered.program
     if not (program.tables or program.has_panels):
         return None
-    names = [f"p_{x}" for x in program.parameters]
-    names += [f"u_{lowered.identifiers[x]}" for x in lowered.system.unknowns]
-    system = (*lowered.system.parameters, *lowered.system.unknowns)
-    code = {
-        sp.Symbol(lowered.identifiers[x], **x.assumptions0): sp.Symbol(name)
-        for x, name in zip(system, names, strict=True)
-    }
-    widths = [w.xreplace(code) for w in integrand_widths(lowered) if language.prints(w)]
+    unknowns = [lowered.identifiers[x] for x in lowered.system.unknowns]
+    names = {str(p): sp.Symbol(f"p_{p}") for p in program.parameters}
+    names |= {x: sp.Symbol(f"u_{x}") for x in unknowns}
+    widths = [
+        width.xreplace({x: names[str(x)] for x in width.free_symbols})
+        for width in integrand_widths(lowered)
+        if language.prints(width)
+    ]
     if not widths:
         return None
     lines = ["width = inf"]
@@ -40,7 +40,7 @@ def width_function(lowered: LoweredSystem, language: Language) -> Function | Non
         lines += [f"value = abs(width_{k}_)", "width = value if value < width else width"]
     return Function(
         name="integrand_width",
-        parameters=tuple(map(Parameter, names)),
+        parameters=tuple(Parameter(str(x)) for x in names.values()),
         body="\n".join([*lines, "return width"]) + "\n",
         expressions={f"width_{k}_": w for k, w in enumerate(widths)},
         returns=Kind.REAL,
