@@ -250,7 +250,8 @@ def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.
         np.arange(n), results, errors, info, solve, wanted_levels, rows.arrays.finest, rtol
     )
     if rows.arrays.refinable:
-        rows.kernel.plain.add_table_rounding(np.arange(n), results, errors, levels, shaken)
+        if rows.kernel.tables is not None:
+            rows.kernel.plain.add_table_rounding(np.arange(n), results, errors, levels, shaken)
         # Nothing is known where the rules are too coarse to see the integrand.
         errors[unseen] = np.inf
     nodes = np.zeros(n, dtype=np.int64)

@@ -36,7 +36,8 @@ _GOLDEN = (1 + math.sqrt(5)) / 2
 # How often inner rules are refined until tables agree to this, relative to their largest value; or
 # to that, where refining brings levels no closer.
 _INNER_LEVELS = 7
-_TABLE_TOLERANCE, _TABLE_RESOLVED = 4e-15, 1e-9
+_TABLE_TOLERANCE = 4e-15
+_TABLE_RESOLVED = 1e-9
 
 
 def trapezoidal_step(strip, growth=0.0, frequency=0.0, exponent=_EXPONENT):

@@ -451,8 +451,9 @@ def refine(rows, values, errors, info, solve, wanted_levels, finest, rtol):
                 level, wanted[part], finest, refinements[part], finished
             )
     return levels, wanted > levels
+'''
 
-
+_TABLE_ROUNDING = '''
 def add_table_rounding(rows, values, errors, levels, shaken):
     """Add what rounding in the tables does to results, where tables lose digits.
 
@@ -495,11 +496,16 @@ def array_driver(program: Program, *, line: bool, grid: bool) -> str:
     """
     wanted, *rules = geometry(program, line=line, grid=grid)
     arrays, plain = ArrayLanguage(), PythonLanguage()
+    constants = [f"FIRST_STEP = {FIRST_STEP!r}", f"LAST_LEVEL = {LAST_LEVEL}"]
+    if line or program.has_panels:
+        constants.append(f"FIRST_REACH = {REACH!r}")
+    if line:
+        constants += [f"REACH_NODES = {REACH_NODES}", _SHAKEN]
     parts: Sequence[str] = [
-        f"FIRST_STEP = {FIRST_STEP!r}\nFIRST_REACH = {REACH!r}\nREACH_NODES = {REACH_NODES}\n"
-        f"LAST_LEVEL = {LAST_LEVEL}\n{_SHAKEN}",
+        "\n".join(constants),
         *(arrays.source(f) for f in (*DECISIONS, wanted)),
         *(plain.source(f) for f in rules),
         _REFINE,
+        *([_TABLE_ROUNDING] if line else []),
     ]
     return "\n\n\n".join(part.strip("\n") for part in parts)
