@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .quadrature import REACH
+from ..runtime.quadrature import REACH
 
 Real = NDArray[np.float64]
 Complex = NDArray[np.complex128]

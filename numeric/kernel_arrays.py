@@ -16,39 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
-from . import quadrature
+from ..runtime import quadrature
+from ..runtime.product_arrays import ProductGrid
+from ..runtime.steep_places import Steep
 from .kernel_code import LoadedKernel
-from .product_arrays import ProductGrid
-from .steep_places import Steep
 
-# Trapezoidal step per unit width of the tabulated functions. 0.25 gives 1e-16 for smoothed
-# activations; the error estimate of 0.13 is good enough to show 1e-11, and a few more nodes cost
-# less than a second attempt.
-_STEP_PER_WIDTH = 0.13
-MOST_REFINEMENTS = 7
-# Tables are followed until their squares times the density are this small, relative to the
-# largest; or to where the density itself is next to nothing.
-_NEGLIGIBLE = 1e-18
-_FARTHEST_REACH = 37.0
-# Integrands that move with the unknowns may grow: each coarser rule goes less far, so that what
-# lies at the ends is part of the difference of two rules, and each refinement goes farther.
-_NESTED_REACH = 0.9
-_LONGER_REACH = 1.2
-# Inner expectations have to agree to this, relative to the largest value in the table.
-_TABLE_TOLERANCE = 4e-15
-_TABLE_RESOLVED = 1e-9
-_EPSILON = float(np.finfo(float).eps)
-# Rounding in tables, relative to the largest value of each, that estimates from sums of terms do
-# not cover.
-_TABLE_LOSS = 2e-14
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.
 _MOST_NODES = 2**28
 # Inner nodes that are held at once: tables make several arrays of them on their way.
 _AT_ONCE = 2**23
-# Lines are refined as far as the solver asks for.
-_FINEST_LEVEL = 99
-# Panels in each piece of a line that is cut at moving points, at the first level.
-_PANELS = 16
 
 Array = NDArray[np.float64]
 
@@ -78,7 +54,7 @@ class KernelArrays:
         self._values = [np.float64(v) for v in table_values]
         self._data = [(data or {})[name] for name, _ in kernel.code.data]
         self._breaks: list[float] = []
-        self._step = _STEP_PER_WIDTH
+        self._step = kernel.plain.FIRST_STEP
         self._grid: ProductGrid | None = None
         if kernel.tables is not None and kernel.code.inner_nodes:
             self._grid = ProductGrid(
@@ -126,8 +102,11 @@ class KernelArrays:
 
     @property
     def finest(self) -> int:
-        """The last level of refinement that there is room for."""
-        return _FINEST_LEVEL if self._grid is None else self._grid.finest
+        """The last level of refinement that there is room for; 0 without finer rules."""
+        if not self.refinable:
+            return 0
+        last: int = self._kernel.plain.LAST_LEVEL
+        return last if self._grid is None else min(last, self._grid.finest)
 
     @property
     def has_grid(self) -> bool:
@@ -145,32 +124,21 @@ class KernelArrays:
             return self._arguments(level)
 
     def shaken(self, level: int) -> tuple[Any, ...] | None:
-        """Return the same with other rounding in the tables; None if that is small.
-
-        Tables that are differences of nearly equal terms lose digits, which no sum over nodes
-        knows of. They are evaluated again at arguments that differ by rounding.
-        """
+        """Return the same with other rounding in the tables; None if they lose no digits."""
         if self._kernel.tables is None:
             return None
         with self._lock:
             if level not in self._shaken:
                 usual = self._arguments(level)
-                lines = self._lines(level, 1.0 + 2.0 * _EPSILON)
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    changes = np.max(np.abs(lines[0] - usual[0]), axis=1)
-                    losses = changes / np.max(np.abs(usual[0]), axis=1)
-                matters = np.max(losses, initial=0.0, where=changes > 0) > _TABLE_LOSS
+                lines = self._lines(level, self._kernel.plain.SHIFT)
+                matters = self._kernel.plain.lose_digits(usual[0], lines[0])
                 self._shaken[level] = (*lines, *usual[3:]) if matters else None
             return self._shaken[level]
 
-    def levels_for(self, width: Array) -> NDArray[np.int64]:
-        """Return the first level whose rules all see features of these widths."""
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            if self._grid is None:
-                wanted = np.ceil(np.log2(2 * self._step / width))
-            else:
-                wanted = np.ceil(self._grid.levels_for(width))
-        return np.clip(np.nan_to_num(wanted, posinf=99), 0, 99).astype(np.int64)
+    @property
+    def step(self) -> float:
+        """The distance of nodes of the finest rule at the first level, where it is smallest."""
+        return self._step if self._grid is None else self._grid.step
 
     def nodes(self, level: int) -> int:
         """Return the number of nodes of the finest rule; of a line in pieces, those of one."""
@@ -194,8 +162,8 @@ class KernelArrays:
             if self._kernel.tables is not None:
                 arguments += self._lines(level)
             if self._kernel.code.panels:
-                arguments += _panels(level)
-                arguments += self._reaches(quadrature.REACH, level, nested=True)
+                arguments += self._panels(level)
+                arguments += self._ends("panel_end", self._kernel.plain.FIRST_REACH, level)
             self._levels[level] = (*arguments, *self._data)
         return self._levels[level]
 
@@ -205,7 +173,7 @@ class KernelArrays:
             return self._grid.lines(level, shift)
         if self._reach is None:
             self._reach = self._sufficient_reach()
-        reaches = self._reaches(self._reach, level, nested=self._kernel.code.moving)
+        reaches = self._ends("line_end", self._reach, level)
         if self._breaks:
             # A table with a kink of its own: composite Gauss-Legendre, coarser by fewer panels.
             edges = np.array([sorted({*self._breaks, 0.0})])
@@ -229,30 +197,30 @@ class KernelArrays:
             levels.append(coarser)
         return levels
 
-    def _reaches(self, reach: float, level: int, *, nested: bool) -> list[float]:
-        if not nested:
-            return [reach] * 3
-        longest = min(
-            reach * _LONGER_REACH ** min(level, MOST_REFINEMENTS), max(reach, _FARTHEST_REACH)
-        )
-        return [longest * _NESTED_REACH**back for back in range(3)]
+    def _ends(self, rule: str, reach: float, level: int) -> list[float]:
+        """Return where the three rules of a level end."""
+        return [getattr(self._kernel.plain, rule)(reach, level, back) for back in range(3)]
+
+    def _panels(self, level: int) -> list[Array]:
+        counts = [self._kernel.plain.rule_panel_count(level, back) for back in range(3)]
+        rules = [quadrature.panel_rule(count) for count in counts]
+        return [np.ascontiguousarray(np.stack([w, x])) for x, w in rules]
 
     def _sufficient_reach(self) -> float:
         """Return how far from zero the outer rule has to go: tables that grow need more.
 
-        Without `moving` the three rules share their reach, so that their differences do not show
-        what lies beyond.
+        Where integrands do not move the three rules share their reach, so that their differences
+        do not show what lies beyond.
         """
-        reach = quadrature.REACH
-        while True:
-            x = np.linspace(-reach, reach, 43)
-            tables = self._tables(x)
-            with np.errstate(divide="ignore"):
-                sizes = [2 * np.log(np.abs(table)) - x**2 / 2 for table in tables.values()]
-            ends = [max(s[0], s[-1]) - np.max(s) for s in sizes if np.max(s) > -np.inf]
-            if reach >= _FARTHEST_REACH or not ends or max(ends) <= np.log(_NEGLIGIBLE):
-                return reach
-            reach = min(1.2 * reach, _FARTHEST_REACH)
+        plain = self._kernel.plain
+        reach, longer = 0.0, plain.FIRST_REACH
+        while longer != reach:
+            reach = longer
+            tables = self._tables(np.linspace(-reach, reach, plain.REACH_NODES)).values()
+            longer = plain.rule_suffices(
+                reach, [x for t in tables for x in t.tolist()], len(tables)
+            )
+        return reach
 
     def _tables(self, x: Array) -> dict[str, Array]:
         assert self._kernel.tables is not None
@@ -278,11 +246,6 @@ def _require_room(nodes: float) -> None:
         )
 
 
-def _panels(level: int) -> list[Array]:
-    rules = [quadrature.panel_rule(_PANELS * 2**level // 2**back) for back in range(3)]
-    return [np.ascontiguousarray(np.stack([w, x])) for x, w in rules]
-
-
 def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> dict[str, Array]:
     """Tabulate at the nodes `x`, with inner quadratures refined until two levels agree.
 
@@ -292,22 +255,10 @@ def converged_tables(module: ModuleType, values: Sequence[float], x: Array) -> d
         If they never agree: the inner integrand varies on a scale that is too small.
     """
     has_rules = bool(module.inner_rules(x[:1], *values))
-    previous: dict[str, Array] | None = None
-    before: dict[str, float] = {}
-    for level in range(MOST_REFINEMENTS):
-        current = _tables_at(module, values, x, level)
-        if not has_rules:
-            return current
-        if previous is not None:
-            changes = {k: float(np.max(np.abs(current[k] - previous[k]))) for k in current}
-            if _settled(changes, before, current):
-                return previous
-            before = changes
-        previous = current
-    raise ConvergenceError(
-        "the conditional coefficients did not converge under refinement of their quadrature; "
-        "the activation varies on a scale far below the width of its input"
-    )
+    found: dict[str, Array] = quadrature.settled_tables(
+        lambda level: (_tables_at(module, values, x, level), has_rules)
+    )[0]
+    return found
 
 
 def _tables_at(
@@ -328,24 +279,3 @@ def _tables_at(
     parts = [x[start : start + length] for start in range(0, len(x), length)]
     found = [module.tables(part, *values, rules(part)) for part in parts]
     return {name: np.concatenate([tables[name] for tables in found]) for name in found[0]}
-
-
-def _settled(
-    changes: Mapping[str, float], before: Mapping[str, float], tables: Mapping[str, Array]
-) -> bool:
-    """Tell whether refining has changed tables by rounding only; not if there is a NaN.
-
-    Refining brings values no closer than rounding, which may be more than the tolerance: a table
-    that vanishes by a symmetry is nothing else, and one that is the square of a small difference
-    holds the rounding of its large terms.
-    """
-    sizes = {k: float(np.max(np.abs(table))) for k, table in tables.items()}
-    largest = max(sizes.values())
-    return all(
-        change <= _TABLE_TOLERANCE * sizes[k]
-        or (
-            change <= max(_TABLE_RESOLVED * sizes[k], _EPSILON * largest)
-            and change > before.get(k, np.inf) / 2
-        )
-        for k, change in changes.items()
-    )

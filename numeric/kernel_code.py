@@ -67,10 +67,10 @@ class KernelCode:
     moving : bool
         Integrands on fixed nodes hold functions of the unknowns, whose growth no table shows.
     width_source : str
-        Defines ``widths(parameters…, unknowns…)``, scales on which moving integrands vary; may be
-        empty.
+        Defines ``integrand_width(parameters…, unknowns…)``, the smallest scale on which integrands
+        vary; may be empty.
     unknown_results : tuple of str
-        The results that ``widths`` takes after the parameters.
+        The results that it takes after the parameters.
     inner_nodes : tuple of str
         Further Gaussian variables, whose arrays stand between node and tables: all arrays run over
         a grid. Then `table_source` defines ``product_scales``, ``product_tables`` and
@@ -132,7 +132,7 @@ class LoadedKernel:
     compiled : callable
         Returns the generated module with ``solve_batch`` in numba; called when it pays.
     widths : module or None
-        Generated: ``widths``.
+        Generated: ``integrand_width``.
     """
 
     code: KernelCode

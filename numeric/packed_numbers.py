@@ -52,7 +52,7 @@ class SentWithDigits:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state["digits"] is not None:
-            from .precision import local_context
+            from ..runtime.precision import local_context
 
             ctx = local_context(state["digits"])
             state = {name: unpacked(value, ctx) for name, value in state.items()}

@@ -1,7 +1,7 @@
 """Solve generated saddle-point kernels: error control, batches on threads.
 
-Holds no formula: the tables and the equations come as generated modules, this one refines where
-the estimated quadrature error is too large, and spreads rows over threads.
+Holds no formula: tables, equations and the driver that refines where the estimated quadrature error
+is too large come as generated modules; this one runs them, and spreads rows over threads.
 """
 
 from __future__ import annotations
@@ -17,17 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
-from .kernel_arrays import MOST_REFINEMENTS, KernelArrays
+from .kernel_arrays import KernelArrays
 from .kernel_code import LoadedKernel
 
-# Above this an estimate that stops falling says that the rules do not resolve the integrand yet,
-# below it that rounding is left.
-_RESOLVED = 1e-9
-# The finest level that a narrow integrand is given, and how often its width is asked for.
-_FINEST = 10
-_MOST_WIDTHS = 8
-# Of the difference of two solutions whose tables differ by rounding: a single sample.
-_TABLE_MARGIN = 8.0
 # Of any result, relative to the largest one: rounding squared.
 _LEAST_ERROR = 2.0**-104
 # Rows a thread takes at a time: their results stay in its cache.
@@ -46,8 +38,6 @@ RUN_OFF = 1e4
 _SOLVED = 1e-8
 
 Array = NDArray[np.float64]
-# Results, errors, info and levels of rows.
-_State = tuple[Array, Array, Array, NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -251,36 +241,28 @@ class _Rows:
 
 def _refined(rows: _Rows, rtol: float) -> tuple[Array, Array, Array, NDArray[np.int64]]:
     """Return results, errors, info and nodes, refined until they are good or stop improving."""
-    n = len(rows.parameters)
-    state = (*_run(rows, 0), np.zeros(n, dtype=np.int64))
-    results, errors, info, levels = state
+    n, width = len(rows.parameters), len(rows.kernel.outputs)
+    results, errors, info = np.empty((n, width)), np.empty((n, width)), np.empty((n, 3))
+
+    def solve(part: NDArray[np.int64], level: int) -> tuple[Array, Array, Array]:
+        # All of them begin at the first level.
+        near = _near(rows[part], results[part], info[part]) if level else rows
+        return _run(near, level)
+
+    def wanted_levels(part: NDArray[np.int64]) -> Array:
+        if rows.kernel.widths is None or not rows.arrays.refinable:
+            return np.zeros(len(part))
+        return _wanted_levels(rows[part], results[part], info[part])
+
+    def shaken(part: NDArray[np.int64], level: int) -> tuple[Array, Array] | None:
+        return _shaken(rows[part], results[part], level)
+
+    levels, unseen = rows.kernel.plain.refine(
+        np.arange(n), results, errors, info, solve, wanted_levels, rows.arrays.finest, rtol
+    )
     if rows.arrays.refinable:
-        unseen = _resolve(rows, state)
-        left = _unfinished(np.flatnonzero(~unseen), results, errors, info, rtol)
-        for _ in range(MOST_REFINEMENTS):
-            left = left[levels[left] < rows.arrays.finest]
-            if not len(left):
-                break
-            parts = []
-            for level in np.unique(levels[left]):
-                part = left[levels[left] == level]
-                again = _near(rows[part], results[part], info[part])
-                found = (*_run(again, int(level) + 1), np.full(len(part), level + 1))
-                before = _worst(results[part], errors[part], info[part])
-                after = _worst(*found[:3])
-                # Where a refinement brings nothing, rounding is all that is left; unless the
-                # estimate is large still: then the finer rule is trusted more, even if its
-                # estimate has grown.
-                unresolved = (before > np.maximum(_RESOLVED, info[part, 2])) & np.isfinite(after)
-                better = (2 * after <= before) | unresolved
-                if level:
-                    # Twice without a solution: a finer rule will not find one.
-                    better &= np.isfinite(before) | np.isfinite(after)
-                for column, new in zip(state, found, strict=True):
-                    column[part[better]] = new[better]
-                parts.append(part[better])
-            left = _unfinished(np.concatenate(parts), results, errors, info, rtol)
-        _add_table_rounding(rows, state)
+        if rows.kernel.tables is not None:
+            rows.kernel.plain.add_table_rounding(np.arange(n), results, errors, levels, shaken)
         # Nothing is known where the rules are too coarse to see the integrand.
         errors[unseen] = np.inf
     nodes = np.zeros(n, dtype=np.int64)
@@ -297,75 +279,27 @@ def _near(rows: _Rows, results: Array, info: Array) -> _Rows:
     return replace(rows, start=np.where(info[:, :1] >= 0, results[:, columns], np.nan))
 
 
-def _add_table_rounding(rows: _Rows, state: _State) -> None:
-    """Add what rounding in the tables does to the results, where tables lose digits."""
-    results, errors, _, levels = state
+def _shaken(rows: _Rows, results: Array, level: int) -> tuple[Array, Array] | None:
+    """Solve again next to solutions, with other rounding in the tables, where these lose digits."""
+    if rows.arrays.shaken(level) is None:
+        return None
     kernel = rows.kernel
-    for level in np.unique(levels):
-        part = np.flatnonzero((levels == level) & np.isfinite(errors).any(axis=1))
-        if not len(part) or rows.arrays.shaken(int(level)) is None:
-            continue
-        columns = [kernel.outputs.index(x) for x in kernel.code.unknowns if x in kernel.outputs]
-        near = replace(rows[part], start=None)
-        if len(columns) == len(kernel.code.unknowns):
-            near = replace(near, start=results[part][:, columns])
-        again, _, found = _run(near, int(level), shaken=True)
-        with np.errstate(invalid="ignore"):
-            change = _TABLE_MARGIN * np.abs(again - results[part])
-        errors[part] += np.where((found[:, :1] >= 0) & np.isfinite(change), change, np.inf)
+    columns = [kernel.outputs.index(x) for x in kernel.code.unknowns if x in kernel.outputs]
+    known = len(columns) == len(kernel.code.unknowns)
+    near = replace(rows, start=results[:, columns] if known else None)
+    again, _, info = _run(near, level, shaken=True)
+    return again, info
 
 
-def _resolve(rows: _Rows, state: _State) -> Any:
-    """Solve rows again on rules as fine as their integrands ask for; mark those that no rule is."""
-    results, _, info, levels = state
-    n = len(results)
+def _wanted_levels(rows: _Rows, results: Array, info: Array) -> Array:
+    """Return the levels whose rules see the narrowest integrands at solutions."""
     widths = rows.kernel.widths
-    if widths is None:
-        return np.zeros(n, dtype=bool)
-    wanted = np.zeros(n, dtype=np.int64)
-    finest = min(_FINEST, rows.arrays.finest)
-    # A finer rule moves the solution, and with it the width.
-    for _ in range(_MOST_WIDTHS):
-        unknowns = [
-            results[:, rows.kernel.outputs.index(x)] for x in rows.kernel.code.unknown_results
-        ]
-        with np.errstate(all="ignore"):
-            found = widths.widths(*rows.parameters.T, *unknowns)
-            width = np.fmin.reduce([np.broadcast_to(np.abs(w), n) for w in found])
-        wanted = np.where(info[:, 0] >= 0, rows.arrays.levels_for(width), 0)
-        todo = np.flatnonzero((wanted > levels) & (levels < finest))
-        if not len(todo):
-            break
-        for level in np.unique(np.minimum(wanted[todo], finest)):
-            part = todo[np.minimum(wanted[todo], finest) == level]
-            near = _near(rows[part], results[part], info[part])
-            again = (*_run(near, int(level)), np.full(len(part), level))
-            for column, new in zip(state, again, strict=True):
-                column[part] = new
-    return wanted > levels
-
-
-def _size(results: Array) -> Array:
-    """What errors of the first output are relative to; of one that vanishes they are absolute."""
-    size = np.abs(results[:, 0])
-    return np.where(size == 0, 1.0, size)
-
-
-def _unfinished(
-    rows: NDArray[np.int64], results: Array, errors: Array, info: Array, rtol: float
-) -> NDArray[np.int64]:
-    """Return those of `rows` whose quadrature error is above tolerance and rounding."""
-    size, rounding = _size(results[rows]), info[rows, 2]
-    with np.errstate(invalid="ignore"):
-        finished = errors[rows, 0] - rounding * size <= np.maximum(rtol, rounding) * size
-    return rows[~finished]
-
-
-def _worst(results: Array, errors: Array, info: Array) -> Array:
-    """Relative error of the first output; what failed counts as infinite."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        worst = errors[:, 0] / _size(results)
-    return np.where(np.isfinite(worst) & (info[:, 0] >= 0), worst, np.inf)
+    assert widths is not None
+    unknowns = [results[:, rows.kernel.outputs.index(x)] for x in rows.kernel.code.unknown_results]
+    with np.errstate(all="ignore"):
+        width = widths.integrand_width(*rows.parameters.T, *unknowns)
+        levels: Array = rows.kernel.plain.rule_wanted(rows.arrays.step, width, info[:, 0])
+    return levels
 
 
 def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array, Array]:

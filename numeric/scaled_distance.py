@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from .quadrature import REACH, normal_density
+from ..runtime.quadrature import REACH, normal_density
 from .resolved_panels import merged_panels, panel_nodes, panel_weights, resolved_panels
 
 Array = NDArray[np.float64]

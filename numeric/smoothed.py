@@ -22,7 +22,7 @@ from numpy.polynomial.chebyshev import chebvander
 from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import NDArray
 
-from .quadrature import REACH, normal_density
+from ..runtime.quadrature import REACH, normal_density
 from .resolved_panels import panel_nodes, panel_weights, resolved_panels
 
 Array = NDArray[np.float64]

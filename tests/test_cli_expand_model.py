@@ -12,7 +12,7 @@ import pytest
 from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.one_gradient_step.model import OneGradientStep
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
-from giantstep.numeric.precision import local_context
+from giantstep.runtime.precision import local_context
 
 Run = Callable[..., tuple[int, str, str]]
 ONE = local_context(20).one

@@ -24,6 +24,7 @@ FORBIDDEN = {
     },
     "numeric": {"giantstep.derivations", "giantstep.symbolic", "sympy"},
     "derivations": set(),
+    "runtime": {*(f"giantstep.{room}" for room in ROOMS), "numba", "scipy", "sympy"},
 }
 FRONT_DOOR = {f"giantstep.{room}" for room in ROOMS} | {"numba", "numpy", "sympy", "xarray"}
 
@@ -33,6 +34,9 @@ def module_files() -> Iterator[tuple[str, str, Path]]:
     for room, folder in ROOMS.items():
         for file in sorted(folder.rglob("*.py")):
             yield room, ".".join(["giantstep", *file.parent.relative_to(ROOT).parts]), file
+    # Below all rooms: what generated kernels run on, of which files carry a copy.
+    for file in sorted((ROOT / "src" / "giantstep" / "runtime").glob("*.py")):
+        yield "runtime", "giantstep.runtime", file
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +112,18 @@ def test_rooms_import_only_what_they_may_know(modules):
         if (wrong := broken(imported_names(tree, package), FORBIDDEN[room]))
     }
     assert offenders == {}
+
+
+def test_symbolic_reads_no_text_of_other_rooms(modules):
+    others = {"numeric", "derivations"}
+    offenders = [
+        f"{name}:{node.lineno}"
+        for room, _, name, tree in modules
+        if room == "symbolic"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in others
+    ]
+    assert offenders == []
 
 
 def test_imports_inside_the_package_are_relative(modules):

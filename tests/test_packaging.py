@@ -31,6 +31,12 @@ def test_every_package_on_disk_is_declared():
         for room in ROOMS
         for file in (ROOT / room).rglob("__init__.py")
     }
+    # What stands below the rooms.
+    on_disk |= {
+        f"giantstep.{file.parent.name}"
+        for file in (ROOT / "src" / "giantstep").glob("*/__init__.py")
+        if file.parent.name not in ROOMS
+    }
     declared = PROJECT["tool"]["setuptools"]["packages"]
     assert sorted(declared) == sorted(on_disk | {"giantstep"})
 

@@ -124,7 +124,7 @@ class Certificate(JsonDocument):
                 for name, x in values.items()
             }
             return values, errors
-        from ...numeric.precision import local_context
+        from ...runtime.precision import local_context
 
         ctx = local_context(digits)
 

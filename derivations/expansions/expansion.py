@@ -20,7 +20,7 @@ import numpy as np
 from ...digits import checked_digits
 from ...errors import ApproximationWarning, ParameterError
 from ...numeric.arguments import checked_switch, real_number
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ..json_document import JsonDocument
 from .formula_access import FormulaAccess
 from .names import chosen

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...digits import checked_digits
 from ...errors import ParameterError
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from .names import NAMES, chosen
 from .presentation import formula_texts
 

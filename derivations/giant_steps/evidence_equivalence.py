@@ -14,7 +14,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence

@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 
 from ...errors import UndecidedError
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.activations import activation, z
 from ...symbolic.gaussian import expect
 from ...symbolic.leaps.activation_mask import activation_mask

@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy as sp
 
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect

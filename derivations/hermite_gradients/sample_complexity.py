@@ -25,7 +25,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.leaps.leap_index import leap_index

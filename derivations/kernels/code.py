@@ -11,7 +11,7 @@ from ...symbolic.lowering.program import Data
 from ...symbolic.lowering.targets.scalar_source import integrands_move
 from ...symbolic.lowering.targets.solver_source import solver_source
 from ...symbolic.lowering.targets.table_source import table_source
-from .widths import width_source
+from ...symbolic.lowering.targets.width_function import width_source
 
 
 def kernel_code(lowered: LoweredSystem) -> KernelCode:
@@ -50,7 +50,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
         panels=program.has_panels,
         data=tuple((d.name, column_names(d)) for d in program.data),
         moving=integrands_move(program),
-        width_source=width_source(lowered) if program.tables or program.has_panels else "",
+        width_source=width_source(lowered),
         unknown_results=tuple(identifiers[x] for x in lowered.system.unknowns),
         inner_nodes=tuple(map(str, program.inner_nodes)),
         ranges=tuple(

@@ -16,10 +16,10 @@ from ...digits import MOST_DIGITS, error_text
 from ...errors import ConvergenceError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
-from ...numeric.precise_kernel import PreciseKernel
-from ...numeric.precision import local_context, solve_precisely
-from ...numeric.quadrature import REACH, inner_extent
 from ...numeric.saddle_point_solver import BatchSolution
+from ...runtime.precise_kernel import PreciseKernel
+from ...runtime.precision import local_context, solve_precisely
+from ...runtime.quadrature import REACH, inner_extent
 from ..derived import derived
 
 if TYPE_CHECKING:

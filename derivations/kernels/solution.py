@@ -126,7 +126,7 @@ class KernelSolution(SentWithDigits):
                 raise ValueError(f"it has no entry 'kind': {_KIND!r}")
             make: Any = float
             if fields["digits"] is not None:
-                from ...numeric.precision import local_context
+                from ...runtime.precision import local_context
 
                 make = local_context(checked_digits(fields["digits"])).mpf
                 fields["values"] = {k: make(v) for k, v in fields["values"].items()}
@@ -152,7 +152,7 @@ class KernelSolution(SentWithDigits):
             return float(value)
         import mpmath
 
-        from ...numeric.precision import local_context
+        from ...runtime.precision import local_context
 
         # So many digits that the same binary number is read back.
         digits = mpmath.libmp.repr_dps(local_context(self.digits).prec)

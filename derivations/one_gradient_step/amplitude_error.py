@@ -24,7 +24,7 @@ import sympy as sp
 
 from ...errors import ConvergenceError, EmissionError, GiantstepError
 from ...numeric.precise_distance import PreciseDistance, SmoothedSum
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average

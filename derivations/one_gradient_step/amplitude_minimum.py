@@ -22,9 +22,9 @@ from scipy.optimize import brentq, minimize_scalar
 from ...digits import held_digits
 from ...errors import ConvergenceError, EmissionError, GiantstepError
 from ...numeric.cache import cache_folder as cache_folder_of
-from ...numeric.quadrature import REACH
 from ...numeric.scaled_distance import ScaledDistance, Scan, scan
 from ...numeric.smoothed import Smoothed
+from ...runtime.quadrature import REACH
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.boundedness import is_bounded, value_at_infinity

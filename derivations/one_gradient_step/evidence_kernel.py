@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from ...numeric.cache import FileCache
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.activations import activation
 from ...symbolic.hermite import hermite_coefficient
 from ..claims import Finding

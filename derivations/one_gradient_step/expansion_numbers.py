@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from ...errors import ConvergenceError
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.asymptotic_series import Series, solve_series, substitute
 from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
 from .decimals import mp_number

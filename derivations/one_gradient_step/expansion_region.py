@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from ...numeric.inverse_branch import inverse_radius
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
 from .decimals import mp_number
 from .expansion_balance import resolvent_value

@@ -121,7 +121,7 @@ def interpolation_peak(
     model: OneGradientStep, ridge: object, *, paper_ridge: object, digits: int | None
 ) -> InterpolationPeak:
     """Return the peak; see :meth:`.analyses.Analyses.interpolation_peak`."""
-    from ...numeric.precision import local_context
+    from ...runtime.precision import local_context
 
     penalty = one_ridge(ridge, paper_ridge, 1.0)
     if not penalty:

@@ -205,7 +205,7 @@ def _without_linear_part(model: OneGradientStep, digits: int | None) -> RidgeLan
 
     Their noise enters with D alone, which increases with the penalty.
     """
-    from ...numeric.precision import local_context
+    from ...runtime.precision import local_context
     from .stationarity import RidgeLandscape
 
     ctx = local_context(digits or _FLOAT_DIGITS)

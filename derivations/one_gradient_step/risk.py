@@ -173,7 +173,7 @@ class RidgeRisk(SentWithDigits):
                 raise ValueError(f"it has no entry 'kind': {_KIND!r}")
             make: Any = float
             if fields["digits"] is not None:
-                from ...numeric.precision import local_context
+                from ...runtime.precision import local_context
 
                 make = local_context(checked_digits(fields["digits"])).mpf
                 fields |= {name: make(fields[name]) for name in _NUMBERS}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ...symbolic.lowering.targets.mpmath_function import mpmath_function
 from ...symbolic.positive_roots import positive_roots
 from ...symbolic.ridge_equivalent import Spike

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...digits import checked_digits, held_digits
 from ...errors import ParameterError
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ..certificates.wanted import certificate_wanted
 from .presented_spike import spike_html, spike_latex, spike_text
 from .weight_spike_values import SpikePoint, array_functions, require_finite

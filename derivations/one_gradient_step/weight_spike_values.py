@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import ParameterError
-from ...numeric.precision import local_context
+from ...runtime.precision import local_context
 from ..derived import derived
 
 if TYPE_CHECKING:

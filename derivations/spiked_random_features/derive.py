@@ -9,7 +9,7 @@ from functools import cached_property
 import sympy as sp
 
 from ...errors import AssumptionError, ConvergenceError
-from ...numeric.precise_kernel import PreciseKernel
+from ...runtime.precise_kernel import PreciseKernel
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import information_exponent
 from ...symbolic.lowering.documentation import domain_of

@@ -403,7 +403,7 @@ def _bounds_of(model: SpikedRandomFeatures) -> tuple[float, float, float]:
     import sympy as sp
 
     from ...numeric.kernel_arrays import converged_tables
-    from ...numeric.quadrature import trapezoidal_rule
+    from ...runtime.quadrature import trapezoidal_rule
     from ...symbolic.random_matrix import Resolvent
 
     kernel = model._kernel

@@ -10,7 +10,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ...numeric.precise_kernel import PreciseKernel
+from ...runtime.precise_kernel import PreciseKernel
 from ..derived import derived
 from ..one_gradient_step.decimals import decimal_fraction
 from .tangents import SPIKE

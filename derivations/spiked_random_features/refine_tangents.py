@@ -12,8 +12,8 @@ import sympy as sp
 
 from ...errors import ConvergenceError
 from ...numeric.kernel_arrays import KernelArrays
-from ...numeric.precise_kernel import PreciseKernel
 from ...numeric.saddle_point_solver import solve_rows
+from ...runtime.precise_kernel import PreciseKernel
 from ...symbolic.saddle_point import lower
 from ...symbolic.sensitivities import derivative_name
 from ..kernels import precise

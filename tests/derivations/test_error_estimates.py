@@ -133,14 +133,15 @@ def test_tables_of_oscillating_students_are_those_of_closed_forms(seed, count):
 
 def test_estimate_bounds_the_error_of_a_rule_that_is_too_coarse(monkeypatch):
     # With a coarse step and no refinement the quadrature error dominates rounding by far.
-    from giantstep.numeric import kernel_arrays, saddle_point_solver
+    from giantstep.numeric import kernel_arrays
 
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
     exact = model.solve(1.5, 0.1).test_error
-    monkeypatch.setattr(saddle_point_solver, "MOST_REFINEMENTS", 0)
+    driver = model._kernel.plain
+    monkeypatch.setattr(driver, "rule_following", lambda _, wanted, *__: np.full(len(wanted), -1))
     errors = []
     for step in (0.8, 0.6, 0.5, 0.4, 0.3):
-        monkeypatch.setattr(kernel_arrays, "_STEP_PER_WIDTH", step)
+        monkeypatch.setattr(driver, "FIRST_STEP", step)
         with monkeypatch.context() as context:
             # Inner rules still need their refinements.
             context.setattr(kernel_arrays, "converged_tables", _inner_tables)
@@ -152,7 +153,7 @@ def test_estimate_bounds_the_error_of_a_rule_that_is_too_coarse(monkeypatch):
 
 
 def _inner_tables(module, values, x):
-    from giantstep.numeric import quadrature
+    from giantstep.runtime import quadrature
 
     rules = {
         slot: quadrature.inner_rule(kind, argument, 1)

@@ -8,7 +8,7 @@ import pytest
 
 from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.errors import ApproximationWarning
-from giantstep.numeric.precision import local_context
+from giantstep.runtime.precision import local_context
 
 ONE = local_context(30).one
 SERIES = Expansion(

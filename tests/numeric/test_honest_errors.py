@@ -12,9 +12,10 @@ from numpy.testing import assert_allclose
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError
-from giantstep.numeric import kernel_arrays, precise_lines, precision, quadrature
-from giantstep.numeric.precise_averages import InnerRule, usual_reach
+from giantstep.numeric import kernel_arrays
 from giantstep.numeric.saddle_point_solver import solve_many
+from giantstep.runtime import precise_lines, precision, quadrature
+from giantstep.runtime.precise_averages import InnerRule, usual_reach
 
 # (student, teacher, r, c, gamma), (alpha, beta, ridge); found at random, but for the third.
 FOUND = [
@@ -152,7 +153,7 @@ def test_more_workers_than_rows(model):
 def test_nan_in_a_table_is_not_agreement():
     good, bad = {"a": np.zeros(3), "b": np.ones(3)}, {"a": np.zeros(3), "b": np.full(3, np.nan)}
     changes = {k: float(np.max(np.abs(bad[k] - good[k]))) for k in good}
-    assert not kernel_arrays._settled(changes, changes, bad)
+    assert not quadrature.settled(changes, changes, bad)
 
 
 @pytest.mark.parametrize("multiple", [1, 2, 3, 4, 8])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from giantstep.numeric.inverse_branch import inverse_radius
-from giantstep.numeric.precision import local_context
+from giantstep.runtime.precision import local_context
 
 CTX = local_context(30)
 

@@ -9,8 +9,8 @@ from numpy.testing import assert_allclose
 
 from giantstep.derivations.spiked_random_features import free_energy as model
 from giantstep.derivations.spiked_random_features.derive import TABLE_PARAMETERS
-from giantstep.numeric.precise_averages import InnerRule
-from giantstep.numeric.quadrature import inner_rule
+from giantstep.runtime.precise_averages import InnerRule
+from giantstep.runtime.quadrature import inner_rule
 from giantstep.symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 
 from .generated_code import mpmath_names_in, names_in

@@ -23,7 +23,7 @@ from ....numeric.algebraic_curves import (
     real_crossing,
     root_candidates,
 )
-from ....numeric.precision import local_context
+from ....runtime.precision import local_context
 
 Real = NDArray[np.float64]
 Complex = NDArray[np.complex128]

@@ -187,7 +187,7 @@ def _bounds_from(found: KernelSolution, model: SpikedRandomFeatures, digits: int
 
 def precise_linear_error(teacher: str, digits: int) -> Any:
     """Return the error of the best linear predictor to so many digits, as an mpmath number."""
-    from ....numeric.precision import local_context
+    from ....runtime.precision import local_context
     from ....symbolic.activations import activation
     from ..mapping import best_linear_error
 

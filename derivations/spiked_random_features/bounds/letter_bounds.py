@@ -28,11 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
-from ....numeric import quadrature
 from ....numeric.arguments import positive_number, real_number
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import squared_distance
+from ....runtime import quadrature
 from ...derived import derived
 
 Array = NDArray[np.float64]

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....numeric import quadrature
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import Projection, project
+from ....runtime import quadrature
 from ...derived import derived
 from .letter_bounds import span_rule
 

@@ -17,7 +17,7 @@ from ....numeric.continuation import solve_with_continuation
 from ....numeric.kernel_arrays import KernelArrays, converged_tables
 from ....numeric.kernel_code import LoadedKernel
 from ....numeric.saddle_point_solver import BatchSolution, refusal
-from ....numeric.steep_places import Steep
+from ....runtime.steep_places import Steep
 from ....symbolic.convex_losses import is_kinked, smooth_pieces, without_cases
 from ..model import SpikedRandomFeatures
 from .derivation import ConvexCase, loaded_kernel

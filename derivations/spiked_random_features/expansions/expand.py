@@ -14,7 +14,7 @@ import sympy as sp
 
 from ....digits import checked_digits
 from ....errors import ApproximationWarning, ConvergenceError
-from ....numeric.precision import local_context
+from ....runtime.precision import local_context
 from ...expansions.expansion import Expansion
 from ...expansions.names import (
     LARGE_ALPHA,

@@ -20,9 +20,9 @@ import numpy as np
 import sympy as sp
 
 from ....errors import ConvergenceError
-from ....numeric.precise_averages import InnerRule
-from ....numeric.precision import local_context
-from ....numeric.quadrature import inner_extent
+from ....runtime.precise_averages import InnerRule
+from ....runtime.precision import local_context
+from ....runtime.quadrature import inner_extent
 from ....symbolic.lowering.targets.table_source import mpmath_table_source
 from .. import free_energy as fe
 from ..derive import TABLE_PARAMETERS

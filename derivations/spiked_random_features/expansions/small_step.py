@@ -21,7 +21,7 @@ import sympy as sp
 
 from ....errors import AssumptionError, ParameterError
 from ....numeric.power_series import PowerSeries
-from ....numeric.precision import local_context
+from ....runtime.precision import local_context
 from .. import free_energy as fe
 from ..derive import SymbolicModel, symbolic_model
 from ..mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size

@@ -20,7 +20,7 @@ from typing import Any
 
 import sympy as sp
 
-from ....numeric.precision import local_context
+from ....runtime.precision import local_context
 from ....symbolic.activations import Activation, z
 from ....symbolic.lowering.targets.mpmath_function import mpmath_function
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....numeric import quadrature
 from ....numeric.cache import FileCache
 from ....numeric.contours import AnalyticTables, Nodes
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.spectra import Complex, ResolventTransform, SelfConsistency
+from ....runtime import quadrature
 from .derivation import SpectrumDerivation
 
 # Trapezoidal step at the first level, per unit width of the tables.

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from ....errors import ConvergenceError
 from ....numeric.column_span import ColumnSpan, column_span
-from ....numeric.precise_averages import InnerRule
-from ....numeric.precision import local_context
-from ....numeric.quadrature import inner_extent
+from ....runtime.precise_averages import InnerRule
+from ....runtime.precision import local_context
+from ....runtime.quadrature import inner_extent
 from .arguments import VocabularyParameters
 
 Array = NDArray[np.float64]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.interpolate import make_interp_spline
 
 from ....errors import ConvergenceError, ParameterError
-from ....numeric import quadrature
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.letter_saddle_point import LetterArrays
+from ....runtime import quadrature
 from .arguments import VocabularyParameters, orthogonal_alignment
 
 Array = NDArray[np.float64]

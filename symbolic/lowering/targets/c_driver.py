@@ -81,8 +81,7 @@ enum {
     N_ALL_PARAMETERS = ${n_all_parameters},
     N_ALL_OUTPUTS = ${n_all_outputs},
     N_COLUMNS = ${n_columns},
-${points_constants}    N_LEVELS = ${n_levels},
-    MOST_REFINEMENTS = ${most_refinements} /* unless integrands vary on a smaller scale */
+${points_constants}    N_LEVELS = ${n_levels}
 };
 
 /* Quadrature rules of one level, from fine to coarse, each with half the nodes of the last. */
@@ -96,7 +95,7 @@ ${points_member}    double table_error; /* relative to the largest value of a ta
 typedef struct {
     double step, reach;
     rule_level levels[N_LEVELS];
-} rule_set;
+${data_members}} rule_set;
 
 static void forget(rule_set *set)
 {
@@ -108,12 +107,12 @@ ${points_forget}        set->levels[k].line_count[0] = 0;
     }
 }
 
-${make_points}static int make_level(rule_set *set, int level, const double *p)
+${make_points}static int make_level(rule_set *set, ptrdiff_t level, const double *p)
 {
     rule_level *made = &set->levels[level];
     ptrdiff_t total = 0, k;
     double *place;
-${reach_local}    (void)p;
+    (void)p;
     if (made->memory != NULL)
         return ${NAME}_OK;
 ${count}    /* One more, because malloc(0) may return NULL. */
@@ -127,91 +126,39 @@ ${make}    }
 ${points}    return ${NAME}_OK;
 }
 
-/* Relative error of the first output; what failed counts as infinite. */
-static double worst_error(const double *values, const double *errors, const double *state)
+/* Solve a row on the rules of a level; what is known about them goes with the solution. */
+static void solve_level(const rule_set *set, ptrdiff_t level, const double *p,
+                        double *values, double *errors, double *state)
 {
-    /* A value of zero has no relative error; its absolute one has to do. */
-    const double worst = values[0] == 0.0 ? errors[0] : errors[0] / fabs(values[0]);
-    return state[0] >= 0.0 && isfinite(worst) ? worst : INFINITY;
+    const rule_level *now = &set->levels[level];
+${no_starts}    ${solve_rows};
+    state[3] = now->table_error;
+    state[4] = (double)(now->line_count[0] + now->panel_count[0]);
 }
 
-static int solve_row(rule_set *set, const double *p, ${data_signature}double rtol,
-                     double *values, double *errors, ${name}_info *info)
+${driver}
+/* Results of a row; there are none where there is no solution. */
+static int finish_row(int status, const double *all, const double *all_errors,
+                      const double *state, double *values, double *errors, ${name}_info *info)
 {
     static const ptrdiff_t place[] = {${places}};
-${no_starts}    double best[N_ALL_OUTPUTS] = {0}, best_error[N_ALL_OUTPUTS] = {0};
-    double best_state[3] = {0}, table_error = 0.0;
-    double found[N_ALL_OUTPUTS], found_error[N_ALL_OUTPUTS], state[3];
+    const int ended = status == ${NAME}_OK;
+    int good = ended && state[0] >= 0.0;
     ptrdiff_t k;
-    size_t nodes = 0;
-    int level = 0, last = -1, wanted = 0, status = ${NAME}_OK;
-    while (level < N_LEVELS) {
-        const rule_level *now = &set->levels[level];
-        const int made = make_level(set, level, p);
-        if (made != ${NAME}_OK) {
-            if (level == 0)
-                status = made;
-            /* What the levels before have found stays, with its own error. */
-            break;
-        }
-        ${solve_rows};
-        /* Rules that step over what they integrate may agree on a wrong number. */
-        if (last >= wanted) {
-            const double before = worst_error(best, best_error, best_state);
-            const double after = worst_error(found, found_error, state);
-            /* Where a refinement brings nothing, rounding is all that is left; unless the error
-               is large still: then the finer rule is trusted more. */
-            const int unresolved =
-                before > fmax(1e-9, best_state[2]) && isfinite(after);
-            if (!(2.0 * after <= before || unresolved))
-                break;
-            /* Twice without a solution: a finer rule will not find one. */
-            if (last > 0 && !isfinite(before) && !isfinite(after))
-                break;
-        }
-        last = level;
-        memcpy(best, found, sizeof(best));
-        memcpy(best_error, found_error, sizeof(best_error));
-        memcpy(best_state, state, sizeof(best_state));
-        table_error = now->table_error;
-        nodes = (size_t)(now->line_count[0] + now->panel_count[0]);
-${wanted}        if (last >= wanted && (last >= MOST_REFINEMENTS
-                || best_error[0] - best_state[2] * fabs(best[0])
-                    <= fmax(rtol, best_state[2]) * fabs(best[0])))
-            break;
-        level = wanted > last ? wanted : last + 1;
+    for (k = 0; k < ${NAME}_N_OUTPUTS; k++)
+        good = good && isfinite(all[place[k]]);
+    for (k = 0; k < ${NAME}_N_OUTPUTS; k++) {
+        values[k] = good ? all[place[k]] : NAN;
+        errors[k] = good ? all_errors[place[k]] : INFINITY;
     }
-    if (status == ${NAME}_OK && wanted > last)
-        status = ${NAME}_UNRESOLVED;
-    if (status == ${NAME}_OK) {
-        int good = best_state[0] >= 0.0;
-        for (k = 0; k < ${NAME}_N_OUTPUTS; k++) {
-            values[k] = best[place[k]];
-            /* Tables that lost digits to cancellation may have passed all of that on. */
-            errors[k] = best_error[place[k]] + table_error * fabs(values[k]);
-            good = good && isfinite(values[k]);
-        }
-        if (!good)
-            status = ${NAME}_NO_SOLUTION;
-        info->iterations = (int)best_state[0];
-        info->residual = best_state[1];
-        info->rounding = best_state[2] + table_error;
-    } else {
-        info->iterations = -1;
-        info->residual = INFINITY;
-        info->rounding = INFINITY;
-    }
-    if (status != ${NAME}_OK) {
-        for (k = 0; k < ${NAME}_N_OUTPUTS; k++) {
-            values[k] = NAN;
-            errors[k] = INFINITY;
-        }
-        if (info->iterations >= 0)
-            info->iterations = info->iterations > 0 ? -info->iterations : -1;
-    }
-    info->status = status;
-    info->nodes = nodes;
-    return status;
+    info->status = ended && !good ? ${NAME}_NO_SOLUTION : status;
+    info->iterations = good ? (int)state[0] : -1;
+    if (ended && !good && fabs(state[0]) > 1.0)
+        info->iterations = -(int)fabs(state[0]);
+    info->residual = ended ? state[1] : INFINITY;
+    info->rounding = ended ? state[2] : INFINITY;
+    info->nodes = (size_t)state[4];
+    return info->status;
 }
 
 static int check_parameters(const double *p)
@@ -254,28 +201,21 @@ ${solve_many}
     int first_failure = ${NAME}_OK, common = ${NAME}_OK;
 ${made_for}    double p[N_ALL_PARAMETERS + 1];
 ${data_locals}    memset(&set, 0, sizeof(set));
-${data_checks}    for (i = 0; i < n; i++) {
+${data_checks}${data_set}    for (i = 0; i < n; i++) {
         const double *row = parameters + i * ${NAME}_N_PARAMETERS;
         double *row_values = values + i * ${NAME}_N_OUTPUTS;
         double row_errors[${NAME}_N_OUTPUTS];
         ${name}_info row_info;
+        double all[N_ALL_OUTPUTS] = {0}, all_errors[N_ALL_OUTPUTS] = {0}, state[5] = {0};
         int status = common != ${NAME}_OK ? common : check_parameters(row);
         ptrdiff_t k;
         if (status == ${NAME}_OK) {
 ${load}\
-            status = solve_row(&set, p, ${data_arguments}rtol,
-                               row_values, row_errors, &row_info);
-        } else {
-            for (k = 0; k < ${NAME}_N_OUTPUTS; k++) {
-                row_values[k] = NAN;
-                row_errors[k] = INFINITY;
-            }
-            row_info.status = status;
-            row_info.iterations = -1;
-            row_info.residual = INFINITY;
-            row_info.rounding = INFINITY;
-            row_info.nodes = 0;
+            status = (int)solve_row(&set, p, rtol, all, all_errors, state);
+            if (status < 0)
+                status = ${NAME}_UNRESOLVED;
         }
+        status = finish_row(status, all, all_errors, state, row_values, row_errors, &row_info);
         if (first_failure == ${NAME}_OK)
             first_failure = status;
         for (k = 0; errors != NULL && k < ${NAME}_N_OUTPUTS; k++)
@@ -291,12 +231,18 @@ ${data_free}    return first_failure;
 
 # Counting and making the nodes of the line: trapezoidal, where coarser rules are parts of the
 # finest, and split at kinks, where each rule has its own nodes; or tables that are written down.
-COUNT_TRAPEZOIDAL = """\
+FIRST = """\
+    double step[3], end[3];
     if (level == 0) {
-${reach}${about_step}        set->step = ${first_step} * outer_width(${table_arguments});
+${reach}        set->step = ${first_step};
     }
-    reach = smaller(set->reach * pow(${longer_reach}, level), 37.0);
-    total = outer_count(${table_arguments_}${step_of_level}, reach, 0);
+    for (k = 0; k < 3; k++) {
+        step[k] = set->step * rule_coarseness(level, k);
+        end[k] = line_end(set->reach, level, k);
+    }
+"""
+COUNT_TRAPEZOIDAL = """\
+    total = outer_count(${table_arguments_}step[0], end[0]);
     if (total < 0)
         return ${NAME}_UNRESOLVED;
     for (k = 0; k < 3; k++)
@@ -308,28 +254,21 @@ MAKE_TRAPEZOIDAL = """\
         ptrdiff_t column, j;
         made->line[k] = place;
         if (k == 0) {
-            outer_nodes(${table_arguments_}${step_of_level}, reach, 0,
-                        place, place + n);
+            outer_nodes(${table_arguments_}step[0], end[0], place, place + n);
 ${tabulate}        } else {
             for (column = 0; column < N_COLUMNS; column++)
                 for (j = 0; j < n; j++)
                     place[column * n + j] = (column == 0 ? (double)stride : 1.0)
                         * made->memory[column * made->line_count[0] + stride * j];
-            /* Coarser rules end sooner, so that a truncation that matters shows. */
             for (j = 0; j < n; j++)
-                if (fabs(place[n + j]) > reach * ${nested_reach})
+                if (end[k] < end[0] && fabs(place[n + j]) > end[k])
                     place[j] = 0.0;
         }
         place += N_COLUMNS * n;
 """
 COUNT_SPLIT = """\
-    if (level == 0) {
-${reach}    }
-    reach = smaller(set->reach * pow(${longer_reach}, level), 37.0);
     for (k = 0; k < 3; k++) {
-        /* Coarser rules end sooner, so that a truncation that matters shows. */
-        const double end = reach * ${nested_reach};
-        made->line_count[k] = outer_count(${table_arguments_}1.0, end, ${refinement} - k);
+        made->line_count[k] = outer_count(${table_arguments_}step[k], end[k]);
         if (made->line_count[k] < 0)
             return ${NAME}_UNRESOLVED;
         total += N_COLUMNS * made->line_count[k];
@@ -338,8 +277,7 @@ ${reach}    }
 MAKE_SPLIT = """\
         const ptrdiff_t n = made->line_count[k];
         made->line[k] = place;
-        outer_nodes(${table_arguments_}1.0, reach * ${nested_reach}, ${refinement} - k,
-                    place, place + n);
+        outer_nodes(${table_arguments_}step[k], end[k], place, place + n);
 ${tabulate}        place += N_COLUMNS * n;
 """
 MAKE_BAKED = """\
@@ -350,8 +288,7 @@ MAKE_BAKED = """\
 """
 COUNT_PANELS = """\
     for (k = 0; k < 3; k++) {
-        /* Of the finest rule 8 panels at first, in every piece between break points. */
-        made->panel_count[k] = ${panel_order} * (((ptrdiff_t)8 << level) >> k);
+        made->panel_count[k] = ${panel_order} * rule_panel_count(level, k);
         total += 2 * made->panel_count[k];
     }
 """
@@ -359,15 +296,6 @@ MAKE_PANELS = """\
         made->panel[k] = place;
         rule_reference(made->panel_count[k] / ${panel_order}, place, place + made->panel_count[k]);
         place += 2 * made->panel_count[k];
-"""
-# Which level has two nodes to the smallest scale of an integrand.
-WANTED = """\
-        if (best_state[0] >= 0.0) {
-            const double width = integrand_width(${width_arguments});
-            wanted = 0;
-            while (wanted < 99 && 2.0 * ${wanted_step} > width)
-                wanted++;
-        }
 """
 # What depends on whether there are tables besides the nodes.
 REACH = """\

@@ -16,10 +16,11 @@ from ..baked import LEVELS, BakedTables
 from . import c_driver, c_grid
 from .about import about
 from .c_language import CLanguage, c_identifier, harmless, wrapped
-from .kernel_parts import FINEST_LEVEL, MOST_REFINEMENTS, KernelParts, kernel_parts
+from .kernel_parts import KernelParts, kernel_parts
 from .language import Kind
 from .product_functions import MOST_FIRST_POINTS, MOST_POINTS
 from .product_plan import ProductPlan
+from .refinement import LAST_LEVEL, REACH, first_line
 from .rule_functions import PANEL_ORDER, gauss_rule
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
 _DRIVER_NAMES = frozenset(
     "solve solve_many message parameter_names output_names info parameters rtol values errors n i "
     "k p set row row_values row_errors row_info status first_failure common made_for total level "
-    "place no_starts best best_error best_state table_error found found_error state nodes now made "
-    "before after unresolved good smaller larger forget make_level solve_row worst_error "
-    "check_parameters rule_level rule_set".split()
+    "place no_starts state now made all all_errors ended good smaller larger forget make_level "
+    "make_points solve_level solve_row finish_row check_parameters rule_level rule_set step reach "
+    "levels".split()
 )
 
 
@@ -201,6 +202,7 @@ class _Writer:
     def source(self) -> str:
         parts, language = self.parts, self.language
         functions = "\n".join(language.source(f) for f in parts.functions)
+        driver = language.source(parts.driver)
         templates = [*self.rule_templates()]
         arguments = [f"p[{parts.all_inputs.index(p)}]" for p in parts.table_inputs]
         values: dict[str, object] = {
@@ -210,7 +212,7 @@ class _Writer:
             "panel_order": PANEL_ORDER,
         }
         product = parts.product is not None
-        values |= c_grid.GRID if product else c_grid.LINE
+        values |= self.line_values(str(values["table_arguments"]))
         points = {"points": "", "make_points": ""}
         if parts.product is not None:
             values["point_arguments"] = self.point_arguments(parts.product)
@@ -220,13 +222,14 @@ class _Writer:
         reach = c_driver.REACH if tables else c_driver.REACH_OF_NODES
         values["reach"] = self.fill(reach, **values)
         values["tabulate"] = self.fill(c_driver.TABULATE, **values) if tables else ""
-        count = "".join(self.fill(c, **values) for c, _ in templates)
+        first = [c_driver.FIRST] if parts.plan is not None else []
+        count = "".join(self.fill(c, **values) for c in (*first, *(c for c, _ in templates)))
         make = "".join(self.fill(m, **values) for _, m in templates)
         solve_rows = self.solve_rows()
         return self.fill(
             c_driver.SOURCE,
             about=self.short_about(),
-            extremes=_extremes(functions + count + make + solve_rows),
+            extremes=_extremes(functions + driver + points["make_points"]),
             helpers="".join(f"{h.strip()}\n\n" for h in parts.helpers),
             constants=self.constants(),
             functions=functions,
@@ -244,14 +247,16 @@ class _Writer:
             else "",
             points_member=c_grid.POINTS_MEMBER if product else "",
             points_forget=c_grid.POINTS_FORGET if product else "",
-            n_levels=FINEST_LEVEL + 1 if parts.refines else 1,
-            most_refinements=MOST_REFINEMENTS if parts.refines else 0,
-            wanted=self.wanted(),
+            n_levels=LAST_LEVEL + 1 if parts.refines else 1,
+            driver=driver,
             count=count,
-            reach_local="    double reach;\n" if parts.plan is not None else "",
             make=make or "        made->line[k] = made->panel[k] = place;\n",
-            data_signature="".join(
-                f"const {self.name}_{d} *{d}, const double *{d}_weight, " for d, _ in self.data
+            data_members="".join(
+                f"    const {self.name}_{d} *{d};\n    const double *{d}_weight;\n"
+                for d, _ in self.data
+            ),
+            data_set="".join(
+                f"    set.{d} = {d};\n    set.{d}_weight = {d}_weight;\n" for d, _ in self.data
             ),
             places=", ".join(str(k) for _, k in parts.results),
             solve_rows=solve_rows,
@@ -271,7 +276,6 @@ class _Writer:
                 for names, data in zip(self.data, parts.data_sets, strict=True)
             ),
             data_free="".join(f"    free({d}_weight);\n" for d, _ in self.data),
-            data_arguments="".join(f"{d}, {d}_weight, " for d, _ in self.data),
             load=self.load(),
         )
 
@@ -290,30 +294,21 @@ class _Writer:
         if self.lowered.program.has_panels:
             yield c_driver.COUNT_PANELS, c_driver.MAKE_PANELS
 
-    def wanted(self) -> str:
-        parts = self.parts
-        if not parts.width_inputs:
-            return ""
-        arguments = [f"{'best' if output else 'p'}[{k}]" for output, k in parts.width_places]
-        step = "set->step" if parts.stepped else repr(parts.step)
-        wanted_step = f"ldexp({step}, -wanted)"
-        if parts.product is not None:
-            inputs = [f"p[{parts.all_inputs.index(x)}]" for x in parts.table_inputs]
-            wanted_step = f"product_step({', '.join(inputs)}) * pow(2.0, -0.5 * wanted)"
-        return self.fill(
-            c_driver.WANTED, width_arguments=", ".join(arguments), wanted_step=wanted_step
+    def line_values(self, arguments: str) -> dict[str, str]:
+        """Return where the first rule of the line ends, and its step or length of panels."""
+        plan = self.parts.plan
+        reach, step = first_line(
+            f"outer_width({arguments})",
+            grid=self.parts.product is not None,
+            split=plan is not None and bool(plan.breaks),
         )
+        return {"first_reach": reach, "first_step": step}
 
     def point_arguments(self, product: ProductPlan) -> str:
         """Return what ``product_points`` takes, up to the number of points."""
         inputs = [f"p[{self.parts.all_inputs.index(x)}]" for x in self.parts.table_inputs]
-        # The size of the steps relative to the first fine rule, and where the rule ends.
-        arguments = ["made->line_count[k]", "made->line[k]", *inputs]
-        arguments += [
-            "pow(2.0, (double)k - 0.5 * level)",
-            f"reach * {c_grid.GRID['nested_reach']}",
-        ]
-        return ", ".join(arguments)
+        rule = ["rule_coarseness(level, k)", "line_end(set->reach, level, k)"]
+        return ", ".join(["made->line_count[k]", "made->line[k]", *inputs, *rule])
 
     def baked_counts(self) -> list[int]:
         baked = self.parts.baked
@@ -339,12 +334,11 @@ class _Writer:
             "first": "0",
             "stop": "1",
             "parameters": "p",
-            "results": "found",
-            "errors": "found_error",
+            "results": "values",
+            "errors": "errors",
             "info": "state",
             "starts": "no_starts",
         }
-        reaches = ["REACH", "REACH / 1.15", "REACH / 1.3"]
         arguments: list[str] = []
         pointer, offset, count, data = "", 0, "", iter(self.data_pointers())
         for p in solve.parameters:
@@ -352,8 +346,7 @@ class _Writer:
             if p.name in given:
                 arguments.append(given[p.name])
             elif p.name.endswith("_reach") and p.kind is Kind.REAL:
-                reach = "smaller(10.5 * pow(1.15, level), 37.0)"
-                arguments.append(reaches[rule].replace("REACH", reach))
+                arguments.append(f"panel_end({REACH}, level, {rule})")
             elif rule >= 0:
                 if p.counted:
                     kind = "panel" if p.name.endswith("panel_weight") else "line"
@@ -381,7 +374,8 @@ class _Writer:
     def data_pointers(self) -> list[str]:
         found = []
         for d, columns in self.data:
-            found += [f"{d}_weight", f"(ptrdiff_t){d}->rows", *(f"{d}->{c}" for c in columns)]
+            found += [f"set->{d}_weight", f"(ptrdiff_t)set->{d}->rows"]
+            found += [f"set->{d}->{c}" for c in columns]
         return found
 
     def domains(self) -> str:

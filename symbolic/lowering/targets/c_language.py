@@ -39,6 +39,7 @@ _TYPES = {
     Kind.OUTPUT: "double *",
     Kind.TABLE: "const double *",
     Kind.OUTPUT_TABLE: "double *",
+    Kind.RULES: "rule_set *",
 }
 
 # Sums over nodes need reordering to use vector instructions; NaN and infinities keep their
@@ -95,6 +96,8 @@ class CLanguage(Language):
         "max": "larger",
         "exp": "exp",
         "log": "log",
+        "log2": "log2",
+        "ceil": "(ptrdiff_t)ceil",
         "sqrt": "sqrt",
         "isfinite": "isfinite",
         "real": "(double)",

@@ -7,6 +7,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..program import Program
+from .refinement import array_driver
+
+GIVEN = '''
+def given_parameters(parameters):
+    """Return parameters as a dict with a value for each, or refuse them."""
+    parameters = dict(parameters)
+    missing = [name for name in PARAMETERS if name not in parameters]
+    unknown = [name for name in parameters if name not in PARAMETERS]
+    if missing or unknown:
+        what = f"no value for {missing[0]!r}" if missing else f"{unknown[0]!r} is none of them"
+        raise ValueError(f"parameters must hold {', '.join(PARAMETERS)}; {what}")
+    return parameters
+
+
+def given_data(data):
+    """Return name, domains, columns and weight of each data set, or refuse them."""
+    data = {} if data is None else dict(data)
+    if len(DATA) == 1 and data and next(iter(DATA)) not in data:
+        data = {next(iter(DATA)): data}
+    if set(data) != set(DATA):
+        raise ValueError(f"data must hold {', '.join(DATA) or 'nothing'}; got {list(data)}")
+    sets = []
+    for name, domains in DATA.items():
+        given = dict(data[name])
+        weight = given.pop("weight", None)
+        if set(given) != set(domains):
+            raise ValueError(
+                f"the data {name} must have the columns {', '.join(domains)} (and, if wanted, "
+                f"weight); got {', '.join(map(str, given))}"
+            )
+        sets.append((name, domains, given, weight))
+    return sets
+'''
+"""What all files for Python say of their arguments."""
+
 _DRIVER = '''
 def solve_point(parameters, data=None, rtol=1e-10):
     """Solve at one set of parameters; return {output: (value, estimated error)}.
@@ -28,12 +64,7 @@ def solve_point(parameters, data=None, rtol=1e-10):
     RuntimeError
         If no solution is found, or an integrand varies on a scale that no rule resolves.
     """
-    parameters = dict(parameters)
-    missing = [name for name in PARAMETERS if name not in parameters]
-    unknown = [name for name in parameters if name not in PARAMETERS]
-    if missing or unknown:
-        what = f"no value for {missing[0]!r}" if missing else f"{unknown[0]!r} is none of them"
-        raise ValueError(f"parameters must hold {', '.join(PARAMETERS)}; {what}")
+    parameters = given_parameters(parameters)
     row = [[parameters[name] for name in PARAMETERS]]
     values, errors, info = solve_many(row, data, rtol)
     if info[0, 0] < 0:
@@ -71,76 +102,49 @@ def solve_many(parameters, data=None, rtol=1e-10{keyword}):
     columns = data_columns(data)
     if not rtol >= 0:
         raise ValueError(f"rtol must be a number >= 0, got {rtol!r}")
-    values = np.full((len(rows), N_OUTPUTS), np.nan)
-    errors = np.full((len(rows), N_OUTPUTS), np.inf)
-    info = np.tile([-1.0, np.inf, np.inf], (len(rows), 1))
+    found = unsolved(len(rows))
     places = [PARAMETERS.index(name) for name in TABLE_PARAMETERS]
     groups, members = np.unique(rows[:, places], axis=0, return_inverse=True)
     members = members.reshape(-1)
     for k, group in enumerate(groups):
-        todo = np.flatnonzero(members == k)
         try:
-            refine(rows, todo, Levels(group, columns), rtol, values, errors, info{argument})
-        except TableError:
+            levels = Levels(group, columns)
+        except ConvergenceError:
             # These rows stay without a solution.
             continue
+        refine_group(rows, np.flatnonzero(members == k), levels, rtol, found{argument})
+    values, errors, info = found
     return values[:, KEPT], errors[:, KEPT], info
 
 
-def refine(rows, todo, levels, rtol, values, errors, info{argument}):
-    """Solve rows of one group, with more nodes until the errors are small or fall no more."""
-    group, wanted = todo, np.zeros(len(rows), dtype=int)
-    for level in range(levels.count):
+def unsolved(n):
+    """Return values, errors and info of rows without a solution."""
+    values, errors = np.full((n, N_OUTPUTS), np.nan), np.full((n, N_OUTPUTS), np.inf)
+    return values, errors, np.tile([-1.0, np.inf, np.inf], (n, 1))
+
+
+def refine_group(rows, members, levels, rtol, found{argument}):
+    """Solve some rows, which share tables, and write what is found; return their levels."""
+    values, errors, info = found
+
+    def solve(part, level):
         try:
             rules = levels[level]
-        except TableError:
-            if level == 0:
-                raise
-            # What the levels before have found stays, with its own error.
-            break
-        found = {solver}(rows[todo], rules{argument})
-        before, after = worst(values[todo], errors[todo], info[todo]), worst(*found)
-        # Where a refinement brings nothing, rounding is all that is left; unless the estimate is
-        # large still: then the finer rule is trusted more, even if its estimate has grown.
-        unresolved = before > np.maximum(1e-9, info[todo, 2])
-        better = ((2 * after <= before) | unresolved) & (after < np.inf)
-        # Rules that step over what they integrate may agree on a wrong number.
-        better |= (level == 0) | (wanted[todo] >= level)
-        todo = todo[better]
-        values[todo], errors[todo], info[todo] = (a[better] for a in found)
-        wanted[todo] = wanted_levels(rows[todo], values[todo], info[todo], levels.step)
-        size = np.abs(values[todo, 0])
-        # Where rounding is the larger part already, more nodes do not help.
-        left = errors[todo, 0] - info[todo, 2] * size
-        enough = left <= np.maximum(rtol, info[todo, 2]) * size
-        # What has no solution gets one more chance, on a finer rule.
-        enough |= ((info[todo, 0] < 0) & (level > 0)) | (level >= MOST_REFINEMENTS)
-        resolved = wanted[todo] <= level
-        wanted[todo[resolved]] = 0
-        todo = todo[~(enough & resolved)]
-        if not len(todo):
-            break
-    # Nothing is known where the rules are too coarse to see an integrand.
-    unseen = group[wanted[group] > 0]
+        except ConvergenceError:
+            return None
+        return {solver}(rows[part], rules{argument})
+
+    def wanted_levels(part):
+        with np.errstate(all="ignore"):
+            width = width_at(rows[part], values[part])
+            return rule_wanted(levels.step, width, info[part, 0])
+
+    reached, unseen = refine(members, *found, solve, wanted_levels, levels.finest, rtol)
+{rounding}    # Nothing is known where the rules are too coarse to see an integrand.
+    unseen = members[unseen]
     values[unseen], errors[unseen] = np.nan, np.inf
     info[unseen, 0] = -np.maximum(np.abs(info[unseen, 0]), 1)
-
-
-def wanted_levels(rows, values, info, step):
-    """Return the first level with two nodes to the smallest scale of an integrand."""
-    with np.errstate(all="ignore"):
-        found = np.ceil({halvings}np.log2(2 * step / integrand_width(rows, values)))
-    found = np.clip(np.nan_to_num(found, nan=0, posinf=99, neginf=0), 0, 99)
-    return np.where(info[:, 0] < 0, 0, found)
-
-
-def worst(values, errors, info):
-    """Return the relative error of the first output; infinite where there is no solution."""
-    with np.errstate(all="ignore"):
-        found = errors[:, 0] / np.abs(values[:, 0])
-    # A value of zero has no relative error; its absolute one has to do.
-    found = np.where(values[:, 0] == 0, errors[:, 0], found)
-    return np.where(np.isfinite(found) & (info[:, 0] >= 0), found, np.inf)
+    return reached
 
 
 def parameter_rows(parameters):
@@ -166,20 +170,8 @@ def parameter_rows(parameters):
 
 def data_columns(data):
     """Return {array name: numbers} for the data sets, or refuse them."""
-    data = {} if data is None else dict(data)
-    if len(DATA) == 1 and data and next(iter(DATA)) not in data:
-        data = {next(iter(DATA)): data}
-    if set(data) != set(DATA):
-        raise ValueError(f"data must hold {', '.join(DATA) or 'nothing'}; got {list(data)}")
     arrays = {}
-    for name, domains in DATA.items():
-        given = dict(data[name])
-        weight = given.pop("weight", None)
-        if set(given) != set(domains):
-            raise ValueError(
-                f"the data {name} must have the columns {', '.join(domains)} (and, if wanted, "
-                f"weight); got {', '.join(map(str, given))}"
-            )
+    for name, domains, given, weight in given_data(data):
         found = {column: np.array(given[column], dtype=float) for column in domains}
         shape = found[next(iter(domains))].shape
         weight = np.ones(shape) if weight is None else np.array(weight, dtype=float)
@@ -212,7 +204,7 @@ def inside(numbers, domain):
     return holds & np.isfinite(numbers)
 
 
-class TableError(ArithmeticError):
+class ConvergenceError(ArithmeticError):
     """The functions of the node cannot be tabulated."""
 
 
@@ -221,15 +213,17 @@ class Levels:
 
     Attributes
     ----------
-    count : int
-        Number of levels.
+    finest : int
+        The last level.
+    step : float
+        Distance of nodes of the finest rule of the first level.
     """
 
     def __init__(self, values, columns):
         self.values = [np.float64(v) for v in values]
         self.columns = columns
         self.found = {}
-        self.count = {count}
+        self.finest = {finest}
         with np.errstate(all="ignore"):
             self.step = first_step(self.values)
 
@@ -242,16 +236,13 @@ class Levels:
                 level: [{**a, **b, **self.columns} for a, b in zip(line, panels, strict=True)]
             }
         return self.found[level]
-
+{shaken}
 
 def panel_rules(level):
-    """Return three rules on [0, 1], each with half the panels of the one before.
-
-    The coarser two end earlier, so that their differences show what lies beyond.
-    """
+    """Return three rules on [0, 1], and where their lines end."""
     found = []
     for back in (0, 1, 2):
-        n = 2 ** (4 + level - back)
+        n = rule_panel_count(level, back)
         node, weight = np.polynomial.legendre.leggauss(16)
         node = (np.arange(n)[:, None] + (1 + node) / 2) / n
         weight = np.broadcast_to(weight / 2 / n, node.shape)
@@ -259,62 +250,72 @@ def panel_rules(level):
             {
                 "panel_node": node.reshape(-1),
                 "panel_weight": weight.reshape(-1),
-                "reach": np.float64(10.5 * 1.15 ** (level if back == 0 else level - 1)),
+                "reach": np.float64(panel_end(FIRST_REACH, level, back)),
             }
         )
     return found
 '''
 
+_SHAKEN = """
+    def shaken(self, level):
+        \"\"\"Return the same with other rounding in tables; None where they lose no digits.\"\"\"
+        with np.errstate(all="ignore"):
+            line = line_tables(self.values, level, SHIFT)
+        usual = self[level]
+        if not lose_digits([usual[0][name] for name in line[0]], list(line[0].values())):
+            return None
+        return [{**a, **b} for a, b in zip(usual, line, strict=True)]
+"""
+_ROUNDING = """
+    def shaken(part, level):
+        rules = levels.shaken(level)
+        if rules is None:
+            return None
+        again, _, state = {solver}(rows[part], rules{argument})
+        return again, state
+
+    add_table_rounding(members, values, errors, reached, shaken)
+"""
+
 _NO_LINE = '''
+def first_step(values):
+    """Return the step of a rule on the line, where there is none."""
+    return FIRST_STEP
+
+
 def line_tables(values, level):
     """Return the arrays on the nodes of the line: there are none."""
     return [{}, {}, {}]
 '''
 
 _REACH = '''
+def first_step(values):
+    """Return the step of the first rule on the line."""
+    return FIRST_STEP * float(outer_scale(np.zeros(1), *values))
+
+
 def outer_reach(values):
     """Return how far from zero the outer rule has to go: tables that grow need more."""
-    reach = REACH
-    while True:
-        x = np.linspace(-reach, reach, 43)
-        found, _ = converged_tables(values, x)
-        with np.errstate(divide="ignore"):
-            sizes = [2 * np.log(np.abs(found[name])) - x**2 / 2 for name in TABLES]
-        ends = [max(s[0], s[-1]) - np.max(s) for s in sizes if np.max(s) > -np.inf]
-        # exp(-41) = 1e-18: what lies beyond does not show.
-        if reach >= 37.0 or not ends or max(ends) <= -41.0:
-            return reach
-        reach = min(1.2 * reach, 37.0)
+    reach, longer = 0.0, FIRST_REACH
+    while longer != reach:
+        reach = longer
+        found, _ = converged_tables(values, np.linspace(-reach, reach, REACH_NODES))
+        flat = [float(x) for name in TABLES for x in found[name]]
+        longer = rule_suffices(reach, flat, len(TABLES))
+    return reach
 '''
 
 _CONVERGED = '''
 def converged_tables(values, x):
     """Return tables at the nodes, and the level of inner rules at which they do not change."""
-    previous, before = None, {}
-    for level in range(7):
-        current, refinable = tables_at(values, x, level)
-        if not all(np.all(np.isfinite(column)) for column in current.values()):
-            raise TableError
-        if not refinable:
-            return current, 0
-        if previous is not None:
-            sizes = {name: np.max(np.abs(column)) + 1e-300 for name, column in current.items()}
-            changes = {name: np.max(np.abs(current[name] - previous[name])) for name in current}
-            largest = max(sizes.values())
-            if all(
-                change <= 4e-15 * sizes[name]
-                # Where rounding is larger than the tolerance, refining stops to bring levels
-                # closer; a table that vanishes by a symmetry is nothing but rounding.
-                or (
-                    change <= max(1e-9 * sizes[name], 1e-16 * largest)
-                    and change > before.get(name, math.inf) / 2
-                )
-                for name, change in changes.items()
-            ):
-                return previous, level - 1
-            before = changes
-        previous = current
-    raise TableError
+
+    def tabulate(level):
+        found, refinable = tables_at(values, x, level)
+        if not all(np.all(np.isfinite(column)) for column in found.values()):
+            raise ConvergenceError
+        return found, refinable
+
+    return settled_tables(tabulate)
 '''
 
 
@@ -328,6 +329,7 @@ class Keyword:
 
 
 def driver(
+    program: Program,
     *,
     line: bool,
     solver: str = "solve_rows",
@@ -336,11 +338,12 @@ def driver(
 ) -> str:
     """Return ``solve_point``, ``solve_many`` and what they call; host code, in NumPy.
 
-    The file adds the function that solves rows and those of :mod:`.width_text`; with nodes on the
-    line also ``line_tables(values, level)`` and ``tables_at(values, x, level)``.
+    The file adds the function that solves rows and ``width_at``; with nodes on the line also
+    ``line_tables(values, level)`` and ``tables_at(values, x, level)``.
 
     Parameters
     ----------
+    program : Program
     line : bool
         Whether the file computes tables on the nodes of the line.
     solver : str
@@ -352,18 +355,20 @@ def driver(
         the square root of two; the file adds ``finest_level(values)``.
     """
     texts = {"{solver}": solver, "{keyword}": "", "{about_keyword}": "", "{argument}": ""}
-    texts["{halvings}"] = "2 * " if grid else ""
-    texts["{count}"] = (
-        "finest_level(self.values) + 1" if grid else "FINEST_LEVEL + 1 if REFINABLE else 1"
-    )
+    texts["{finest}"] = "finest_level(self.values)" if grid else "LAST_LEVEL if REFINABLE else 0"
     if keyword is not None:
         texts |= {
             "{keyword}": f", {keyword.name}={keyword.default}",
             "{about_keyword}": f"\n    {keyword.documentation}",
             "{argument}": f", {keyword.name}",
         }
+    texts["{rounding}"] = _ROUNDING.replace("{solver}", solver) if line else ""
+    texts["{shaken}"] = _SHAKEN if line else ""
+    # The last two hold places of their own.
+    texts = dict(reversed(texts.items()))
     text = _DRIVER
     for place, written in texts.items():
         text = text.replace(place, written)
-    parts = [text, *([] if grid else [_REACH]), _CONVERGED] if line else [text, _NO_LINE]
+    parts = [array_driver(program, line=line, grid=grid), GIVEN, text]
+    parts += [*([] if grid else [_REACH]), _CONVERGED] if line else [_NO_LINE]
     return "\n\n\n".join(part.strip("\n") for part in parts)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..documentation import domain_of
 from ..program import Newton, Panels, Program
+from .kernel_parts import baked_step
 from .printers import NumpyPrinter
 from .product_parts import grid_constants, grid_text
+from .runtime_text import runtime_text
 from .table_source import table_source
 from .vector_source import VectorSource
 
@@ -20,35 +20,37 @@ if TYPE_CHECKING:
 
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
-    "shift first_state advance inverse_norm refine worst breaks tables inside "
-    "inner_rules outer_scale rules product_scales product_tables"
+    "shift first_state advance inverse_norm refine unsolved breaks tables inside "
+    "inner_rules outer_scale rules product_scales product_tables line_end panel_end rule_worst "
+    "rule_finished rule_better rule_following rule_wanted rule_coarseness rule_suffices "
+    "rule_panel_count"
 ).split()
 
 _LINE_TABLES = '''
-def line_tables(values, level):
+def line_tables(values, level, shift=1.0):
     """Return weights, nodes and tables of three rules, each half as fine as the one before.
 
-    The coarser two end earlier, so that their differences show what lies beyond.
+    Tables are evaluated at `shift` times the nodes.
     """
-    reach = outer_reach(values) * 1.15**level
+    first = outer_reach(values)
+    ends = [line_end(first, level, back) for back in range(3)]
     kinks = breaks(np.zeros(1), *values)
     if kinks:
         edges = np.array([sorted({*map(float, kinks), 0.0})])
         found = []
-        for back in (0, 1, 2):
-            x, w = split_rule(edges, level - back, reach / (1.15 if back else 1.0))
-            found.append({"weight": w[0], NODE: x[0], **converged_tables(values, x[0])[0]})
+        for back, end in enumerate(ends):
+            x, w = split_rule(edges, level - back, end)
+            found.append({"weight": w[0], NODE: x[0], **converged_tables(values, shift * x[0])[0]})
         return found
-    step = 0.13 * float(outer_scale(np.zeros(1), *values)) / 2**level
-    if not reach / step < 100_000:
-        raise TableError
-    rules = outer_rules(step, EVEN, reach)
+    step = first_step(values) * rule_coarseness(level, 0)
+    if not ends[0] / step < 1_000_000:
+        raise ConvergenceError
+    rules = outer_rules(step, EVEN, ends[0])
     x = rules[0][0]
-    columns = {NODE: x, **converged_tables(values, x)[0]}
+    columns = {NODE: x, **converged_tables(values, shift * x)[0]}
     found = []
-    for x, w, stride in rules:
-        inner = abs(x) <= (reach if stride == 1 else reach / 1.15)
-        inner |= stride == 1
+    for (x, w, stride), end in zip(rules, ends, strict=True):
+        inner = (abs(x) <= end) | (end == ends[0])
         found.append(
             {"weight": w[inner], **{name: c[::stride][inner] for name, c in columns.items()}}
         )
@@ -61,7 +63,7 @@ def require_room(kind, argument, level):
     """Refuse integrands that vary on no scale that a rule can resolve."""
     step = trapezoidal_step(*inner_extent(kind, argument))
     if not refined_step(step, level) > 3e-4:
-        raise TableError
+        raise ConvergenceError
 '''
 
 _TABLES_AT = '''
@@ -173,16 +175,6 @@ def constants(
     return "\n".join(lines)
 
 
-def quadrature_text() -> str:
-    """Return the quadrature rules of :mod:`giantstep.numeric.quadrature` without their docstring.
-
-    The text is read, not imported: this package holds no numbers.
-    """
-    path = Path(__file__).parents[3] / "numeric" / "quadrature.py"
-    text = path.read_text(encoding="utf-8").split('"""', 2)[2]
-    return re.sub(r"^import .*\n", "", text, flags=re.MULTILINE).strip("\n")
-
-
 def table_text(lowered: LoweredSystem, source: VectorSource, printer: type[NumpyPrinter]) -> str:
     """Return the functions that tabulate, without imports and helpers."""
     text = table_source(
@@ -200,7 +192,7 @@ def line_parts(lowered: LoweredSystem, source: VectorSource) -> list[str]:
     """Return rules, tables and ``line_tables`` of a file that runs on NumPy."""
     made = grid_text(lowered) if lowered.program.inner_nodes else _LINE_TABLES
     tables = table_text(lowered, source, NumpyPrinter)
-    return [quadrature_text(), tables, made, REQUIRE_ROOM, _TABLES_AT]
+    return [runtime_text("quadrature"), tables, made, REQUIRE_ROOM, _TABLES_AT]
 
 
 def makes_grid(program: Program, tables: BakedTables | None) -> bool:
@@ -208,8 +200,8 @@ def makes_grid(program: Program, tables: BakedTables | None) -> bool:
     return computes_tables(program, tables) and bool(program.inner_nodes)
 
 
-def baked_text(tables: BakedTables) -> str:
-    """Return ``line_tables`` for tables that are given."""
+def baked_text(tables: BakedTables, node: str) -> str:
+    """Return ``line_tables`` and ``first_step`` for tables that are given, on a `node`."""
     levels = [
         "    {\n"
         + "".join(f"        {key!r}: np.array({_numbers(v)}),\n" for key, v in level.items())
@@ -221,6 +213,9 @@ def baked_text(tables: BakedTables) -> str:
         (f"# Tables at {values}.\n" if values else "")
         + f"BAKED = [\n{''.join(levels)}]\n\n\n"
         + (
+            "def first_step(values):\n"
+            '    """Return the distance of the nodes of the first rule, which this file holds."""\n'
+            f"    return {baked_step(tables, node)!r}\n\n\n"
             "def line_tables(values, level):\n"
             '    """Return the arrays of three rules, which this file holds."""\n'
             "    return BAKED"

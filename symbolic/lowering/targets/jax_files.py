@@ -18,7 +18,6 @@ from .file_parts import (
     constants,
     docstring,
     makes_grid,
-    quadrature_text,
     table_text,
 )
 from .jax_grid import GRID
@@ -26,9 +25,10 @@ from .jax_printer import JaxPrinter
 from .jax_support import GIVEN_ARRAYS, HEAD, LINE, SOLVE_ROWS, SUPPORT, TABLES
 from .printers import helper_definitions
 from .product_parts import FUTURE, IMPORTS, grid_text
+from .runtime_text import runtime_text
 from .vector_source import VectorSource
 from .vector_support import array_support, estimate_text
-from .width_text import width_text
+from .width_function import width_text
 
 if TYPE_CHECKING:
     from ..baked import BakedTables
@@ -65,15 +65,14 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     own_tables = computes_tables(program, tables)
     parts = [constants(lowered, source, tables), array_support("jnp"), SUPPORT, source.text()]
     grid = makes_grid(program, tables)
-    parts += [estimate_text(cut=program.cut), width_text(lowered, tables, fixed)]
-    parts += [driver(line=own_tables, grid=grid), SOLVE_ROWS]
+    parts += [estimate_text(cut=program.cut), width_text(lowered, fixed)]
+    parts += [driver(program, line=own_tables, grid=grid), SOLVE_ROWS]
     if own_tables:
-        parts += [quadrature_text(), table_text(lowered, source, JaxPrinter)]
-        # The rule of the grid between break points must not hide that of traced ones.
-        parts += [grid_text(lowered, cut_rule="cut_line"), GRID] if grid else [LINE]
+        parts += [runtime_text("quadrature"), table_text(lowered, source, JaxPrinter)]
+        parts += [grid_text(lowered), GRID] if grid else [LINE]
         parts += [REQUIRE_ROOM, TABLES]
     else:
-        parts += [baked_text(tables)] if tables is not None else []
+        parts += [baked_text(tables, str(program.tables[0]))] if tables is not None else []
         parts.append(GIVEN_ARRAYS)
     body = "\n\n\n".join(part.strip("\n") for part in parts)
     helpers = helper_definitions(JaxPrinter, body)

@@ -39,11 +39,8 @@ def line_rules(values, level):
 
 def unit_rule(length, reach):
     """Return a composite rule on [0, 1] whose panels are short enough for the whole line."""
-    n = math.ceil(2 * reach / length)
-    node, weight = np.polynomial.legendre.leggauss(16)
-    node = (np.arange(n)[:, None] + (1 + node) / 2) / n
-    weight = np.broadcast_to(weight / 2 / n, node.shape)
-    return {"cut_node": node.reshape(-1), "cut_weight": weight.reshape(-1)}
+    node, weight = panel_rule(math.ceil(2 * reach / length))
+    return {"cut_node": node, "cut_weight": weight}
 
 
 def cuts_of(slot, points, values):
@@ -56,7 +53,7 @@ def next_nodes(slot, points, values, rule, reach):
     if "node" in rule:
         shape = (len(points[0]), len(rule["node"]))
         return [jnp.broadcast_to(rule[name], shape) for name in ("node", "weight")]
-    return cut_rule(cuts_of(slot, points, values), reach, rule["cut_node"], rule["cut_weight"])
+    return image_rule(cuts_of(slot, points, values), reach, rule["cut_node"], rule["cut_weight"])
 
 
 def line_arrays(values, rules):

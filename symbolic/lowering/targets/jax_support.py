@@ -30,10 +30,10 @@ def total(weight, values):
 def panels(like, breaks, arrays):
     """Return nodes and weights of the normal law, cut at break points."""
     reference = arrays["panel_node"], arrays["panel_weight"]
-    return cut_rule(stack(like, *breaks), arrays["reach"], *reference)
+    return image_rule(stack(like, *breaks), arrays["reach"], *reference)
 
 
-def cut_rule(breaks, reach, node, weight):
+def image_rule(breaks, reach, node, weight):
     """Return nodes and weights of the normal law, cut at the break points in the last axis.
 
     The nodes move with the break points, so that derivatives see jumps too.
@@ -243,16 +243,7 @@ def quadrature(parameters, data=None, rtol=1e-10):
     columns = data_columns(data)
     table_values = [row[0, PARAMETERS.index(name)] for name in TABLE_PARAMETERS]
     levels = Levels(table_values, columns)
-    values, errors, info = solve_rows(row, levels[0])
-    best = 0
-    for level in range(1, levels.count):
-        unseen = wanted_levels(row, values, info, levels.step)[0] > best
-        if errors[0, 0] <= rtol * abs(values[0, 0]) and not unseen:
-            break
-        found = solve_rows(row, levels[level])
-        if not found[1][0, 0] < errors[0, 0] and not unseen:
-            break
-        best, (values, errors, info) = level, found
+    (best,) = refine_group(row, np.arange(1), levels, rtol, unsolved(1))
     rules = line_rules(levels.values, best)[0]
     return {**rules, **(panel_rules(best)[0] if PANELS else {}), **columns}
 
@@ -290,24 +281,21 @@ def solution_compiled(row, rules):
 
 LINE = '''
 def line_rules(values, level):
-    """Return three rules, each half as fine as the one before, as arrays without parameters.
-
-    The coarser two end earlier, so that their differences show what lies beyond.
-    """
-    reach = outer_reach(values) * 1.15**level
-    reaches = (reach, reach / 1.15, reach / 1.15)
+    """Return three rules, each half as fine as the one before, as arrays without parameters."""
+    first = outer_reach(values)
+    reaches = [line_end(first, level, back) for back in range(3)]
     if breaks(jnp.zeros(1), *values):
         found = [
-            {**reference(level - back), "outer_reach": np.float64(reaches[back])}
-            for back in (0, 1, 2)
+            {**reference(level - back, reach=end), "outer_reach": np.float64(end)}
+            for back, end in enumerate(reaches)
         ]
     else:
-        step = 0.13 * float(outer_scale(jnp.zeros(1), *values)) / 2**level
-        if not reach / step < 100_000:
-            raise TableError
+        step = first_step(values) * rule_coarseness(level, 0)
+        if not reaches[0] / step < 1_000_000:
+            raise ConvergenceError
         found = []
-        for (x, w, stride), end in zip(outer_rules(step, EVEN, reach), reaches, strict=True):
-            inner = (abs(x) <= end) | (stride == 1)
+        for (x, w, stride), end in zip(outer_rules(step, EVEN, reaches[0]), reaches, strict=True):
+            inner = (abs(x) <= end) | (end == reaches[0])
             found.append({"outer_node": x[inner], "outer_weight": w[inner]})
     x = np.asarray(outer_nodes(values, found[0])[0])
     _, inner_level = converged_tables(values, x)
@@ -324,23 +312,20 @@ def line_arrays(values, rules):
     return {**others, "weight": w, NODE: x, **columns}
 
 
-def line_tables(values, level):
-    """Return the arrays of three rules."""
+def line_tables(values, level, shift=1.0):
+    """Return the arrays of three rules; tables are evaluated at `shift` times the nodes."""
     found = []
     for rules in line_rules(values, level):
         x, w = (np.asarray(a) for a in outer_nodes(values, rules))
-        found.append({"weight": w, NODE: x, **tables_on(values, x, rules["inner"])})
+        found.append({"weight": w, NODE: x, **tables_on(values, shift * x, rules["inner"])})
     return found
 '''
 
 TABLES = '''
 def reference(refinement, panel=1.5, reach=REACH):
     """Return the composite rule on [0, 1] of which each piece between kinks takes an image."""
-    n = max(1, math.ceil(2 * reach / panel * 2.0**refinement))
-    node, weight = np.polynomial.legendre.leggauss(16)
-    node = (np.arange(n)[:, None] + (1 + node) / 2) / n
-    weight = np.broadcast_to(weight / 2 / n, node.shape)
-    return {"cut_node": node.reshape(-1), "cut_weight": weight.reshape(-1)}
+    node, weight = panel_rule(max(1, math.ceil(2 * reach / panel * 2.0**refinement)))
+    return {"cut_node": node, "cut_weight": weight}
 
 
 def outer_nodes(values, rules):
@@ -348,7 +333,7 @@ def outer_nodes(values, rules):
     if "outer_node" in rules:
         return rules["outer_node"], rules["outer_weight"]
     cuts = jnp.stack([*(jnp.asarray(b, dtype=float) for b in breaks(jnp.zeros(1), *values)), 0.0])
-    return cut_rule(cuts, rules["outer_reach"], rules["cut_node"], rules["cut_weight"])
+    return image_rule(cuts, rules["outer_reach"], rules["cut_node"], rules["cut_weight"])
 
 
 def inner_rules_at(values, x, level):
@@ -376,7 +361,8 @@ def inner_nodes(values, x, inner):
             found[slot] = rule["node"], rule["weight"]
         else:
             cuts = kinds[slot][1][0]
-            found[slot] = cut_rule(cuts, rule["inner_reach"], rule["cut_node"], rule["cut_weight"])
+            reference_rule = rule["cut_node"], rule["cut_weight"]
+            found[slot] = image_rule(cuts, rule["inner_reach"], *reference_rule)
     return found
 
 

@@ -14,9 +14,10 @@ from ..baked import LEVELS, BakedTables
 from . import julia_driver
 from .about import about
 from .julia_language import JuliaLanguage
-from .kernel_parts import FINEST_LEVEL, MOST_REFINEMENTS, KernelParts, kernel_parts
+from .kernel_parts import KernelParts, kernel_parts
 from .language import Kind
 from .product_functions import MOST_FIRST_POINTS, MOST_POINTS
+from .refinement import REACH, first_line
 from .rule_functions import PANEL_ORDER, gauss_rule
 
 if TYPE_CHECKING:
@@ -60,11 +61,13 @@ def _module(lowered: LoweredSystem, parts: KernelParts, language: JuliaLanguage,
         "n_point_columns": len(lowered.program.tables) + 1,
         "most_points": MOST_POINTS,
         "most_first_points": MOST_FIRST_POINTS,
-        **(julia_driver.LINE_SIZES if parts.product is None else julia_driver.GRID_SIZES),
     }
-    values["reach"] = (
-        f"outer_reach({values['table_arguments']})" if has_tables else values["first_reach"]
+    first_reach, values["first_step"] = first_line(
+        f"outer_width({values['table_arguments']})",
+        grid=parts.product is not None,
+        split=parts.plan is not None and bool(parts.plan.breaks),
     )
+    values["reach"] = f"outer_reach({values['table_arguments']})" if has_tables else first_reach
     values["tabulate"] = julia_driver.TABULATE.substitute(values) if has_tables else ""
     make = ""
     if parts.plan is not None:
@@ -92,10 +95,7 @@ def _module(lowered: LoweredSystem, parts: KernelParts, language: JuliaLanguage,
         functions="\n".join(language.source(f) for f in parts.functions),
         make=make,
         n_all_outputs=len(parts.all_outputs),
-        n_results=len(parts.results),
-        finest_level=FINEST_LEVEL if parts.refines else 0,
-        last_level=MOST_REFINEMENTS if parts.refines else 0,
-        wanted=_wanted(parts),
+        driver=language.source(parts.driver),
         solve_rows=_solve_rows(lowered, parts),
         places=", ".join(str(k + 1) for _, k in parts.results),
         domains="".join(
@@ -111,21 +111,6 @@ def _module(lowered: LoweredSystem, parts: KernelParts, language: JuliaLanguage,
             '"weight"\nmay be left out.\n'
         ),
     )  # fmt: skip
-
-
-def _wanted(parts: KernelParts) -> str:
-    if not parts.width_inputs:
-        return ""
-    arguments = [f"{'best' if output else 'p'}[{k + 1}]" for output, k in parts.width_places]
-    step = "rules.step" if parts.stepped else repr(parts.step)
-    if parts.product is not None:
-        inputs = [f"p[{parts.all_inputs.index(p) + 1}]" for p in parts.table_inputs]
-        step = f"product_step({', '.join(inputs)})"
-    return julia_driver.WANTED.substitute(
-        width_arguments=", ".join(arguments),
-        step=step,
-        wanted_halvings="(0.5 * wanted)" if parts.product is not None else "wanted",
-    )
 
 
 def _data(name: str, columns: tuple[str, ...], tests: Mapping[int, str]) -> str:
@@ -155,8 +140,8 @@ def _solve_rows(lowered: LoweredSystem, parts: KernelParts) -> str:
         "first": "0",
         "stop": "1",
         "parameters": "p",
-        "results": "found",
-        "errors": "found_error",
+        "results": "values",
+        "errors": "errors",
         "info": "state",
         "starts": f"fill(NaN, {len(lowered.program.newton_unknowns)})",
     }
@@ -167,7 +152,7 @@ def _solve_rows(lowered: LoweredSystem, parts: KernelParts) -> str:
         if p.name in given:
             arguments.append(given[p.name])
         elif rule >= 0 and p.kind is Kind.REAL:
-            arguments.append(f"min(10.5 * 1.15^level, 37.0) / {(1.0, 1.15, 1.3)[rule]}")
+            arguments.append(f"panel_end({REACH}, level, {rule})")
         elif rule >= 0:
             # Columns of the line come first, then those of panels.
             if p.counted:
@@ -176,5 +161,5 @@ def _solve_rows(lowered: LoweredSystem, parts: KernelParts) -> str:
             arguments.append(f"now[{rule + 1}][{places[rule]}]")
         else:
             data += 1
-            arguments.append(f"data[{data}]")
+            arguments.append(f"rules.data[{data}]")
     return f"solve_rows({', '.join(arguments)})"

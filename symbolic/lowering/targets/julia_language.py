@@ -15,7 +15,7 @@ _KEYWORDS = (
 # Names that the code around the functions uses; a variable of that name would hide them.
 _BASE = (
     "abs min max exp log sqrt isfinite Float64 Int length view zeros fill undef Vector Matrix "
-    "Dict Inf NaN pi im ceil floor sum get haskey keys string error size push! collect axes "
+    "Dict Inf NaN pi im ceil floor log2 sum get haskey keys string error size push! collect axes "
     "Base Core Main eval include NamedTuple AbstractMatrix AbstractVector Tuple all any nothing "
     "Nothing missing power ccall sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh expm1 "
     "log1p sign solve_point PARAMETERS OUTPUTS DATA isinteger Float32"
@@ -98,6 +98,11 @@ class JuliaLanguage(Language):
 
     def conditional(self, test: str, value: str, otherwise: str) -> str:
         return f"({test} ? {value} : {otherwise})"
+
+    def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
+        if name == "ceil":
+            return f"ceil(Int, {arguments[0]})"
+        return super().call(name, arguments, function)
 
     def length(self, array: str) -> str:
         return f"length({array})"

@@ -16,17 +16,17 @@ from sympy.core.function import AppliedUndef
 from ....errors import EmissionError
 from ....one_thread import syntax_tree
 from ..documentation import domain_of
-from ..program import Data
+from ..program import Data, Program
 from ..special_functions import helper_texts, helpers
-from ..widths import integrand_widths
-from .language import Function, Kind, Language, Parameter
-from .product_functions import NEGLIGIBLE, product_functions
-from .product_functions import REACH as GRID_REACH
+from .language import Function, Language
+from .product_functions import product_functions
 from .product_plan import ProductPlan, product_plan
+from .refinement import DECISIONS, FIRST_STEP, geometry, solve_row
 from .rule_functions import PANEL_RULE
 from .scalar_source import scalar_functions
 from .table_functions import table_functions
 from .table_plan import TablePlan, table_plan
+from .width_function import width_function
 
 if TYPE_CHECKING:
     from ..baked import BakedTables
@@ -39,28 +39,25 @@ _TESTS = {
     "nonpositive": "row <= 0.0",
     "(-1, 1)": "row > -1.0 && row < 1.0",
 }
-MOST_REFINEMENTS = 7
-"""How often the rules of a kernel are refined at most, as long as that brings something."""
-FINEST_LEVEL = 10
-"""How often they are where integrands vary on a small scale."""
 # What the text around the functions calls.
 _ENTRIES = (
     "solve_rows", "tabulate", "outer_reach", "outer_width", "outer_count", "outer_nodes",
-    "integrand_width", "product_points", "product_step",
+    "product_points", "rule_coarseness", "line_end", "panel_end", "rule_panel_count", "solve_row",
     PANEL_RULE.name,
 )  # fmt: skip
-FIRST_STEP = 0.13
-"""The step of the first rule, relative to the width of its tables."""
+_SPLIT_ENTRIES = tuple(name for name in _ENTRIES if name != "outer_width")
 # Most of the mass of the normal law is closer to zero.
 _CENTRE = 6.0
 _EXAMPLES = {"positive": 1.0, "negative": -1.0, "nonnegative": 1.0, "nonpositive": -1.0}
 # Names of the functions that kernels in C and Julia hold besides those of the solver.
 _OWN_NAMES = (
-    "rule_density rule_step rule_clipped rule_panels rule_reference table_row tabulate outer_reach "
+    "rule_density rule_step rule_clipped rule_reference table_row tabulate outer_reach "
     "outer_width outer_count outer_nodes smaller larger gauss_node gauss_weight fine_rule "
     "medium_rule coarse_rule FINE_RULE MEDIUM_RULE COARSE_RULE Rules make_level forget solve_row "
-    "worst_error check_parameters rule_level rule_set checked_data admissible integrand_width "
-    "product_points product_step rule_pieces make_points"
+    "solve_level finish_row rule_worst rule_finished rule_better rule_following rule_wanted "
+    "rule_coarseness rule_suffices rule_panel_count line_end panel_end check_parameters rule_level "
+    "rule_set checked_data admissible integrand_width product_points product_step rule_pieces "
+    "make_points"
 ).split()
 
 
@@ -72,11 +69,11 @@ class KernelParts:
     ----------
     symbols : mapping from str to Symbol
         Parameters of the program by name.
-    node : str
-        The array of nodes among the tables; empty if there are none.
     functions : tuple of Function
         In order.
     solve_rows : Function
+    driver : Function
+        Refines one row; it comes after what the kernel itself does in the words of its language.
     helpers : tuple of str
         Definitions of special functions in the target.
     plan : TablePlan or None
@@ -99,14 +96,12 @@ class KernelParts:
         The Gauss-Legendre rule is needed.
     refines : bool
         There are rules that can be refined.
-    width_inputs : tuple of (str, bool)
-        Arguments of ``integrand_width``, and which of them are outputs; empty if nothing tells.
     """
 
     symbols: Mapping[str, sp.Symbol]
-    node: str
     functions: tuple[Function, ...]
     solve_rows: Function
+    driver: Function
     helpers: tuple[str, ...]
     plan: TablePlan | None
     product: ProductPlan | None
@@ -119,7 +114,6 @@ class KernelParts:
     used: frozenset[str]
     uses_gauss: bool
     refines: bool
-    width_inputs: tuple[tuple[str, bool], ...]
 
     @property
     def data(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -130,25 +124,9 @@ class KernelParts:
         )
 
     @property
-    def width_places(self) -> tuple[tuple[bool, int], ...]:
-        """Whether each argument of ``integrand_width`` is an output, and its place there."""
-        lists = {True: self.all_outputs, False: self.all_inputs}
-        return tuple((output, lists[output].index(name)) for name, output in self.width_inputs)
-
-    @property
     def n_line_columns(self) -> int:
         """Columns of the nodes of the line: weights, nodes and their tables."""
         return 2 + len(self.plan.tables) if self.plan is not None else 1
-
-    @property
-    def stepped(self) -> bool:
-        """The kernel makes a trapezoidal rule and knows its step."""
-        return self.plan is not None and not self.plan.breaks
-
-    @property
-    def step(self) -> float:
-        """Distance of the nodes of the first rule, where it is no trapezoidal one to be made."""
-        return FIRST_STEP if self.baked is None else baked_step(self.baked, self.node)
 
     @property
     def all_inputs(self) -> tuple[str, ...]:
@@ -197,47 +175,56 @@ def kernel_parts(
     # Bodies of functions are text in Python until a language walks them.
     reserved = {*language.reserved, *_OWN_NAMES, *helpers(language.name), *keyword.kwlist}
     solvers = scalar_functions(program, reserved)
+    grid = lowered.product is not None and baked is None
+    line = bool(program.tables) and baked is None
+    rules = {f.name: f for f in geometry(program, line=line, grid=grid)}
     plan = None
     product = None
     functions: list[Function] = []
-    if program.tables and baked is None:
+    if line:
         names = _names_in_code(lowered)
         plan = _plan(lowered, language, names)
-        if lowered.product is None:
-            functions += table_functions(plan, program.even)
-        else:
-            functions += table_functions(
-                plan, program.even, reach=GRID_REACH, negligible=NEGLIGIBLE
-            )
+        functions += table_functions(plan, program.even, rules["rule_suffices"], grid=grid)
+        if lowered.product is not None:
             product = product_plan(
                 lowered.product,
                 tables=tuple(lowered.definitions),
                 node=lowered.node,
                 names=names,
-                printable=lambda expr: _printable(expr, language),
+                printable=language.prints,
             )
-            known = {f.name for f in functions}
-            made = product_functions(product, plan.widths)
-            functions += [f for f in made if f.name not in known]
+            functions += product_functions(product, plan.widths)
     if program.has_panels:
         functions += [PANEL_RULE]
-    functions += solvers
-    width, width_inputs = _integrand_width(lowered, language)
-    if width is not None and (program.tables or program.has_panels):
-        functions.append(width)
-    # A split rule has no step, and so no use for the width.
-    no_width = {"outer_width"} if plan is not None and plan.breaks else set()
-    if "integrand_width" not in {f.name for f in functions}:
-        no_width |= {"product_step"}
-    functions = _called(functions, [f for f in _ENTRIES if f not in no_width])
-    texts = "\n".join(language.source(f) for f in functions)
+    functions += [*rules.values(), *solvers, *DECISIONS]
     table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters) if plan else ()
+    width = width_function(lowered, language)
+    if width is not None:
+        functions.append(width)
+        outputs = [str(x) for x in program.outputs]
+        arguments = [f"p[{k}]" for k in range(len(symbols))]
+        unknowns = (lowered.identifiers[x] for x in lowered.system.unknowns)
+        arguments += [f"best[{outputs.index(x)}]" for x in unknowns]
+    known = {f.name: f for f in functions}
+    driver = solve_row(
+        len(program.outputs),
+        refines=plan is not None or program.has_panels,
+        step=_first_step(
+            plan, product, baked, [f"p[{list(symbols).index(x)}]" for x in table_inputs], program
+        ),
+        width="" if width is None else f"integrand_width({', '.join(arguments)})",
+        calls=tuple(known.values()),
+    )
+    # Without a step of its own a rule between kinks has no use for the width of tables.
+    entries = _ENTRIES if plan is None or product or not plan.breaks else _SPLIT_ENTRIES
+    functions = _called([*known.values(), driver], entries)[:-1]
+    texts = "\n".join(language.source(f) for f in (*functions, driver))
     sizes = set(program.magnitudes.values())
     return KernelParts(
         symbols=symbols,
-        node=str(program.tables[0]) if program.tables else "",
         functions=tuple(functions),
         solve_rows=solvers[-1],
+        driver=driver,
         helpers=tuple(helper_texts(language.name, texts)),
         plan=plan,
         product=product,
@@ -250,41 +237,22 @@ def kernel_parts(
         used=_used(tuple(symbols), solvers) | set(table_inputs),
         uses_gauss="gauss_node[" in texts,
         refines=plan is not None or program.has_panels,
-        width_inputs=width_inputs if "integrand_width" in {f.name for f in functions} else (),
     )
 
 
-def _integrand_width(
-    lowered: LoweredSystem, language: Language
-) -> tuple[Function | None, tuple[tuple[str, bool], ...]]:
-    """Return the smallest scale of the integrands as a function, and what it takes."""
-    places = {str(x): sp.Symbol(f"p_{x}") for x in lowered.program.parameters}
-    outputs = {str(x): sp.Symbol(f"u_{x}") for x in lowered.program.outputs}
-    lines = ["width = inf"]
-    expressions: dict[str, sp.Expr] = {}
-    inputs: dict[str, bool] = {}
-    for found in integrand_widths(lowered):
-        read = sorted(map(str, found.free_symbols))
-        named = {x: places.get(str(x), outputs.get(str(x))) for x in found.free_symbols}
-        if None in named.values() or not _printable(found, language):
-            continue
-        inputs |= {x: x not in places for x in read}
-        name = f"expression_{len(expressions)}"
-        expressions[name] = found.xreplace(named)
-        # A width that is no number tells nothing.
-        lines += [f"value = abs({name})", "if value < width:", "    width = value"]
-    if not expressions:
-        return None, ()
-    parameters = tuple(Parameter(str((outputs if o else places)[x])) for x, o in inputs.items())
-    function = Function(
-        name="integrand_width",
-        parameters=parameters,
-        body="\n".join([*lines, "return width"]) + "\n",
-        expressions=expressions,
-        returns=Kind.REAL,
-        documentation="Smallest scale in the node on which integrands vary at a solution.",
-    )
-    return function, tuple(inputs.items())
+def _first_step(
+    plan: TablePlan | None,
+    product: ProductPlan | None,
+    baked: BakedTables | None,
+    inputs: Sequence[str],
+    program: Program,
+) -> str:
+    """Return the distance of the nodes of the first rule, in the neutral text."""
+    if product is not None:
+        return f"product_step({', '.join(inputs)})"
+    if plan is not None:
+        return f"{FIRST_STEP} * outer_width({', '.join(inputs)})"
+    return repr(FIRST_STEP if baked is None else baked_step(baked, str(program.tables[0])))
 
 
 def _called(functions: Sequence[Function], entries: Sequence[str]) -> list[Function]:
@@ -325,18 +293,13 @@ def _plan(
         definitions,
         node=names[lowered.node],
         parameters=tuple(names[p] for p in lowered.table_parameters),
-        printable=lambda expr: _printable(expr, language),
+        printable=language.prints,
     )
     if lowered.product is None:
         return plan
     widths = [x.xreplace(changes) for x in lowered.product.outer_scales]
     breaks = [x.xreplace(changes) for x in lowered.product.outer_breaks]
     return replace(plan, widths=(*plan.widths, *widths), breaks=(*plan.breaks, *breaks))
-
-
-def _printable(expr: sp.Expr, language: Language) -> bool:
-    found = {type(f).__name__ for f in expr.atoms(sp.Function) - expr.atoms(AppliedUndef)}
-    return found <= set(language.printer.functions)
 
 
 def _used(parameters: tuple[str, ...], solvers: tuple[Function, ...]) -> frozenset[str]:

@@ -18,7 +18,8 @@ statements
 values
     numbers, ``True``, ``False``, names, ``+ - * /``, comparisons of two values, ``and or not``,
     ``a if test else b``, ``name[i]``, ``name[i, k]``, ``len(name)`` of an array parameter,
-    ``abs min max exp log sqrt isfinite``, ``real`` (a number of the target's precision), calls.
+    ``abs min max exp log log2 ceil sqrt isfinite``, ``real`` (a number of the target's precision),
+    calls.
 constants
     ``inf``, ``nan``; ``tolerance``, at which a relative residual is as good as zero; ``stalled``,
     below which a residual that falls no further is rounding; ``unit``, the unit roundoff.
@@ -39,6 +40,7 @@ from enum import Enum
 from typing import ClassVar
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ....one_thread import syntax_tree
@@ -55,6 +57,7 @@ class Kind(Enum):
     OUTPUT = "array that is written"
     TABLE = "array of rows that is read"
     OUTPUT_TABLE = "array of rows that is written"
+    RULES = "quadrature rules of a kernel, which its own functions make and read"
 
 
 @dataclass(frozen=True)
@@ -162,11 +165,14 @@ def _kind(value: ast.expr, known: Mapping[str, Kind], calls: Mapping[str, Kind |
         return Kind.FLAG if isinstance(value.op, ast.Not) else _kind(value.operand, known, calls)
     if isinstance(value, ast.Name):
         return known.get(value.id, Kind.REAL)
+    if isinstance(value, ast.IfExp):
+        kinds = {_kind(branch, known, calls) for branch in (value.body, value.orelse)}
+        return kinds.pop() if len(kinds) == 1 else Kind.REAL
     if isinstance(value, ast.BinOp) and not isinstance(value.op, ast.Div):
         kinds = {_kind(value.left, known, calls), _kind(value.right, known, calls)}
         return Kind.WHOLE if kinds == {Kind.WHOLE} else Kind.REAL
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-        if value.func.id in ("len",):
+        if value.func.id in ("len", "ceil"):
             return Kind.WHOLE
         if value.func.id == "isfinite":
             return Kind.FLAG
@@ -200,6 +206,11 @@ class Language(ABC):
     functions: Mapping[str, str]
     words: Mapping[str, str]
     reserved: frozenset[str] = frozenset()
+
+    def prints(self, expr: sp.Expr) -> bool:
+        """Tell whether the target has all functions of an expression; roots of a program aside."""
+        found = {type(f).__name__ for f in expr.atoms(sp.Function) - expr.atoms(AppliedUndef)}
+        return found <= set(self.printer.functions)
 
     # -- what a target decides
 

@@ -124,11 +124,7 @@ def number(ctx, name, value, domain):
 
 def parameter_values(ctx, parameters):
     """Return parameters as numbers of the context, or refuse them."""
-    missing = [name for name in PARAMETERS if name not in parameters]
-    unknown = [name for name in parameters if name not in PARAMETERS]
-    if missing or unknown:
-        what = f"no value for {missing[0]!r}" if missing else f"{unknown[0]!r} is none of them"
-        raise ValueError(f"parameters must hold {', '.join(PARAMETERS)}; {what}")
+    parameters = given_parameters(parameters)
     return {
         name: number(ctx, name, parameters[name], domain)
         for name, domain in zip(PARAMETERS, DOMAINS)
@@ -137,20 +133,8 @@ def parameter_values(ctx, parameters):
 
 def data_columns(ctx, data):
     """Return weights that add up to one and columns of each data set, or refuse them."""
-    data = {} if data is None else dict(data)
-    if len(DATA) == 1 and data and next(iter(DATA)) not in data:
-        data = {next(iter(DATA)): data}
-    if set(data) != set(DATA):
-        raise ValueError(f"data must hold {', '.join(DATA) or 'nothing'}; got {list(data)}")
     found = {}
-    for name, domains in DATA.items():
-        given = dict(data[name])
-        weight = given.pop("weight", None)
-        if set(given) != set(domains):
-            raise ValueError(
-                f"the data {name} must have the columns {', '.join(domains)} (and, if wanted, "
-                f"weight); got {', '.join(map(str, given))}"
-            )
+    for name, domains, given, weight in given_data(data):
         columns = [
             [number(ctx, f"{c} of the data {name}", x, domain) for x in list(given[c])]
             for c, domain in domains.items()

@@ -1,7 +1,8 @@
 """The mpmath target: one self-contained file that solves to any number of digits.
 
-The refinement around the solver is the text of :mod:`giantstep.numeric.precision`; it is read, not
-imported, because this package holds no numbers.
+The refinement around the solver is that of :mod:`giantstep.runtime.precision`. It is another one
+than that of floats (:mod:`.refinement`): how many nodes a number of digits needs is known before,
+two rules are enough to see it, and what rounding takes is bought with digits of the precision.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from ...regularity import ImaginaryGrowth, analyse
 from ..documentation import domain_of
 from ..program import Newton, Program
 from .about import about
+from .file_driver import GIVEN
 from .language import Function, Kind, Parameter
 from .mpmath_driver import DRIVER, IMPORTS, LINE, NO_LINE
-from .numeric_text import numeric_text
 from .printers import MpmathPrinter
 from .python_language import MpmathLanguage
 from .renaming import safe_program
+from .runtime_text import runtime_text
 from .scalar_source import RESERVED, integrands_move
 from .solver_source import solver_functions
 from .table_source import frequencies, mpmath_table_source, outer_breaks, outer_widths
@@ -36,6 +38,9 @@ if TYPE_CHECKING:
 _USAGE = """\
 solve_point({{{example}}}{data}, digits=50) returns {{output: (value, estimated error)}}
 as numbers of an mpmath context of their own; see its docstring."""
+
+# After those of which they use something.
+_RUNTIME = ("precise_grids", "precise_lattices", "precise_averages", "precise_lines", "precision")
 
 
 def files(
@@ -79,16 +84,9 @@ def _text(lowered: LoweredSystem) -> str:
     ]
     if program.tables:
         parts += _table_parts(lowered)
-    numeric = [
-        numeric_text("quadrature", ["_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step"]),
-        numeric_text("precise_grids", prefix="_GRID"),
-        numeric_text("precise_lattices", prefix="_LATTICE"),
-        numeric_text("precise_averages").replace("precise_lattices.", ""),
-        numeric_text("precise_lines").replace("precise_grids.", ""),
-        numeric_text("precision"),
-    ]
-    parts += [_changed("\n\n\n".join(numeric)), _kernel(lowered)]
-    parts += [LINE if program.tables else NO_LINE, DRIVER]
+    steps = ("_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step")
+    parts += [runtime_text("quadrature", steps), *map(runtime_text, _RUNTIME), _kernel(lowered)]
+    parts += [LINE if program.tables else NO_LINE, GIVEN, DRIVER]
     return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 
@@ -274,8 +272,9 @@ def _kernel(lowered: LoweredSystem) -> str:
     return "\n".join(
         [
             "KERNEL = SimpleNamespace(",
-            f"    table_source={'tables' if program.tables else ''!r},",
-            '    solver_source="solve",',
+            "    solver=solver,",
+            *(["    table_functions=table_functions,"] if program.tables else []),
+            f"    has_line={bool(program.tables)},",
             "    parameters=PARAMETERS,",
             "    table_parameters=TABLE_PARAMETERS,",
             f"    outputs={tuple(map(str, program.outputs))!r},",
@@ -290,16 +289,3 @@ def _kernel(lowered: LoweredSystem) -> str:
             ")",
         ]
     )
-
-
-def _changed(text: str) -> str:
-    """Take solver and tables from this file instead of executing their sources."""
-    changes = {
-        "exec(kernel.solver_source, namespace)": 'namespace["solve"] = solver(ctx)',
-        "exec(kernel.table_source, namespace)": "namespace.update(table_functions(ctx))",
-    }
-    for old, new in changes.items():
-        if text.count(old) != 1:
-            raise AssertionError(f"the refinement does not hold {old!r} once")
-        text = text.replace(old, new)
-    return text

@@ -23,7 +23,7 @@ from .printers import NumpyPrinter, helper_definitions
 from .product_parts import FUTURE, IMPORTS
 from .vector_source import VectorSource
 from .vector_support import array_support, estimate_text
-from .width_text import width_text
+from .width_function import width_text
 
 if TYPE_CHECKING:
     from ..baked import BakedTables
@@ -211,13 +211,13 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
     source = VectorSource(program, NumpyPrinter(), constants=fixed, taken=TAKEN)
     parts = [constants(lowered, source, tables), array_support("np"), _SUPPORT, source.text()]
-    parts += [estimate_text(cut=program.cut), width_text(lowered, tables, fixed)]
+    parts += [estimate_text(cut=program.cut), width_text(lowered, fixed)]
     line, grid = computes_tables(program, tables), makes_grid(program, tables)
-    parts += [driver(line=line, grid=grid), _SOLVE_ROWS]
+    parts += [driver(program, line=line, grid=grid), _SOLVE_ROWS]
     if line:
         parts += line_parts(lowered, source)
     elif tables is not None:
-        parts.append(baked_text(tables))
+        parts.append(baked_text(tables, str(program.tables[0])))
     body = "\n\n\n".join(part.strip("\n") for part in parts)
     helpers = helper_definitions(NumpyPrinter, body)
     body = "\n\n\n".join(part.strip("\n") for part in (helpers, body) if part)

@@ -1,64 +1,38 @@
 """The grid of outer and inner nodes as functions that every scalar language can say.
 
-Rules and constants are those of :mod:`giantstep.numeric.product_rules` and
-:mod:`giantstep.numeric.product_arrays`: points farther out than the reach are left out.
+Points farther out than the reach are left out; which reach, says :mod:`.refinement`.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import sympy as sp
 
 from .language import Function, Kind, Parameter
-from .numeric_text import numeric_constants
 from .product_plan import InnerNode, ProductPlan
-from .rule_functions import CLIPPED, DENSITY, PANEL_ORDER
+from .refinement import GRID_INNER_STEP, GRID_PANEL, GRID_STEP
+from .rule_functions import CLIPPED, DENSITY, PANEL_ORDER, PIECES
 from .table_functions import Body, sort_edges, values
 
-_RULES = numeric_constants("product_rules")
-_ARRAYS = numeric_constants("product_arrays")
-STEP, INNER_STEP, PANEL_LENGTH = (_RULES[x] for x in ("STEP", "INNER_STEP", "PANEL_LENGTH"))
-# Radius of the grid at the first level, of coarser rules and of finer levels.
-REACH, NESTED_REACH, LONGER_REACH = (
-    _RULES[x] for x in ("GRID_REACH", "NESTED_REACH", "LONGER_REACH")
-)
-# Logarithm of what tables, squared and times the density, may be where the grid ends.
-NEGLIGIBLE = math.log(_ARRAYS["_NEGLIGIBLE"])
 # Points of the finest rule, at the first level and at the others.
-MOST_FIRST_POINTS = int(_ARRAYS["_MOST_FIRST_NODES"])
-MOST_POINTS = int(_RULES["MOST_GRID_NODES"])
+MOST_FIRST_POINTS, MOST_POINTS = 2**21, 2**18
 
 
 def product_functions(plan: ProductPlan, outer_widths: Sequence[sp.Expr]) -> tuple[Function, ...]:
     """Return ``product_step`` and ``product_points`` after the functions that they call."""
-    called = (DENSITY, CLIPPED, _PIECES) if plan.cut else (DENSITY,)
+    called = (DENSITY, CLIPPED, PIECES) if plan.cut else (DENSITY,)
     return (*called, _step(plan, outer_widths), _points(plan, called))
-
-
-_PIECES = Function(
-    name="rule_pieces",
-    parameters=(Parameter("width"), Parameter("size")),
-    body="""
-panels = 0
-while panels * size < width:
-    panels += 1
-return panels
-""",
-    returns=Kind.WHOLE,
-    documentation="Number of panels of at most a size in a piece of the line.",
-)
 
 
 def _step(plan: ProductPlan, outer_widths: Sequence[sp.Expr]) -> Function:
     body = Body()
-    body.add(0, f"step = {STEP}")
+    body.add(0, f"step = {GRID_STEP}")
     for width in outer_widths:
-        body.add(0, f"step = min(step, {STEP} * abs({body.expression(width)}))")
+        body.add(0, f"step = min(step, {GRID_STEP} * abs({body.expression(width)}))")
     for inner in plan.inner:
         for width in inner.widths:
-            body.add(0, f"step = min(step, {INNER_STEP} * abs({body.expression(width)}))")
+            body.add(0, f"step = min(step, {GRID_INNER_STEP} * abs({body.expression(width)}))")
     body.add(0, "return step")
     return Function(
         name="product_step",
@@ -80,7 +54,7 @@ def _points(plan: ProductPlan, called: tuple[Function, ...]) -> Function:
         body.add(0, f"size_{k} = 1.0")
         for w in inner.widths:
             body.add(0, f"size_{k} = min(size_{k}, abs({body.expression(w)}))")
-        body.add(0, f"size_{k} *= {PANEL_LENGTH if inner.kinks else INNER_STEP} * coarseness")
+        body.add(0, f"size_{k} *= {GRID_PANEL if inner.kinks else GRID_INNER_STEP} * coarseness")
         body.add(0, f"if not (size_{k} * {MOST_POINTS} > reach):")
         body.add(1, "return -1")
     body.add(0, "for j in range(n):")

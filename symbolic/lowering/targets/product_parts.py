@@ -1,14 +1,14 @@
 """The grid of several Gaussian variables in files for Python that run on NumPy.
 
-Its text is that of :mod:`giantstep.numeric.product_rules` and
-:mod:`giantstep.numeric.product_arrays`; it is read, not imported: this package holds no numbers.
+Its text is that of :mod:`giantstep.runtime.product_rules` and
+:mod:`giantstep.runtime.product_arrays`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .numeric_text import numeric_text
+from .runtime_text import runtime_text
 
 if TYPE_CHECKING:
     from ..lowered import LoweredSystem
@@ -26,18 +26,23 @@ def product_grid(values):
     )
 
 
+def first_step(values):
+    """Return the smallest step of the first grid."""
+    return product_grid(values).step
+
+
 def finest_level(values):
     """Return the last level of refinement that there is room for."""
-    return min(product_grid(values).finest, FINEST_LEVEL)
+    return min(product_grid(values).finest, LAST_LEVEL)
 
 
-def line_tables(values, level):
+def line_tables(values, level, shift=1.0):
     """Return weights, nodes and tables of three rules, each half as fine as the one before.
 
-    The coarser two end earlier, so that their differences show what lies beyond.
+    Tables are evaluated at `shift` times the nodes.
     """
     names = ("weight", NODE, *INNER_NODES, *TABLES, *GRID_TABLES)
-    rules = product_grid(values).lines(level, 1.0)
+    rules = product_grid(values).lines(level, shift)
     return [dict(zip(names, rule, strict=True)) for rule in rules]
 '''
 
@@ -66,17 +71,8 @@ def grid_functions(lowered: LoweredSystem) -> str:
     return f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})"
 
 
-def grid_text(lowered: LoweredSystem, cut_rule: str = "cut_rule") -> str:
-    """Return rules and arrays of the grid, and ``line_tables``.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    cut_rule : str
-        Name of the rule between break points.
-    """
-    rules = numeric_text("product_rules")
-    arrays = numeric_text("product_arrays", without=("Array", "Tabulate"))
-    arrays = arrays.replace("ConvergenceError", "TableError")
-    copied = f"{rules}\n\n\n{arrays}".replace("cut_rule", cut_rule)
-    return "\n\n\n".join([copied, grid_functions(lowered), _LINE_TABLES.strip("\n")])
+def grid_text(lowered: LoweredSystem) -> str:
+    """Return rules and arrays of the grid, and ``line_tables``."""
+    rules = runtime_text("product_rules")
+    arrays = runtime_text("product_arrays", without=("Array", "Tabulate"))
+    return "\n\n\n".join([rules, arrays, grid_functions(lowered), _LINE_TABLES.strip("\n")])

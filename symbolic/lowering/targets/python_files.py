@@ -27,7 +27,7 @@ from .row_source import LEVELS
 from .scalar_source import scalar_functions
 from .solver_source import PYTHON_HEADER, solver_functions
 from .vector_source import VectorSource
-from .width_text import width_text
+from .width_function import width_text
 
 if TYPE_CHECKING:
     from ..baked import BakedTables
@@ -166,15 +166,15 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None, target: str) -> st
     parts += [*([_parallel(program)] if target == "numba" else []), _hook(program, fixed, target)]
     keyword = _PARALLEL_KEYWORD if target == "numba" else None
     line = computes_tables(program, tables)
-    parts.append(width_text(lowered, tables, fixed))
+    parts.append(width_text(lowered, fixed))
     grid = makes_grid(program, tables)
-    parts.append(driver(line=line, solver="solve_group", keyword=keyword, grid=grid))
+    parts.append(driver(program, line=line, solver="solve_group", keyword=keyword, grid=grid))
     if line:
         found = line_parts(lowered, names)
         helpers = helper_definitions(NumpyPrinter, "\n".join(found))
         parts += [*([helpers] if helpers else []), *found]
     elif tables is not None and program.tables:
-        parts.append(baked_text(tables))
+        parts.append(baked_text(tables, str(program.tables[0])))
     body = "\n\n\n".join(part.strip("\n") for part in parts)
     header = _NUMBA_HEADER if target == "numba" else PYTHON_HEADER
     if "scipy.special." in body:

@@ -6,6 +6,7 @@ import builtins
 import keyword
 from collections.abc import Mapping, Sequence
 
+from ....errors import EmissionError
 from .language import Function, Language
 from .printers import MpmathPrinter, ScalarPrinter, SourcePrinter
 
@@ -34,6 +35,8 @@ class PythonLanguage(Language):
     functions: Mapping[str, str] = {
         "exp": "math.exp",
         "log": "math.log",
+        "log2": "math.log2",
+        "ceil": "math.ceil",
         "sqrt": "math.sqrt",
         "isfinite": "math.isfinite",
         "real": "float",
@@ -132,6 +135,37 @@ class NumbaLanguage(PythonLanguage):
 
     def real_only(self, values: Sequence[str]) -> list[str]:
         return []
+
+
+class ArrayLanguage(PythonLanguage):
+    """NumPy, for functions of assignments and one result: each number may be an array."""
+
+    name = "arrays"
+    constants: Mapping[str, str] = {**PythonLanguage.constants, "inf": "np.inf", "nan": "np.nan"}
+    functions: Mapping[str, str] = {
+        "abs": "np.abs",
+        "min": "np.minimum",
+        "max": "np.maximum",
+        "exp": "np.exp",
+        "log": "np.log",
+        "log2": "np.log2",
+        "ceil": "np.ceil",
+        "sqrt": "np.sqrt",
+        "isfinite": "np.isfinite",
+    }
+    words: Mapping[str, str] = {"and": "&", "or": "|", "not": "~"}
+
+    def conditional(self, test: str, value: str, otherwise: str) -> str:
+        return f"np.where({test}, {value}, {otherwise})"
+
+    def for_head(self, index: str, first: str, last: str) -> str:
+        raise EmissionError("rows of an array end loops in different rounds: write one value")
+
+    def while_head(self, test: str) -> str:
+        raise EmissionError("rows of an array end loops in different rounds: write one value")
+
+    def if_head(self, test: str) -> str:
+        raise EmissionError("rows of an array take different branches: write `a if test else b`")
 
 
 class MpmathLanguage(PythonLanguage):

@@ -12,8 +12,8 @@ from .language import Function, Kind, Parameter
 LEVELS = ("fine", "medium", "coarse")
 # Rounding of a sum of many terms, relative to the sum of their sizes.
 _SUM_ROUNDING = "8e-15"
-# Margin for outputs that follow from others, whose conditioning is not computed.
-_GROWTH = "9.0"
+GROWTH = 32.0
+"""Margin for outputs that follow from others, whose conditioning is not computed."""
 
 # On a grid the gain of the next halving is no better than this power of the last difference.
 GRID_POWER = 0.3
@@ -262,7 +262,7 @@ class _Rows:
                 f"    last = abs(y[{k}] - z[{k}])",
                 f"    if last <= 30.0 * max(step, state[2] * abs(x[{k}])):",
                 "        step = 4.0 * max(step, last)",
-                f"    errors[i, {k}] += 2.0 * step + {_GROWTH} * state[2] * abs(x[{k}])",
+                f"    errors[i, {k}] += 2.0 * step + {GROWTH} * state[2] * abs(x[{k}])",
             ]
         return lines if len(lines) > 3 else []
 
@@ -274,7 +274,7 @@ class _Rows:
             "    errors[i, k] = state[2] * abs(x[k])",
             "    if not (state[0] >= 0.0 and errors[i, k] < inf):",
             "        errors[i, k] = inf",
-            *(f"errors[i, {k}] += {_GROWTH} * state[2] * abs(x[{k}])" for k in self.derived()),
+            *(f"errors[i, {k}] += {GROWTH} * state[2] * abs(x[{k}])" for k in self.derived()),
             *self.absolute_rounding(),
         ]
 

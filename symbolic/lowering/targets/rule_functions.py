@@ -1,6 +1,6 @@
 """Quadrature rules for the normal law as functions that every scalar language can say.
 
-Rules and constants are those of :mod:`giantstep.numeric.quadrature`.
+Rules and constants are those of :mod:`giantstep.runtime.quadrature`.
 """
 
 from __future__ import annotations
@@ -70,23 +70,17 @@ return x
     documentation="A break point moved into [-reach, reach].",
 )
 
-SPLIT_PANELS = Function(
-    name="rule_panels",
-    parameters=(Parameter("width"), Parameter("refinement", Kind.WHOLE)),
+PIECES = Function(
+    name="rule_pieces",
+    parameters=(Parameter("width"), Parameter("size")),
     body="""
 panels = 0
-# A panel of 1.5 is what smooth pieces ask for at refinement 0.
-size = 1.5
-for i in range(refinement):
-    size *= 0.5
-for i in range(-refinement):
-    size *= 2.0
 while panels * size < width:
     panels += 1
 return panels
 """,
     returns=Kind.WHOLE,
-    documentation="Number of panels in a piece of the line.",
+    documentation="Number of panels of at most a size in a piece of the line.",
 )
 
 PANEL_RULE = Function(

@@ -1,7 +1,7 @@
 r"""Expectations :math:`\mathbb{E}_z[z^j f(A + B z)]` recognised in integrands.
 
 Only A depends on the node. Functions of :math:`u = A + Bz` can then be evaluated once for all
-nodes: see :class:`giantstep.numeric.precise_lattices.Lattice`.
+nodes: see :class:`giantstep.runtime.precise_lattices.Lattice`.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from ..program import Program
 from .language import Function
 from .printers import helper_definitions
 from .python_language import MpmathLanguage, NumbaLanguage, PythonLanguage, argument_names
+from .refinement import array_driver
 from .scalar_source import scalar_functions
 
 # Reassociation lets the sums over nodes use vector instructions; NaN checks stay.
@@ -38,8 +39,9 @@ def solver_source(program: Program, target: str = "numba") -> str:
     ----------
     program : Program
     target : {"numba", "python", "mpmath"}
-        "python" is the plain twin of "numba": the same text without compilation. "mpmath" takes
-        a context `ctx` from the namespace it is executed in and has no ``solve_batch``.
+        "python" is the plain twin of "numba": the same text without compilation, and the driver
+        that refines rows of a batch (:mod:`.refinement`). "mpmath" takes a context `ctx` from the
+        namespace it is executed in and has no ``solve_batch``.
 
     Raises
     ------
@@ -52,7 +54,11 @@ def solver_source(program: Program, target: str = "numba") -> str:
     parts = [f'"""{documentation}\n"""\n']
     if target != "mpmath":
         parts.append(NUMBA_HEADER if target == "numba" else PYTHON_HEADER)
-    return "\n\n".join([*parts, solver_functions(program, target)])
+    parts.append(solver_functions(program, target))
+    if target == "python":
+        grid = bool(program.inner_nodes)
+        parts.append(array_driver(program, line=bool(program.tables), grid=grid))
+    return "\n\n".join(parts)
 
 
 def solver_functions(program: Program, target: str) -> str:

@@ -3,7 +3,7 @@
 A kernel in C or Julia that computes its tables itself holds these: rules for inner expectations,
 refined and extended until two levels agree; the outer rule, whose step follows from the widths over
 which the tables vary and whose reach from how they grow. The rules and constants are those of
-:mod:`giantstep.numeric.quadrature`, with two differences: entire integrands take the trapezoidal
+:mod:`giantstep.runtime.quadrature`, with two differences: entire integrands take the trapezoidal
 rule too, and every refinement also goes farther out, so that truncation shows.
 """
 
@@ -15,13 +15,14 @@ import sympy as sp
 
 from ..program import Assign
 from .language import Function, Kind, Parameter
+from .refinement import FIRST_PANEL, GRID_REACH, REACH, REACH_NODES
 from .rule_functions import (
     CLIPPED,
     DENSITY,
     PANEL_FREQUENCY,
     PANEL_ORDER,
+    PIECES,
     REFINED_STEP,
-    SPLIT_PANELS,
     TRAPEZOIDAL_STEP,
 )
 from .table_plan import InnerPass, TablePlan, size_of
@@ -33,7 +34,7 @@ _MOST_NODES = 100_000
 
 
 def table_functions(
-    plan: TablePlan, even: bool, *, reach: float = 10.5, negligible: float = -41.4
+    plan: TablePlan, even: bool, suffices: Function, *, grid: bool = False
 ) -> tuple[Function, ...]:
     """Return the functions that make the tables, each after those that it calls.
 
@@ -46,20 +47,20 @@ def table_functions(
         Its symbols have names that clash with nothing.
     even : bool
         Nodes x >= 0 suffice.
-    reach : float
-        Where the outer rule ends if the tables do not grow.
-    negligible : float
-        Logarithm of what tables, squared and times the density, may be there; the default is
-        1e-18, which does not show in a double.
+    suffices : Function
+        Says whether the outer rule goes far enough.
+    grid : bool
+        The outer rule is part of a grid of several variables.
     """
     if not plan.tables:
         # Averages over the node alone: entire functions of it and smooth ones of width one.
-        return (DENSITY, CLIPPED, SPLIT_PANELS, _width(plan), *_outer(plan, even))
+        return (DENSITY, CLIPPED, PIECES, _width(plan), *_outer(plan, even, grid))
     row = _row(plan)
     tabulate = _tabulate(plan, row)
     return (
-        DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, SPLIT_PANELS, row, tabulate,
-        _reach(plan, tabulate, reach, negligible), _width(plan), *_outer(plan, even),
+        DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, PIECES, row, tabulate,
+        suffices, _reach(plan, tabulate, suffices, GRID_REACH if grid else REACH), _width(plan),
+        *_outer(plan, even, grid),
     )  # fmt: skip
 
 
@@ -127,7 +128,7 @@ def _row(plan: TablePlan) -> Function:
 False if a rule would need too many nodes.
 Each level refines the inner rules and takes them farther out.""",
         fast=True,
-        calls=(DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, SPLIT_PANELS),
+        calls=(DENSITY, TRAPEZOIDAL_STEP, REFINED_STEP, CLIPPED, PIECES),
     )
 
 
@@ -189,12 +190,15 @@ def _split_loops(step: InnerPass, body: Body) -> int:
         body.add(0, f"{edges}[{k + 1}] = rule_clipped({body.expression(kink)}, reach)")
     body.add(0, f"{edges}[{n + 1}] = reach")
     _add_frequency(step, body)
-    body.add(0, f"waves = max(1.0, frequency / {PANEL_FREQUENCY})")
+    # A panel of this length is what smooth pieces ask for at level 0.
+    body.add(0, f"panel = {FIRST_PANEL} / max(1.0, frequency / {PANEL_FREQUENCY})")
+    body.add(0, "for i in range(level):")
+    body.add(1, "panel *= 0.5")
     if n > 1:
         sort_edges(edges, n + 2, body)
     body.add(0, f"for piece in range({n + 1}):")
     body.add(1, f"width = {edges}[piece + 1] - {edges}[piece]")
-    body.add(1, "panels = rule_panels(width * waves, level)")
+    body.add(1, "panels = rule_pieces(width, panel)")
     body.add(1, "for i in range(panels):")
     body.add(2, f"for k in range({PANEL_ORDER}):")
     body.add(3, f"{rule.variable} = {edges}[piece] + width * ((i + gauss_node[k]) / panels)")
@@ -277,42 +281,30 @@ largest value of a table, if that is more than the last place, and -1 if they ne
     )
 
 
-def _reach(plan: TablePlan, tabulate: Function, reach: float, negligible: float) -> Function:
-    n, names = 43, "".join(f"{p}, " for p in plan.parameters)
+def _reach(plan: TablePlan, tabulate: Function, suffices: Function, reach: float) -> Function:
+    n, names = REACH_NODES, "".join(f"{p}, " for p in plan.parameters)
     return Function(
         name="outer_reach",
         parameters=values(plan.parameters),
         body=f"""
 node = array({n})
-tables = array({n * max(len(plan.tables), 1)})
+tables = array({n * len(plan.tables)})
 reach = {reach}
 while True:
     for j in range({n}):
         node[j] = reach * ((j - {n // 2}) / {n // 2}.0)
     if tabulate(node, {names}tables) < 0.0:
         return -1.0
-    sufficient = True
-    for t in range({len(plan.tables)}):
-        largest = -inf
-        at_ends = -inf
-        for j in range({n}):
-            size = abs(tables[t * {n} + j])
-            if size > 0.0:
-                size = 2.0 * log(size) - 0.5 * node[j] * node[j]
-                largest = max(largest, size)
-                if j == 0 or j == {n - 1}:
-                    at_ends = max(at_ends, size)
-        if at_ends - largest > {negligible}:
-            sufficient = False
-    if sufficient or reach >= 37.0:
+    longer = rule_suffices(reach, tables, {len(plan.tables)})
+    if longer == reach:
         return reach
-    reach = min(1.2 * reach, 37.0)
+    reach = longer
 """,
         returns=Kind.REAL,
         documentation="""How far out the outer rule has to go: tables that grow need more.
 
 Negative if the tables do not converge.""",
-        calls=(tabulate,),
+        calls=(tabulate, suffices),
     )
 
 
@@ -332,12 +324,12 @@ def _width(plan: TablePlan) -> Function:
     )
 
 
-def _outer(plan: TablePlan, even: bool) -> tuple[Function, Function]:
-    """Return ``outer_count`` and ``outer_nodes`` of one rule."""
-    shape = (Parameter("step"), Parameter("reach"), Parameter("refinement", Kind.WHOLE))
+def _outer(plan: TablePlan, even: bool, grid: bool) -> tuple[Function, Function]:
+    """Return ``outer_count`` and ``outer_nodes`` of one rule, of a step or a length of panels."""
+    shape = (Parameter("step"), Parameter("reach"))
     written = (Parameter("weight", Kind.OUTPUT), Parameter("node", Kind.OUTPUT))
     if plan.breaks:
-        return _outer_split(plan, shape, written)
+        return _outer_split(plan, shape, written, grid)
     count = Function(
         name="outer_count",
         parameters=(*values(plan.parameters), *shape),
@@ -353,7 +345,7 @@ return {"4 * n + 1" if even else "8 * n + 1"}
         documentation="Number of nodes of the finest outer rule.",
     )
     body = f"""
-n = outer_count(PARAMETERSstep, reach, refinement)
+n = outer_count(PARAMETERSstep, reach)
 for j in range(n):
     x = step * {"j" if even else "(j - (n - 1) / 2)"}
     node[j] = x
@@ -372,9 +364,11 @@ for j in range(n):
 
 
 def _outer_split(
-    plan: TablePlan, shape: tuple[Parameter, ...], written: tuple[Parameter, ...]
+    plan: TablePlan, shape: tuple[Parameter, ...], written: tuple[Parameter, ...], grid: bool
 ) -> tuple[Function, Function]:
     n = len(plan.breaks) + 3
+    # On a line all pieces have as many panels as all of it would: kinks are near each other.
+    length = "edges[piece + 1] - edges[piece]" if grid else "2.0 * reach"
     body = Body()
     body.add(0, f"edges = array({n})")
     body.add(0, "edges[0] = -reach")
@@ -390,14 +384,17 @@ def _outer_split(
         body=edges
         + f"""
 n = 0
+if not (step * 1e6 > reach):
+    return -1
 for piece in range({n - 1}):
-    n += {PANEL_ORDER} * rule_panels(edges[piece + 1] - edges[piece], refinement)
+    if edges[piece + 1] > edges[piece]:
+        n += {PANEL_ORDER} * rule_pieces({length}, step)
 return n
 """,
         expressions=body.expressions,
         returns=Kind.WHOLE,
         documentation="Number of nodes of the outer rule.",
-        calls=(CLIPPED, SPLIT_PANELS),
+        calls=(CLIPPED, PIECES),
     )
     nodes = Function(
         name="outer_nodes",
@@ -407,7 +404,7 @@ return n
 j = 0
 for piece in range({n - 1}):
     width = edges[piece + 1] - edges[piece]
-    panels = rule_panels(width, refinement)
+    panels = rule_pieces({length}, step) if width > 0.0 else 0
     for i in range(panels):
         for k in range({PANEL_ORDER}):
             x = edges[piece] + width * ((i + gauss_node[k]) / panels)
@@ -417,6 +414,6 @@ for piece in range({n - 1}):
 """,
         expressions=body.expressions,
         documentation="Composite Gauss-Legendre rule between kinks of the tables.",
-        calls=(DENSITY, CLIPPED, SPLIT_PANELS),
+        calls=(DENSITY, CLIPPED, PIECES),
     )
     return count, nodes

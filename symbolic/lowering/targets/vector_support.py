@@ -6,7 +6,7 @@ target. Numbers have shape (n, 1) in NumPy and () in JAX, vectors one axis more 
 
 from __future__ import annotations
 
-from .row_source import GRID_POWER
+from .row_source import GRID_POWER, GROWTH
 
 _NEWTON = '''
 def inverse_norm(matrix):
@@ -143,9 +143,10 @@ def estimate(block, fine, medium, coarse):
     # A value that crosses zero is measured against the error of its neighbours too.
     errors = gain * np.maximum(abs(x - y), 0.1 * last * sizes) + rounding * sizes
     floors = np.stack([8e-15 * abs(x[k]) if k >= 0 else 0.0 * sizes[0] for k in SCALES])
-    # Nothing tells how much the terms of other outputs cancel: ten times the rounding as a margin.
+    # Nothing tells how much the terms of other outputs cancel: a margin.
     known = {k for k, _ in MEASURED}
-    floors += np.stack([(0.0 if k in known else 9.0) * rounding * s for k, s in enumerate(sizes)])
+    margins = [0.0 if k in known else {growth} for k in range(len(sizes))]
+    floors += np.stack([m * rounding * size for m, size in zip(margins, sizes, strict=True)])
     if ABSOLUTE:
         # Residuals of unknowns that may be zero are not relative to them; outputs may vanish like
         # the square of such an unknown.
@@ -174,4 +175,4 @@ def estimate_text(*, cut: bool = False) -> str:
     The panels of a grid that is `cut` halve only roughly, so that one gain may be luck.
     """
     gain = f"    gain = np.maximum(gain, last**{GRID_POWER})\n" if cut else ""
-    return _ESTIMATE.strip("\n").replace("{least_gain}", gain)
+    return _ESTIMATE.strip("\n").replace("{least_gain}", gain).replace("{growth}", repr(GROWTH))

@@ -10,9 +10,9 @@ import pytest
 from giantstep.derivations.kernels.baking import wanted_tables
 from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
-from giantstep.numeric import product_rules
+from giantstep.runtime import product_rules
 from giantstep.symbolic.lowering.baked import BakedTables
-from giantstep.symbolic.lowering.targets import product_functions
+from giantstep.symbolic.lowering.targets import product_functions, refinement
 from giantstep.symbolic.saddle_point import lower
 
 from ..generated_code import module_of, names_in
@@ -212,11 +212,12 @@ def test_more_digits_than_a_grid_has_room_for_are_refused():
 
 
 def test_constants_are_those_of_the_kernel_in_process():
-    ours, theirs = product_functions, product_rules
-    assert (ours.STEP, ours.INNER_STEP) == (theirs.STEP, theirs.INNER_STEP)
-    assert (ours.PANEL_LENGTH, ours.REACH) == (theirs.PANEL_LENGTH, theirs.GRID_REACH)
-    assert (ours.NESTED_REACH, ours.LONGER_REACH) == (theirs.NESTED_REACH, theirs.LONGER_REACH)
-    assert ours.MOST_POINTS == theirs.MOST_GRID_NODES
+    ours, theirs = refinement, product_rules
+    assert (ours.GRID_STEP, ours.GRID_INNER_STEP) == (theirs.STEP, theirs.INNER_STEP)
+    assert (ours.GRID_PANEL, ours.GRID_REACH) == (theirs.PANEL_LENGTH, theirs.GRID_REACH)
+    assert (ours.FARTHEST_REACH, product_functions.MOST_POINTS) == (
+        theirs.FARTHEST_REACH, theirs.MOST_GRID_NODES,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["jumping", "tabulated"])

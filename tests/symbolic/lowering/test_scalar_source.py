@@ -276,7 +276,8 @@ def test_means_over_two_data_sets():
         np.array([[10.0]]), np.array(arrays[:2]), np.array(arrays[2:]), results, errors, state
     )
     assert_allclose(results, [[16.75, 1.0]])
-    assert np.all((errors > 0) & (errors < 1e-13 * results))
+    # 8e-15 for a sum, 32 times of which are the margin of outputs that follow from others.
+    assert np.all((errors > 0) & (errors < 3e-13 * results))
 
 
 def test_a_closed_system_needs_no_arrays():

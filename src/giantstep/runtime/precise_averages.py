@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import ConvergenceError
-from . import precise_lattices
+from .precise_lattices import Lattice
 from .quadrature import refined_step, trapezoidal_step
 
 # Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
@@ -54,7 +54,7 @@ class InnerRule:
         self._waves = {slot: frequency for slot, (_, _, frequency) in inner.items()}
         self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
         self._level = dict.fromkeys(inner, 0)
-        self._lattices: dict[tuple[str, int], precise_lattices.Lattice] = {}
+        self._lattices: dict[tuple[str, int], Lattice] = {}
         self._exponent = exponent
         self._checks: dict[str, int] = {}
         self.checked = True
@@ -107,7 +107,7 @@ class InnerRule:
             lattice = self._lattices.get((slot, level))
             if lattice is None:
                 step = self._step(slot, level)
-                lattice = precise_lattices.Lattice(ctx, functions, abs(spread), step, self._reach)
+                lattice = Lattice(ctx, functions, abs(spread), step, self._reach)
                 self._lattices[slot, level] = lattice
             return lattice.means(ctx.mpf(offset), terms)
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from giantstep.numeric import product_rules as rules
+from giantstep.runtime import product_rules as rules
 
 
 def nothing(*points):

@@ -1,7 +1,7 @@
 """Quadrature rules for the standard normal weight, as nodes and weights.
 
 Every weight includes the normal density, so ``sum(w * f(x))`` approximates E f(x). The rules are
-plain NumPy and this file imports nothing else of giantstep: generated kernels carry a copy of it.
+plain NumPy: generated kernels carry a copy of this file.
 
 - trapezoidal rule on a truncated line: error exp(-2 pi y / h) for an integrand that is analytic
   in the strip |Im x| < y; for tanh it needs 3-4 times fewer nodes than Gauss-Hermite;
@@ -13,6 +13,8 @@ plain NumPy and this file imports nothing else of giantstep: generated kernels c
 import math
 
 import numpy as np
+
+from ..errors import ConvergenceError
 
 # exp(-44) = 8e-20: what the rules aim at. Poles of second order at the end of the strip, as of
 # tanh**2, cost a factor of some 200.
@@ -31,6 +33,11 @@ _PANEL_PHASE = 15.0
 # Steps shrink by the golden ratio and four over it in turn. With halves of one another, two rules
 # would see a wave in resonance with both as the same slow one, and agree on a wrong number.
 _GOLDEN = (1 + math.sqrt(5)) / 2
+# How often inner rules are refined until tables agree to this, relative to their largest value; or
+# to that, where refining brings levels no closer.
+_INNER_LEVELS = 7
+_TABLE_TOLERANCE = 4e-15
+_TABLE_RESOLVED = 1e-9
 
 
 def trapezoidal_step(strip, growth=0.0, frequency=0.0, exponent=_EXPONENT):
@@ -190,3 +197,58 @@ def outer_rules(step, even, reach=REACH):
     if even:
         w[1:] *= 2
     return [(x[::stride], stride * w[::stride], stride) for stride in (1, 2, 4)]
+
+
+def settled_tables(tabulate):
+    """Return tables whose inner rules are refined until two levels agree.
+
+    Parameters
+    ----------
+    tabulate : callable
+        Returns tables by name, for a level of refinement, and whether it can be refined.
+
+    Returns
+    -------
+    dict of str to array
+    int
+        The level.
+
+    Raises
+    ------
+    ConvergenceError
+        If they never agree: the inner integrand varies on a scale that is too small.
+    """
+    previous, before = None, {}
+    for level in range(_INNER_LEVELS):
+        current, refinable = tabulate(level)
+        if not refinable:
+            return current, level
+        if previous is not None:
+            changes = {k: float(np.max(np.abs(current[k] - previous[k]))) for k in current}
+            if settled(changes, before, current):
+                return previous, level - 1
+            before = changes
+        previous = current
+    raise ConvergenceError(
+        "the conditional coefficients did not converge under refinement of their quadrature; "
+        "the activation varies on a scale far below the width of its input"
+    )
+
+
+def settled(changes, before, tables):
+    """Tell whether refining has changed tables by rounding only; not if there is a NaN.
+
+    Refining brings values no closer than rounding, which may be more than the tolerance: a table
+    that vanishes by a symmetry is nothing else, and one that is the square of a small difference
+    holds the rounding of its large terms.
+    """
+    sizes = {k: float(np.max(np.abs(table))) for k, table in tables.items()}
+    largest = max(sizes.values())
+    return all(
+        change <= _TABLE_TOLERANCE * sizes[k]
+        or (
+            change <= max(_TABLE_RESOLVED * sizes[k], 2.0**-52 * largest)
+            and change > before.get(k, math.inf) / 2
+        )
+        for k, change in changes.items()
+    )

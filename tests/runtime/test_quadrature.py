@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from giantstep.numeric import quadrature
+from giantstep.runtime import quadrature
 
 
 def expectation(function, x, w):

@@ -16,14 +16,14 @@ import mpmath
 from ..errors import ConvergenceError
 
 # Of the density at the end of the grid, beyond the digits asked for.
-_SPARE_DIGITS = 8
+_GRID_SPARE_DIGITS = 8
 # Steps for which a double average over functions of width one has some 12 digits.
-_STEP = 0.2
-_FLOAT_DIGITS = 16
+_GRID_STEP = 0.2
+_GRID_FLOAT_DIGITS = 16
 # Of the digits, the share that the first rule should reach; the next one has sqrt(2) times as many.
-_FIRST_SHARE = 0.7
-_LONGER_REACH = 1.05
-_PANEL_LENGTH = 3.0
+_GRID_FIRST_SHARE = 0.7
+_GRID_LONGER_REACH = 1.05
+_GRID_PANEL_LENGTH = 3.0
 # A node takes about a millisecond in each iteration.
 MOST_NODES = 150_000
 MOST_VARIABLES = 3
@@ -67,7 +67,7 @@ class PreciseGrid:
         self._find_breaks = [namespace[f"product_breaks_{name}"] for name in inner_nodes]
         self._on_grid = namespace["product_tables"]
         self._breaks, self._even, self._tables = breaks, even, tables
-        share = max(1.0, _FIRST_SHARE * digits / _FLOAT_DIGITS)
+        share = max(1.0, _GRID_FIRST_SHARE * digits / _GRID_FLOAT_DIGITS)
         self._widths = [width / share for width in widths]
 
     def arrays(self, level: int) -> list[Sequence[Any]]:
@@ -79,9 +79,9 @@ class PreciseGrid:
             If there are too many nodes.
         """
         ctx = self._ctx
-        reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _SPARE_DIGITS)) + 1
+        reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _GRID_SPARE_DIGITS)) + 1
         # Each rule goes farther, so that two that agree tell of the ends, too.
-        reach *= ctx.mpf(_LONGER_REACH) ** level
+        reach *= ctx.mpf(_GRID_LONGER_REACH) ** level
         self._require_room(float(reach), level)
         points: list[tuple[Point, Any]] = []
         for x, w in self._line(self._breaks, self._widths[0], reach, level):
@@ -110,7 +110,7 @@ class PreciseGrid:
         ctx = self._ctx
         breaks = list(breaks)
         if not breaks:
-            h = ctx.mpf(_STEP * width / math.sqrt(2.0) ** level)
+            h = ctx.mpf(_GRID_STEP * width / math.sqrt(2.0) ** level)
             n = int(ctx.floor(reach / h))
             return [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
         edges = [-reach, *sorted(b for b in breaks if abs(b) < reach), reach]
@@ -118,7 +118,7 @@ class PreciseGrid:
         rule = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(order, ctx.prec)
         found = []
         for left, right in pairwise(edges):
-            pieces = max(1, int(ctx.ceil((right - left) / _PANEL_LENGTH)))
+            pieces = max(1, int(ctx.ceil((right - left) / _GRID_PANEL_LENGTH)))
             half = (right - left) / (2 * pieces)
             for k in range(pieces):
                 middle = left + (2 * k + 1) * half
@@ -130,7 +130,7 @@ class PreciseGrid:
     def _require_room(self, reach: float, level: int) -> None:
         n = len(self._widths)
         ball = math.pi ** (n / 2) / math.gamma(n / 2 + 1) * reach**n
-        steps = math.prod(_STEP * width / math.sqrt(2.0) ** level for width in self._widths)
+        steps = math.prod(_GRID_STEP * width / math.sqrt(2.0) ** level for width in self._widths)
         nodes = ball / steps / (2 if self._even else 1)
         if nodes > MOST_NODES:
             raise ConvergenceError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -46,3 +47,22 @@ class PreciseKernel:
     data: tuple[str, ...] = ()
     moving: bool = False
     inner_nodes: tuple[str, ...] = ()
+
+    @property
+    def has_line(self) -> bool:
+        """Whether the program sums over fixed nodes."""
+        return bool(self.table_source)
+
+    def solver(self, ctx: Any) -> Any:
+        """Return ``solve`` on the numbers of an mpmath context."""
+        return _defined(self.solver_source, ctx)["solve"]
+
+    def table_functions(self, ctx: Any) -> dict[str, Any]:
+        """Return the functions of `table_source` on the numbers of an mpmath context."""
+        return _defined(self.table_source, ctx)
+
+
+def _defined(source: str, ctx: Any) -> dict[str, Any]:
+    namespace: dict[str, Any] = {"ctx": ctx}
+    exec(source, namespace)
+    return namespace

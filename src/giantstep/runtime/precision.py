@@ -136,10 +136,9 @@ def solve_precisely(
         If two successive rules do not agree after some halvings of the step, Newton's method
         fails, or the rule of an inner expectation does not converge.
     """
-    namespace: dict[str, Any] = {"ctx": ctx}
-    exec(kernel.solver_source, namespace)
+    solve_on = kernel.solver(ctx)
     lines = None
-    if kernel.table_source:
+    if kernel.has_line:
         lines = Lines(kernel, values, ctx, digits, step, inner or {}, breaks, widths, progress)
     columns = [column for name in kernel.data for column in (data or {})[name]]
     begin = [ctx.mpf(start[name]) for name in kernel.unknowns]
@@ -152,7 +151,7 @@ def solve_precisely(
         arrays: Sequence[Sequence[Any]], begin: Sequence[Any], out: list[Any], info: list[Any],
         **options: Any,
     ) -> None:  # fmt: skip
-        namespace["solve"](*arguments, *arrays, *columns, *begin, out, info, **options)
+        solve_on(*arguments, *arrays, *columns, *begin, out, info, **options)
 
     previous: list[Any] | None = None
     coarser: tuple[Sequence[Sequence[Any]], dict[str, Any]] = [], {}

@@ -82,7 +82,9 @@ class ProductGrid:
     def step(self) -> float:
         """The smallest step at the first level."""
         outer, *inner = self._scales
-        return min(STEP * outer, *(INNER_STEP * x for x in inner))
+        # Steps shrink towards steep places, whose integrands are the narrow ones.
+        shrunk = 1.0 if self._steep is None else min(1.0, self._steep[1])
+        return shrunk * min(STEP * outer, *(INNER_STEP * x for x in inner))
 
     @property
     def narrowest(self) -> float:
@@ -95,13 +97,6 @@ class ProductGrid:
         growth = (REFINEMENT * LONGER_REACH) ** len(self._scales)
         room = math.log(max(MOST_GRID_NODES / self._first, 1.0))
         return int(room / math.log(growth))
-
-    def levels_for(self, width: Array) -> Array:
-        """Return the first level, not rounded, whose rules all see features of these widths."""
-        # Steps shrink towards steep places, whose integrands are the narrow ones.
-        shrunk = 1.0 if self._steep is None else min(1.0, self._steep[1])
-        found: Array = np.log(2 * self.step * shrunk / width) / math.log(REFINEMENT)
-        return found
 
     def lines(self, level: int, shift: float) -> list[Array]:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.numeric.packed_numbers import packed, unpacked
-from giantstep.numeric.precise_averages import InnerRule
-from giantstep.numeric.precise_kernel import PreciseKernel
-from giantstep.numeric.precise_lattices import Lattice
-from giantstep.numeric.precision import _quadrature_error, local_context, solve_precisely
+from giantstep.runtime.precise_averages import InnerRule
+from giantstep.runtime.precise_kernel import PreciseKernel
+from giantstep.runtime.precise_lattices import Lattice
+from giantstep.runtime.precision import _quadrature_error, local_context, solve_precisely
 
 
 @pytest.mark.parametrize(

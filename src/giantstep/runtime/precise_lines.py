@@ -12,8 +12,8 @@ from typing import Any
 
 import mpmath
 
-from . import precise_grids
 from .precise_averages import GUARD_DIGITS, InnerRule, usual_reach
+from .precise_grids import PreciseGrid
 from .precise_kernel import PreciseKernel
 
 # Where the inner step is checked and the size of the tables is measured: outer nodes at which
@@ -36,8 +36,7 @@ class Lines:
         step: float, inner: Mapping[str, tuple[float, float, float]], breaks: Sequence[Any],
         widths: Sequence[float], progress: Callable[[int, int], None] | None,
     ) -> None:  # fmt: skip
-        namespace: dict[str, Any] = {"ctx": ctx}
-        exec(kernel.table_source, namespace)
+        namespace = kernel.table_functions(ctx)
         table_values = [values[name] for name in kernel.table_parameters]
         # Unknowns that are large magnify what is wrong with the tables.
         rule = InnerRule(ctx, max(digits, ctx.dps - GUARD_DIGITS), inner)
@@ -54,11 +53,11 @@ class Lines:
         self._rule = rule
         probes = [tables(ctx.mpf(x)) for x in _PROBES]
         rule.checked = False
-        self._grid: precise_grids.PreciseGrid | None = None
+        self._grid: PreciseGrid | None = None
         self.truncation = ctx.zero
         if kernel.inner_nodes:
             # Each level of a grid goes farther: the difference of two tells of the ends.
-            self._grid = precise_grids.PreciseGrid(
+            self._grid = PreciseGrid(
                 namespace, kernel.inner_nodes, table_values, ctx, digits, widths, breaks,
                 kernel.even, tables,
             )  # fmt: skip
