@@ -30,7 +30,7 @@ from ..one_thread import ONE_THREAD, prepare_thread
 ENVIRONMENT_VARIABLE = "GIANTSTEP_CACHE_DIR"
 
 _PACKAGE = __name__.partition(".")[0]
-_ROOMS = ("runtime", "symbolic", "numeric", "derivations")
+_ROOMS = ("symbolic", "numeric", "derivations")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
 _HASH_LENGTH = 32
 
