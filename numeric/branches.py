@@ -11,7 +11,7 @@ Lengths are measured in scaled variables: each is divided by its typical size, w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +61,16 @@ class Equations:
         Open intervals of the unknowns, which may be infinite; the closed one of the parameter.
     scale : array (n + 1,)
         Typical sizes.
+    rough : callable, optional
+        As `evaluate`, quicker and less accurate: on one coarse rule. For points that are far from
+        any solution, where integrands may vary on any scale.
     """
 
     evaluate: Evaluate
     lower: Array
     upper: Array
     scale: Array
+    rough: Evaluate | None = None
 
     def sizes(self, y: Array) -> Array:
         """Return by what the variables are divided at a point: more, where they are larger."""
@@ -212,9 +216,13 @@ def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Arra
     array (M, n + 1)
         Sorted by parameter, then by the unknowns.
     """
-    at = np.zeros((len(starts), 1, starts.shape[1]))
+    found = starts
+    if equations.rough is not None:
+        roughly = replace(equations, evaluate=equations.rough, rough=None)
+        found = solutions_at(roughly, starts, most=most)
+    at = np.zeros((len(found), 1, starts.shape[1]))
     at[:, 0, -1] = 1.0
-    found, good, _ = corrected(equations, starts, at, most=most)
+    found, good, _ = corrected(equations, found, at, most=most)
     found = found[good & equations.inside(found)]
     kept: list[Array] = []
     # The last key counts most.

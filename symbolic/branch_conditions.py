@@ -267,6 +267,8 @@ class OpenSystem:
             domains={x: d for x, d in system.domains.items() if x in held},
             easier=None,
             free_energy=None,
+            # Unknowns of Newton's method are those of the system and of the condition.
+            paired=True,
         )
 
     def _new(self, name: str) -> sp.Symbol:

@@ -136,6 +136,9 @@ class SaddlePointSystem:
         there.
     free_energy : FreeEnergy or None
         What the equations are the stationarity conditions of, where they were made so.
+    paired : bool
+        Whether each equation stays with the unknown that it is given for, even if it does not hold
+        it; by default a perfect matching finds which one determines which.
     """
 
     name: str
@@ -153,13 +156,15 @@ class SaddlePointSystem:
     domains: Mapping[sp.Symbol, sp.Interval] = field(default_factory=dict)
     easier: sp.Symbol | None = None
     free_energy: FreeEnergy | None = None
+    paired: bool = False
 
     def __post_init__(self) -> None:
         for name in ("outputs", "definitions", "start", "derived"):
             given = {k: as_expression(v, f"{name}[{k}]") for k, v in getattr(self, name).items()}
             object.__setattr__(self, name, given)
         check_system(self)
-        object.__setattr__(self, "equations", matched(self.equations))
+        if not self.paired:
+            object.__setattr__(self, "equations", matched(self.equations))
         names = code_names((*self.parameters, *self.unknowns), self.identifiers)
         check_identifiers(names)
         object.__setattr__(self, "identifiers", names)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -212,9 +212,9 @@ class OpenKernel:
 
     # ------------------------------------------------------------------ numbers
 
-    def linearised(self, points: Array) -> tuple[Array, Array]:
+    def linearised(self, points: Array, *, rough: bool = False) -> tuple[Array, Array]:
         """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points."""
-        values = self._run(self._linear, points).values
+        values = self._run(self._linear, points, rough=rough).values
         residuals = np.stack([values[r.name] for r in self.open.residuals], axis=1)
         return residuals, _matrix(self.open, values, (*self.names, *self.moving))
 
@@ -325,10 +325,11 @@ class OpenKernel:
     def _jobs(self) -> dict[str, Job]:
         return {}
 
-    def _run(self, kernel: Kernel, points: Array) -> BatchSolution:
-        key = repr(kernel.code.results)
+    def _run(self, kernel: Kernel, points: Array, *, rough: bool = False) -> BatchSolution:
+        key = f"{kernel.code.results!r} {rough}"
         if key not in self._jobs:
-            self._jobs[key] = kernel.job(self.data, None, self.rtol, _ROWS, keep=True)
+            job = kernel.job(self.data, None, self.rtol, _ROWS, keep=True)
+            self._jobs[key] = replace(job, rough=rough)
         table = dict(zip(self.kernel.parameters, self.rows(points).T, strict=True))
         table |= {name: points[:, k] for k, name in enumerate(self.names)}
         with np.errstate(all="ignore"):
@@ -433,6 +434,7 @@ class Family(OpenKernel):
             np.append(low, first),
             np.append(high, last),
             np.append(scale, last - first),
+            partial(self.linearised, rough=True),
         )
 
 

@@ -23,6 +23,8 @@ from ...numeric.saddle_point_solver import BatchSolution, solve_rows, unsolved_r
 
 Array = NDArray[np.float64]
 
+# Steep integrands of Hopfield's model at low temperature are seen from here on.
+_ROUGH_LEVEL = 2
 # Tables of one set of their parameters take some 50 kB.
 _MOST_TABLES = 2048
 
@@ -40,6 +42,8 @@ class Job:
         Data sets as rows: weights, columns.
     start : tuple of float or None
         First values of the unknowns, NaN where the kernel has its own.
+    rough : bool
+        On one coarse rule, whose errors nobody estimates.
     further : tuple of tuple of float
         First values that are tried in turn where the kernel's own lead nowhere.
     rtol : float
@@ -57,6 +61,7 @@ class Job:
     total: int
     keep: bool = False
     further: tuple[tuple[float, ...], ...] = ()
+    rough: bool = False
 
     def __call__(self, rows: Array, workers: int | None = 1) -> BatchSolution:
         """Solve for every row of parameters."""
@@ -73,6 +78,8 @@ class Job:
         for group in groups:
             table_values = tuple(rows[group[0], wanted].tolist()) if len(group) else ()
             arrays = place.arrays(table_values, key, self.data)
+            if self.rough:
+                arrays = arrays.single(0, _ROUGH_LEVEL)
             start = None
             if self.start is not None:
                 start = np.tile(np.array(self.start), (len(group), 1))
