@@ -10,7 +10,7 @@ Lengths are measured in scaled variables: each is divided by its typical size, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -547,31 +547,3 @@ def beside(equations: Equations, y: Array, direction: Array, largest: float) -> 
         low, high = equations.lower[-1], equations.upper[-1]
         if good[0] and near and low <= found[0][-1] <= high:
             yield found[0]
-
-
-def low_discrepancy(n: int, dimension: int) -> Array:
-    """Return n points that fill the unit cube evenly, the same ones each time.
-
-    The additive recurrence of the generalised golden ratio (Roberts, 2018): fractional parts of
-    multiples of powers of the root of x^(d+1) = x + 1.
-    """
-    root = 2.0
-    for _ in range(60):
-        root = (1 + root) ** (1 / (dimension + 1))
-    powers = root ** -np.arange(1, dimension + 1)
-    return np.asarray((0.5 + np.outer(np.arange(1, n + 1), powers)) % 1.0)
-
-
-def spread(lower: Sequence[float], upper: Sequence[float], n: int) -> Array:
-    """Return n points that fill a box, also one that is infinite, where they reach far out."""
-    low, high = np.array(lower, dtype=float), np.array(upper, dtype=float)
-    cube = low_discrepancy(n, len(low))
-    with np.errstate(invalid="ignore"):
-        found = low + (high - low) * cube
-    half = np.isfinite(low) & np.isinf(high)
-    found[:, half] = low[half] + (cube / (1 - cube))[:, half]
-    half = np.isinf(low) & np.isfinite(high)
-    found[:, half] = high[half] - (cube / (1 - cube))[:, half]
-    line = np.isinf(low) & np.isinf(high)
-    found[:, line] = ((cube - 0.5) / (cube * (1 - cube)))[:, line]
-    return found

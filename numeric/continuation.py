@@ -30,9 +30,6 @@ _LARGEST_FACTOR = 30.0
 # Following takes so many solves that compiling pays.
 _MANY = 10**6
 
-# Powers of ten, and multiples of one, that first values are within.
-_DECADES, _REACH = 2.0, 3.0
-
 Start = Callable[[NDArray[np.int64], float], Array]
 Sharper = Callable[[Mapping[str, float]], KernelArrays | None]
 
@@ -46,7 +43,7 @@ def solve_with_continuation(
     *,
     rtol: float,
     workers: int | None = None,
-    further: Sequence[Sequence[float]] = (),
+    further: Sequence[Sequence[float] | Array] = (),
     anchors: Sequence[float] = (),
     start_at: Start | None = None,
     sharper: Sharper | None = None,
@@ -134,30 +131,6 @@ def solve_with_continuation(
                 put(found, row, again)
                 break
     return found
-
-
-def first_values(positive: Sequence[bool], count: int) -> tuple[tuple[float, ...], ...]:
-    """Return points that fill the space of the unknowns evenly, the same each time.
-
-    Parameters
-    ----------
-    positive : sequence of bool
-        Which of the unknowns are positive; these are spread over powers of ten.
-    count : int
-
-    Notes
-    -----
-    The additive recurrence of Roberts, whose steps are powers of the root of
-    :math:`x^{d+1} = x + 1`.
-    """
-    d = len(positive)
-    root = 2.0
-    for _ in range(60):
-        root = (1 + root) ** (1 / (d + 1))
-    steps = np.array([root ** -(k + 1) for k in range(d)])
-    centred = 2 * np.modf(0.5 + np.outer(np.arange(1, count + 1), steps))[0] - 1
-    values = np.where(positive, 10.0 ** (_DECADES * centred), _REACH * centred)
-    return tuple(map(tuple, values.tolist()))
 
 
 def _together(

@@ -43,6 +43,21 @@ _WORDS = {
 }
 
 
+_BOXES = {
+    "positive": (0.0, math.inf),
+    "extended positive": (0.0, math.inf),
+    "nonnegative": (0.0, math.inf),
+    "negative": (-math.inf, 0.0),
+    "nonpositive": (-math.inf, 0.0),
+    "(-1, 1)": (-1.0, 1.0),
+}
+
+
+def box_of(domain: str) -> tuple[float, float]:
+    """Return the interval of the numbers of a domain."""
+    return _BOXES.get(domain, (-math.inf, math.inf))
+
+
 def column(name: str, values: object, domain: str) -> Array:
     """Return a number or a sequence of numbers as an array of floats of its own shape.
 

@@ -31,9 +31,9 @@ from ...numeric.branches import (
     corrected,
     leaving,
     solutions_at,
-    spread,
     zero_between,
 )
+from ...numeric.first_values import spread
 from ...symbolic.branch_conditions import Condition
 from .arguments import known_names
 from .branches import (

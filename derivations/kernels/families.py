@@ -27,7 +27,7 @@ from ...symbolic.equations import FreeEnergy, stationarity
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.sensitivities import derivative_name
-from .arguments import known_names
+from .arguments import box_of, known_names
 from .job import Job
 from .points import Points
 
@@ -42,15 +42,6 @@ VALUE = "value_of_free_energy"
 # So many rows are solved in one continuation: compiled where there are averages, while equations
 # without any take less time in plain Python than to compile.
 _ROWS = 1000
-
-_BOXES = {
-    "positive": (0.0, math.inf),
-    "extended positive": (0.0, math.inf),
-    "nonnegative": (0.0, math.inf),
-    "negative": (-math.inf, 0.0),
-    "nonpositive": (-math.inf, 0.0),
-    "(-1, 1)": (-1.0, 1.0),
-}
 
 # Words of `branches`, `phase_diagram` and `iterate` that parameters cannot have there.
 _WORDS = frozenset(
@@ -190,7 +181,7 @@ class OpenKernel:
         low, high = [], []
         declared = {known.name: known for known in self.kernel.code.ranges}
         for name, x in zip(self.names, self.open.unknowns, strict=True):
-            a, b = _BOXES.get(domain_of(x), (-math.inf, math.inf))
+            a, b = box_of(domain_of(x))
             if name in declared:
                 a, b = max(a, declared[name].lower), min(b, declared[name].upper)
             given = self.bounds.get(name, (-math.inf, math.inf))

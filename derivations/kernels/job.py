@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from ...errors import ConvergenceError
 from ...numeric.cache import FileCache
 from ...numeric.continuation import put, solve_with_continuation
+from ...numeric.first_values import spread
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_rows, unsolved_rows
 
 Array = NDArray[np.float64]
 
+# How many first values are tried where those of the equations lead nowhere.
+_FIRST_VALUES = 16
 # Steep integrands of Hopfield's model at low temperature are seen from here on.
 _ROUGH_LEVEL = 2
 # Tables of one set of their parameters take some 50 kB.
@@ -44,8 +47,9 @@ class Job:
         First values of the unknowns, NaN where the kernel has its own.
     rough : bool
         On one coarse rule, whose errors nobody estimates.
-    further : tuple of tuple of float
-        First values that are tried in turn where the kernel's own lead nowhere.
+    searched : tuple of (float, float)
+        Intervals of the unknowns from all of which first values are taken where the kernel's own
+        lead nowhere; empty if that is not wanted.
     rtol : float
     total : int
         Rows of the whole run; small runs are not compiled.
@@ -60,7 +64,7 @@ class Job:
     rtol: float
     total: int
     keep: bool = False
-    further: tuple[tuple[float, ...], ...] = ()
+    searched: tuple[tuple[float, float], ...] = ()
     rough: bool = False
 
     def __call__(self, rows: Array, workers: int | None = 1) -> BatchSolution:
@@ -103,15 +107,19 @@ class Job:
         """Look for solutions of rows that have none yet: from afar, then from easier equations."""
         lost = unsolved_rows(found)
         easier = self.code.easier
-        if not len(lost) or not self.code.unknowns or not (self.further or easier):
+        if not len(lost) or not self.code.unknowns or not (self.searched or easier):
             return
         start = np.tile(
             np.full(len(self.code.unknowns), np.nan) if self.start is None else self.start,
             (len(lost), 1),
         )
+        further: Array | tuple[()] = ()
+        if self.searched:
+            lower, upper = zip(*self.searched, strict=True)
+            further = spread(lower, upper, _FIRST_VALUES)
         again = solve_with_continuation(
             kernel, arrays, rows[lost], start, easier,
-            rtol=self.rtol, workers=workers, further=self.further,
+            rtol=self.rtol, workers=workers, further=tuple(further),
         )  # fmt: skip
         again.iterations[:] += found.iterations[lost]
         better = again.converged

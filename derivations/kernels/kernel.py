@@ -15,12 +15,11 @@ from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.cache import FileCache
-from ...numeric.continuation import first_values
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.seed_store import store_folder
 from ..certificates.wanted import certificate_wanted
-from .arguments import column, data_arrays, exact_data, known_names, start_values
+from .arguments import box_of, column, data_arrays, exact_data, known_names, start_values
 from .job import Job
 from .points import Points, Tie
 from .sinks import checked_path
@@ -47,9 +46,6 @@ RESERVED = frozenset(
         "progress", "rtol", "self", "start", "store", "workers", "wrt",
     }
 )  # fmt: skip
-
-# First values that are tried where those of the equations lead nowhere.
-_FIRST_VALUES = 16
 
 # Of the squares of a parameter that is given although it follows from another.
 _TIED = 1e-12
@@ -566,12 +562,6 @@ class Kernel(KernelTexts):
     # ------------------------------------------------------------------ helpers
 
     @property
-    def _further(self) -> tuple[tuple[float, ...], ...]:
-        unknowns = self.code.unknowns
-        positive = [self.domains.get(name) == "positive" for name in unknowns]
-        return first_values(positive, _FIRST_VALUES) if unknowns else ()
-
-    @property
     def _coordinates(self) -> dict[str, Coordinate]:
         if not self.code.ranges:
             return {}
@@ -623,7 +613,9 @@ class Kernel(KernelTexts):
             folder=os.fspath(self._cache.folder),
             data=tuple((name, sets[name]) for name, _ in self.code.data),
             start=start_values(self.code.unknowns, self.domains, start, self._coordinates),
-            further=() if start is not None else self._further,
+            searched=()
+            if start is not None
+            else tuple(box_of(self.domains.get(name, "real")) for name in self.code.unknowns),
             rtol=positive_number("rtol", rtol),
             total=total,
             keep=keep,

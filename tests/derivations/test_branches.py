@@ -13,7 +13,8 @@ from scipy.optimize import brentq, minimize_scalar
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
-from giantstep.numeric.branches import CLOSED, FOLD, Equations, curve_through, low_discrepancy
+from giantstep.numeric.branches import CLOSED, FOLD, Equations, curve_through
+from giantstep.numeric.first_values import low_discrepancy, spread
 from giantstep.symbolic.functions import softplus
 
 beta, x, y, a = sp.symbols("beta x y a", positive=True)
@@ -334,6 +335,9 @@ def test_points_of_low_discrepancy_fill_the_cube():
     counts = np.histogram2d(*points.T, bins=4, range=[[0, 1], [0, 1]])[0]
     assert counts.min() >= 13 and counts.max() <= 19  # 16 on average
     assert (points == low_discrepancy(256, 2)).all()
+    box = spread([0.0, -np.inf], [np.inf, np.inf], 64)
+    assert (box[:, 0] > 0).all() and box[:, 0].max() > 50 and box[:, 0].min() < 0.02
+    assert box[:, 1].min() < -50 and box[:, 1].max() > 50
 
 
 # ------------------------------------------------------------------ what is returned
