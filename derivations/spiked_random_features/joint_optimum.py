@@ -9,9 +9,9 @@ direction (ρ, τ) of (λ, s); mixed second derivatives by polarisation.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,6 +159,10 @@ class OptimalHyperparameters:
         )
 
 
+# On terminals and in notebooks, for what takes longer than a second.
+_BAR: dict[str, Any] = {"delay": 1, "leave": False, "disable": None}
+
+
 def optimal_hyperparameters(
     model: SpikedRandomFeatures,
     alpha: object,
@@ -214,6 +218,8 @@ def joint_optima(
     step_bounds: tuple[float, float] = STEP_BOUNDS,
 ) -> list[OptimalHyperparameters]:
     """Return the joint optimum at each sample complexity; one scan serves all of them."""
+    from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
+
     if model.direct_parameters is not None:
         raise ParameterError(
             "a model that is given by its spike takes no step; give step_size and alpha0"
@@ -221,9 +227,9 @@ def joint_optima(
     ridge_bounds = _checked_bounds(ridge_bounds, "ridge")
     step_bounds = _checked_bounds(step_bounds, "step_size")
     ridges, steps = _grid(ridge_bounds, "ridge"), _grid(step_bounds, "step_size")
-    values = _scan(model, alphas, ridges, steps)
+    values = _scan(model, alphas, ridges, tqdm(steps, "scan", unit="step", **_BAR))
     found = []
-    for k, alpha in enumerate(alphas):
+    for k, alpha in enumerate(tqdm(alphas, "descent", unit="alpha", **_BAR)):
         search = _Search(model, alpha, (ridge_bounds, step_bounds))
         minima: list[LocalMinimum] = []
         for i, j in _lowest(values[:, k, :]):
@@ -247,7 +253,7 @@ def _scan(
     model: SpikedRandomFeatures,
     alphas: Sequence[float],
     ridges: Sequence[float],
-    steps: Sequence[float],
+    steps: Iterable[float],
 ) -> Array:
     """Return the test error, shape (steps, alphas, ridges)."""
     grid = np.meshgrid(alphas, ridges, indexing="ij")

@@ -13,9 +13,10 @@ from __future__ import annotations
 import html
 import math
 import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...kernels.kernel import Kernel
+
+_Item = TypeVar("_Item")
 
 _SMALLEST, _LARGEST = 0.02, 10.0
 # At a zero of U rounding leaves some 1e-32, the square of an epsilon.
@@ -270,6 +273,16 @@ def _grids(
     return [np.linspace(low, high, points)]
 
 
+def _shown(items: Sequence[_Item], what: str) -> Iterable[_Item]:
+    """Show a bar on terminals and in notebooks if several items take longer than a second."""
+    if len(items) < 2:
+        return items
+    from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
+
+    bar: Iterable[_Item] = tqdm(items, what, delay=1, leave=False, disable=None)
+    return bar
+
+
 @dataclass(frozen=True)
 class _Search:
     """Bounds along a path, and the points where one of them is stationary."""
@@ -284,6 +297,7 @@ class _Search:
 
         variances, widening = self.path.bulk_variance(strengths)
         # Few points at a time: each needs tables of its own, and compiling takes longer than all.
+        blocks = [slice(k, k + _BLOCK) for k in range(0, len(strengths), _BLOCK)]
         parts = [
             self.kernel.sweep(
                 product=False, spike_strength=strengths[part], bulk_variance=variances[part],
@@ -291,7 +305,7 @@ class _Search:
                 orthogonal_alignment=self.path.orthogonal_alignment,
                 outputs=(*_BOUNDS, *_CHANGES), progress=False,
             )
-            for part in (slice(k, k + _BLOCK) for k in range(0, len(strengths), _BLOCK))
+            for part in _shown(blocks, "bounds")
         ]  # fmt: skip
         # The search asks for single points, for which joining takes longer than solving.
         found = parts[0] if len(parts) == 1 else xr.concat(parts, "point", combine_attrs="override")
@@ -330,11 +344,11 @@ class _Search:
         found = []
         if slopes[decided[0]] > 0:
             found.append(self._point(float(grid[0]), "boundary", name))
-        for left, right in pairwise(decided):
-            if slopes[left] * slopes[right] < 0:
-                strength = brentq(slope, float(grid[left]), float(grid[right]), xtol=1e-14)
-                kind = "minimum" if slopes[left] < 0 else "maximum"
-                found.append(self._point(float(strength), kind, name))
+        changes = [(i, j) for i, j in pairwise(decided) if slopes[i] * slopes[j] < 0]
+        for left, right in _shown(changes, f"stationary points, {name} bound"):
+            strength = brentq(slope, float(grid[left]), float(grid[right]), xtol=1e-14)
+            kind = "minimum" if slopes[left] < 0 else "maximum"
+            found.append(self._point(float(strength), kind, name))
         if slopes[decided[-1]] < 0:
             found.append(self._point(float(grid[-1]), "boundary", name))
         return found
