@@ -332,7 +332,9 @@ def test_training_error_and_norm_make_the_free_energy(
     )  # fmt: skip
     found = model.solve(alpha, ridge, width=width)
     left = found.training_error + ridge * beta / alpha * found.q2.sum()
-    assert_allclose(left, found.regularised_training_error, rtol=1e-8)
+    # Without width nearly collinear letters, such as three with one spike, magnify rounding.
+    accuracy = 1e-6 if width is None and len(set(r)) < k else 1e-8
+    assert_allclose(left, found.regularised_training_error, rtol=accuracy)
     assert found.test_error > -1e-12
     assert np.linalg.eigvalsh(found.V1)[0] > 0
     assert np.linalg.eigvalsh(found.q1)[0] > -1e-9 * np.trace(found.q1) - 1e-14

@@ -12,6 +12,7 @@ from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.parity import sums_are_even
 from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, NodeLoop, Program
+from giantstep.symbolic.lowering.targets.refinement import array_driver
 from giantstep.symbolic.lowering.targets.solver_source import solver_source
 from giantstep.symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 
@@ -184,6 +185,10 @@ def test_numba_and_its_plain_twin_agree(program, tmp_path):
 
 def test_targets_differ_in_nothing_but_their_header(program):
     plain, compiled = solver_source(program, "python"), solver_source(program)
+    # The plain text has what refines rows of a batch besides.
+    driver = array_driver(program, line=True, grid=False)
+    assert plain.endswith(driver)
+    plain = plain.removesuffix(driver)
     compiled = re.sub(r"np\.empty\((\d+)\)", r"[0.0] * \1", compiled)
     keep = lambda text: [  # noqa: E731
         line for line in text.splitlines() if not line.startswith(("@", "from numba", "_F"))
