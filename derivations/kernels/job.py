@@ -105,6 +105,8 @@ class Job:
         workers: int | None,
     ) -> None:  # fmt: skip
         """Look for solutions of rows that have none yet: from afar, then from easier equations."""
+        if found.converged.all():
+            return
         lost = unsolved_rows(found)
         easier = self.code.easier
         if not len(lost) or not self.code.unknowns or not (self.searched or easier):
