@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
@@ -205,13 +205,13 @@ class SaddlePointSystem:
             outputs=found | dict(outputs or {}),
             definitions=free_energy.definitions,
             node=node,
-            identifiers=dict(identifiers or {}),
-            start=dict(start or {}),
+            identifiers=_mapping("identifiers", identifiers),
+            start=_mapping("start", start),
             source=free_energy.source,
             title=title,
             safeguarded=safeguarded,
-            derived=dict(derived or {}),
-            domains=dict(domains or {}),
+            derived=_mapping("derived", derived),
+            domains=_mapping("domains", domains),
             easier=easier,
             free_energy=free_energy,
         )
@@ -270,16 +270,16 @@ class SaddlePointSystem:
             name=name,
             equations=tuple(found),
             parameters=tuple(parameters),
-            outputs=dict(outputs or {}),
-            definitions=dict(definitions or {}),
+            outputs=_mapping("outputs", outputs),
+            definitions=_mapping("definitions", definitions),
             node=node,
-            identifiers=dict(identifiers or {}),
-            start=dict(start or {}),
+            identifiers=_mapping("identifiers", identifiers),
+            start=_mapping("start", start),
             source=source,
             title=title,
             safeguarded=safeguarded,
-            derived=dict(derived or {}),
-            domains=dict(domains or {}),
+            derived=_mapping("derived", derived),
+            domains=_mapping("domains", domains),
             easier=easier,
         )
 
@@ -408,6 +408,13 @@ class SaddlePointSystem:
         unknowns = ", ".join(map(str, self.unknowns))
         parameters = ", ".join(map(str, self.parameters))
         return f"SaddlePointSystem({self.name!r}, unknowns {unknowns}; parameters {parameters})"
+
+
+def _mapping(name: str, given: Mapping[Any, Any] | None) -> dict[Any, Any]:
+    """Return a copy of an optional mapping that a user gives."""
+    if given is not None and not isinstance(given, Mapping):
+        raise ParameterError(f"{name} must be a mapping such as {{symbol: value}}, got {given!r}")
+    return dict(given or {})
 
 
 def complement(x: sp.Expr) -> sp.Expr:

@@ -45,11 +45,11 @@ class Job:
         Data sets as rows: weights, columns.
     start : tuple of float or None
         First values of the unknowns, NaN where the kernel has its own.
-    rough : bool
-        On one coarse rule, whose errors nobody estimates.
     searched : tuple of (float, float)
         Intervals of the unknowns from all of which first values are taken where the kernel's own
         lead nowhere; empty if that is not wanted.
+    rough : bool
+        On one coarse rule, whose errors nobody estimates.
     rtol : float
     total : int
         Rows of the whole run; small runs are not compiled.

@@ -140,6 +140,8 @@ def refuse(words, **options):
 
 def test_domains_that_make_no_sense():
     refuse("interval for alpha, which is no unknown", domains={alpha: UNIT})
+    refuse("domains must be a mapping", domains=5)
+    refuse("start must be a mapping", start=[1])
     refuse("domain of q is empty", domains={q: sp.Interval.open(1, 0)})
     refuse("must be a SymPy Interval", domains={q: (0, 1)})
     refuse("must have numbers as its ends", domains={q: sp.Interval.open(0, alpha)})

@@ -161,3 +161,18 @@ def test_the_next_first_value_goes_on_a_power_law_where_there_is_one():
     path = [(100.0, np.array([[1e-2, -1.0, 0.0]])), (10.0, np.array([[1e-1, -2.0, 0.5]]))]
     np.testing.assert_allclose(_predicted(path, 1.0), [[1.0, -3.0, 1.0]])
     np.testing.assert_array_equal(_predicted(path[:1], 1.0), path[0][1])
+
+
+def test_following_ends_after_counted_evaluations(magnet, monkeypatch):
+    kernel, arrays = magnet
+    row, unknown = np.array([[1.0, 0.01]]), np.array([[0.5]])
+    column = kernel.parameters.index("h")
+
+    def followed(evaluations):
+        monkeypatch.setattr(continuation, "_RULES", ((2, 0, evaluations),))
+        return list(
+            continuation._followed(kernel, arrays, row, lambda _: unknown, column, [40.0], {})
+        )
+
+    assert len(followed(1e6)) == 1
+    assert followed(1.0) == []
