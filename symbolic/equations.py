@@ -26,6 +26,10 @@ Left = TypeVar("Left")
 Right = TypeVar("Right")
 
 
+# The output that single sites give.
+REPLICON = "replicon"
+
+
 @dataclass(frozen=True)
 class FreeEnergy:
     """A free energy with its variables.

@@ -19,6 +19,7 @@ import sympy as sp
 from ..errors import ParameterError
 from .arguments import as_expression
 from .equations import (
+    REPLICON,
     Equation,
     FreeEnergy,
     matched,
@@ -197,7 +198,7 @@ class SaddlePointSystem:
             determine them, or its single sites do not fit to it.
         """
         check_free_energy(free_energy)
-        found = {"replicon": free_energy.replicon()} if free_energy.single_sites else {}
+        found = {REPLICON: free_energy.replicon()} if free_energy.single_sites else {}
         return cls(
             name=name,
             equations=saddle_point_equations(free_energy),

@@ -48,6 +48,7 @@ from .branches import (
     zero_of,
 )
 from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
+from .single_sites import require_fitting_sites
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -166,6 +167,9 @@ class Search:
             name = family.open.system.identifiers[x]
             if name not in unknowns:
                 unknowns[name] = batch.values[name]
+        middle = len(points) // 2
+        at = family.point(float(points[middle, -1]))
+        require_fitting_sites(family.kernel, at, {n: float(x[middle]) for n, x in unknowns.items()})
         eigenvalues = family.hessian_eigenvalues(batch)
         radius = family.map_radius(derivatives)
         stable = family.judged(eigenvalues, radius, self.extremum)

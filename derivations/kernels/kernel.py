@@ -18,10 +18,12 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.seed_store import store_folder
+from ...symbolic.equations import REPLICON
 from ..certificates.wanted import certificate_wanted
 from .arguments import box_of, column, data_arrays, exact_data, known_names, start_values
 from .job import Job
 from .points import Points, Tie
+from .single_sites import require_fitting_sites
 from .sinks import checked_path
 from .solution import KernelSolution
 from .sweep import Variables, run_sweep
@@ -183,6 +185,8 @@ class Kernel(KernelTexts):
         errors = {
             name: float(batch.errors[name][0]) for name in self.outputs if name in batch.errors
         }
+        at = dict(zip(self.parameters, row[0].tolist(), strict=True))
+        require_fitting_sites(self, at, values)
         nodes = int(batch.nodes[0])
         budget: dict[str, dict[str, Any]] = {}
         certificate = None
@@ -199,7 +203,7 @@ class Kernel(KernelTexts):
             budget = refined.budget
         return KernelSolution(
             kernel=self.name,
-            parameters=dict(zip(self.parameters, row[0].tolist(), strict=True)),
+            parameters=at,
             values=values,
             errors=errors,
             residual=float(batch.residual[0]) if digits is None else 0.0,
@@ -283,6 +287,7 @@ class Kernel(KernelTexts):
         known_names(outputs, self.outputs, "output")
         variables = Variables.of(tuple(dict.fromkeys(outputs)), self.parameters)
         job = self.job(data, start, rtol, len(points), keep=failures == "keep")
+        self._require_fitting_sites(job, points)
         return run_sweep(
             job,
             points,
@@ -620,6 +625,16 @@ class Kernel(KernelTexts):
             total=total,
             keep=keep,
         )
+
+    def _require_fitting_sites(self, job: Job, points: Points) -> None:
+        """Look at the single sites of a free energy at the first point of a sweep."""
+        if REPLICON not in self.outputs:
+            return
+        row = points.rows(0, 1)
+        batch = job(row)
+        if batch.converged.all():
+            at = dict(zip(self.parameters, row[0].tolist(), strict=True))
+            require_fitting_sites(self, at, {n: float(batch.values[n][0]) for n in self.outputs})
 
     def _refusal(self, rows: Any, batch: BatchSolution) -> ConvergenceError:
         return unsolved(self.code.load(self._cache), self.domains, rows, batch)

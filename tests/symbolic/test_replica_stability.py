@@ -233,3 +233,43 @@ def test_sites_that_form_no_circle_or_several():
     mixed = SingleSite(sp.log(2 * sp.cosh(omega)), omega, beta**2 * q + qhat, q)
     with pytest.raises(UnsupportedExpressionError, match="form 2 circles"):
         replicon((mixed, CONSTRAINT))
+
+
+# The field has to couple without a factor: with log 2cosh(βω) the variance is q, but E (d log Z)²
+# is β²q, and the product of gains would be β⁴ E sech⁴.
+STEEP = SingleSite(sp.log(2 * sp.cosh(beta * omega)), omega, q, q, mean=h)
+# The constraint of a perceptron determines the conjugate, not the overlap of the weights.
+MISPLACED = SingleSite(VOLUME, omega, q, q, count=alpha)
+
+
+FACTOR = FreeEnergy(
+    beta**2 * (1 - q) ** 2 / 4 + STEEP.average(), (q,), (), (beta, h), single_sites=(STEEP,)
+)
+CONJUGATE = FreeEnergy(
+    sp.log(1 - q) / 2 + q / (2 * (1 - q)) + MISPLACED.average(),
+    (q,),
+    (),
+    (alpha, kappa),
+    single_sites=(MISPLACED,),
+)
+REFUSED = "single site of q is none of this free energy"
+
+
+@pytest.mark.parametrize(
+    ("energy", "point"),
+    [(FACTOR, {"beta": 1.5, "h": 0.3}), (CONJUGATE, {"alpha": 1.0, "kappa": 0.2})],
+    ids=["factor", "conjugate"],
+)
+def test_sites_that_determine_another_overlap_are_refused(energy, point):
+    model = kernel(energy)
+    with pytest.raises(StructureError, match=REFUSED):
+        model.solve(**point)
+    name, value = point.popitem()
+    with pytest.raises(StructureError, match=REFUSED):
+        model.sweep(**point, **{name: np.array([value, value / 2])})
+
+
+@pytest.mark.slow
+def test_branches_of_such_a_free_energy_are_refused():
+    with pytest.raises(StructureError, match=REFUSED):
+        kernel(FACTOR).branches("beta", (1, 1.5), h=0.3)
