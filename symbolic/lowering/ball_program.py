@@ -16,8 +16,7 @@ import sympy as sp
 
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
-from ..ball_functions import Ball
-from .ball_tape import BallTape
+from ..ball_functions import Ball, BallTape
 from .forward_derivatives import with_derivatives
 from .program import Assign, Data, Line, LinearSolve, Newton, NodeLoop, Panels, Program, Step
 
@@ -29,7 +28,7 @@ Root = Callable[["BallNewton", Scalars], Sequence[Ball]]
 
 @dataclass(frozen=True, eq=False)
 class BallAssigns:
-    """Assignments in a row; `decided` as for :class:`.ball_tape.BallTape`."""
+    """Assignments in a row; `decided` as for :class:`..ball_functions.BallTape`."""
 
     assignments: tuple[Assign, ...]
     decided: bool = False
@@ -41,7 +40,8 @@ class BallAssigns:
     @cached_property
     def _tape(self) -> BallTape:
         targets = [a.target for a in self.assignments]
-        return BallTape(self._reads, (), self.assignments, targets, decided=self.decided)
+        pairs = ((a.target, a.value) for a in self.assignments)
+        return BallTape(self._reads, (), pairs, targets, decided=self.decided)
 
     def run(self, scalars: Scalars) -> None:
         """Add the targets to the scalars."""
@@ -60,7 +60,7 @@ class BallLoop:
     locals, sums : tuple of Assign
         As in :class:`.program.NodeLoop`.
     decided : bool
-        As for :class:`.ball_tape.BallTape`.
+        As for :class:`..ball_functions.BallTape`.
     """
 
     tables: tuple[sp.Symbol, ...]
@@ -76,9 +76,10 @@ class BallLoop:
     def _tape(self) -> BallTape:
         # A sum may have the name of a scalar of another pass.
         names = {a.target: sp.Dummy(real=True) for a in self.sums}
-        sums = [Assign(names[a.target], a.value) for a in self.sums]
-        steps, results = (*self.locals, *sums), list(names.values())
-        return BallTape(self._reads, self.tables, steps, results, decided=self.decided)
+        pairs = [(a.target, a.value) for a in self.locals]
+        pairs += [(names[a.target], a.value) for a in self.sums]
+        results = list(names.values())
+        return BallTape(self._reads, self.tables, pairs, results, decided=self.decided)
 
     @property
     def reads_tables(self) -> frozenset[sp.Symbol]:
@@ -92,7 +93,8 @@ class BallLoop:
         Real balls give real ones. On complex balls the results are not finite unless the
         integrands are analytic on the whole ball.
         """
-        return self._tape.bind([scalars[x] for x in self._reads])
+        at_node = self._tape.bind([scalars[x] for x in self._reads])
+        return lambda tables: at_node(tables, True)
 
 
 @dataclass(frozen=True, eq=False)
