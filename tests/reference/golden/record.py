@@ -32,6 +32,7 @@ RELATIVE = 1e-13
 # Numbers of this size are what cancellation leaves of numbers of order one.
 FLOOR = 2e-16
 _ZERO = Decimal("1e-35")
+_BAR = re.compile(r"\d+%\|")
 _NUMBER = re.compile(r"(?<![\w.])[-−]?\d+(?:\.\d+)?(?:e[-+]?\d+)?", re.IGNORECASE)
 
 Record = dict[str, Any]
@@ -1032,7 +1033,7 @@ def differences(file: str, record: Mapping[str, Any], found: Mapping[str, Any]) 
             return []
         told = [x.get("refused", "an answer") for x in (old, new)]
         return [Difference(file, name, "refusal", *told)]
-    recorded, answered = dict(flat(old["values"])), dict(flat(new["values"]))
+    recorded, answered = (dict(flat(_without_bars(x["values"]))) for x in (old, new))
     relative = max(RELATIVE, old.get("relative", 0.0))
     digits = record.get("at", {}).get("digits")
     sizes: dict[str, float] = {}
@@ -1050,6 +1051,14 @@ def differences(file: str, record: Mapping[str, Any], found: Mapping[str, Any]) 
         if size is not None:
             rows.append(Difference(file, name, path, value, answered[path], size or None))
     return rows
+
+
+def _without_bars(values: Any) -> Any:
+    """Return what a command wrote without its progress bars, which depend on the time it took."""
+    if not (isinstance(values, Mapping) and "err" in values):
+        return values
+    lines = [line for line in values["err"] if line and not _BAR.search(line)]
+    return {**values, "err": lines}
 
 
 def _vector(path: str) -> str:
