@@ -149,7 +149,8 @@ class _Run:
         readouts, squares = fit_nested(
             draw, sizes, width=width, ridge=ridge * width, block_rows=BLOCK_ROWS
         )
-        penalty = ridge * width * np.einsum("jk,jk->k", readouts, readouts)
+        # In this order: ridge * width overflows where readouts vanish.
+        penalty = np.einsum("jk,jk->k", readouts, readouts) * ridge * width
         found = {
             "training_error": squares.copy(),
             "training_loss": squares / 2,

@@ -9,16 +9,22 @@ becomes smaller than anything without a last point, as where the law of the matr
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import cumulative_simpson
 from scipy.optimize import root
+from tqdm.auto import tqdm
 
 from ..errors import ConvergenceError
 from .spectra import Complex, Real, ResolventTransform
 from .spectral_tails import resolve_tails
+
+# Tells that a part of the work is done.
+Step = Callable[[], object]
 
 # Density per unit of log x below which there is no bulk, in units of its mass.
 NEGLIGIBLE = 1e-7
@@ -97,27 +103,29 @@ def find_bulk(transform: ResolventTransform, points: int, mass: float, atom: flo
     ConvergenceError
         If the density cannot be resolved somewhere.
     """
-    found, known = _intervals(transform, mass, atom)
+    # Tails take seconds, and nobody knows how many steps.
+    with tqdm(desc="spectrum", unit="step", delay=1, leave=False, disable=None) as bar:
+        return _found_bulk(transform, points, mass, atom, bar.update)
+
+
+def _found_bulk(
+    transform: ResolventTransform, points: int, mass: float, atom: float, step: Step
+) -> Bulk:
+    found, known = _intervals(transform, mass, atom, step)
     negligible = NEGLIGIBLE * mass
-    coarse = [
-        _Grid(transform, *ends, points=2 * _FEWEST_POINTS - 1, negligible=negligible, known=known)
-        for ends in found
-    ]
+
+    def grid(low: _End, high: _End, **options: Any) -> _Grid:
+        step()
+        return _Grid(transform, low, high, negligible=negligible, **options)
+
+    coarse = [grid(*ends, points=2 * _FEWEST_POINTS - 1, known=known) for ends in found]
     # What is lighter are ripples of a tail about its end.
     grids = [g for g in coarse if g.mass > _LIGHTEST * negligible]
     shares = np.array([g.mass for g in grids]) / max(sum(g.mass for g in grids), 1e-300)
     spare = max(points - _FEWEST_POINTS * len(grids), 0)
     counts = [_FEWEST_POINTS + 2 * int(spare * share / 2) for share in shares]
     fine = [
-        _Grid(
-            transform,
-            g.low,
-            g.high,
-            points=count,
-            negligible=negligible,
-            known=(g.x, g.v),
-            finest=_FINEST_GRID,
-        )
+        grid(g.low, g.high, points=count, known=(g.x, g.v), finest=_FINEST_GRID)
         for g, count in zip(grids, counts, strict=True)
     ]
     if not fine:
@@ -224,7 +232,7 @@ class _End:
 
 
 def _intervals(
-    transform: ResolventTransform, mass: float, atom: float
+    transform: ResolventTransform, mass: float, atom: float, step: Step
 ) -> tuple[list[tuple[_End, _End]], tuple[Real, Complex]]:
     scale, negligible = transform.scale, NEGLIGIBLE * mass
     decades = math.log10(_HIGHEST / _LOWEST)
@@ -241,6 +249,7 @@ def _intervals(
         if not farther:
             break
         x, found, v = _merged(transform, negligible, x, found, v, np.concatenate(farther))
+        step()
     # Narrow intervals between the points show from above.
     for _ in range(_ROUNDS):
         empty = np.flatnonzero(
@@ -261,12 +270,13 @@ def _intervals(
         steps = np.arange(1, 6) / 6
         new = (x[look, None] + (x[look + 1] - x[look])[:, None] * steps).ravel()
         x, found, v = _merged(transform, negligible, x, found, v, new)
+        step()
     inside = found * x > negligible
     changes = np.flatnonzero(inside[1:] != inside[:-1])
-    ends = [
-        _end(transform, negligible, x[k : k + 2], found[k : k + 2], v[:, k : k + 2])
-        for k in changes
-    ]
+    ends = []
+    for k in changes:
+        ends.append(_end(transform, negligible, x[k : k + 2], found[k : k + 2], v[:, k : k + 2]))
+        step()
     if inside[0]:
         ends.insert(0, _End(float(x[0]), True))
     if inside[-1]:

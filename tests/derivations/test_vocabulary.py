@@ -533,3 +533,9 @@ def test_splines_of_tables_hold_products_of_waves():
     many, few = (model.conditional_coefficients(k) for k in (kappa, kappa[::5]))
     for name in ("mu0", "mu1", "mu2_squared"):
         assert_allclose(np.ravel(many[name])[::5], np.ravel(few[name]), rtol=0, atol=1e-13)
+
+
+def test_a_penalty_that_overflows_with_the_width_leaves_no_readout():
+    model = gs.VocabularyFeatures("tanh", "sin", letters=(1.0, -1.0), fractions=(0.5, 0.5))
+    found = model.simulate(40, alpha=(1.0,), ridge=1e308, seeds=1, progress=False)
+    assert np.isfinite(found.objective).all() and float(found.q2.max()) == 0
