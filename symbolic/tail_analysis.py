@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from ..errors import AssumptionError, UnsupportedExpressionError
 from ._singularities import expanded, is_positive_sum, polynomial
@@ -104,6 +105,14 @@ class TailAnalysis:
             return self.size(u)
         if isinstance(expr, sp.log):
             return self.logarithm(u)
+        if isinstance(expr, log1p):
+            # Below u where u is positive, and above the value at the least u where it is not.
+            least = self.least(u)
+            if least is None or not least > -1:
+                raise _unknown(expr, "its argument is not known to stay above -1")
+            return self.size(u) + self.plain(abs(least.min(self.number(sp.S.Zero)).log1p()))
+        if isinstance(expr, expm1):
+            return self.exponential(u) + self.plain(self.number(sp.S.One))
         if isinstance(expr, sp.tan):
             bound = self.size(u)
             if _is_bounded(bound) and bound.constant < self.number(sp.pi / 2):
@@ -132,6 +141,9 @@ class TailAnalysis:
             return self.least_power(*expr.args)
         if isinstance(expr, _NONNEGATIVE) and is_real_valued(expr.args[0]):
             return zero
+        if isinstance(expr, log1p):
+            inside = self.least(expr.args[0])
+            return inside.log1p().lower() if inside is not None and inside > -1 else None
         return one if isinstance(expr, sp.cosh) and is_real_valued(expr.args[0]) else None
 
     def least_power(self, base: sp.Expr, exponent: sp.Expr) -> Ball | None:

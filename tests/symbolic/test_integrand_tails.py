@@ -1,5 +1,6 @@
 import pytest
 import sympy as sp
+from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import CertificationError, UnsupportedExpressionError
@@ -103,6 +104,22 @@ def test_other_functions_of_tables_and_of_the_node():
     assert tail(abs(k) * sp.Abs(f)).at(arb(3)) >= 18
     with pytest.raises(CertificationError, match="relu"):
         tail(relu(f))
+
+
+def test_logarithms_of_one_plus_what_is_not_negative():
+    # f² <= 4t², so log(1 + v f²) <= v f² <= 4 (1/2 + 1/100) t².
+    limit = tail(log1p(v * f**2)).at(arb(3))
+    assert arb(18) <= limit.upper() <= arb("18.37")
+    # From -1/4 on the logarithm is above log(3/4), and what is below 1 has one below 1.
+    assert (
+        abs(tail(log1p(sp.sech(f) - R(1, 4))).at(arb(3)) - (arb(5) / 4 - arb("0.75").log())) < 1e-9
+    )
+    # A logarithm that stays above zero keeps a denominator away from it.
+    assert tail(1 / (1 + log1p(v * f**2))).at(arb(3)) == 1
+    assert tail(expm1(v * k)).at(arb(4)) >= arb(2).exp() + 1
+    for unknown in (log1p(f), log1p(w * f**2), log1p(sp.sech(f) - 2)):
+        with pytest.raises(CertificationError, match="not known to stay above -1"):
+            tail(unknown)
 
 
 def test_what_has_no_value_is_named():
