@@ -39,7 +39,7 @@ from .convex_losses import (
 )
 from .functions import with_softplus
 from .gaussian import ranges_over_the_line
-from .lowering.targets.mpmath_function import mpmath_function
+from .lowering.compiled import compiled
 
 _GUARD_BITS = 30
 
@@ -294,14 +294,14 @@ def _point(node: Proximal, ctx: Any) -> tuple[Any, Any]:
         raise ParameterError(f"step must be positive, got {ctx.nstr(s, 5)}")
     kinks, pieces = smooth_pieces(node.loss, x)
     points = [_real(k, "kink", ctx) for k in kinks]
-    slopes = [mpmath_function([x], piece.diff(x), ctx) for piece in pieces]
+    slopes = [compiled(piece.diff(x), [x], ctx) for piece in pieces]
     i = 0
     while i < len(points) and points[i] + s * slopes[i + 1](points[i]) < c:
         i += 1
     # c lies left of all that kink i reaches: on the kink, or on the piece before it.
     if i < len(points) and points[i] + s * slopes[i](points[i]) <= c:
         return points[i], c
-    slope, curvature = slopes[i], mpmath_function([x], pieces[i].diff(x, 2), ctx)
+    slope, curvature = slopes[i], compiled(pieces[i].diff(x, 2), [x], ctx)
     root = _increasing_zero(lambda p: p - c + s * slope(p), lambda p: 1 + s * curvature(p), c, ctx)
     return root, c
 

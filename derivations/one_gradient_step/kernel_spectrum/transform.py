@@ -64,7 +64,7 @@ def _refined(model: OneGradientStep, z: complex, start: complex, digits: int) ->
     ctx = curve.context
     alpha, beta, slope, floor = curve._numbers
     point, root = ctx.mpc(z), ctx.mpc(start)
-    rows = list(curve.functions.precise_quartic(ctx, point, slope, floor, alpha, beta))
+    rows = list(curve.functions.quartic(point, slope, floor, alpha, beta))
     for _ in range(200):
         value, rate = ctx.polyval(rows, root, derivative=True)
         step = value / rate if rate else ctx.zero

@@ -97,7 +97,8 @@ def _derived(student: str, teacher: str) -> dict[str, Any]:
 
     from ....symbolic.activations import activation
     from ....symbolic.hermite import information_exponent
-    from ..derive import STEP_ARGUMENTS, scalar_function
+    from ....symbolic.lowering.compiled import Formula
+    from ..derive import STEP_ARGUMENTS, scalar_functions
     from ..mapping import best_linear_error, is_odd, spike_mapping, step_size
 
     sigma = activation(student, argument="student")
@@ -109,8 +110,7 @@ def _derived(student: str, teacher: str) -> dict[str, Any]:
             found.spike_strength, found.bulk_variance, sp.diff(found.bulk_variance, step_size),
             found.alignment, found.orthogonal_alignment,
         )  # fmt: skip
-        function = scalar_function("path", STEP_ARGUMENTS, values, "r, c, dc/ds, gamma, rho")
-        source = f"import math\n\n\n{function}"
+        source = scalar_functions({"path": Formula(tuple(STEP_ARGUMENTS), values)})
     except AssumptionError as refused:
         error = str(refused)
     return {

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
 from ....numeric.power_series import PowerSeries
+from ....runtime.generated import defined
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.targets.printers import MpmathPrinter
+from ....symbolic.lowering.compiled import Formula, function_source
 from ....symbolic.random_matrix import Resolvent
 from .. import free_energy as fe
 from .scaling import small
@@ -65,18 +67,19 @@ class SeriesProgram:
         outer = [e.xreplace(dict(zip(nodes, means, strict=True))) for e in expressions]
         self._tables = tuple(tables)
         common = [small, *parameters, *unknowns]
-        names = {x: sp.Symbol(f"given_{k}", real=True) for k, x in enumerate(common)}
+        names = {x: f"given_{k}" for k, x in enumerate(common)}
         at_node = [fe.kappa, *tables]
-        names |= {x: sp.Symbol(f"table_{k}", real=True) for k, x in enumerate(at_node)}
-        inputs = [names[x] for x in common]
-        self._source = "\n\n".join(
-            (
-                _function("integrands", [*inputs, *(names[x] for x in at_node)],
-                          [n.integrand.xreplace(names) for n in nodes]),
-                _function("outer", [*inputs, *means], [_named(e).xreplace(names) for e in outer]),
-                *_resolvent_branches(),
-            )
-        )  # fmt: skip
+        names |= {x: f"table_{k}" for k, x in enumerate(at_node)}
+        named = [e.replace(Resolvent, sp.Function(_RESOLVENT)) for e in outer]
+        self._source = function_source(
+            {
+                "integrands": Formula([*common, *at_node], [n.integrand for n in nodes]),
+                "outer": Formula([*common, *means], named),
+            },
+            "mpmath",
+            names=names,
+            own_functions={_RESOLVENT: _RESOLVENT},
+        )
 
     def on(
         self, ctx: Any, weights: Any, tables: Mapping[sp.Expr, Any], node: Any
@@ -89,9 +92,9 @@ class SeriesProgram:
         weights, node : array of numbers
         tables : mapping from applied function to array or PowerSeries of arrays
         """
-        namespace: dict[str, Any] = {"ctx": SeriesContext(ctx)}
-        exec(self._source, namespace)
-        namespace[_RESOLVENT] = partial(_resolvent, namespace)
+        series = SeriesContext(ctx)
+        branches = defined(_resolvent_branches(), ctx=series)
+        program = defined(self._source, ctx=series, resolvent=partial(_resolvent, branches))
         given = [node, *(tables[f] for f in self._tables)]
 
         def mean(value: Any) -> Any:
@@ -107,8 +110,8 @@ class SeriesProgram:
             epsilon: Any, parameters: Sequence[Any], unknowns: Sequence[Any], length: int
         ) -> list[PowerSeries]:
             inputs = [_cut(x, length) for x in (epsilon, *parameters, *unknowns)]
-            values = namespace["integrands"](*inputs, *(_cut(x, length) for x in given))
-            found = namespace["outer"](*inputs, *map(mean, values))
+            values = program.integrands(*inputs, *(_cut(x, length) for x in given))
+            found = program.outer(*inputs, *map(mean, values))
             return [
                 x if isinstance(x, PowerSeries) else PowerSeries([x] + [0] * (length - 1))
                 for x in found
@@ -128,30 +131,16 @@ def _cut(value: Any, length: int) -> Any:
     return PowerSeries(known + [0] * (length - len(known)))
 
 
-def _named(expr: sp.Expr) -> sp.Expr:
-    return expr.replace(Resolvent, sp.Function(_RESOLVENT))
-
-
-def _resolvent_branches() -> list[str]:
-    """Return the sources of the two forms of the resolvent and of what decides between them."""
+def _resolvent_branches() -> str:
+    """Return the source of the two forms of the resolvent and of what decides between them."""
     arguments = [sp.Symbol(f"argument_{k}", positive=True) for k in range(3)]
     (first, condition), (second, _) = Resolvent(*arguments).rewrite(sp.Piecewise).args
     values = {"first": first, "second": second, "middle": condition.lhs - condition.rhs}
-    return [_function(f"{_RESOLVENT}_{k}", arguments, [value]) for k, value in values.items()]
+    return function_source({k: Formula(arguments, value) for k, value in values.items()}, "mpmath")
 
 
-def _resolvent(namespace: Mapping[str, Any], a: Any, b: Any, beta: Any) -> Any:
+def _resolvent(branches: SimpleNamespace, a: Any, b: Any, beta: Any) -> Any:
     """Choose the form that does not cancel by the leading coefficients; it may have a pole."""
     leading = [x.coefficients[0] if isinstance(x, PowerSeries) else x for x in (a, b)]
-    (middle,) = namespace[f"{_RESOLVENT}_middle"](*leading, beta)
-    (value,) = namespace[f"{_RESOLVENT}_{'first' if middle >= 0 else 'second'}"](a, b, beta)
-    return value
-
-
-def _function(name: str, arguments: Sequence[sp.Symbol], values: Sequence[sp.Expr]) -> str:
-    printer = MpmathPrinter(own_functions={_RESOLVENT: _RESOLVENT})
-    shared, values = sp.cse(values, symbols=sp.numbered_symbols("shared_"), order="none")
-    lines = [f"def {name}({', '.join(map(str, arguments))}):"]
-    lines += [f"    {x} = {printer.print(value)}" for x, value in shared]
-    texts = "".join(f"{printer.print(value)}, " for value in values)
-    return "\n".join([*lines, f"    return ({texts})"])
+    form = branches.first if branches.middle(*leading, beta) >= 0 else branches.second
+    return form(a, b, beta)
