@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from ....numeric.power_series import PowerSeries
 from ....runtime.generated import defined
+from ....symbolic.asymptotic_series import Series
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.lowering.compiled import Formula, function_source
 from ....symbolic.random_matrix import Resolvent
@@ -39,8 +39,8 @@ class SeriesContext:
 
     def sqrt(self, x: Any) -> Any:
         """Return the square root of a number, an array or a series."""
-        if isinstance(x, PowerSeries):
-            return x.sqrt(self.sqrt)
+        if isinstance(x, Series):
+            return x.power(sp.S.Half, lambda e: self._ctx.mpf(int(e.p)) / int(e.q))
         return self._root(x) if isinstance(x, np.ndarray) else self._ctx.sqrt(x)
 
 
@@ -83,14 +83,14 @@ class SeriesProgram:
 
     def on(
         self, ctx: Any, weights: Any, tables: Mapping[sp.Expr, Any], node: Any
-    ) -> Callable[[Any, Sequence[Any], Sequence[Any], int], list[PowerSeries]]:
+    ) -> Callable[[Any, Sequence[Any], Sequence[Any], int], list[Series]]:
         """Return the function of (ε, parameters, unknowns, length) that evaluates on nodes.
 
         Parameters
         ----------
         ctx : mpmath context
         weights, node : array of numbers
-        tables : mapping from applied function to array or PowerSeries of arrays
+        tables : mapping from applied function to array or Series of arrays
         """
         series = SeriesContext(ctx)
         branches = defined(_resolvent_branches(), ctx=series)
@@ -98,8 +98,8 @@ class SeriesProgram:
         given = [node, *(tables[f] for f in self._tables)]
 
         def mean(value: Any) -> Any:
-            if isinstance(value, PowerSeries):
-                return PowerSeries([mean(c) for c in value.coefficients])
+            if isinstance(value, Series):
+                return value.map(mean)
             if isinstance(value, np.ndarray):
                 return ctx.fdot(weights, value)
             return value * total if value else 0
@@ -108,14 +108,11 @@ class SeriesProgram:
 
         def evaluate(
             epsilon: Any, parameters: Sequence[Any], unknowns: Sequence[Any], length: int
-        ) -> list[PowerSeries]:
+        ) -> list[Series]:
             inputs = [_cut(x, length) for x in (epsilon, *parameters, *unknowns)]
             values = program.integrands(*inputs, *(_cut(x, length) for x in given))
             found = program.outer(*inputs, *map(mean, values))
-            return [
-                x if isinstance(x, PowerSeries) else PowerSeries([x] + [0] * (length - 1))
-                for x in found
-            ]
+            return [x if isinstance(x, Series) else Series.monomial(0, length, x) for x in found]
 
         return evaluate
 
@@ -124,11 +121,10 @@ def _cut(value: Any, length: int) -> Any:
     """Return a series or an array as a series with so many coefficients, a number as it is."""
     if isinstance(value, np.ndarray):
         # Products with arrays then keep them on the left: numbers do not know what to do with one.
-        return PowerSeries([value] + [0] * (length - 1))
-    if not isinstance(value, PowerSeries):
+        return Series.monomial(0, length, value)
+    if not isinstance(value, Series):
         return value
-    known = value.coefficients[:length]
-    return PowerSeries(known + [0] * (length - len(known)))
+    return Series(tuple(value.coefficient(k) if k < value.end else 0 for k in range(length)))
 
 
 def _resolvent_branches() -> str:
@@ -141,6 +137,6 @@ def _resolvent_branches() -> str:
 
 def _resolvent(branches: SimpleNamespace, a: Any, b: Any, beta: Any) -> Any:
     """Choose the form that does not cancel by the leading coefficients; it may have a pole."""
-    leading = [x.coefficients[0] if isinstance(x, PowerSeries) else x for x in (a, b)]
+    leading = [x.coefficient(0) if isinstance(x, Series) else x for x in (a, b)]
     form = branches.first if branches.middle(*leading, beta) >= 0 else branches.second
     return form(a, b, beta)
