@@ -28,6 +28,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ..errors import ConvergenceError, ParameterError, UnsupportedExpressionError
+from ..runtime.roots import bracketed_root
 from .arguments import as_expression
 from .binding import Binding
 from .convex_losses import (
@@ -314,26 +315,14 @@ def _real(expr: sp.Expr, name: str, ctx: Any) -> Any:
 
 
 def _increasing_zero(function: Any, derivative: Any, start: Any, ctx: Any) -> Any:
-    """Newton's method inside a bracket, for a function that increases with a slope ≥ 1."""
+    """Return where a function vanishes that increases with a slope ≥ 1."""
     value = function(start)
-    if value == 0:
-        return start
-    # A slope of one at least puts the root within |value|; twice that is safe from rounding.
-    low, high = sorted((start, start - 2 * value))
-    x, last = start, high - low
-    for _ in range(20 * ctx.prec):
-        slope = derivative(x)
-        step = value / slope
-        # Inside a bracket alone, Newton's method may go round in a circle: steps have to shrink.
-        if not low <= x - step <= high or not 2 * abs(step) <= last:
-            step = x - (low + high) / 2
-        trial, last = x - step, abs(step)
-        # The value is a difference of terms as large as the start, and rounded like them.
-        resolution = 8 * ctx.eps * (abs(trial) + abs(start))
-        done = min(abs(trial - x), high - low) <= resolution
-        x = trial
-        value = function(x)
-        if value == 0 or done:
-            return x
-        low, high = (x, high) if value < 0 else (low, x)
-    raise ConvergenceError("no proximal point was found: is the loss convex?", state=x)
+    # A slope of one at least puts the root within |value|; twice that is safe from rounding. The
+    # value is a difference of terms as large as the start, and rounded like them.
+    found = bracketed_root(
+        lambda x: (function(x), derivative(x)), (start, start - 2 * value), ctx,
+        start=start, size=abs(start),
+    )  # fmt: skip
+    if found is None:
+        raise ConvergenceError("no proximal point was found: is the loss convex?", state=start)
+    return found

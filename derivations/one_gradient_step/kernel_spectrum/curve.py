@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ConvergenceError, ParameterError
+from ....errors import ParameterError
 from ....numeric.algebraic_curves import (
     aligned_quadratic_root,
     consistent_root,
@@ -26,6 +26,7 @@ from ....numeric.algebraic_curves import (
 )
 from ....runtime.generated import defined
 from ....runtime.precision import local_context
+from ....runtime.roots import newton
 
 Real = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -36,7 +37,6 @@ _FARTHEST = 120.0
 _LIFT = 1e-3
 _MOVES, _NEAR_MOVES = 30, 3
 _LARGEST_STEP, _LAST_STEP = 1e-2, 1e-17
-_NEWTON_TURNS = 60
 
 
 @dataclass(frozen=True)
@@ -177,15 +177,11 @@ class KernelCurve:
         )  # fmt: skip
         if start is None:
             return None
-        x = place(ctx.mpf(start))
         # ζ is stationary there. More digits may not be had where a gap nearly closes.
-        small = ctx.mpf(10) ** (-self.digits - 30)
-        for _ in range(_NEWTON_TURNS):
-            step = functions.slope_sign(x, *ratios) / functions.slope_rate(x, *ratios)
-            x -= step
-            if abs(step) <= abs(x) * small:
-                return x
-        raise ConvergenceError("an edge of the bulk cannot be refined: Newton's method is lost")
+        return newton(
+            lambda x: functions.slope_sign(x, *ratios) / functions.slope_rate(x, *ratios),
+            place(ctx.mpf(start)), ctx.mpf(10) ** (-self.digits - 30), "an edge of the bulk",
+        )  # fmt: skip
 
     def _nonnegative(self, value: Any) -> Any:
         """An edge at zero is zero."""
