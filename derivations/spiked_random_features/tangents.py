@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...runtime.generated import defined
 from ..derived import derived
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, f
         model._cache, model.student, model.teacher,
         infinite=infinite, stretched=model._case["stretched"],
     )  # fmt: skip
-    module = model._cache.load_module("mapping_rates", source)
+    module = defined(source)
     # Without noise in the labels nothing depends on a sample number that is infinite.
     samples = 1.0 if infinite else model.alpha0
     values = module.mapping_rates(model.step_size, samples, model.noise_variance)

@@ -21,7 +21,7 @@ NODES = {
 }
 
 
-@pytest.fixture(params=NODES.values(), ids=NODES)
+@pytest.fixture(params=list(NODES.values()), ids=list(NODES))
 def node(request):
     return request.param
 

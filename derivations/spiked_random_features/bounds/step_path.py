@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ....errors import AssumptionError
 from ....numeric.cache import FileCache
+from ....runtime.generated import defined
 from ...derived import derived
 
 Array = NDArray[np.float64]
@@ -69,7 +70,7 @@ def step_path(
     document = _derived(cache, student, teacher)
     if document["error"]:
         raise AssumptionError(document["error"])
-    path = cache.load_module("step_path", document["source"]).path
+    path = defined(document["source"]).path
     population = alpha0 == math.inf
     vanishes = population and document["leap_index"] > 1
     unit, _, _, gamma, rho = path(1.0, alpha0, noise_variance) if not vanishes else (0.0,) * 5
