@@ -7,9 +7,9 @@ the coefficients of order k solve linear equations with one matrix for all order
 .. math:: \sum_j J_{ij}\,x_{j,k} = -[t^{q_i + k}]\,F_i(x_0 + \dots + x_{k-1}t^{k-1}, t).
 
 Arithmetic is on truncated Laurent series, whose coefficients are numbers of any field: SymPy
-expressions, elements of a rational function field, or floating-point numbers of many digits.
-Expressions are never differentiated with respect to t. Equations are algebraic; where they hold
-averages, :mod:`..numeric.power_series` works on the values at the nodes of a quadrature rule.
+expressions, elements of a rational function field, floating-point numbers of many digits, or arrays
+of them, one for each node of a quadrature rule. Expressions are never differentiated with respect
+to t.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import zip_longest
-from typing import Any
+from operator import mul
+from typing import Any, ClassVar
 
 import sympy as sp
 
@@ -44,17 +45,20 @@ class Series:
     Attributes
     ----------
     coefficients : tuple
-        c_0, …, c_{n-1}, of one field; leading ones that are exactly zero are taken off.
+        c_0, …, c_{n-1}, of one field, or arrays of its numbers; the integer 0 is known to vanish.
+        Leading numbers that are exactly zero are taken off.
     start : int
         s; of a series without coefficients the order of what was left out.
     """
 
     coefficients: tuple[Any, ...]
     start: int = 0
+    # Arrays leave arithmetic with a series to the series.
+    __array_ufunc__: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         kept, start = self.coefficients, self.start
-        while kept and kept[0] == 0:
+        while kept and _is_zero(kept[0]):
             kept, start = kept[1:], start + 1
         object.__setattr__(self, "coefficients", tuple(kept))
         object.__setattr__(self, "start", start)
@@ -91,10 +95,10 @@ class Series:
 
     def __add__(self, other: Any) -> Series:
         if not isinstance(other, Series):
-            return self if other == 0 or self.end <= 0 else self + self._constant(other)
+            return self if _is_zero(other) or self.end <= 0 else self + self._constant(other)
         start, end = min(self.start, other.start), min(self.end, other.end)
         terms = (self._padded(start, end), other._padded(start, end))
-        return Series(tuple(a + b for a, b in zip_longest(*terms, fillvalue=0)), start)
+        return Series(tuple(_sum(a, b) for a, b in zip_longest(*terms, fillvalue=0)), start)
 
     def _constant(self, value: Any) -> Series:
         """Return a constant as a series that is known as far as this one."""
@@ -111,9 +115,12 @@ class Series:
     def __sub__(self, other: Any) -> Series:
         return self + -other
 
+    def __rsub__(self, other: Any) -> Series:
+        return -self + other
+
     def __mul__(self, other: Any) -> Any:
         if not isinstance(other, Series):
-            return 0 if other == 0 else self.map(lambda c: c * other)
+            return 0 if _is_zero(other) else self.map(lambda c: _product(c, other))
         a, b = self.coefficients, other.coefficients
         count = min(len(a), len(b))
         product = (_dot(a[: k + 1], b[k::-1]) for k in range(count))
@@ -121,16 +128,29 @@ class Series:
 
     __rmul__ = __mul__
 
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, Series):
+            return self * other.power(sp.S.NegativeOne)
+        return self.map(lambda c: _quotient(c, other))
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.power(sp.S.NegativeOne) * other
+
+    def __pow__(self, exponent: int) -> Series:
+        return self.power(sp.Integer(exponent))
+
     def power(self, exponent: sp.Rational, number: Number = _same) -> Series:
-        r"""Return the series to a rational power, by Miller's recurrence.
+        r"""Return the series to a rational power that is not 0.
+
+        Products for whole powers, which need no inverse; else Miller's recurrence.
 
         Raises
         ------
         StructureError
             If no coefficient is known, or a root of its leading term is no integer power of t.
         """
-        if not self.coefficients and exponent.is_Integer and exponent.is_positive:
-            return Series((), self.start * int(exponent))
+        if exponent.is_Integer and exponent > 0:
+            return reduce(mul, [self] * int(exponent))
         if not self.coefficients:
             raise StructureError(
                 "a power of a series needs its leading term, of which none is known"
@@ -142,10 +162,13 @@ class Series:
         found = [given[0] ** _exponent(exponent, number)]
         for n in range(1, len(given)):
             total = _dot(
-                [number(k * exponent - (n - k)) * given[k] for k in range(1, n + 1)],
+                [
+                    _product(given[k], _exponent(k * exponent - (n - k), number))
+                    for k in range(1, n + 1)
+                ],
                 [found[n - k] for k in range(1, n + 1)],
             )
-            found.append(total / (given[0] * n))
+            found.append(_quotient(total, given[0] * n))
         return Series(tuple(found), int(start))
 
 
@@ -155,7 +178,39 @@ def _exponent(exponent: sp.Rational, number: Number) -> Any:
 
 
 def _dot(left: Sequence[Any], right: Sequence[Any]) -> Any:
-    return reduce(lambda total, pair: total + pair[0] * pair[1], zip(left, right, strict=True), 0)
+    return reduce(_sum, map(_product, left, right), 0)
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "__array__")
+
+
+def _is_zero(value: Any) -> bool:
+    return not _is_array(value) and bool(value == 0)
+
+
+def _is_left_out(value: Any) -> bool:
+    """Whether a coefficient is the integer 0, which costs nothing."""
+    return type(value) is int and value == 0
+
+
+def _sum(a: Any, b: Any) -> Any:
+    if _is_left_out(a):
+        return b
+    if _is_left_out(b):
+        return a
+    return b + a if _is_array(b) else a + b
+
+
+def _product(a: Any, b: Any) -> Any:
+    if _is_left_out(a) or _is_left_out(b):
+        return 0
+    # mpmath would turn an array on the right into text before it gives up.
+    return b * a if _is_array(b) else a * b
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    return 0 if _is_left_out(a) else a / b
 
 
 # ---------------------------------------------------------------------- substitution
@@ -207,9 +262,9 @@ class _Substitution:
         if not expr.free_symbols & self._symbols:
             return self._number(expr)
         if expr.is_Add:
-            return reduce(lambda a, b: a + b, map(self, expr.args))
+            return sum(map(self, expr.args))
         if expr.is_Mul:
-            return reduce(lambda a, b: a * b, map(self, expr.args))
+            return reduce(mul, map(self, expr.args))
         if expr.is_Pow and expr.exp.is_Rational:
             base = self(expr.base)
             if isinstance(base, Series):
@@ -265,12 +320,40 @@ def solve_series(
     first = {x: value for x, (_, value) in leading.items()}
     parts = _Balance(equations, starts, first, small, number)
     matrix = parts.jacobian()
-    known = {x: [value, *[0] * order] for x, value in first.items()}
+    found = order_by_order(
+        list(first.values()),
+        order,
+        lambda known, k: parts.residual(dict(zip(first, known, strict=True)), k),
+        lambda right: _linear_solution(matrix, right),
+    )
+    return {x: Series(tuple(c), starts[x]) for x, c in zip(first, found, strict=True)}
+
+
+def order_by_order(
+    first: Sequence[Any],
+    order: int,
+    residual: Callable[[Sequence[Sequence[Any]], int], Sequence[Any]],
+    solve: Callable[[Sequence[Any]], Sequence[Any]],
+) -> list[list[Any]]:
+    """Return the coefficients of unknowns of a regular system, each from those before it.
+
+    Parameters
+    ----------
+    first : sequence
+        Leading coefficients.
+    order : int
+        Coefficients beyond them.
+    residual : callable
+        Of coefficients of all unknowns, the last ones 0, and k: those of order k of the equations.
+    solve : callable
+        Applies the inverse of the Jacobian at the leading coefficients.
+    """
+    found = [[x] for x in first]
     for k in range(1, order + 1):
-        step = _linear_solution(matrix, [-r for r in parts.residual(known, k)])
-        for x, value in zip(known, step, strict=True):
-            known[x][k] = value
-    return {x: Series(tuple(values), starts[x]) for x, values in known.items()}
+        right = residual([[*x, 0] for x in found], k)
+        for x, change in zip(found, solve(right), strict=True):
+            x.append(-change)
+    return found
 
 
 class _Balance:

@@ -19,7 +19,7 @@ from mpmath.calculus.quadrature import GaussLegendre
 from mpmath.libmp import to_fixed
 
 from .gaussian_quadrature import FARTHEST, ROUNDING_BITS, NotConverged
-from .lowering.targets.mpmath_function import mpmath_function
+from .lowering.compiled import compiled
 from .regularity import analyse
 
 # Pairs of nodes in the longest rules: seconds of work.
@@ -124,7 +124,7 @@ class _Side:
 
     def __init__(self, expressions: Sequence[sp.Expr], symbol: sp.Symbol, ctx: Any) -> None:
         self.ctx = ctx
-        self.functions = [mpmath_function([symbol], e, ctx) for e in expressions]
+        self.functions = [compiled(e, [symbol], ctx) for e in expressions]
         found = {k for e in expressions for k in analyse(e, symbol).kinks}
         self.kinks = sorted(ctx.mpf(str(sp.N(k, int(ctx.dps)))) for k in found)
         self.reach = self._range()

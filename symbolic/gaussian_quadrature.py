@@ -17,7 +17,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import ConvergenceError
-from .lowering.targets.mpmath_function import mpmath_function
+from .lowering.compiled import compiled
 from .regularity import analyse
 
 GUARD_BITS = 24
@@ -90,7 +90,7 @@ def _value_and_size(
     ctx = mpmath.mp.clone()
     ctx.prec = prec + extra
     inner = {node: node.evalf(int(ctx.dps)) for node in _closed_inner_nodes(integrand, variable)}
-    function = mpmath_function([variable], integrand.xreplace(inner), ctx)
+    function = compiled(integrand.xreplace(inner), [variable], ctx)
     normal = ctx.sqrt(2 * ctx.pi)
 
     def density_times(x: Any) -> Any:

@@ -15,7 +15,7 @@ to parameters of the integrand and of the law by Price's theorem (Bonnet's for t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import sympy as sp
@@ -88,40 +88,18 @@ class JointExpectation(Average):
         return list(self.law.variables)
 
     @property
-    def free_symbols(self) -> set[sp.Symbol]:
-        """Parameters of the integrand and of the law."""
-        inside: set[sp.Symbol] = self.integrand.free_symbols - set(self.law.variables)
-        return inside | self.law.free_symbols
+    def _outside(self) -> Sequence[sp.Basic]:
+        return self.law.mean, self.law.covariance
 
-    def _eval_subs(self, old: sp.Expr, new: sp.Expr) -> sp.Expr:
-        return self._replaced({old: new}, lambda x, rule: x.subs(*next(iter(rule.items()))))
+    @property
+    def _shielded(self) -> Sequence[sp.Basic]:
+        # A law may not hold its own variables.
+        return self.args
 
-    def _xreplace(self, rule: Mapping[sp.Basic, sp.Basic]) -> tuple[sp.Basic, bool]:
-        if not isinstance(rule, Mapping):
-            # SymPy's own transformations, as of floats to rationals, know no symbols.
-            return super()._xreplace(rule)
-        if self in rule:
-            return rule[self], True
-        found = self._replaced(rule, lambda x, kept: x.xreplace(kept))
-        return found, found != self
+    def _rebuilt(self, body: sp.Expr, outside: Sequence[sp.Basic]) -> sp.Expr:
+        return JointExpectation(body, GaussianVector(self.law.variables, *outside))
 
-    def _replaced(self, rule: Mapping[sp.Basic, sp.Basic], replace: Any) -> sp.Expr:
-        """Replace in integrand and law; the variables are bound here and neither go nor come."""
-        variables = set(self.law.variables)
-        kept = {o: n for o, n in rule.items() if not variables & o.free_symbols}
-        if not kept:
-            return self
-        node = self
-        if any(variables & n.free_symbols for n in kept.values()):
-            node = self._with_fresh_variables()
-        law = node.law
-        mean, covariance = replace(law.mean, kept), replace(law.covariance, kept)
-        integrand = replace(node.integrand, kept)
-        if (integrand, mean, covariance) == (node.integrand, law.mean, law.covariance):
-            return self
-        return JointExpectation(integrand, GaussianVector(law.variables, mean, covariance))
-
-    def _with_fresh_variables(self) -> JointExpectation:
+    def _with_fresh_symbols(self) -> JointExpectation:
         fresh = {x: sp.Dummy(x.name, **x.assumptions0) for x in self.law.variables}
         law = GaussianVector(fresh.values(), self.law.mean, self.law.covariance)
         found: JointExpectation = sp.Expr.__new__(

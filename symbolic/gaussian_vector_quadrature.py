@@ -29,7 +29,7 @@ from .gaussian_quadrature import (
     half_line_sum,
 )
 from .gaussian_rules import closed_form
-from .lowering.targets.mpmath_function import mpmath_function
+from .lowering.compiled import compiled
 
 _MOST_DIMENSIONS = 2
 
@@ -183,7 +183,7 @@ def _plane_value(
         {variables[0]: mean[0] + first, variables[1]: mean[1] + slope * first + spread * y}
     )
     try:
-        function = mpmath_function([x, y], plane, ctx)
+        function = compiled(plane, [x, y], ctx)
     except EmissionError as error:
         raise ConvergenceError(f"no quadrature of {str(f)[:200]}: {error}") from None
 

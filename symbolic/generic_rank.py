@@ -23,7 +23,7 @@ from sympy.core.function import AppliedUndef
 
 from .data_average import DataAverage
 from .gaussian import GaussianExpectation
-from .lowering.targets.mpmath_function import mpmath_function
+from .lowering.compiled import compiled
 from .proximal import MoreauEnvelope, Proximal
 from .random_matrix import MarchenkoPasturAverage, Resolvent
 
@@ -176,7 +176,7 @@ class _Function:
         self._sums = [(mark, *self._nodes(n)) for n, mark in marks.items()]
         expr = expr.xreplace(marks)
         self._arguments = sorted(expr.free_symbols, key=lambda x: (x.name, str(type(x))))
-        self._value = mpmath_function(self._arguments, expr, ctx)
+        self._value = compiled(expr, self._arguments, ctx)
 
     def _nodes(self, node: sp.Expr) -> tuple[_Function, list[dict[sp.Symbol, Any]]]:
         body, bound = node.args[:2]

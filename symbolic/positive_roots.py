@@ -13,9 +13,10 @@ from typing import Any
 
 import sympy as sp
 
+from ..runtime.roots import bracketed_root
+
 # Roots are sought between 2^-R and 2^R; parameters that are floats cannot lead beyond.
 _LARGEST_EXPONENT = 4096
-_MOST_NEWTON_STEPS = 60
 
 
 def sign_changes(poly: sp.Poly) -> int:
@@ -79,24 +80,15 @@ def _octave(coefficients: list[Any], ctx: Any) -> tuple[Any, Any]:
 
 
 def _between(coefficients: list[Any], low: Any, high: Any, ctx: Any) -> Any:
-    """Return the one root in [low, high]: Newton's method inside a shrinking bracket."""
-    if not ctx.polyval(coefficients, low):
+    """Return the one root in [low, high]."""
+    below = ctx.polyval(coefficients, low)
+    if not below:
         return low
-    rising = ctx.polyval(coefficients, low) < 0
-    x = ctx.sqrt(low * high)
-    for _ in range(_MOST_NEWTON_STEPS + ctx.prec + 2 * _LARGEST_EXPONENT):
+    sign = -ctx.sign(below)
+
+    def at(x: Any) -> tuple[Any, Any]:
         value, slope = ctx.polyval(coefficients, x, derivative=True)
-        if not value:
-            return x
-        if (value < 0) == rising:
-            low = x
-        else:
-            high = x
-        new = x - value / slope if slope else low
-        if not low < new < high:
-            # In the logarithm: roots of all sizes are reached.
-            new = ctx.sqrt(low * high)
-        if abs(new - x) <= abs(x) * ctx.eps * 4:
-            return new
-        x = new
-    return x
+        return sign * value, sign * slope
+
+    # Cut in the logarithm: roots of all sizes are reached.
+    return bracketed_root(at, (low, high), ctx, middle=lambda low, high: ctx.sqrt(low * high))

@@ -28,6 +28,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ..errors import ConvergenceError, ParameterError, UnsupportedExpressionError
+from ..runtime.roots import bracketed_root
 from .arguments import as_expression
 from .binding import Binding
 from .convex_losses import (
@@ -39,7 +40,7 @@ from .convex_losses import (
 )
 from .functions import with_softplus
 from .gaussian import ranges_over_the_line
-from .lowering.targets.mpmath_function import mpmath_function
+from .lowering.compiled import compiled
 
 _GUARD_BITS = 30
 
@@ -294,14 +295,14 @@ def _point(node: Proximal, ctx: Any) -> tuple[Any, Any]:
         raise ParameterError(f"step must be positive, got {ctx.nstr(s, 5)}")
     kinks, pieces = smooth_pieces(node.loss, x)
     points = [_real(k, "kink", ctx) for k in kinks]
-    slopes = [mpmath_function([x], piece.diff(x), ctx) for piece in pieces]
+    slopes = [compiled(piece.diff(x), [x], ctx) for piece in pieces]
     i = 0
     while i < len(points) and points[i] + s * slopes[i + 1](points[i]) < c:
         i += 1
     # c lies left of all that kink i reaches: on the kink, or on the piece before it.
     if i < len(points) and points[i] + s * slopes[i](points[i]) <= c:
         return points[i], c
-    slope, curvature = slopes[i], mpmath_function([x], pieces[i].diff(x, 2), ctx)
+    slope, curvature = slopes[i], compiled(pieces[i].diff(x, 2), [x], ctx)
     root = _increasing_zero(lambda p: p - c + s * slope(p), lambda p: 1 + s * curvature(p), c, ctx)
     return root, c
 
@@ -314,26 +315,14 @@ def _real(expr: sp.Expr, name: str, ctx: Any) -> Any:
 
 
 def _increasing_zero(function: Any, derivative: Any, start: Any, ctx: Any) -> Any:
-    """Newton's method inside a bracket, for a function that increases with a slope ≥ 1."""
+    """Return where a function vanishes that increases with a slope ≥ 1."""
     value = function(start)
-    if value == 0:
-        return start
-    # A slope of one at least puts the root within |value|; twice that is safe from rounding.
-    low, high = sorted((start, start - 2 * value))
-    x, last = start, high - low
-    for _ in range(20 * ctx.prec):
-        slope = derivative(x)
-        step = value / slope
-        # Inside a bracket alone, Newton's method may go round in a circle: steps have to shrink.
-        if not low <= x - step <= high or not 2 * abs(step) <= last:
-            step = x - (low + high) / 2
-        trial, last = x - step, abs(step)
-        # The value is a difference of terms as large as the start, and rounded like them.
-        resolution = 8 * ctx.eps * (abs(trial) + abs(start))
-        done = min(abs(trial - x), high - low) <= resolution
-        x = trial
-        value = function(x)
-        if value == 0 or done:
-            return x
-        low, high = (x, high) if value < 0 else (low, x)
-    raise ConvergenceError("no proximal point was found: is the loss convex?", state=x)
+    # A slope of one at least puts the root within |value|; twice that is safe from rounding. The
+    # value is a difference of terms as large as the start, and rounded like them.
+    found = bracketed_root(
+        lambda x: (function(x), derivative(x)), (start, start - 2 * value), ctx,
+        start=start, size=abs(start),
+    )  # fmt: skip
+    if found is None:
+        raise ConvergenceError("no proximal point was found: is the loss convex?", state=start)
+    return found

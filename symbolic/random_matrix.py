@@ -25,7 +25,7 @@ import sympy as sp
 from ..errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
 from .arguments import as_expression
 from .averages import Average, mathml_leaf
-from .lowering.targets.mpmath_function import mpmath_function
+from .lowering.compiled import compiled
 
 
 class Resolvent(sp.Function):
@@ -135,7 +135,7 @@ class MarchenkoPasturAverage(Average):
             raise ParameterError(f"the aspect ratio beta must be positive, got {self.beta}")
         beta = ctx.mpf(str(self.beta.evalf(ctx.dps)))
         root, gap = ctx.sqrt(beta), 1 - ctx.sqrt(beta)
-        function = mpmath_function([self.variable], self.function, ctx)
+        function = compiled(self.function, [self.variable], ctx)
 
         def integrand(angle: Any) -> Any:
             # x = 1 + β - 2√β cos(angle) makes the square-root edges analytic.

@@ -22,7 +22,7 @@ from ...symbolic.equivalence_values import features_at, spiked_rows
 from ...symbolic.functions import OwenT
 from ...symbolic.gaussian_vector import correlated_pair, expect_joint
 from ...symbolic.hermite_polynomials import affine_argument, hermite_polynomial
-from ...symbolic.lowering.targets.mpmath_function import mpmath_function
+from ...symbolic.lowering.compiled import compiled
 from ...symbolic.targets import target
 from ..claims import Finding
 from ..comparison import Comparison, compare, finding
@@ -207,7 +207,7 @@ def quadrature(digits: int = 15) -> Finding:
 
 def _by_quadrature(sigma: Activation, c: sp.Expr, rho: sp.Expr, ctx: Any) -> list[Any]:
     """E σ, E[zσ]/ρ and E(σ − μ − ρzβ)²; kinks of the students here are at 0."""
-    value = mpmath_function([variable], sigma(c + rho * variable), ctx)
+    value = compiled(sigma(c + rho * variable), [variable], ctx)
     kink = -ctx.mpf(c.p) / c.q * rho.q / rho.p
     ends = sorted({-ctx.mpf(16), ctx.mpf(-6), kink, ctx.mpf(6), ctx.mpf(16)})
 

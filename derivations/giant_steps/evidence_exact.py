@@ -25,7 +25,7 @@ from ...symbolic.leaps.generative_leap import generative_leap
 from ...symbolic.leaps.isotropic_leap import isotropic_leap
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import staircase
-from ...symbolic.lowering.targets.mpmath_function import mpmath_function
+from ...symbolic.lowering.compiled import compiled
 from ...symbolic.projections import residual_norms
 from ...symbolic.subspaces import Subspace
 from ...symbolic.targets import Target, target
@@ -250,10 +250,10 @@ def exponent_by_preimages(f: Target, digits: int, points: int = 5) -> int:
     """
     (x,) = f.variables
     ctx = local_context(digits)
-    slope, value = (mpmath_function([x], e, ctx) for e in (sp.diff(f.expr, x), f.expr))
+    slope, value = (compiled(e, [x], ctx) for e in (sp.diff(f.expr, x), f.expr))
     labels = [value(ctx.mpf(3 * i + 1) / 11) for i in range(points)]
     for k in range(1, 7):
-        hermite = mpmath_function([x], sp.hermite_prob(k, x), ctx)
+        hermite = compiled(sp.hermite_prob(k, x), [x], ctx)
         for y in labels:
             terms = [hermite(z) * ctx.npdf(z) / abs(slope(z)) for z in _preimages(f, value, y, ctx)]
             if abs(ctx.fsum(terms)) > ctx.mpf(10) ** (-digits // 2) * max(map(abs, terms)):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import warnings
 import zipfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -282,7 +283,7 @@ def simulate_giant_steps(
     progress : bool
         Show a progress bar on the standard error stream from the second second on.
     cache_folder : path-like, optional
-        For generated source.
+        Deprecated and without effect.
 
     Returns
     -------
@@ -308,6 +309,12 @@ def simulate_giant_steps(
     >>> found.agrees
     True
     """
+    if cache_folder is not None:
+        warnings.warn(
+            "cache_folder has no effect and goes with the next release: no source is written",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     plan = plan_giant_steps(
         target,
         student,
@@ -324,7 +331,6 @@ def simulate_giant_steps(
         noise_variance=noise_variance,
         ridge_samples=ridge_samples,
         ridge=ridge,
-        cache_folder=cache_folder,
     )
     return run_plan(plan, seeds=seeds, seed=seed, workers=workers, store=store, progress=progress)
 

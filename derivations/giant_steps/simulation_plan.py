@@ -6,7 +6,6 @@ Everything that can be refused is refused here, before the networks are trained.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -128,7 +127,6 @@ def plan_giant_steps(
     noise_variance: float = 0.0,
     ridge_samples: int = 0,
     ridge: float | None = None,
-    cache_folder: str | os.PathLike[str] | None = None,
 ) -> GiantStepsPlan:
     """Return what :func:`.simulated.simulate_giant_steps` would run, with its arguments and errors.
 
@@ -148,7 +146,7 @@ def plan_giant_steps(
     for name, flag in (("biases", biases), ("preprocess", preprocess)):
         if not isinstance(flag, bool):
             raise ParameterError(f"{name} must be True or False, got {flag!r}")
-    functions = network_functions(sigma, f, cache_folder)
+    functions = network_functions(sigma, f)
     seats = whole_number("width", width) // 2
     setup = GiantStepsSetup(
         functions.student,

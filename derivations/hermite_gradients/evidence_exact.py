@@ -15,7 +15,7 @@ from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
-from ...symbolic.lowering.targets.mpmath_function import mpmath_function
+from ...symbolic.lowering.compiled import compiled
 from ...symbolic.regularity import Parity
 from ...symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets import Target, target
@@ -129,7 +129,7 @@ def _along_the_row(f: Target) -> list[dict[int, sp.Rational]]:
 
 def _slope_moments(sigma: Activation, highest: int, ctx: Any) -> list[Any]:
     """E[σ'(z) z^k]; kinks of the students here are at 0."""
-    slope = mpmath_function([variable], sigma.derivative, ctx)
+    slope = compiled(sigma.derivative, [variable], ctx)
 
     @cache  # All powers meet at the same nodes.
     def weighted(t: Any) -> Any:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-import sympy as sp
-
-from ...numeric.cache import cache_folder as cache_folder_of
 from ...symbolic.activations import Activation
-from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ...symbolic.activations import z as variable
+from ...symbolic.lowering.compiled import compiled
 from ...symbolic.targets import Target
-from ..spiked_random_features.simulated import GeneratedFunction
 
 
 @dataclass(frozen=True)
@@ -26,22 +24,18 @@ class NetworkFunctions:
         Takes an array of shape (n, r), returns n values, or one number for all.
     """
 
-    student: GeneratedFunction
-    student_derivative: GeneratedFunction
-    target: GeneratedFunction
+    student: Callable[..., Any]
+    student_derivative: Callable[..., Any]
+    target: Callable[..., Any]
 
 
-def network_functions(
-    student: Activation, target: Target, folder: str | os.PathLike[str] | None = None
-) -> NetworkFunctions:
+def network_functions(student: Activation, target: Target) -> NetworkFunctions:
     """Return student, its derivative and target for a simulation.
 
     Parameters
     ----------
     student : Activation
     target : Target
-    folder : path-like, optional
-        Cache folder for the generated source.
 
     Raises
     ------
@@ -49,8 +43,6 @@ def network_functions(
         If the student jumps: it has no weak derivative.
     EmissionError
         If a function in them has no counterpart in NumPy or SciPy.
-    CacheError
-        If the folder cannot be used.
 
     Examples
     --------
@@ -61,24 +53,8 @@ def network_functions(
     >>> made.target(np.array([[2.0, 3.0], [-1.0, 4.0]])).tolist()
     [7.0, -5.0]
     """
-    # Names of our own: a user's x1 could be called `np`.
-    columns = [sp.Symbol(f"column_{i}", real=True) for i in range(target.dimension)]
-    expr = target.expr.xreplace(dict(zip(target.variables, columns, strict=True)))
-    printer = NumpyPrinter()
-    used = [i for i, column in enumerate(columns) if column in expr.free_symbols]
-    text = "\n\n".join(
-        [
-            f"def student(z):\n    return {printer.print(student.expr)}\n",
-            f"def student_derivative(z):\n    return {printer.print(student.derivative)}\n",
-            "def target(x):\n"
-            + "".join(f"    column_{i} = x[:, {i}]\n" for i in used)
-            + f"    return {printer.print(expr)}\n",
-        ]
-    )
-    header = "import numpy as np\n" + ("import scipy.special\n" if "scipy." in text else "")
-    helpers = helper_definitions(NumpyPrinter, text)
-    source = "\n\n".join(part for part in (header, helpers, text) if part)
-    where = cache_folder_of(folder)
     return NetworkFunctions(
-        *(GeneratedFunction(source, name, where) for name in NetworkFunctions.__annotations__)
+        compiled(student.expr, (variable,)),
+        compiled(student.derivative, (variable,)),
+        compiled(target.expr, (target.variables,)),
     )

@@ -7,6 +7,7 @@ differs from the source, is stated in :mod:`giantstep.numeric.preprocessed_step`
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -157,7 +158,7 @@ def train_by_preprocessed_step(
     progress : bool
         Show a progress bar on the standard error stream if it takes longer than a second.
     cache_folder : path-like, optional
-        For generated source.
+        Deprecated and without effect.
 
     Raises
     ------
@@ -175,11 +176,17 @@ def train_by_preprocessed_step(
     >>> result.test_error.mean < result.random_features_error.mean
     True
     """
+    if cache_folder is not None:
+        warnings.warn(
+            "cache_folder has no effect and goes with the next release: no source is written",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     if whole_number("seeds", seeds) < 2:
         raise ParameterError("seeds must be >= 2: one network has no standard error")
     sigma = activation(student, argument="student")
     f = read_target(target)
-    functions = network_functions(sigma, f, cache_folder)
+    functions = network_functions(sigma, f)
     setup = PreprocessedSetup(
         functions.student,
         functions.student_derivative,

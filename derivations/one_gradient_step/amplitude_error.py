@@ -30,7 +30,7 @@ from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.lowering.targets.mpmath_function import mpmath_function
+from ...symbolic.lowering.compiled import compiled
 from ...symbolic.regularity import Parity
 from ...symbolic.zero_test import is_exactly_zero
 
@@ -199,7 +199,7 @@ class PreciseError:
     def _function(self, symbol: sp.Symbol, expr: sp.Expr) -> Callable[[Any], Any]:
         expr = with_numbers(expr, lambda node: exact_rational(self.ctx, self._number(node)))
         try:
-            return mpmath_function([symbol], expr, self.ctx)
+            return compiled(expr, [symbol], self.ctx)
         except EmissionError:
             # SymPy knows more functions than the printer, erfi for one, and is slower.
             return lambda x: self._number(expr.xreplace({symbol: exact_rational(self.ctx, x)}))

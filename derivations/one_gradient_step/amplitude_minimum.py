@@ -9,7 +9,6 @@ excluded by that, the others halved. Beyond the scan J goes to its limits for :m
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +20,6 @@ from scipy.optimize import brentq, minimize_scalar
 
 from ...digits import held_digits
 from ...errors import ConvergenceError, EmissionError, GiantstepError
-from ...numeric.cache import cache_folder as cache_folder_of
 from ...numeric.scaled_distance import ScaledDistance, Scan, scan
 from ...numeric.smoothed import Smoothed
 from ...runtime.quadrature import REACH
@@ -29,8 +27,7 @@ from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.boundedness import is_bounded, value_at_infinity
 from ...symbolic.gaussian import expect
-from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
-from ..spiked_random_features.simulated import GeneratedFunction
+from ...symbolic.lowering.compiled import compiled
 from .amplitude_error import AmplitudeError, amplitude, with_numbers
 
 _FARTHEST, _FARTHEST_OSCILLATING = 1024.0, 32.0
@@ -86,9 +83,7 @@ class AmplitudeMinimum:
     exact: tuple[sp.Expr, sp.Expr] | None = None
 
 
-def float_distance(
-    error: AmplitudeError, folder: str | os.PathLike[str] | None = None
-) -> ScaledDistance:
+def float_distance(error: AmplitudeError) -> ScaledDistance:
     """Return J in floating point.
 
     Raises
@@ -104,14 +99,14 @@ def float_distance(
     try:
         if error.smoothed.has(Average):
             raise EmissionError("the smoothed student has no closed form")
-        smoothed = _numpy(error.smoothed, error.argument, folder)
-        smoothed_slope = _numpy(error.smoothed_slope, error.argument, folder)
+        smoothed = _numpy(error.smoothed, error.argument)
+        smoothed_slope = _numpy(error.smoothed_slope, error.argument)
     except EmissionError:
         kinks = tuple(sorted(float(k) for k in error.student.kinks))
-        smoothed = Smoothed(_numpy(error.student_expr, variable, folder), kinks)
-        smoothed_slope = Smoothed(_numpy(slope, variable, folder), kinks)
+        smoothed = Smoothed(_numpy(error.student_expr, variable), kinks)
+        smoothed_slope = Smoothed(_numpy(slope, variable), kinks)
     return ScaledDistance(
-        _numpy(error.teacher_expr, variable, folder),
+        _numpy(error.teacher_expr, variable),
         tuple(sorted(float(k) for k in error.teacher.kinks)),
         smoothed,
         smoothed_slope,
@@ -220,19 +215,12 @@ def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int)
 # ---------------------------------------------------------------------- parts
 
 
-def _numpy(
-    expr: sp.Expr, symbol: sp.Symbol, folder: str | os.PathLike[str] | None
-) -> GeneratedFunction:
-    argument = sp.Symbol("x", real=True)
+def _numpy(expr: sp.Expr, symbol: sp.Symbol) -> Callable[[Any], Any]:
     expr = with_numbers(expr, lambda node: sp.Float(node.evalf(20), 20))
-    text = (
-        "def function(x):\n"
-        f"    return {NumpyPrinter().print(expr.xreplace({symbol: argument}))} + 0.0*x\n"
-    )
-    header = "import numpy as np\n" + ("import scipy.special\n" if "scipy." in text else "")
-    helpers = helper_definitions(NumpyPrinter, text)
-    source = "\n\n".join(part for part in (header, helpers, text) if part)
-    return GeneratedFunction(source, "function", cache_folder_of(folder))
+    if expr.has(symbol):
+        return compiled(expr, (symbol,))
+    constant = float(expr)
+    return lambda x: np.full(np.shape(x), constant)
 
 
 def _farthest(distance: ScaledDistance, oscillating: bool) -> float:

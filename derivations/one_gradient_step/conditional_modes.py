@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ...symbolic.lowering.compiled import Formula, function_source
 
 eigenvalue = sp.Symbol("eigenvalue", nonnegative=True)
 r"""x, of :math:`WW^\top`."""
@@ -65,11 +65,5 @@ def _positive_terms(expression: sp.Expr, denominator: sp.Expr) -> sp.Expr:
 
 def mode_source() -> str:
     """Return the source of a module with these functions of arrays of eigenvalues."""
-    printer = NumpyPrinter()
-    arguments = ", ".join(map(str, (eigenvalue, slope, floor, effective_ridge)))
-    text = "\n\n".join(
-        f"def {name}({arguments}):\n    return {printer.print(expression)}\n"
-        for name, expression in mode_functions().items()
-    )
-    helpers = helper_definitions(NumpyPrinter, text)
-    return "\n\n".join(part for part in ("import numpy as np\n", helpers, text) if part)
+    arguments = (eigenvalue, slope, floor, effective_ridge)
+    return function_source({name: Formula(arguments, e) for name, e in mode_functions().items()})

@@ -9,7 +9,6 @@ fixed covariance is derived in :mod:`.conditional_modes`.)
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -21,13 +20,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from ...errors import ConvergenceError, ParameterError
-from ...numeric.cache import FileCache
+from ...runtime.generated import defined
 from ..derived import derived
 from ..json_text import to_json
 from .penalties import one_ridge
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from types import SimpleNamespace
 
     from .model import OneGradientStep
 
@@ -96,8 +95,6 @@ class ConditionalPrediction:
     ----------
     source : str
         Source of the functions of a mode.
-    folder : path
-        Cache folder.
     moments : tuple of float
         μ1 and residual variance of the student, μ1* and residual variance of the teacher.
     noise_variance : float
@@ -108,18 +105,18 @@ class ConditionalPrediction:
     """
 
     def __init__(
-        self, source: str, folder: str, moments: tuple[float, float, float, float],
+        self, source: str, moments: tuple[float, float, float, float],
         noise_variance: float, samples: float, ridges: Sequence[float],
     ) -> None:  # fmt: skip
-        self.source, self.folder, self.moments = source, folder, moments
+        self.source, self.moments = source, moments
         self.noise_variance, self.samples, self.ridges = noise_variance, samples, tuple(ridges)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_modes"}
 
     @cached_property
-    def _modes(self) -> ModuleType:
-        return FileCache(self.folder).load_module("conditional_modes", self.source)
+    def _modes(self) -> SimpleNamespace:
+        return defined(self.source)
 
     def __call__(self, weights: Array, direction: Array | None = None) -> dict[str, Array]:
         """Return quantities of :class:`ConditionalRisk`, each with an entry for every λ.
@@ -263,7 +260,7 @@ def conditional_prediction(
     """Return the prediction for first layers of a model, with n samples of the readout."""
     student, teacher = model.student_moments, model.teacher_moments
     return ConditionalPrediction(
-        _mode_source(model.cache), os.fspath(model.cache.folder),
+        _mode_source(model.cache),
         (student.linear, student.residual, teacher.linear, teacher.residual),
         model.noise_variance, samples, ridges,
     )  # fmt: skip

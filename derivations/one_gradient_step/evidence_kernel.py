@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from ...numeric.cache import FileCache
+from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ...symbolic.activations import activation
 from ...symbolic.hermite import hermite_coefficient
@@ -21,7 +22,7 @@ from ..claims import Finding
 from ..spiked_random_features.identities import cancels, finding
 from .kernel_spectrum import equations as eq
 from .kernel_spectrum.curve import KernelCurve
-from .kernel_spectrum.derivation import spectrum_functions
+from .kernel_spectrum.derivation import spectrum_sources
 from .model import OneGradientStep
 from .pair_kernels import c, p, pair_kernel, q
 from .reference import reference_cases
@@ -224,13 +225,13 @@ def root_selection(count: int = 400, seed: int = 5) -> Finding:
     count, seed : int
     """
     generator = np.random.default_rng(seed)
-    functions = spectrum_functions(FileCache(None))
+    sources = spectrum_sources(FileCache(None))
     several, worst, apart = 0, 0.0, 0.0
     for _ in range(count):
         alpha, beta = (float(10.0**x) for x in generator.uniform(-3, 3, 2))
         kappa = float(10.0 ** generator.uniform(-6, 6))
         curve = KernelCurve(
-            functions, alpha, beta, repr(math.sqrt(1 / (1 + kappa))), repr(kappa / (1 + kappa))
+            sources, alpha, beta, repr(math.sqrt(1 / (1 + kappa))), repr(kappa / (1 + kappa))
         )
         size = curve.float_edges[-1, 1] * 10.0 ** generator.uniform(-6, 0)
         z = complex(size * np.exp(1j * math.pi * generator.uniform(0.02, 0.98)))
@@ -250,17 +251,18 @@ def root_selection(count: int = 400, seed: int = 5) -> Finding:
 
 def meant_roots(curve: KernelCurve, z: complex) -> list[complex]:
     """Return all roots ν of the quartic at which three transforms are in the upper half plane."""
-    ctx, functions = local_context(_ROOT_DIGITS), curve.functions
+    ctx = local_context(_ROOT_DIGITS)
+    functions = defined(curve.sources["precise"], ctx=ctx)
     alpha, beta, slope, floor = map(ctx.mpf, curve._numbers)
     numbers = (ctx.mpc(z), slope, floor, alpha, beta)
-    rows = list(functions.precise_quartic(ctx, *numbers))
+    rows = list(functions.quartic(*numbers))
     start = list(map(ctx.mpc, np.roots([complex(x) for x in rows])))
     # Small roots beside large ones need more digits on the way.
     roots = ctx.polyroots(rows, maxsteps=500, extraprec=200, roots_init=start)
     return [
         complex(root)
         for root in roots
-        if all(x.imag > 0 for x in functions.upper_half_plane(ctx, root, *numbers))
+        if all(x.imag > 0 for x in functions.upper_half_plane(root, *numbers))
     ]
 
 

@@ -174,13 +174,13 @@ class _Run:
 
     def _effective_ridge(self) -> sp.Expr:
         """Return ν of the fixed penalty, by the secant method from the float solution."""
-        from ...symbolic.lowering.targets.mpmath_function import mpmath_function
+        from ...symbolic.lowering.compiled import compiled
         from .risk_system import covariance
 
         known, ctx = self._known, self._ctx
         at = covariance(nu)
         penalty = (at.ridge(alpha / beta - 1) - ridge).rewrite(sp.Piecewise)
-        function = mpmath_function((nu,), penalty.xreplace(known), ctx)
+        function = compiled(penalty.xreplace(known), (nu,), ctx)
         start = ctx.mpf(self._question.float_risk().effective_ridge)
         root = ctx.findroot(function, (start, start * (1 + ctx.mpf(10) ** -9)), verify=False)
         if abs(function(root)) > self._number(known[ridge]) * ctx.mpf(10) ** -self._question.digits:

@@ -6,21 +6,19 @@ angles of the weights. With them the population risk of a readout needs no test 
 
 from __future__ import annotations
 
-import os
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ClosedFormNotFoundError, EmissionError
-from ...numeric.cache import FileCache
+from ...runtime.generated import GeneratedFunction
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ...symbolic.lowering.compiled import Formula, function_source
 from ..derived import derived
 from .pair_kernels import c, p, pair_kernel, q
 
@@ -37,19 +35,11 @@ class FeatureCovariances:
     ----------
     source : str
         Source of the functions ``features(p, q, c)`` and ``teacher(p, q, c)``.
-    folder : path
-        Cache folder.
     """
 
-    def __init__(self, source: str, folder: str) -> None:
-        self.source, self.folder = source, folder
-
-    def __getstate__(self) -> dict[str, str]:
-        return {"source": self.source, "folder": self.folder}
-
-    @cached_property
-    def _functions(self) -> Any:
-        return FileCache(self.folder).load_module("feature_covariance", self.source)
+    def __init__(self, source: str) -> None:
+        self._features = GeneratedFunction(source, "features")
+        self._teacher = GeneratedFunction(source, "teacher")
 
     def __call__(self, weights: Array) -> tuple[Array, Array]:
         r"""Return :math:`\mathbb{E}\,\sigma\sigma^\top`, (N, N), and :math:`\mathbb{E}f_*\sigma`.
@@ -63,8 +53,8 @@ class FeatureCovariances:
         first, second = squares[:, None], squares[None, :]
         inner = _inside(weights.T @ weights, first, second)
         along = _inside(weights[0], np.ones(1), squares)
-        features = np.broadcast_to(self._functions.features(first, second, inner), inner.shape)
-        return features, np.broadcast_to(self._functions.teacher(1.0, squares, along), along.shape)
+        features = np.broadcast_to(self._features(first, second, inner), inner.shape)
+        return features, np.broadcast_to(self._teacher(1.0, squares, along), along.shape)
 
 
 def _inside(inner: Array, first: Array, second: Array) -> Array:
@@ -88,7 +78,7 @@ def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
             f"{model.teacher!r} have no closed form, by rule and in functions of arrays; leave out "
             "exact_risk to measure the risk on test samples"
         )
-    return FeatureCovariances(source, os.fspath(model.cache.folder))
+    return FeatureCovariances(source)
 
 
 @derived("one_gradient_step/feature_covariance", str)
@@ -120,19 +110,14 @@ def centred_kernel(f: Activation, sigma: Activation) -> sp.Expr | None:
 
 def _source(student: Activation, teacher: Activation) -> str:
     """Return the source of both functions, empty without closed forms."""
-    printer = NumpyPrinter()
-    rule = {symbol: sp.Symbol(symbol.name, real=True) for symbol in (p, q, c)}
-    parts = []
+    functions = {}
     for name, pair in (("features", (student, student)), ("teacher", (teacher, student))):
         kernel = centred_kernel(*pair)
         if kernel is None:
             return ""
-        try:
-            printed = printer.print(kernel.xreplace(rule))
-        except EmissionError:
-            # A closed form in functions that arrays do not have.
-            return ""
-        parts.append(f"def {name}(p, q, c):\n    return {printed}\n")
-    text = "\n\n".join(parts)
-    header = "import numpy as np\n" + ("import scipy.special\n" if "scipy." in text else "")
-    return "\n\n".join(x for x in (header, helper_definitions(NumpyPrinter, text), text) if x)
+        functions[name] = Formula((p, q, c), kernel)
+    try:
+        return function_source(functions)
+    except EmissionError:
+        # A closed form in functions that arrays do not have.
+        return ""

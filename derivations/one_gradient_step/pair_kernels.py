@@ -18,10 +18,7 @@ from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.gaussian_vector import JointExpectation, correlated_pair, expect_joint
 from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
-
-Symbols = tuple[sp.Symbol, ...]
-Expressions = tuple[sp.Expr, ...]
+from ...symbolic.lowering.compiled import Formula, function_source
 
 p, q = sp.symbols("p q", positive=True)
 """Squared lengths of the weights."""
@@ -76,7 +73,7 @@ def own_coefficient(sigma: Activation, centre: bool = False) -> sp.Expr | None:
 def label_source(student: str, teacher: str, centre: bool) -> str | None:
     """Return source of the coefficients of ∇k for arrays, or None without a closed form."""
     kernel = pair_kernel(activation(teacher), activation(student), centre)
-    return None if kernel is None else _source({"pair": ((p, q, c), gradient_coefficients(kernel))})
+    return None if kernel is None else _source({"pair": _gradient(kernel)})
 
 
 def output_source(student: str, centre: bool) -> str | None:
@@ -85,27 +82,16 @@ def output_source(student: str, centre: bool) -> str | None:
     kernel, own = pair_kernel(sigma, sigma, centre), own_coefficient(sigma, centre)
     if kernel is None or own is None:
         return None
-    return _source({"pair": ((p, q, c), gradient_coefficients(kernel)), "own": ((q,), (own,))})
+    return _source({"pair": _gradient(kernel), "own": Formula((q,), own, "that of w")})
 
 
-def _source(functions: Mapping[str, tuple[Symbols, Expressions]]) -> str | None:
-    printer = NumpyPrinter()
+def _gradient(kernel: sp.Expr) -> Formula:
+    return Formula((p, q, c), gradient_coefficients(kernel), "coefficients of a gradient")
+
+
+def _source(functions: Mapping[str, Formula]) -> str | None:
     try:
-        text = "\n\n".join(_function(printer, name, *given) for name, given in functions.items())
+        return function_source(functions)
     except EmissionError:
         # A closed form in functions that arrays do not have, such as erfi.
         return None
-    header = "import numpy as np\n" + ("import scipy.special\n" if "scipy." in text else "")
-    parts = (header, helper_definitions(NumpyPrinter, text), text)
-    return "\n\n".join(part for part in parts if part)
-
-
-def _function(printer: NumpyPrinter, name: str, arguments: Symbols, values: Expressions) -> str:
-    rule = {symbol: sp.Symbol(symbol.name, real=True) for symbol in arguments}
-    lines = "".join(f"        {printer.print(value.xreplace(rule))},\n" for value in values)
-    signature = ", ".join(symbol.name for symbol in arguments)
-    return (
-        f"def {name}({signature}):\n"
-        '    """Return coefficients of a gradient."""\n'
-        f"    return (\n{lines}    )\n"
-    )

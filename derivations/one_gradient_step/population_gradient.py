@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.pair_gradients import pair_averages
+from ...runtime.generated import defined
 from ..derived import derived
 from .simulated import network_functions
 
@@ -119,9 +120,7 @@ class _Averages:
         document = _sources(model.cache, model.student, model.teacher, model.centre)
         self.kinks = document["kinks"]
         self.closed = {
-            name: model.cache.load_module(f"pair_{name}", document[name])
-            if document[name]
-            else None
+            name: defined(document[name]) if document[name] else None
             for name in ("labels", "output")
         }
         self.rests_on = CLOSED_FORM if all(self.closed.values()) else QUADRATURE
@@ -140,7 +139,7 @@ class _Averages:
         same = np.abs(p + q - 2 * c) <= _ROUNDING * (p + q)
         first, second = self._where_exact("student", closed, p, q, c, same)
         with np.errstate(all="ignore"):
-            (own,) = closed.own(q)
+            own = closed.own(q)
         return np.where(same, 0.0, first), np.where(same, own, second)
 
     def _where_exact(

@@ -19,9 +19,9 @@ from ...numeric.one_step_network import OneStepSetup
 from ...numeric.one_step_readout import ReadoutSetup
 from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks
 from ...numeric.sample_stream import finite_values
+from ...runtime.generated import GeneratedFunction
 from ..derived import derived
 from ..spiked_random_features.arguments import checked_switch
-from ..spiked_random_features.simulated import GeneratedFunction
 from .conditional_risk import conditional_prediction
 from .penalties import items_of, ridge_values
 
@@ -130,10 +130,8 @@ def network_functions(
 ) -> tuple[CentredFunction, GeneratedFunction, CentredFunction]:
     """Return student, its derivative and teacher as functions of arrays, without their means."""
     source = _function_source(model.cache, model.student, model.teacher)
-    folder = model.cache.folder
     student, slope, teacher = (
-        GeneratedFunction(source, name, folder)
-        for name in ("student", "student_derivative", "teacher")
+        GeneratedFunction(source, name) for name in ("student", "student_derivative", "teacher")
     )
     return (
         CentredFunction(student, "student", model.student_moments.mean),

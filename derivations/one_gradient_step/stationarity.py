@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from ...runtime.precision import local_context
-from ...symbolic.lowering.targets.mpmath_function import mpmath_function
+from ...symbolic.lowering.compiled import compiled
 from ...symbolic.positive_roots import positive_roots
 from ...symbolic.ridge_equivalent import Spike
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction, mp_number
@@ -200,7 +200,7 @@ class _Points:
         arguments = (s, alpha, beta, kappa)
         self._given = [mp_number(values[x], ctx) for x in arguments[1:]]
         self._functions = [
-            mpmath_function(arguments, expr, ctx)
+            compiled(expr, arguments, ctx)
             for expr in (SCALAR.ridge, SCALAR.effective_ridge, SCALAR.ridge.diff(s))
         ]
 
@@ -229,7 +229,7 @@ def _coefficients(poly: sp.Poly, ctx: Any) -> list[Any]:
 def _lowest(values: dict[sp.Symbol, sp.Rational], ctx: Any) -> sp.Rational:
     """Return s of λ = 0 as a rational number, to the precision of the context."""
     bounds = [
-        mpmath_function((alpha, beta, kappa), bound, ctx)(
+        compiled(bound, (alpha, beta, kappa), ctx)(
             *(mp_number(values[x], ctx) for x in (alpha, beta, kappa))
         )
         for bound in SCALAR.lower_bounds()

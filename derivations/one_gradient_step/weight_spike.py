@@ -127,7 +127,7 @@ class WeightSpike:
         """
         found = array_functions(self.model)
         lower, upper = map(float, self.bulk_edges)
-        return _inside(x, lower, upper, lambda s: found.density(s, lower, upper, self.beta)[0])
+        return _inside(x, lower, upper, lambda s: found.density(s, lower, upper, self.beta))
 
     def gram_density(self, x: ArrayLike) -> Any:
         r"""Return the density of the eigenvalues of :math:`WW^\top`, squared singular values.
@@ -142,7 +142,7 @@ class WeightSpike:
         """
         found = array_functions(self.model)
         lower, upper = map(float, self.bulk_edges)
-        values = _inside(x, lower**2, upper**2, lambda v: found.gram_density(v, lower, upper)[0])
+        values = _inside(x, lower**2, upper**2, lambda v: found.gram_density(v, lower, upper))
         if lower == 0:
             values = np.where(np.asarray(x) == 0, math.inf, values)[()]
         return values

@@ -13,11 +13,9 @@ vector with the readout are derived here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import sympy as sp
 
-from ...symbolic.lowering.targets.printers import MpmathPrinter, NumpyPrinter, SourcePrinter
+from ...symbolic.lowering.compiled import Formula, function_source
 from ...symbolic.rank_one_perturbation import (
     RankOneOutlier,
     bulk_edge,
@@ -65,8 +63,6 @@ _NAMES = {
     lower: "lower",
     upper: "upper",
 }
-_OUTLIER = (root_beta, ratio, distance)
-_OUTLIER_TEXT = "q s_1 and the squared overlaps with u and a"
 
 
 def direction_square() -> sp.Expr:
@@ -150,48 +146,35 @@ def identities() -> dict[str, sp.Expr]:
     }
 
 
-def precise_source() -> str:
-    """Source of the functions of an mpmath context: one point, to any number of digits."""
-    sizes = (spike_length(), aligned_length())
-    parts = (
-        ("lengths", _STEP, sizes, "theta1 and theta2 at unit step size"),
-        ("alignment", _STEP, (alignment(),), "the cosine of X^T y and the teacher's direction"),
-        ("critical", (root_beta, *_STEP), (critical_step_size(),), "eta_c for half the loss"),
-        ("outlier", _OUTLIER, scaled_outlier(), _OUTLIER_TEXT),
+def spike_sources() -> dict[str, str]:
+    """Return sources: "precise" for one point in an mpmath context, "arrays" for many in floats."""
+    found = Formula(
+        (root_beta, ratio, distance),
+        scaled_outlier(),
+        "q s_1 and the squared overlaps with u and a",
     )
-    return "\n\n".join(
-        _function(MpmathPrinter(), name, arguments, values, text, context="ctx, ")
-        for name, arguments, values, text in parts
-    )
-
-
-def array_source() -> str:
-    """Source of the functions of arrays: curves and densities."""
-    density = singular_value_density(singular_value, lower, upper, beta)
-    gram = gram_density(eigenvalue, lower, upper)
-    parts = (
-        ("outlier", _OUTLIER, scaled_outlier(), _OUTLIER_TEXT),
-        ("density", (singular_value, lower, upper, beta), (density,), "that of singular values"),
-        ("gram_density", (eigenvalue, lower, upper), (gram,), "that of eigenvalues of W W^T"),
-    )
-    text = "\n\n".join(_function(NumpyPrinter(), *part) for part in parts)
-    return f"import numpy as np\n\n\n{text}"
-
-
-def _function(
-    printer: SourcePrinter,
-    name: str,
-    arguments: Sequence[sp.Symbol],
-    values: Sequence[sp.Expr],
-    returned: str,
-    context: str = "",
-) -> str:
-    rule = {symbol: sp.Symbol(_NAMES[symbol], real=True) for symbol in arguments}
-    texts = [printer.print(value.xreplace(rule)) for value in values]
-    lines = ",\n        ".join(texts)
-    signature = context + ", ".join(_NAMES[symbol] for symbol in arguments)
-    return (
-        f"def {name}({signature}):\n"
-        f'    """Return {returned}."""\n'
-        f"    return (\n        {lines},\n    )\n"
-    )
+    precise = {
+        "lengths": Formula(
+            _STEP, (spike_length(), aligned_length()), "theta1 and theta2 at unit step size"
+        ),
+        "alignment": Formula(_STEP, alignment(), "the cosine of X^T y and the teacher's direction"),
+        "critical": Formula((root_beta, *_STEP), critical_step_size(), "eta_c for half the loss"),
+        "outlier": found,
+    }
+    arrays = {
+        "outlier": found,
+        "density": Formula(
+            (singular_value, lower, upper, beta),
+            singular_value_density(singular_value, lower, upper, beta),
+            "that of singular values",
+        ),
+        "gram_density": Formula(
+            (eigenvalue, lower, upper),
+            gram_density(eigenvalue, lower, upper),
+            "that of eigenvalues of W W^T",
+        ),
+    }
+    return {
+        "precise": function_source(precise, "mpmath", names=_NAMES),
+        "arrays": function_source(arrays, names=_NAMES),
+    }

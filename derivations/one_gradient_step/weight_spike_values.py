@@ -3,13 +3,14 @@ r"""The sizes of the spike at one model, by functions that were printed once and
 from __future__ import annotations
 
 import math
-from types import ModuleType
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import ParameterError
+from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ..derived import derived
 
@@ -33,7 +34,7 @@ class SpikePoint:
         wanted = digits or _DIGITS
         self.ctx = ctx = local_context(wanted)
         self.model = model
-        self.functions = _precise(model)
+        self.functions = defined(_sources(model.cache)["precise"], ctx=ctx)
         student = model.student_moments.precise(wanted + _SPARE)
         teacher = model.teacher_moments.precise(wanted + _SPARE)
         self.slope = ctx.mpf(student["linear"])
@@ -52,7 +53,7 @@ class SpikePoint:
         return self.ctx.mpf(repr(value))
 
     def unit_lengths(self) -> tuple[Any, Any]:
-        length, aligned = self.functions.lengths(self.ctx, *self.given)
+        length, aligned = self.functions.lengths(*self.given)
         return length, aligned
 
     def lengths(self) -> tuple[Any, Any]:
@@ -64,13 +65,13 @@ class SpikePoint:
         samples, noise, _, linear, residual = self.given
         if not linear and (samples == self.ctx.inf or not (noise or residual)):
             return self.ctx.zero
-        (gamma,) = self.functions.alignment(self.ctx, *self.given)
+        gamma: Any = self.functions.alignment(*self.given)
         return -gamma if self.slope < 0 else gamma
 
     def _critical(self) -> Any:
         if not self.unit_lengths()[0]:
             return self.ctx.inf
-        (found,) = self.functions.critical(self.ctx, self.root_beta, *self.given)
+        found: Any = self.functions.critical(self.root_beta, *self.given)
         return found / self.factor
 
     def edges(self) -> tuple[Any, Any]:
@@ -86,23 +87,19 @@ class SpikePoint:
     def outlier(self, ratio: Any, distance: Any) -> tuple[Any, Any, Any]:
         if not distance > 0:
             return self.edges()[1], self.ctx.zero, self.ctx.zero
-        top, left, right = self.functions.outlier(self.ctx, self.root_beta, ratio, distance)
+        top, left, right = self.functions.outlier(self.root_beta, ratio, distance)
         return top / ratio, left, right
 
 
 @derived("one_gradient_step/weight_spike", dict)
 def _sources() -> dict[str, str]:
-    from .weight_spike_theory import array_source, precise_source
+    from .weight_spike_theory import spike_sources
 
-    return {"precise": precise_source(), "arrays": array_source()}
-
-
-def _precise(model: OneGradientStep) -> ModuleType:
-    return model.cache.load_module("weight_spike_precise", _sources(model.cache)["precise"])
+    return spike_sources()
 
 
-def array_functions(model: OneGradientStep) -> ModuleType:
-    return model.cache.load_module("weight_spike", _sources(model.cache)["arrays"])
+def array_functions(model: OneGradientStep) -> SimpleNamespace:
+    return defined(_sources(model.cache)["arrays"])
 
 
 def outlier_at(model: OneGradientStep, spike_square: ArrayLike) -> tuple[Real, Real, Real]:

@@ -14,7 +14,7 @@ import sympy as sp
 from ...numeric.conditional_prediction import ConditionalPrediction
 from ...numeric.kernel_arrays import converged_tables
 from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ...symbolic.lowering.compiled import compiled
 from . import free_energy as symbols
 
 if TYPE_CHECKING:
@@ -57,21 +57,14 @@ def conditional_prediction(
     count = round(2 * _LARGEST / _STEP) + 1
     kappa = np.linspace(-_LARGEST, _LARGEST, count)
     tables = converged_tables(kernel.tables, [values[p] for p in kernel.table_parameters], kappa)
-    names = {**_FUNCTIONS, **symbols.IDENTIFIERS, symbols.kappa: "kappa"}
-    source = _source(
-        {
-            "test_error": _integrand(energy.test_error),
-            "training_error": _integrand(energy.training_error),
-        },
-        names,
-    )
-    functions = model._cache.load_module("conditional_errors", source)
     columns = {**values, **tables, "kappa": kappa}
-    found = [
-        np.broadcast_to(function(columns), kappa.shape).astype(float)
-        for function in (functions.test_error, functions.training_error)
-    ]
-    return ConditionalPrediction(kappa, *found)
+    names = {**_FUNCTIONS, **symbols.IDENTIFIERS, symbols.kappa: "kappa"}
+    known = {x: name for x, name in names.items() if name in columns}
+    errors = compiled([_integrand(e) for e in (energy.test_error, energy.training_error)], [*known])
+    found = errors(*(columns[name] for name in known.values()))
+    return ConditionalPrediction(
+        kappa, *(np.broadcast_to(x, kappa.shape).astype(float) for x in found)
+    )
 
 
 def _integrand(average: sp.Expr) -> sp.Expr:
@@ -80,20 +73,3 @@ def _integrand(average: sp.Expr) -> sp.Expr:
     return average.xreplace(
         {node: node.args[0] for node in averages if node.args[1] == symbols.kappa}
     )
-
-
-def _source(expressions: dict[str, sp.Expr], names: dict[sp.Expr, str]) -> str:
-    """Print functions of a mapping from names to numbers and arrays."""
-    printer = NumpyPrinter()
-    columns = {f: sp.Symbol(name, real=True) for f, name in names.items()}
-    bodies = []
-    for name, expression in expressions.items():
-        named = expression.xreplace(columns)
-        read = "".join(
-            f"    {symbol} = columns[{str(symbol)!r}]\n"
-            for symbol in sorted(named.free_symbols, key=str)
-        )
-        bodies.append(f"def {name}(columns):\n{read}    return {printer.print(named)}\n")
-    text = "\n\n".join(bodies)
-    helpers = helper_definitions(NumpyPrinter, text)
-    return "\n\n".join(part for part in ("import numpy as np\n", helpers, text) if part)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -10,12 +10,12 @@ import sympy as sp
 
 from ...errors import AssumptionError, ConvergenceError
 from ...runtime.precise_kernel import PreciseKernel
-from ...symbolic.activations import Activation, activation
+from ...symbolic.activations import Activation, activation, z
 from ...symbolic.hermite import information_exponent
+from ...symbolic.lowering.compiled import Formula, function_source
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.lowering.program import Program
-from ...symbolic.lowering.targets.printers import NumpyPrinter, ScalarPrinter, helper_definitions
 from ...symbolic.lowering.targets.solver_source import solver_source
 from ...symbolic.lowering.targets.table_source import (
     evaluated_forms,
@@ -210,14 +210,7 @@ def derive(
     scales = set(model.program.magnitudes.values())
     mapping_source = mapping_error = ""
     try:
-        mapping_source = "\n\n".join(
-            (
-                "import math\n",
-                _mapping_function(spike_mapping(model.student, model.teacher)),
-                _letter_function(model.student, model.teacher),
-                _bulk_function(model.student, model.teacher),
-            )
-        )
+        mapping_source = mapping_functions(model.student, model.teacher)
     except AssumptionError as error:
         mapping_error = str(error)
     return Derivation(
@@ -273,47 +266,37 @@ def _title(correlated_norms: bool, stretched: bool, finite_width: bool) -> str:
     return f"Saddle point of ridge regression on spiked random features{''.join(remarks)}"
 
 
-def _mapping_function(mapping: SpikeMapping) -> str:
-    """Source of the map (s, α0, Δ) → (r, c, γ, ρ, a)."""
-    return scalar_function(
-        "mapping",
-        STEP_ARGUMENTS,
-        _fields(mapping),
-        "r, c, gamma, sqrt(1 - gamma**2), the norm overlap a",
-    )
+def mapping_functions(student: Activation, teacher: Activation) -> str:
+    """Source of the map of the step, of (s, α0, Δ).
 
-
-def _letter_function(student: Activation, teacher: Activation) -> str:
-    """Source of the same map for one letter of a vocabulary."""
-    found = spike_mapping(student, teacher, letter=letter, mean_letter=mean_letter)
-    arguments = {**STEP_ARGUMENTS, letter: "letter", mean_letter: "mean_letter"}
-    return scalar_function(
-        "letter_mapping", arguments, _fields(found), "the spike of the neurons with one letter"
+    ``mapping`` returns r, c, γ, ρ and the norm overlap a, ``letter_mapping`` those of the neurons
+    with one letter of a vocabulary, ``bulk`` the relative spread of the bulk covariance.
+    """
+    one = spike_mapping(student, teacher, letter=letter, mean_letter=mean_letter)
+    try:
+        spread = _with_numbers(bulk_spread(student, teacher))
+    except ConvergenceError:
+        # Labels without a fourth moment.
+        spread = sp.oo
+    arguments = tuple(STEP_ARGUMENTS)
+    return scalar_functions(
+        {
+            "mapping": Formula(arguments, _fields(spike_mapping(student, teacher))),
+            "letter_mapping": Formula((*arguments, letter, mean_letter), _fields(one)),
+            "bulk": Formula(arguments, [spread]),
+        },
+        {letter: "letter", mean_letter: "mean_letter"},
     )
 
 
 def stretch_function(student: Activation, teacher: Activation) -> str:
-    """Source of the map (s, 1/α0, Δ) → entries of the stretch of the rows."""
+    """Source of the map (s, 1/α0, Δ) → entries vv, vζ and ζζ of the stretch of the rows."""
     found = spike_mapping(student, teacher, stretched=True)
     # Powers of α0 overflow where those of 1/α0 vanish.
     inverse = sp.Symbol("inverse_alpha0", nonnegative=True)
     values = (found.stretch_along, found.stretch_mixed, found.stretch_across)
-    return scalar_function(
-        "stretch",
-        {step_size: "step_size", inverse: "inverse_alpha0", noise: "noise_variance"},
-        [value.subs(alpha0, 1 / inverse) for value in values],
-        "the entries vv, vζ and ζζ of the stretch of the rows",
-    )
-
-
-def _bulk_function(student: Activation, teacher: Activation) -> str:
-    """Source of the map (s, α0, Δ) → relative spread of the bulk covariance."""
-    said = "the relative spread of the bulk covariance"
-    try:
-        return scalar_function("bulk", STEP_ARGUMENTS, (bulk_spread(student, teacher),), said)
-    except ConvergenceError:
-        # Labels without a fourth moment.
-        return scalar_function("bulk", STEP_ARGUMENTS, (sp.oo,), said)
+    formula = Formula((step_size, inverse, noise), [v.subs(alpha0, 1 / inverse) for v in values])
+    return scalar_functions({"stretch": formula})
 
 
 def _fields(mapping: SpikeMapping) -> tuple[sp.Expr, ...]:
@@ -326,21 +309,15 @@ def _fields(mapping: SpikeMapping) -> tuple[sp.Expr, ...]:
     )
 
 
-def scalar_function(
-    name: str, arguments: Mapping[sp.Symbol, str], values: Sequence[sp.Expr], returned: str
+def scalar_functions(
+    functions: Mapping[str, Formula], names: Mapping[sp.Expr, str] | None = None
 ) -> str:
-    """Source of a function of floats; exact constants become numbers."""
-    names = {x: sp.Symbol(text, real=True) for x, text in arguments.items()}
-    printer = ScalarPrinter()
-    lines = ",\n        ".join(
-        "math.inf" if value is sp.oo else printer.print(_with_numbers(value).xreplace(names))
-        for value in values
-    )
-    return (
-        f"def {name}({', '.join(arguments.values())}):\n"
-        f'    """Return {returned}."""\n'
-        f"    return (\n        {lines},\n    )\n"
-    )
+    """Source of functions of floats; exact constants become numbers."""
+    numbers = {
+        name: replace(f, values=[_with_numbers(value) for value in f.values])
+        for name, f in functions.items()
+    }
+    return function_source(numbers, "python", names={**STEP_ARGUMENTS, **(names or {})})
 
 
 def activation_functions(student: Activation, teacher: Activation) -> str:
@@ -348,14 +325,7 @@ def activation_functions(student: Activation, teacher: Activation) -> str:
     functions = {"student": student.expr, "teacher": teacher.expr}
     if not student.jumps:
         functions["student_derivative"] = student.derivative
-    printer = NumpyPrinter()
-    bodies = [
-        f"def {name}(z):\n    return {printer.print(expr)}\n" for name, expr in functions.items()
-    ]
-    text = "\n\n".join(bodies)
-    helpers = helper_definitions(NumpyPrinter, text)
-    header = "import numpy as np\n" + ("import scipy.special\n" if "scipy." in text else "")
-    return "\n\n".join(part for part in (header, helpers, text) if part)
+    return function_source({name: Formula((z,), expr) for name, expr in functions.items()})
 
 
 def precise_kernel(model: SymbolicModel) -> PreciseKernel:

@@ -19,10 +19,11 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ...numeric.simulation import simulate
+from ...runtime.generated import GeneratedFunction
 from ..claims import Finding
 from ..comparison import Comparison, compare, finding
 from .model import SpikedRandomFeatures
-from .simulated import GeneratedFunction, network_setup
+from .simulated import network_setup
 
 Array = NDArray[np.float64]
 
@@ -219,7 +220,7 @@ def _coefficients(model: SpikedRandomFeatures, kappa: float) -> tuple[float, flo
 
 
 def _function(model: SpikedRandomFeatures, name: str) -> GeneratedFunction:
-    return GeneratedFunction(model.derivation.activation_source, name, model._cache.folder)
+    return GeneratedFunction(model.derivation.activation_source, name)
 
 
 # ------------------------------------------------------------------ the saddle point

@@ -22,7 +22,7 @@ from ...numeric.feature_network import SteppedNetwork
 from ...numeric.feature_readouts import ERRORS
 from ...numeric.feature_setup import FeatureClass, FeatureSetup
 from ...numeric.feature_simulation import FeatureSimulation, simulate_features
-from .simulated import GeneratedFunction
+from ...runtime.generated import GeneratedFunction
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -63,7 +63,7 @@ def activation_function(model: SpikedRandomFeatures, name: str) -> GeneratedFunc
 
     It can be sent to other processes.
     """
-    return GeneratedFunction(model.derivation.activation_source, name, model._cache.folder)
+    return GeneratedFunction(model.derivation.activation_source, name)
 
 
 def feature_setup(

@@ -281,7 +281,7 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
             return SpikeParameters(0.0, 1.0, 0.0, 1.0)
         found = self._derivation(unspiked=False, aligned=False)
         step = (self.step_size, self.alpha0, self.noise_variance)
-        spike = spike_after_step(found, self._cache, *step)
+        spike = spike_after_step(found, *step)
         if found.odd_student or self.leading_order == PUBLISHED:
             return spike
         return stretched_after_step(spike, self.student, self.teacher, self._cache, *step)

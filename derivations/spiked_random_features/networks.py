@@ -35,9 +35,7 @@ class TrainedNetworks:
         if model.direct_parameters is not None or model.step_size == 0:
             return 0.0
         found = model._derivation(unspiked=False, aligned=False)
-        return relative_bulk_spread(
-            found, model._cache, model.step_size, model.alpha0, model.noise_variance
-        )
+        return relative_bulk_spread(found, model.step_size, model.alpha0, model.noise_variance)
 
     def simulate(
         self,

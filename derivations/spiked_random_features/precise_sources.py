@@ -10,6 +10,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from ...runtime.generated import defined
 from ...runtime.precise_kernel import PreciseKernel
 from ..derived import derived
 from ..one_gradient_step.decimals import decimal_fraction
@@ -52,8 +53,7 @@ def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
     infinite = model.alpha0 == math.inf
     identity = model.student, model.teacher, model._case["stretched"]
     document = _map(model._cache, *identity)
-    namespace: dict[str, Any] = {"ctx": ctx}
-    exec(document["source"], namespace)
+    functions = vars(defined(document["source"], ctx=ctx))
     if infinite and model.leap_index > 1:
         # No gradient: the direction of the spike is a convention.
         fixed = dict.fromkeys(SPIKE, 0) | {"orthogonal_alignment": 1}
@@ -71,7 +71,7 @@ def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
         *map(ctx.mpf, constants),
     )
     return {
-        name: ctx.mpf(fixed[name] if name in fixed else namespace[name](*arguments))
+        name: ctx.mpf(fixed[name] if name in fixed else functions[name](*arguments))
         for name in SPIKE
     }
 
@@ -131,15 +131,9 @@ def _exact_map(
 
 
 def _source(constants: list[sp.Symbol], formulas: dict[str, sp.Expr]) -> str:
-    import sympy as sp
-
-    from ...symbolic.lowering.targets.printers import MpmathPrinter
+    from ...symbolic.lowering.compiled import Formula, function_source
     from .derive import STEP_ARGUMENTS
 
-    names = {x: sp.Symbol(text, real=True) for x, text in STEP_ARGUMENTS.items()}
-    signature = ", ".join([*STEP_ARGUMENTS.values(), *map(str, constants)])
-    printer = MpmathPrinter()
-    return "\n\n".join(
-        f"def {name}({signature}):\n    return {printer.print(value.xreplace(names))}\n"
-        for name, value in formulas.items()
-    )
+    arguments = [*STEP_ARGUMENTS, *constants]
+    functions = {name: Formula(arguments, value) for name, value in formulas.items()}
+    return function_source(functions, "mpmath", names=STEP_ARGUMENTS)

@@ -6,49 +6,18 @@ import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import Executor
-from functools import cached_property
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import AssumptionError, ParameterError
-from ...numeric.cache import FileCache
 from ...numeric.networks import NetworkSetup
 from ...numeric.simulation import SimulationResult, simulate
+from ...runtime.generated import GeneratedFunction
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
-
-
-class GeneratedFunction:
-    """A function of a generated module; can be sent to another process, which loads it again.
-
-    Parameters
-    ----------
-    source : str
-        Source of the module.
-    name : str
-        Name of the function in it.
-    folder : path
-        Cache folder.
-    """
-
-    def __init__(self, source: str, name: str, folder: str | os.PathLike[str]) -> None:
-        self.source, self.name, self.folder = source, name, os.fspath(folder)
-
-    @cached_property
-    def _function(self) -> Any:
-        module: ModuleType = FileCache(self.folder).load_module("activations", self.source)
-        return getattr(module, self.name)
-
-    def __call__(self, values: NDArray[np.float64]) -> Any:
-        """Return the function at every entry of an array."""
-        return self._function(values)
-
-    def __getstate__(self) -> dict[str, str]:
-        return {"source": self.source, "name": self.name, "folder": self.folder}
 
 
 def network_setup(model: SpikedRandomFeatures, dimension: int) -> NetworkSetup:
@@ -71,7 +40,7 @@ def network_setup(model: SpikedRandomFeatures, dimension: int) -> NetworkSetup:
         raise AssumptionError(found.mapping_error)
 
     def function(name: str) -> GeneratedFunction:
-        return GeneratedFunction(found.activation_source, name, model._cache.folder)
+        return GeneratedFunction(found.activation_source, name)
 
     student = function("student")
     return NetworkSetup(

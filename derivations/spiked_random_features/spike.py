@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number, positive_number, real_number
 from ...numeric.cache import FileCache
+from ...runtime.generated import defined
 from ..derived import derived
 from .derivation import Derivation, derivation
 
@@ -93,7 +94,7 @@ def rechecked_spike(given: object) -> SpikeParameters:
 
 
 def spike_after_step(
-    found: Derivation, cache: FileCache, step_size: float, alpha0: float, noise_variance: float
+    found: Derivation, step_size: float, alpha0: float, noise_variance: float
 ) -> SpikeParameters:
     """Return the spike parameters after a step, from the derived map.
 
@@ -106,7 +107,7 @@ def spike_after_step(
     """
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)
-    mapping = cache.load_module("mapping", found.mapping_source).mapping
+    mapping = defined(found.mapping_source).mapping
     return _after_step(mapping, found, step_size, alpha0, noise_variance)
 
 
@@ -129,7 +130,7 @@ def stretched_after_step(
     if spike.orthogonal_alignment == 1 and alpha0 == math.inf:
         # Neither a spike nor a linear part of the labels, which could see the stretch.
         return spike
-    function = cache.load_module("stretch", _stretch_source(cache, student, teacher)).stretch
+    function = defined(_stretch_source(cache, student, teacher)).stretch
     along, mixed, across = map(float, function(step_size, 1 / alpha0, noise_variance))
     return replace(spike, stretch_along=along, stretch_mixed=mixed, stretch_across=across)
 
@@ -212,7 +213,7 @@ def spikes_of_letters(
     found = derivation(student, teacher, cache=cache, **flags)
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)
-    function = cache.load_module("mapping", found.mapping_source).letter_mapping
+    function = defined(found.mapping_source).letter_mapping
 
     def after(a: float) -> SpikeParameters:
         return _after_step(
@@ -250,12 +251,12 @@ def checked_letters(
 
 
 def relative_bulk_spread(
-    found: Derivation, cache: FileCache, step_size: float, alpha0: float, noise_variance: float
+    found: Derivation, step_size: float, alpha0: float, noise_variance: float
 ) -> float:
     """Return the relative spread of the bulk covariance after a step, from the derived formula."""
     if alpha0 == math.inf:
         return 0.0
-    function = cache.load_module("mapping", found.mapping_source).bulk
+    function = defined(found.mapping_source).bulk
     return float(_in_floats(function, step_size, alpha0, noise_variance)[0])
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...runtime.generated import defined
 from ..derived import derived
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, f
         model._cache, model.student, model.teacher,
         infinite=infinite, stretched=model._case["stretched"],
     )  # fmt: skip
-    module = model._cache.load_module("mapping_rates", source)
+    module = defined(source)
     # Without noise in the labels nothing depends on a sample number that is infinite.
     samples = 1.0 if infinite else model.alpha0
     values = module.mapping_rates(model.step_size, samples, model.noise_variance)
@@ -168,27 +169,11 @@ def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool)
 
 
 def _print_rates(mapping: SpikeMapping, infinite: bool) -> str:
-    import sympy as sp
+    from ...symbolic.lowering.compiled import Formula
+    from .derive import STEP_ARGUMENTS, scalar_functions
 
-    from ...symbolic.lowering.targets.printers import ScalarPrinter
-    from . import mapping as m
-    from .derive import _with_numbers
-
-    names = dict(
-        zip(
-            (m.step_size, m.alpha0, m.noise),
-            (sp.Symbol(name, real=True) for name in STEP),
-            strict=True,
-        )
-    )
     derivatives = mapping_derivatives(mapping, infinite)
-    values = [_with_numbers(value).xreplace(names) for value in derivatives]
-    shared, results = sp.cse(values, symbols=sp.numbered_symbols("shared_"), optimizations=[])
-    printer = ScalarPrinter()
-    lines = ["import math", "", "", f"def mapping_rates({', '.join(STEP)}):"]
-    lines += [f"    {x} = {printer.print(value)}" for x, value in shared]
-    lines += ["    return (", *(f"        {printer.print(v)}," for v in results), "    )"]
-    return "\n".join(lines) + "\n"
+    return scalar_functions({"mapping_rates": Formula(tuple(STEP_ARGUMENTS), derivatives)})
 
 
 def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[Any]:

@@ -20,6 +20,7 @@ from giantstep.derivations.giant_steps.simulated import (
     simulate_giant_steps,
 )
 from giantstep.derivations.giant_steps.simulation_plan import plan_giant_steps
+from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
 from giantstep.errors import (
     AssumptionError,
     ExpressionError,
@@ -351,3 +352,16 @@ def test_settings_are_plain_values(stairs):
     changed = dataclasses.replace(stairs.settings, readout=(0.5, 1.0))
     assert changed.samples_factor == 100
     assert changed.fitted_degree == 0
+
+
+def test_a_cache_folder_is_no_longer_used(tmp_path):
+    with pytest.warns(DeprecationWarning, match="no source is written"):
+        simulate_giant_steps(
+            "x1", dimension=20, samples=200, width=10, seeds=2, cache_folder=tmp_path
+        )
+    with pytest.warns(DeprecationWarning, match="no source is written"):
+        train_by_preprocessed_step(
+            "relu", "x1*x2", dimension=8, samples=200, width=10, seeds=2, n_test=100,
+            cache_folder=tmp_path,
+        )  # fmt: skip
+    assert not list(tmp_path.iterdir())

@@ -15,7 +15,7 @@ from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import evidence_kernel_simulation as simulated
 from giantstep.derivations.one_gradient_step.kernel_spectrum.bulk import kernel_bulk
 from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import KernelCurve
-from giantstep.derivations.one_gradient_step.kernel_spectrum.derivation import spectrum_functions
+from giantstep.derivations.one_gradient_step.kernel_spectrum.derivation import spectrum_sources
 from giantstep.derivations.one_gradient_step.kernel_spectrum.expected_matrix import expected_matrix
 from giantstep.derivations.one_gradient_step.kernel_spectrum.spectrum import ConjugateKernel
 from giantstep.derivations.one_gradient_step.reference import reference_cases
@@ -35,7 +35,7 @@ MODEL = OneGradientStep("erf", "tanh", alpha=2, beta=1.5, step_size=4, noise_var
 
 
 def curve(alpha, beta, linear="1", floor="0.1"):
-    return KernelCurve(spectrum_functions(FileCache(None)), alpha, beta, linear, floor)
+    return KernelCurve(spectrum_sources(FileCache(None)), alpha, beta, linear, floor)
 
 
 # ---------------------------------------------------------------------- reference values

@@ -40,7 +40,7 @@ from giantstep.derivations.spiked_random_features.expansions.symbolic_side impor
 from giantstep.derivations.spiked_random_features.mapping import alpha0
 from giantstep.derivations.spiked_random_features.refine import exact_parameters
 from giantstep.errors import ParameterError
-from giantstep.numeric.power_series import PowerSeries
+from giantstep.symbolic.asymptotic_series import Series
 from giantstep.symbolic.gaussian import GaussianExpectation
 
 OUTPUTS = ("test_error", "training_error", "V1")
@@ -140,10 +140,10 @@ def test_many_samples_at_a_finite_width_are_regular():
 def test_slope_of_a_linear_student():
     ctx = mpmath.mp.clone()
     table = student_table(
-        sp.S.One, {}, HermiteNumbers(ctx, 4), strength=PowerSeries([0, 1]),
-        variance=PowerSeries([1, 0]), nodes=np.array([ctx.mpf(2)]), root=ctx.sqrt, highest=4,
+        sp.S.One, {}, HermiteNumbers(ctx, 4), strength=Series.monomial(1, 1),
+        variance=Series.monomial(0, 2), nodes=np.array([ctx.mpf(2)]), highest=4,
     )  # fmt: skip
-    assert [list(np.atleast_1d(c)) for c in table.coefficients] == [[1], [0]]
+    assert [list(np.atleast_1d(table.coefficient(k))) for k in range(2)] == [[1], [0]]
 
 
 def test_an_expansion_without_equations_says_why():

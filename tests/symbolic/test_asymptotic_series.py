@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import StructureError, UnsupportedExpressionError
-from giantstep.symbolic.asymptotic_series import Series, solve_series, substitute
+from giantstep.symbolic.asymptotic_series import Series, order_by_order, solve_series, substitute
 from giantstep.symbolic.gaussian import GaussianExpectation
 
 x, y, lam = sp.symbols("x y lambda", positive=True)
@@ -137,3 +138,29 @@ def test_fractions_are_a_field_too():
     )  # fmt: skip
     # u/(1 - u) at u = 1/2 + t/3: 1 + (1/3)/(1/4) t.
     assert found.coefficients == (1, Fraction(4, 3))
+
+
+def test_arrays_over_nodes_are_coefficients():
+    ctx = mpmath.mp.clone()
+    ctx.dps = 30
+    nodes = np.array([ctx.mpf(0), ctx.mpf(2)])
+    t = Series.monomial(1, 3)
+    line = nodes * t + 4
+    # A power of a series that vanishes at a node needs no inverse of it.
+    assert [list(np.atleast_1d(c)) for c in (nodes * t).power(sp.Integer(2)).coefficients] == [
+        [0, 4], [0], [0],
+    ]  # fmt: skip
+    root = line.power(sp.S.Half, lambda e: ctx.mpf(int(e.p)) / int(e.q))
+    # sqrt(4 + 2 t) = 2 + t/2 - t²/16 + ….
+    assert [np.atleast_1d(c)[-1] for c in root.coefficients[:3]] == [2, 0.5, -0.0625]
+    back = root * root / line
+    assert all(abs(np.atleast_1d(back.coefficient(k) - (k == 0))).max() < 1e-28 for k in range(4))
+
+
+def test_later_coefficients_from_earlier_ones():
+    # x = 1 + t x²: the Jacobian is 1.
+    def residual(known, k):
+        (values,) = known
+        return [values[k] - sum(values[i] * values[k - 1 - i] for i in range(k))]
+
+    assert order_by_order([1], 6, residual, lambda right: right) == [[1, 1, 2, 5, 14, 42, 132]]

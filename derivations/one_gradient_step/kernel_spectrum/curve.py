@@ -8,6 +8,7 @@ solved in arrays.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import SimpleNamespace
@@ -16,14 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....errors import ConvergenceError, ParameterError
+from ....errors import ParameterError
 from ....numeric.algebraic_curves import (
     aligned_quadratic_root,
     consistent_root,
     real_crossing,
     root_candidates,
 )
+from ....runtime.generated import defined
 from ....runtime.precision import local_context
+from ....runtime.roots import newton
 
 Real = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -34,7 +37,6 @@ _FARTHEST = 120.0
 _LIFT = 1e-3
 _MOVES, _NEAR_MOVES = 30, 3
 _LARGEST_STEP, _LAST_STEP = 1e-2, 1e-17
-_NEWTON_TURNS = 60
 
 
 @dataclass(frozen=True)
@@ -43,8 +45,8 @@ class KernelCurve:
 
     Attributes
     ----------
-    functions : SimpleNamespace
-        From :func:`.kernel_spectrum.derivation.spectrum_functions`.
+    sources : mapping from str to str
+        From :func:`.kernel_spectrum.derivation.spectrum_sources`.
     alpha, beta : float
     linear, floor : str
         μ1 and μ_{>1}² as decimal numbers.
@@ -52,7 +54,7 @@ class KernelCurve:
         Digits of the scalars.
     """
 
-    functions: SimpleNamespace
+    sources: Mapping[str, str]
     alpha: float
     beta: float
     linear: str
@@ -64,6 +66,15 @@ class KernelCurve:
         """The mpmath context of the scalars."""
         # A gap that nearly closes costs half of the digits, scales that differ some more.
         return local_context(self.digits + 2 * max(self.digits, 30))
+
+    @cached_property
+    def functions(self) -> SimpleNamespace:
+        """The functions of numbers of the context."""
+        return defined(self.sources["precise"], ctx=self.context)
+
+    @cached_property
+    def _arrays(self) -> SimpleNamespace:
+        return defined(self.sources["arrays"])
 
     @cached_property
     def _numbers(self) -> tuple[Any, Any, Any, Any]:
@@ -87,7 +98,7 @@ class KernelCurve:
         """Return ζ(T), a number of the context."""
         if not math.isfinite(place):
             return self.context.inf
-        return self._numbers[2] * self.functions.zeta(self.context, place, *self._ratios)
+        return self._numbers[2] * self.functions.zeta(place, *self._ratios)
 
     @cached_property
     def threshold(self) -> Any:
@@ -110,7 +121,7 @@ class KernelCurve:
         ctx = self.context
         alpha, beta, _, floor = self._numbers
         if self.pure_noise:
-            low, high = self.functions.noise_edges(ctx, alpha, beta)
+            low, high = self.functions.noise_edges(alpha, beta)
             return ((self._nonnegative(low * floor), high * floor),)
         places = [*self._left_places, self.threshold]
         # Without a critical point the bulk ends at zero.
@@ -147,10 +158,10 @@ class KernelCurve:
         functions, ratios = self.functions, self._ratios
         # The sign is that of a concave function: first rising, then falling.
         top = real_crossing(
-            lambda x: functions.slope_rate(ctx, at(ctx.mpf(x)), *ratios),
+            lambda x: functions.slope_rate(at(ctx.mpf(x)), *ratios),
             -_FARTHEST, _FARTHEST, "the gap in the bulk",
         )  # fmt: skip
-        if top is None or functions.slope_sign(ctx, at(ctx.mpf(top)), *ratios) <= 0:
+        if top is None or functions.slope_sign(at(ctx.mpf(top)), *ratios) <= 0:
             return []
         ends = [self._crossing(at, -_FARTHEST, top), self._crossing(at, top, _FARTHEST)]
         found = [x for x in ends if x is not None]
@@ -161,20 +172,16 @@ class KernelCurve:
         """Return the T at which ζ' changes sign; T = place(x) for x between two floats."""
         ctx, functions, ratios = self.context, self.functions, self._ratios
         start = real_crossing(
-            lambda x: functions.slope_sign(ctx, place(ctx.mpf(x)), *ratios),
+            lambda x: functions.slope_sign(place(ctx.mpf(x)), *ratios),
             low, high, "an edge of the bulk",
         )  # fmt: skip
         if start is None:
             return None
-        x = place(ctx.mpf(start))
         # ζ is stationary there. More digits may not be had where a gap nearly closes.
-        small = ctx.mpf(10) ** (-self.digits - 30)
-        for _ in range(_NEWTON_TURNS):
-            step = functions.slope_sign(ctx, x, *ratios) / functions.slope_rate(ctx, x, *ratios)
-            x -= step
-            if abs(step) <= abs(x) * small:
-                return x
-        raise ConvergenceError("an edge of the bulk cannot be refined: Newton's method is lost")
+        return newton(
+            lambda x: functions.slope_sign(x, *ratios) / functions.slope_rate(x, *ratios),
+            place(ctx.mpf(start)), ctx.mpf(10) ** (-self.digits - 30), "an edge of the bulk",
+        )  # fmt: skip
 
     def _nonnegative(self, value: Any) -> Any:
         """An edge at zero is zero."""
@@ -260,16 +267,16 @@ class KernelCurve:
         root, scaled = self.effective_ridge(points) / self.unit, points / self.unit
         with np.errstate(all="ignore"):
             g = self._resolvent(root, scaled)
-            counted = self.functions.counting_function(g, root, scaled, *self._scaled)
+            counted = self._arrays.counting_function(g, root, scaled, *self._scaled)
         return np.asarray(counted.imag / math.pi)
 
     def _resolvent(self, root: Any, z: Any, *, extended: bool = False) -> Complex:
         """G at candidates of ν, from its own equation."""
         numbers = self._extended if extended else self._scaled
-        return aligned_quadratic_root(*self.functions.resolvent_quadratic(root, z, *numbers))
+        return aligned_quadratic_root(*self._arrays.resolvent_quadratic(root, z, *numbers))
 
     def _chosen(self, z: Complex) -> Complex:
-        functions, numbers = self.functions, self._scaled
+        functions, numbers = self._arrays, self._scaled
         roots = root_candidates(functions.quartic(z, *numbers))
         with np.errstate(all="ignore"):
             g = self._resolvent(roots, z)
@@ -283,7 +290,7 @@ class KernelCurve:
         Where the transform is nearly that of an atom, the density is a small part of the root.
         """
         at, found = z.astype(np.clongdouble), root.astype(np.clongdouble)
-        functions, numbers = self.functions, self._extended
+        functions, numbers = self._arrays, self._extended
         best, smallest = found, np.full(z.shape, np.inf)
         for turn in range(_MOVES):
             with np.errstate(all="ignore"):

@@ -94,7 +94,7 @@ def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:
         kappa = floor / slope
 
         def place(x: Any) -> Any:
-            return slope * functions.population_place(ctx, x, alpha, beta, kappa)
+            return slope * functions.population_place(x, alpha, beta, kappa)
 
         low = place(-root) if beta <= 1 else floor
         edges = (low, place(root))
@@ -105,7 +105,7 @@ def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:
         edges=(float(edges[0]), float(edges[1])),
         outlier=outlier,
         second=float(second),
-        spike=float(functions.expected_spike(ctx, second, beta)),
+        spike=float(functions.expected_spike(second, beta)),
         odd=model.student_moments.odd,
         standing=model.standing,
     )

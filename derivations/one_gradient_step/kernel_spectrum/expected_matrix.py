@@ -59,7 +59,7 @@ def _functions(student: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     from ....symbolic.activations import activation
     from ....symbolic.activations import z as variable
     from ....symbolic.gaussian import expect
-    from ....symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+    from ....symbolic.lowering.compiled import compiled
     from ..pair_kernels import c, p, pair_kernel, q
 
     sigma = activation(student, argument="student")
@@ -69,15 +69,4 @@ def _functions(student: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
             f"the kernel of student {student!r} has no closed form by rule; erf and relu have one"
         )
     mean = expect(sigma(sp.sqrt(q) * variable), variable)
-    texts = []
-    for name, symbols, value in (("pair", (p, q, c), kernel), ("mean", (q,), mean)):
-        rule = {x: sp.Symbol(str(x), real=True) for x in symbols}
-        arguments = ", ".join(map(str, symbols))
-        texts.append(
-            f"def {name}({arguments}):\n    return {NumpyPrinter().print(value.xreplace(rule))}\n"
-        )
-    body = "\n\n".join(texts)
-    header = "import numpy as np\nimport scipy.special\n\n"
-    namespace: dict[str, Any] = {}
-    exec(header + helper_definitions(NumpyPrinter, body) + "\n\n" + body, namespace)
-    return namespace["pair"], namespace["mean"]
+    return compiled(kernel, (p, q, c)), compiled(mean, (q,))

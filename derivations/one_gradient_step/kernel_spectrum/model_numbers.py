@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from .curve import KernelCurve
-from .derivation import spectrum_functions
+from .derivation import spectrum_sources
 
 if TYPE_CHECKING:
     from ..model import OneGradientStep
@@ -20,7 +20,7 @@ def curve_of(model: OneGradientStep, digits: int | None) -> KernelCurve:
     wanted = _FLOAT_DIGITS if digits is None else digits
     moments = model.student_moments.precise(wanted + _SPARE_DIGITS)
     return KernelCurve(
-        spectrum_functions(model.cache),
+        spectrum_sources(model.cache),
         model.alpha,
         model.beta,
         moments["linear"],
@@ -46,10 +46,10 @@ def step_numbers(model: OneGradientStep, curve: KernelCurve) -> tuple[Any, ...]:
 def critical_step_size(model: OneGradientStep, curve: KernelCurve, step: tuple[Any, ...]) -> Any:
     """Return it in the loss convention of the model."""
     ctx, functions = curve.context, curve.functions
-    unit = functions.spike_square(ctx, step[0], ctx.one, *step[2:])
+    unit = functions.spike_square(step[0], ctx.one, *step[2:])
     if not unit or curve.pure_noise or model.student_moments.jumps:
         return ctx.inf
-    return functions.critical_step_size(ctx, curve.threshold, *step) / model.loss_factor
+    return functions.critical_step_size(curve.threshold, *step) / model.loss_factor
 
 
 def rounded_to(digits: int) -> Any:

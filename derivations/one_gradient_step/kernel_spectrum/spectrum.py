@@ -307,12 +307,12 @@ def conjugate_kernel(
     curve = curve_of(model, count)
     ctx, functions = curve.context, curve.functions
     step = step_numbers(model, curve)
-    spike = functions.spike_square(ctx, *step) if after else ctx.zero
+    spike = functions.spike_square(*step) if after else ctx.zero
     threshold = curve.threshold
     outlier, alignment = None, ctx.zero
     if spike > threshold:
         outlier = curve.zeta(spike)
-        alignment = functions.label_alignment(ctx, spike, *curve._ratios, *step)
+        alignment = functions.label_alignment(spike, *curve._ratios, *step)
     if not math.isfinite(float(outlier or 0)) or not math.isfinite(float(spike)):
         raise ParameterError(
             f"step_size = {model.step_size:g} makes an eigenvalue that is too large for a float; "

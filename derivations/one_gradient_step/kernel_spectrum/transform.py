@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....digits import checked_digits
-from ....errors import ConvergenceError, ParameterError
+from ....errors import ParameterError
 from ....numeric.arguments import complex_array
+from ....runtime.roots import newton
 from .curve import Complex
 from .model_numbers import curve_of, rounded_to
 
@@ -64,11 +65,11 @@ def _refined(model: OneGradientStep, z: complex, start: complex, digits: int) ->
     ctx = curve.context
     alpha, beta, slope, floor = curve._numbers
     point, root = ctx.mpc(z), ctx.mpc(start)
-    rows = list(curve.functions.precise_quartic(ctx, point, slope, floor, alpha, beta))
-    for _ in range(200):
-        value, rate = ctx.polyval(rows, root, derivative=True)
-        step = value / rate if rate else ctx.zero
-        root -= step
-        if abs(step) <= abs(root) * ctx.mpf(10) ** (-count - 10):
-            return rounded_to(count).mpc(beta / alpha / root)
-    raise ConvergenceError(f"the transform at z = {z} cannot be refined to {count} digits")
+    rows = list(curve.functions.quartic(point, slope, floor, alpha, beta))
+
+    def move(x: Any) -> Any:
+        value, rate = ctx.polyval(rows, x, derivative=True)
+        return value / rate if rate else ctx.zero
+
+    found = newton(move, root, ctx.mpf(10) ** (-count - 10), f"the transform at z = {z}")
+    return rounded_to(count).mpc(beta / alpha / found)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ....errors import AssumptionError
 from ....numeric.cache import FileCache
+from ....runtime.generated import defined
 from ...derived import derived
 
 Array = NDArray[np.float64]
@@ -69,7 +70,7 @@ def step_path(
     document = _derived(cache, student, teacher)
     if document["error"]:
         raise AssumptionError(document["error"])
-    path = cache.load_module("step_path", document["source"]).path
+    path = defined(document["source"]).path
     population = alpha0 == math.inf
     vanishes = population and document["leap_index"] > 1
     unit, _, _, gamma, rho = path(1.0, alpha0, noise_variance) if not vanishes else (0.0,) * 5
@@ -97,7 +98,8 @@ def _derived(student: str, teacher: str) -> dict[str, Any]:
 
     from ....symbolic.activations import activation
     from ....symbolic.hermite import information_exponent
-    from ..derive import STEP_ARGUMENTS, scalar_function
+    from ....symbolic.lowering.compiled import Formula
+    from ..derive import STEP_ARGUMENTS, scalar_functions
     from ..mapping import best_linear_error, is_odd, spike_mapping, step_size
 
     sigma = activation(student, argument="student")
@@ -109,8 +111,7 @@ def _derived(student: str, teacher: str) -> dict[str, Any]:
             found.spike_strength, found.bulk_variance, sp.diff(found.bulk_variance, step_size),
             found.alignment, found.orthogonal_alignment,
         )  # fmt: skip
-        function = scalar_function("path", STEP_ARGUMENTS, values, "r, c, dc/ds, gamma, rho")
-        source = f"import math\n\n\n{function}"
+        source = scalar_functions({"path": Formula(tuple(STEP_ARGUMENTS), values)})
     except AssumptionError as refused:
         error = str(refused)
     return {

@@ -35,8 +35,8 @@ from ....symbolic.convex_losses import (
 )
 from ....symbolic.exact_numbers import require_evaluated
 from ....symbolic.functions import relu, softplus, with_softplus
+from ....symbolic.lowering.compiled import compiled
 from ....symbolic.lowering.door import admit
-from ....symbolic.lowering.targets.mpmath_function import mpmath_function
 from ....symbolic.parser import parse_expression
 
 y, x = sp.symbols("y x", real=True)
@@ -291,7 +291,7 @@ def curvatures(at_label: sp.Expr) -> Iterator[tuple[float, float]]:
     if not second.has(x):
         return
     ctx = _precise()
-    curvature = mpmath_function([x], second, ctx)
+    curvature = compiled(second, [x], ctx)
     for k in range(-_REACH * _PER_UNIT, _REACH * _PER_UNIT + 1):
         # Off the round numbers, where kinks are.
         point = (ctx.mpf(k) + ctx.mpf("0.3")) / _PER_UNIT
@@ -305,7 +305,7 @@ def _curvatures_far_out(at_label: sp.Expr) -> Iterator[tuple[float, float]]:
     if not second.has(x):
         return
     ctx = _precise(2 * _DIGITS)
-    curvature = mpmath_function([x], second, ctx)
+    curvature = compiled(second, [x], ctx)
     for power, side in itertools.product(_FAR_POWERS, (1, -1)):
         point = ctx.mpf(side * 10**power)
         value = curvature(point)
@@ -326,7 +326,7 @@ def require_slow_growth(at_label: sp.Expr, described: str) -> None:
     ------
     ParameterError
     """
-    value = mpmath_function([x], at_label, ctx := _precise())
+    value = compiled(at_label, [x], ctx := _precise())
     for side in (1, -1):
         near, far = (ctx.log1p(abs(value(side * ctx.mpf(t)))) for t in _FAR_PREDICTIONS)
         # log exp(x²) grows four times from one to the other, log exp(x) twice.

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from typing import Any
-
-import numpy as np
 import sympy as sp
 
 from ....errors import UnsupportedExpressionError
 from ....numeric.feature_losses import Loss, huber, proximal_loss, smooth_loss
 from ....symbolic.convex_losses import is_kinked, piecewise_linear_proximal, without_cases
-from ....symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ....symbolic.lowering.compiled import compiled
 from .losses import CATALOGUE, ConvexLoss, x, y
 
 _z = sp.Symbol("z", real=True)
@@ -32,8 +28,8 @@ def simulated_loss(loss: ConvexLoss) -> str | Loss:
         return loss.name
     binary = loss.needs_binary_labels
     if not is_kinked(loss.expr, x):
-        slope = _Printed(loss.expr.diff(x), (y, x))
-        return smooth_loss(_Printed(loss.expr, (y, x)), slope, name=loss.name, binary=binary)
+        slope = compiled(loss.expr.diff(x), (y, x))
+        return smooth_loss(compiled(loss.expr, (y, x)), slope, name=loss.name, binary=binary)
     # A margin or residual loss is one of a single variable.
     if binary:
         point = piecewise_linear_proximal(without_cases(loss.at_label(1), x), x, y * _z, _step)
@@ -47,37 +43,9 @@ def simulated_loss(loss: ConvexLoss) -> str | Loss:
         raise UnsupportedExpressionError(f"loss {loss.name!r} has no proximal point by rule")
     slope = sp.simplify(point.diff(_z).xreplace({y**2: sp.S.One}))
     return proximal_loss(
-        _Printed(loss.expr, (y, x)),
-        _Printed(point, (y, _z, _step)),
-        _Printed(slope, (y, _z, _step)),
+        compiled(loss.expr, (y, x)),
+        compiled(point, (y, _z, _step)),
+        compiled(slope, (y, _z, _step)),
         name=loss.name,
         binary=binary,
     )
-
-
-class _Printed:
-    """An expression as a function of arrays that other processes can be sent."""
-
-    def __init__(self, expr: sp.Expr, arguments: tuple[sp.Symbol, ...]) -> None:
-        self.source = NumpyPrinter().print(expr)
-        self.names = tuple(str(a) for a in arguments)
-
-    @functools.cached_property
-    def _function(self) -> Any:
-        head = f"def function({', '.join(self.names)}):\n"
-        body = head + f"    return {self.source}\n"
-        helpers = helper_definitions(NumpyPrinter, body)
-        scope: dict[str, Any] = {"np": np}
-        if "scipy." in helpers + body:
-            import scipy.special
-
-            scope["scipy"] = scipy
-        # The text comes from our own printer, which refuses every node it does not know.
-        exec(f"{helpers}\n\n{body}", scope)
-        return scope["function"]
-
-    def __call__(self, *arguments: Any) -> Any:
-        return self._function(*arguments)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"source": self.source, "names": self.names}

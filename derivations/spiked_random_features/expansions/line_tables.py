@@ -20,6 +20,7 @@ import numpy as np
 import sympy as sp
 
 from ....errors import ConvergenceError
+from ....runtime.generated import defined
 from ....runtime.precise_averages import InnerRule
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
@@ -100,15 +101,14 @@ class LineTables:
         }
         self._breaks = [ctx.mpf(float(b)) for b in known.breaks(node, *floats)]
         rule = InnerRule(ctx, self._digits + spare, inner)
-        namespace: dict[str, Any] = {"ctx": ctx}
-        exec(self._source, namespace)
+        tabulate = defined(self._source, ctx=ctx).tables
         values = [self.parameters[fe.IDENTIFIERS[p]] for p in TABLE_PARAMETERS]
         self._even = self._model.derivation.even
         self._known: dict[Any, tuple[Any, ...]] = {}
 
         def tables(x: Any) -> tuple[Any, ...]:
             if x not in self._known:
-                self._known[x] = namespace["tables"](x, *values, rule)
+                self._known[x] = tabulate(x, *values, rule)
             return self._known[x]
 
         self._tables = tables

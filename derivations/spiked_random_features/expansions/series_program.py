@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import sympy as sp
 
-from ....numeric.power_series import PowerSeries
+from ....runtime.generated import defined
+from ....symbolic.asymptotic_series import Series
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.targets.printers import MpmathPrinter
+from ....symbolic.lowering.compiled import Formula, function_source
 from ....symbolic.random_matrix import Resolvent
 from .. import free_energy as fe
 from .scaling import small
@@ -37,8 +39,8 @@ class SeriesContext:
 
     def sqrt(self, x: Any) -> Any:
         """Return the square root of a number, an array or a series."""
-        if isinstance(x, PowerSeries):
-            return x.sqrt(self.sqrt)
+        if isinstance(x, Series):
+            return x.power(sp.S.Half, lambda e: self._ctx.mpf(int(e.p)) / int(e.q))
         return self._root(x) if isinstance(x, np.ndarray) else self._ctx.sqrt(x)
 
 
@@ -65,38 +67,39 @@ class SeriesProgram:
         outer = [e.xreplace(dict(zip(nodes, means, strict=True))) for e in expressions]
         self._tables = tuple(tables)
         common = [small, *parameters, *unknowns]
-        names = {x: sp.Symbol(f"given_{k}", real=True) for k, x in enumerate(common)}
+        names = {x: f"given_{k}" for k, x in enumerate(common)}
         at_node = [fe.kappa, *tables]
-        names |= {x: sp.Symbol(f"table_{k}", real=True) for k, x in enumerate(at_node)}
-        inputs = [names[x] for x in common]
-        self._source = "\n\n".join(
-            (
-                _function("integrands", [*inputs, *(names[x] for x in at_node)],
-                          [n.integrand.xreplace(names) for n in nodes]),
-                _function("outer", [*inputs, *means], [_named(e).xreplace(names) for e in outer]),
-                *_resolvent_branches(),
-            )
-        )  # fmt: skip
+        names |= {x: f"table_{k}" for k, x in enumerate(at_node)}
+        named = [e.replace(Resolvent, sp.Function(_RESOLVENT)) for e in outer]
+        self._source = function_source(
+            {
+                "integrands": Formula([*common, *at_node], [n.integrand for n in nodes]),
+                "outer": Formula([*common, *means], named),
+            },
+            "mpmath",
+            names=names,
+            own_functions={_RESOLVENT: _RESOLVENT},
+        )
 
     def on(
         self, ctx: Any, weights: Any, tables: Mapping[sp.Expr, Any], node: Any
-    ) -> Callable[[Any, Sequence[Any], Sequence[Any], int], list[PowerSeries]]:
+    ) -> Callable[[Any, Sequence[Any], Sequence[Any], int], list[Series]]:
         """Return the function of (ε, parameters, unknowns, length) that evaluates on nodes.
 
         Parameters
         ----------
         ctx : mpmath context
         weights, node : array of numbers
-        tables : mapping from applied function to array or PowerSeries of arrays
+        tables : mapping from applied function to array or Series of arrays
         """
-        namespace: dict[str, Any] = {"ctx": SeriesContext(ctx)}
-        exec(self._source, namespace)
-        namespace[_RESOLVENT] = partial(_resolvent, namespace)
+        series = SeriesContext(ctx)
+        branches = defined(_resolvent_branches(), ctx=series)
+        program = defined(self._source, ctx=series, resolvent=partial(_resolvent, branches))
         given = [node, *(tables[f] for f in self._tables)]
 
         def mean(value: Any) -> Any:
-            if isinstance(value, PowerSeries):
-                return PowerSeries([mean(c) for c in value.coefficients])
+            if isinstance(value, Series):
+                return value.map(mean)
             if isinstance(value, np.ndarray):
                 return ctx.fdot(weights, value)
             return value * total if value else 0
@@ -105,14 +108,11 @@ class SeriesProgram:
 
         def evaluate(
             epsilon: Any, parameters: Sequence[Any], unknowns: Sequence[Any], length: int
-        ) -> list[PowerSeries]:
+        ) -> list[Series]:
             inputs = [_cut(x, length) for x in (epsilon, *parameters, *unknowns)]
-            values = namespace["integrands"](*inputs, *(_cut(x, length) for x in given))
-            found = namespace["outer"](*inputs, *map(mean, values))
-            return [
-                x if isinstance(x, PowerSeries) else PowerSeries([x] + [0] * (length - 1))
-                for x in found
-            ]
+            values = program.integrands(*inputs, *(_cut(x, length) for x in given))
+            found = program.outer(*inputs, *map(mean, values))
+            return [x if isinstance(x, Series) else Series.monomial(0, length, x) for x in found]
 
         return evaluate
 
@@ -121,37 +121,22 @@ def _cut(value: Any, length: int) -> Any:
     """Return a series or an array as a series with so many coefficients, a number as it is."""
     if isinstance(value, np.ndarray):
         # Products with arrays then keep them on the left: numbers do not know what to do with one.
-        return PowerSeries([value] + [0] * (length - 1))
-    if not isinstance(value, PowerSeries):
+        return Series.monomial(0, length, value)
+    if not isinstance(value, Series):
         return value
-    known = value.coefficients[:length]
-    return PowerSeries(known + [0] * (length - len(known)))
+    return Series(tuple(value.coefficient(k) if k < value.end else 0 for k in range(length)))
 
 
-def _named(expr: sp.Expr) -> sp.Expr:
-    return expr.replace(Resolvent, sp.Function(_RESOLVENT))
-
-
-def _resolvent_branches() -> list[str]:
-    """Return the sources of the two forms of the resolvent and of what decides between them."""
+def _resolvent_branches() -> str:
+    """Return the source of the two forms of the resolvent and of what decides between them."""
     arguments = [sp.Symbol(f"argument_{k}", positive=True) for k in range(3)]
     (first, condition), (second, _) = Resolvent(*arguments).rewrite(sp.Piecewise).args
     values = {"first": first, "second": second, "middle": condition.lhs - condition.rhs}
-    return [_function(f"{_RESOLVENT}_{k}", arguments, [value]) for k, value in values.items()]
+    return function_source({k: Formula(arguments, value) for k, value in values.items()}, "mpmath")
 
 
-def _resolvent(namespace: Mapping[str, Any], a: Any, b: Any, beta: Any) -> Any:
+def _resolvent(branches: SimpleNamespace, a: Any, b: Any, beta: Any) -> Any:
     """Choose the form that does not cancel by the leading coefficients; it may have a pole."""
-    leading = [x.coefficients[0] if isinstance(x, PowerSeries) else x for x in (a, b)]
-    (middle,) = namespace[f"{_RESOLVENT}_middle"](*leading, beta)
-    (value,) = namespace[f"{_RESOLVENT}_{'first' if middle >= 0 else 'second'}"](a, b, beta)
-    return value
-
-
-def _function(name: str, arguments: Sequence[sp.Symbol], values: Sequence[sp.Expr]) -> str:
-    printer = MpmathPrinter(own_functions={_RESOLVENT: _RESOLVENT})
-    shared, values = sp.cse(values, symbols=sp.numbered_symbols("shared_"), order="none")
-    lines = [f"def {name}({', '.join(map(str, arguments))}):"]
-    lines += [f"    {x} = {printer.print(value)}" for x, value in shared]
-    texts = "".join(f"{printer.print(value)}, " for value in values)
-    return "\n".join([*lines, f"    return ({texts})"])
+    leading = [x.coefficient(0) if isinstance(x, Series) else x for x in (a, b)]
+    form = branches.first if branches.middle(*leading, beta) >= 0 else branches.second
+    return form(a, b, beta)

@@ -20,8 +20,8 @@ import numpy as np
 import sympy as sp
 
 from ....errors import AssumptionError, ParameterError
-from ....numeric.power_series import PowerSeries
 from ....runtime.precision import local_context
+from ....symbolic.asymptotic_series import Series
 from .. import free_energy as fe
 from ..derive import SymbolicModel, symbolic_model
 from ..mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
@@ -80,7 +80,7 @@ def step_terms(
     length = last + 2 * mean_order + 1
     degree = length + _EXTRA_DEGREE
 
-    def series(expr: sp.Expr) -> PowerSeries:
+    def series(expr: sp.Expr) -> Series:
         return _series(ctx, expr.xreplace(numbers), length)
 
     gamma = _number(ctx, mapping.alignment.xreplace(numbers))
@@ -94,7 +94,7 @@ def step_terms(
         if function in _STUDENT:
             tables[function] = student_table(
                 definition, tables, hermite, strength=strength, variance=variance, nodes=nodes,
-                root=ctx.sqrt, highest=highest,
+                highest=highest,
             )  # fmt: skip
         else:
             tables[function] = teacher_table(
@@ -102,7 +102,9 @@ def step_terms(
                 noise=ctx.mpf(repr(model.noise_variance)), nodes=nodes, highest=degree,
             )  # fmt: skip
     if mean_order:
-        tables[fe.mu0] = PowerSeries(tables[fe.mu0].coefficients[mean_order:])
+        mean = tables[fe.mu0]
+        # What is left of lower orders is rounding.
+        tables[fe.mu0] = Series(tuple(map(mean.coefficient, range(mean_order, mean.end))))
     system = scaled_system(symbolic, small_step_balance(mean_order))
     programs = OrderByOrder(system, symbolic.system.parameters, list(tables), last)
     given: dict[str, Any] = {
@@ -171,18 +173,18 @@ def _number(ctx: Any, value: sp.Expr) -> Any:
     return ctx.mpf(str(sp.N(value, ctx.dps + 5)))
 
 
-def _series(ctx: Any, expr: sp.Expr, length: int) -> PowerSeries:
+def _series(ctx: Any, expr: sp.Expr, length: int) -> Series:
     """Return a polynomial in s as a series of numbers."""
     found: list[Any] = [0] * length
     for (power,), value in sp.Poly(expr, step_size).terms():
         if power < length and value != 0:
             found[power] = _number(ctx, value)
-    return PowerSeries(found)
+    return Series(tuple(found))
 
 
-def _terms_that_count(variance: PowerSeries, length: int) -> int:
+def _terms_that_count(variance: Series, length: int) -> int:
     # Where c − 1 is of order s, H_k is of order s^(k/2) only.
-    linear = len(variance) > 1 and variance.coefficients[1] != 0
+    linear = variance.end > 1 and variance.coefficient(1) != 0
     return (length - 1) * (2 if linear else 1)
 
 
@@ -199,9 +201,9 @@ def _order_of_mean(
         highest = _terms_that_count(variance, k + 1)
         table = student_table(
             definition, {}, HermiteNumbers(ctx, highest), strength=strength, variance=variance,
-            nodes=nodes, root=ctx.sqrt, highest=highest,
+            nodes=nodes, highest=highest,
         )  # fmt: skip
-        values = np.abs(np.atleast_1d(table.coefficients[k]))
+        values = np.abs(np.atleast_1d(table.coefficient(k)))
         if values.max() > ctx.mpf(10) ** -_DECIDING_DIGITS:
             return k
     raise AssumptionError(

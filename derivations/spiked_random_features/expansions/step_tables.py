@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
-from ....numeric.power_series import PowerSeries
 from ....symbolic.activations import z as variable
+from ....symbolic.asymptotic_series import Series
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.hermite import hermite_coefficients
 from .. import free_energy as fe
@@ -68,12 +68,11 @@ def student_table(
     known: Mapping[sp.Expr, Any],
     numbers: HermiteNumbers,
     *,
-    strength: PowerSeries,
-    variance: PowerSeries,
+    strength: Series,
+    variance: Series,
     nodes: Any,
-    root: Any,
     highest: int,
-) -> PowerSeries:
+) -> Series:
     """Return a table of the student, defined by an average over z, as a series of arrays.
 
     Parameters
@@ -83,20 +82,18 @@ def student_table(
     known : mapping
         Tables that it refers to.
     numbers : HermiteNumbers
-    strength, variance : PowerSeries
+    strength, variance : Series
         r and c, as series of numbers.
     nodes : array
         Values of κ.
-    root : callable
-        Square root of a number.
     highest : int
         Terms of the Hermite expansion that are kept.
     """
-    spread = variance.sqrt(root)
-    x = strength * nodes
+    spread = variance.power(sp.S.Half, numbers.convert)
+    x, zero = strength * nodes, Series((), strength.end)
     smooth = _smoothed_powers(x, 1 - variance, highest)
     values = {**known, fe.r: strength, fe.kappa: nodes, _SPREAD: spread}
-    total = x * 0
+    total = zero
     for term in sp.Add.make_args(sp.expand(definition.xreplace({fe.c: _SPREAD**2}), deep=False)):
         outer, node = term.as_independent(GaussianExpectation, as_Add=False)
         # The slope of a linear student is a number, no average.
@@ -108,7 +105,7 @@ def student_table(
         for part in sp.Add.make_args(sp.expand(inside)):
             factor, function = part.as_independent(_ARGUMENT, as_Add=False)
             f = numbers(function.xreplace({_ARGUMENT: variable}))
-            mean = x * 0
+            mean = zero
             for k, h in enumerate(smooth):
                 if f[k]:
                     mean = mean + h * (f[k] / math.factorial(k))
@@ -128,9 +125,9 @@ def _tidied(expr: sp.Expr) -> sp.Expr:
     )
 
 
-def _smoothed_powers(x: PowerSeries, b: PowerSeries, highest: int) -> list[PowerSeries]:
+def _smoothed_powers(x: Series, b: Series, highest: int) -> list[Series]:
     """Return H_0, …, H_highest: H_{k+1} = x H_k − k b H_{k−1}."""
-    one = x * 0 + 1
+    one = Series.monomial(0, x.end)
     found = [one, x]
     for k in range(1, highest):
         found.append(x * found[k] - b * found[k - 1] * k)

@@ -22,7 +22,7 @@ import sympy as sp
 
 from ....runtime.precision import local_context
 from ....symbolic.activations import Activation, z
-from ....symbolic.lowering.targets.mpmath_function import mpmath_function
+from ....symbolic.lowering.compiled import compiled
 
 # Where the decay is measured; the digits resolve 1 − tanh² there.
 _POINTS = (40, 60, 80)
@@ -35,7 +35,7 @@ def saturation_rate(student: Activation) -> float:
     ctx = local_context(_DIGITS)
     # Jumps are somewhere; what counts is far away.
     derivative = student.expr.diff(z).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
-    slope = mpmath_function([z], derivative, ctx)
+    slope = compiled(derivative, [z], ctx)
     return max(_one_side(ctx, slope, sign) for sign in (1, -1))
 
 

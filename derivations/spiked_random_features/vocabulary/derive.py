@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import sympy as sp
 
 from ....errors import ExpressionError
@@ -15,7 +13,7 @@ from ....symbolic.equivalence import (
     slope_definition,
 )
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.targets.printers import NumpyPrinter, helper_definitions
+from ....symbolic.lowering.compiled import Formula, function_source
 from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 from ....symbolic.parser import parse_target
 from . import free_energy as f
@@ -39,7 +37,7 @@ def derive(student: str, teacher: str, *, teacher_kind: str) -> Derivation:
         teacher_ = activation(teacher, argument="teacher")
         teacher_name, coordinates = teacher_.name, 1
         teacher_tables = _teacher_tables(teacher_, aligned=teacher_kind == "aligned")
-        teacher_source = function_source({"teacher": teacher_.expr}, (activation_variable,))
+        teacher_source = _of_z("teacher", teacher_.expr)
     return Derivation(
         student=student_.name,
         teacher=teacher_name,
@@ -47,10 +45,8 @@ def derive(student: str, teacher: str, *, teacher_kind: str) -> Derivation:
         student_tables=_student_tables(student_),
         precise_means=_precise_means(student_),
         teacher_tables=teacher_tables,
-        student_source=function_source({"student": student_.expr}, (activation_variable,)),
-        derivative_source=""
-        if student_.jumps
-        else function_source({"derivative": student_.derivative}, (activation_variable,)),
+        student_source=_of_z("student", student_.expr),
+        derivative_source="" if student_.jumps else _of_z("derivative", student_.derivative),
         teacher_source=teacher_source,
         equations={bulk: equation_source(bulk) for bulk in BULKS},
     )
@@ -107,27 +103,11 @@ def equation_source(bulk: str) -> str:
             [error, error / (1 + v) ** 2, 2 * b / a * at_optimum],
         ),
     }  # fmt: skip
-    printer = NumpyPrinter()
-    bodies = []
-    for name, (arguments, values) in functions.items():
-        shared, reduced = sp.cse(values, symbols=sp.numbered_symbols("shared_"))
-        lines = [f"    {s} = {printer.print(e)}\n" for s, e in shared]
-        result = ", ".join(printer.print(e) for e in reduced)
-        signature = ", ".join(str(s) for s in arguments)
-        bodies.append(f"def {name}({signature}):\n{''.join(lines)}    return ({result},)\n")
-    return _module(bodies)
+    return function_source({name: Formula(*given) for name, given in functions.items()})
 
 
-def function_source(functions: Mapping[str, sp.Expr], variables: Sequence[sp.Symbol]) -> str:
-    """Return the source of vectorised functions of the same variables."""
-    printer = NumpyPrinter()
-    signature = ", ".join(map(str, variables))
-    return _module(
-        [
-            f"def {name}({signature}):\n    return {printer.print(expr)}\n"
-            for name, expr in functions.items()
-        ]
-    )
+def _of_z(name: str, expr: sp.Expr) -> str:
+    return function_source({name: Formula((activation_variable,), expr)})
 
 
 def multi_index_source(teacher: str) -> tuple[str, int]:
@@ -141,13 +121,7 @@ def multi_index_source(teacher: str) -> tuple[str, int]:
     expr, variables = parse_target(teacher, argument="teacher")
     if not variables:
         raise ExpressionError(f"teacher {teacher!r} has no coordinates; use x1, x2, …")
-    names = ", ".join(map(str, variables))
-    body = (
-        "def teacher(x):\n"
-        f"    {names}, = x.reshape(len(x), -1).T\n"
-        f"    return {NumpyPrinter().print(expr)} + np.zeros(len(x))\n"
-    )
-    return _module([body]), len(variables)
+    return function_source({"teacher": Formula((tuple(variables),), expr)}), len(variables)
 
 
 def _student_tables(student: Activation) -> str:
@@ -199,11 +173,3 @@ def _teacher_tables(teacher: Activation, *, aligned: bool) -> str:
         identifiers={_SPREAD: "orthogonal_alignment"},
         parameters=(_SPREAD,),
     )
-
-
-def _module(bodies: Sequence[str]) -> str:
-    text = "\n\n".join(bodies)
-    helpers = helper_definitions(NumpyPrinter, text)
-    header = "import math\n\nimport numpy as np\n"
-    header += "import scipy.special\n" if "scipy." in text else ""
-    return "\n\n".join(part for part in (header, helpers, text) if part)

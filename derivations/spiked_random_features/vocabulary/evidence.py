@@ -10,6 +10,7 @@ import sympy as sp
 
 from ....numeric.letter_saddle_point import conditional_variance_problem, solve_letters
 from ....numeric.positive_minimum import expansion
+from ....symbolic.lowering.compiled import compiled
 from ...claims import Finding
 from ..identities import cancels, finding
 from ..model import SpikedRandomFeatures
@@ -281,7 +282,7 @@ def _average(
         symbols = sorted(integrand.free_symbols, key=str)
         known = {f"table_{name}": values for name, values in tables.items()}
         known |= {"kappa": arrays.kappa[:, 0], **point}
-        values = sp.lambdify(symbols, integrand, "numpy")(*(known[str(s)] for s in symbols))
+        values = compiled(integrand, symbols)(*(known[str(s)] for s in symbols))
         marks[node] = sp.Float(float(np.sum(arrays.weights * values)))
     rest = expression.xreplace(marks)
     total += float(rest.subs({s: point[str(s)] for s in rest.free_symbols}))

@@ -153,14 +153,12 @@ def _discrete(law: Any, low: float, high: float) -> LetterLaw:
 def _density(text: str, cache: FileCache) -> Callable[[Array], Any]:
     import sympy as sp
 
+    from ....symbolic.lowering.compiled import compiled
     from ....symbolic.parser import parse_expression
-    from .derive import function_source
 
     a = sp.Symbol("a", real=True)
     expr = parse_expression(text, [a], argument="law")
-    module = cache.load_module("density", function_source({"density": expr}, (a,)))
-    function: Callable[[Array], Any] = module.density
-    return function
+    return compiled(expr, (a,))
 
 
 def _interval(support: object) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ....errors import ConvergenceError
 from ....numeric.column_span import ColumnSpan, column_span
+from ....runtime.generated import defined
 from ....runtime.precise_averages import InnerRule
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
@@ -133,8 +134,7 @@ def sample(kappa: Array, letters: int) -> NDArray[np.int64]:
 def _mean(
     ctx: Any, source: str, student: ModuleType, bulk_variance: float, digits: int
 ) -> Callable[[Any], Any]:
-    namespace: dict[str, Any] = {"ctx": ctx}
-    exec(source, namespace)
+    tables = defined(source, ctx=ctx).tables
     rules = student.inner_rules(np.zeros(1), np.float64(bulk_variance))
     rule = InnerRule(
         ctx,
@@ -144,7 +144,7 @@ def _mean(
     variance = ctx.mpf(bulk_variance)
 
     def mean(centre: Any) -> Any:
-        return namespace["tables"](centre, variance, rule)[0]
+        return tables(centre, variance, rule)[0]
 
     # Finds the step that is fine enough, for good.
     for centre in (0.0, 1.0):

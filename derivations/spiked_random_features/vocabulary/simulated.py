@@ -15,8 +15,8 @@ from ....errors import AssumptionError, ParameterError
 from ....numeric.feature_network import SteppedNetwork
 from ....numeric.feature_setup import FeatureSetup
 from ....numeric.feature_simulation import simulate_features
+from ....runtime.generated import GeneratedFunction
 from ..feature_simulation import feature_dataset
-from ..simulated import GeneratedFunction
 from .results import model_attributes
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ def feature_setup(model: VocabularyFeatures, dimension: int) -> FeatureSetup:
     """Return the spiked random features of a model at a dimension."""
     found = model.derivation
     return FeatureSetup(
-        student=GeneratedFunction(found.student_source, "student", model._cache.folder),
-        teacher=GeneratedFunction(found.teacher_source, "teacher", model._cache.folder),
+        student=GeneratedFunction(found.student_source, "student"),
+        teacher=GeneratedFunction(found.teacher_source, "teacher"),
         classes=model.classes,
         alignment=model.parameters.overlaps
         if found.coordinates > 1
@@ -57,16 +57,16 @@ def network_setup(model: VocabularyFeatures, dimension: int) -> SteppedNetwork:
             "a network after its step has no biases, no orthonormal bulk rows and finitely many "
             "letters; pass equivalent=True to draw the spiked random features"
         )
-    found, folder = model.derivation, model._cache.folder
+    found = model.derivation
     if not found.derivative_source:
         raise AssumptionError(
             f"student {found.student!r} jumps, so that its gradient step is not defined; pass "
             "equivalent=True to draw the spiked random features"
         )
     return SteppedNetwork(
-        student=GeneratedFunction(found.student_source, "student", folder),
-        student_derivative=GeneratedFunction(found.derivative_source, "derivative", folder),
-        teacher=GeneratedFunction(found.teacher_source, "teacher", model._cache.folder),
+        student=GeneratedFunction(found.student_source, "student"),
+        student_derivative=GeneratedFunction(found.derivative_source, "derivative"),
+        teacher=GeneratedFunction(found.teacher_source, "teacher"),
         step_size=model.step_size,
         alpha0=model.alpha0,
         letters=tuple(model.letters),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from .generated import defined
+
 
 @dataclass(frozen=True)
 class PreciseKernel:
@@ -55,14 +57,8 @@ class PreciseKernel:
 
     def solver(self, ctx: Any) -> Any:
         """Return ``solve`` on the numbers of an mpmath context."""
-        return _defined(self.solver_source, ctx)["solve"]
+        return defined(self.solver_source, ctx=ctx).solve
 
     def table_functions(self, ctx: Any) -> dict[str, Any]:
         """Return the functions of `table_source` on the numbers of an mpmath context."""
-        return _defined(self.table_source, ctx)
-
-
-def _defined(source: str, ctx: Any) -> dict[str, Any]:
-    namespace: dict[str, Any] = {"ctx": ctx}
-    exec(source, namespace)
-    return namespace
+        return vars(defined(self.table_source, ctx=ctx))

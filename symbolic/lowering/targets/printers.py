@@ -198,6 +198,26 @@ class NumpyPrinter(SourcePrinter):
         return text
 
 
+class CompiledPrinter(SourcePrinter):
+    """Languages with ``condition ? value : value`` and an own way to write a general power."""
+
+    def _print_Pow(self, expr: sp.Pow, rational: bool = False) -> str:
+        base, exponent = expr.as_base_exp()
+        root = exponent.is_Rational and abs(exponent) == sp.S.Half
+        if root or (exponent.is_Integer and 0 < abs(int(exponent)) <= 4):
+            return super()._print_Pow(expr)
+        return self._power(base, exponent)
+
+    def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
+        raise NotImplementedError
+
+    def _print_Piecewise(self, expr: sp.Piecewise) -> str:
+        text = f"({self._print(self._last_branch(expr))})"
+        for value, condition in reversed(expr.args[:-1]):
+            text = f"({self._print(condition)} ? ({self._print(value)}) : {text})"
+        return text
+
+
 class MpmathPrinter(SourcePrinter):
     """Arbitrary precision: functions of a local mpmath context named `ctx`."""
 

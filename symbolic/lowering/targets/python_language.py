@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ....errors import EmissionError
 from .language import Function, Language
-from .printers import MpmathPrinter, ScalarPrinter, SourcePrinter
+from .printers import MpmathPrinter, NumpyPrinter, ScalarPrinter, SourcePrinter
 
 _MODULES = ("math", "np", "numpy", "njit", "prange", "numba", "scipy", "mpmath", "ctx")
 
@@ -141,6 +141,7 @@ class ArrayLanguage(PythonLanguage):
     """NumPy, for functions of assignments and one result: each number may be an array."""
 
     name = "arrays"
+    printer_class = NumpyPrinter
     constants: Mapping[str, str] = {**PythonLanguage.constants, "inf": "np.inf", "nan": "np.nan"}
     functions: Mapping[str, str] = {
         "abs": "np.abs",

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from ..compiled import with_helpers
 from ..widths import integrand_widths
 from .language import Function, Kind, Language, Parameter
-from .printers import NumpyPrinter, helper_definitions
 from .python_language import ArrayLanguage
 
 if TYPE_CHECKING:
@@ -50,15 +50,11 @@ def width_function(lowered: LoweredSystem, language: Language) -> Function | Non
 
 def width_source(lowered: LoweredSystem) -> str:
     """Return a module that NumPy runs with ``integrand_width``; empty if nothing sets a scale."""
-    language = _WidthLanguage()
+    language = ArrayLanguage()
     function = width_function(lowered, language)
     if function is None:
         return ""
-    text = language.source(function)
-    helpers = helper_definitions(NumpyPrinter, text)
-    scipy = "import scipy.special\n" if "scipy." in helpers + text else ""
-    header = f"import math\n\nimport numpy as np\n{scipy}"
-    return "\n\n".join(part for part in (header, helpers, text) if part)
+    return with_helpers(language.source(function), language.printer)
 
 
 def width_text(lowered: LoweredSystem, fixed: Mapping[str, float]) -> str:
@@ -70,7 +66,7 @@ def width_text(lowered: LoweredSystem, fixed: Mapping[str, float]) -> str:
     fixed : mapping from str to float
         Parameters that are no arguments of the file.
     """
-    language = _WidthLanguage()
+    language = ArrayLanguage()
     function = width_function(lowered, language)
     head = """def width_at(rows, values):
     \"\"\"Return the smallest scale on which integrands vary at solutions of rows.\"\"\"
@@ -88,9 +84,3 @@ def width_text(lowered: LoweredSystem, fixed: Mapping[str, float]) -> str:
     ]
     call = f"    return integrand_width(\n        {', '.join(arguments)},\n    )"
     return f"{language.source(function)}\n\n{head}{call}"
-
-
-class _WidthLanguage(ArrayLanguage):
-    """Arrays, with the functions of SciPy in expressions."""
-
-    printer_class = NumpyPrinter

@@ -13,7 +13,7 @@ from giantstep.symbolic.activations import CATALOGUE
 from giantstep.symbolic.functions import log_cosh, relu, sigmoid, softplus, with_softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.accuracy import rewrite_for_accuracy
-from giantstep.symbolic.lowering.targets.mpmath_function import mpmath_function
+from giantstep.symbolic.lowering.compiled import compiled
 from giantstep.symbolic.lowering.targets.printers import ScalarPrinter, helper_definitions
 from giantstep.symbolic.normal_functions import (
     erf_difference,
@@ -36,7 +36,7 @@ def exact(expr, values):
     """Value at floats read as exact numbers: 60 digits, more until two evaluations agree."""
     ctx = mpmath.mp.clone()
     symbols = sorted(expr.free_symbols, key=str)
-    f = mpmath_function(symbols, expr, ctx)
+    f = compiled(expr, symbols, ctx)
     before = None
     for digits in (60, 700):
         ctx.dps = digits
@@ -197,7 +197,7 @@ def _condition(found, at, truth):
     ctx.dps = 40
     symbols = sorted(found.free_symbols, key=str)
     values = [ctx.mpf(at[s.name]) for s in symbols]
-    slopes = [mpmath_function(symbols, found.diff(s), ctx)(*values) for s in symbols]
+    slopes = [compiled(found.diff(s), symbols, ctx)(*values) for s in symbols]
     return float(sum(abs(a * b) for a, b in zip(slopes, values, strict=True)) / abs(truth))
 
 
@@ -233,8 +233,8 @@ def test_the_value_stays_the_same_to_50_digits(expr, a, b):
     ctx = mpmath.mp.clone()
     ctx.dps = 120
     at = [ctx.mpf(v.numerator) / v.denominator for v in (a, b)]
-    first = mpmath_function([x, y], expr, ctx)(*at)
-    second = mpmath_function([x, y], found, ctx)(*at)
+    first = compiled(expr, [x, y], ctx)(*at)
+    second = compiled(found, [x, y], ctx)(*at)
     assume(ctx.isfinite(first) and abs(first) < ctx.mpf(10) ** 40)
     assert abs(first - second) <= ctx.mpf(10) ** -50 * (1 + abs(first))
 
@@ -378,9 +378,9 @@ def test_powers_of_the_density_over_powers_of_the_distribution_function(u):
     ctx = mpmath.mp.clone()
     ctx.dps = 50
     symbols = sorted(u.free_symbols, key=str)
-    inner = mpmath_function(symbols, u, ctx)
+    inner = compiled(u, symbols, ctx)
     for expr, reference in cases:
-        found, exactly = rewrite_for_accuracy(expr), mpmath_function([s], reference, ctx)
+        found, exactly = rewrite_for_accuracy(expr), compiled(reference, [s], ctx)
         for place in PLACES:
             at = {**given, "x": place}
             argument = inner(*(ctx.mpf(at[v.name]) for v in symbols))
