@@ -79,7 +79,7 @@ class InnerAverage(sp.Expr):
 
 
 class InnerScale(sp.Expr):
-    """The largest of some exponents over the inner nodes at one node, less those of their density.
+    """The largest of some exponents at one node over the inner nodes, that of their law included.
 
     Parameters
     ----------
@@ -138,7 +138,8 @@ def _scaled_term(term: sp.Expr) -> sp.Expr:
         return term
     if worker.raised:
         exponents[sp.S.Zero] = None
-    largest = InnerScale(sp.Tuple(*exponents), variables)
+    rough = dict.fromkeys(map(_rough, exponents))
+    largest = InnerScale(sp.Tuple(*rough), variables)
     divided = {
         marks[a]: InnerAverage(
             sp.Add(*(factor * sp.exp(e - largest) for e, factor in parts[a])), a.variables
@@ -147,6 +148,13 @@ def _scaled_term(term: sp.Expr) -> sp.Expr:
     }
     value, degree = found
     return (value * sp.exp(degree * scale)).xreplace({**divided, scale: largest})
+
+
+def _rough(exponent: sp.Expr) -> sp.Expr:
+    """Return what differs from an exponent by a few units at most and costs next to nothing."""
+    exponent = exponent.replace(log_cosh, sp.Abs)
+    exponent = exponent.replace(softplus, lambda u: sp.Max(u, 0))
+    return exponent.replace(log_normal_cdf, lambda u: -(sp.Min(u, 0) ** 2) / 2)
 
 
 class _Homogeneous:

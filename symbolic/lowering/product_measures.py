@@ -213,7 +213,9 @@ class ProductBuilder:
                     f"{step.args[0]} = 0, which moves with the unknown {min(map(str, held))}; "
                     "bring one of the averages to closed form first"
                 )
-        self._integrands.append(integrand)
+        # Kinks of a scale are none of the integrand.
+        scales = integrand.atoms(InnerScale)
+        self._integrands.append(integrand.xreplace(dict.fromkeys(scales, sp.S.Zero)))
         back = {s: f for f, s in self._nodes.items()}
         return self._visit(integrand, self._unknowns).xreplace(back)
 
