@@ -283,6 +283,8 @@ class _Sum:
             found.add(cls(z, {function: coefficient}), sp.S.One)
         # A z of the user's own costs nothing, one over a root that may vanish does.
         singular = any(k and _divides_by_root(c * weight) for (k, _), c in terms.items())
+        if any(_has_own_factor(n) for n in inner):
+            singular |= _divides_by_root(node.integrand * weight)
         # A sign makes it no longer.
         length = min(sp.count_ops(sign * found.assembled(sp.S.Zero)) for sign in (1, -1))
         return found if singular or length <= sp.count_ops(node) else None
@@ -319,6 +321,11 @@ class _Sum:
                 number, inside = _common_factor_outside(inside)
                 total.append(number * symbols * GaussianExpectation(inside, self.variable))
         return outside + sp.Add(*total)
+
+
+def _has_own_factor(node: GaussianExpectation) -> bool:
+    terms = sp.Add.make_args(node.integrand.expand(**PRODUCTS_ONLY))
+    return any(_power_of(term, node.variable) for term in terms)
 
 
 def _divides_by_root(coefficient: sp.Expr) -> bool:

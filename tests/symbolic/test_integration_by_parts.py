@@ -197,6 +197,15 @@ NESTED = [
 ]
 
 
+def test_the_inner_overlap_is_reduced_without_a_field_too():
+    """There is no factor of the outer variable, only one of the inner one over a root."""
+    wider = root + s * sp.sqrt(rho - q)
+    mass = GaussianExpectation(sp.cosh(wider) ** beta, s)
+    second = GaussianExpectation(sp.cosh(wider) ** beta * sp.tanh(wider) ** 2, s) / mass
+    found = condition(E(sp.log(mass)), rho)
+    assert sp.expand(found - beta / 2 - beta * (beta - 1) / 2 * E(second)) == 0
+
+
 def double_sum(expr, point):
     """Return the value of expectations inside each other by the trapezoidal rule."""
     line = np.linspace(-10, 10, 241)
