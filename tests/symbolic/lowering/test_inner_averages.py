@@ -90,6 +90,18 @@ def test_one_step_of_replica_symmetry_breaking(point, breaks):
     assert (found.q_1 - found.q_0 > 0.1) is breaks
 
 
+def test_a_pass_takes_the_largest_exponent_of_a_node_then_means():
+    program = one_step().program
+    (inner,) = program.inner_nodes
+    nested = [loop for loop in program.loops() if loop.inner]
+    assert nested and program.nested
+    for loop in nested:
+        assert [p.largest for p in loop.inner] == [True, False]
+        outside = [*loop.locals, *loop.sums, *(a for p in loop.inner for a in p.before)]
+        assert not any(a.value.has(inner) for a in outside)
+        assert not any(a.value.has(sp.cosh, sp.sinh) for a in loop.at_nodes)
+
+
 def test_without_breaking_the_overlaps_are_replica_symmetric():
     symmetric = gs.lower(fixed({q: E(sp.tanh(beta * (h + sp.sqrt(q) * z)) ** 2, z)}, beta, h))
     found = one_step().solve(beta=1.2, x=0.7, h=0.3)
