@@ -194,20 +194,22 @@ def test_exponents_beyond_all_floats():
     assert found.level == pytest.approx(1000 + LAW @ np.log(density.sum(axis=1)), rel=1e-13)
 
 
-@pytest.mark.slow
-def test_correlated_variables_inside_a_function():
-    """E exp(s + q t) of two with a correlation is an exponential of half the variance."""
+@pytest.mark.parametrize("function", [sp.exp, sp.cosh])
+def test_correlated_variables_inside_a_function(function):
+    """Their sum is one normal variable; of exp the outer variable is a factor."""
     law = GaussianVector((s, t), covariance=[[1, x], [x, 1]])
-    inner = JointExpectation(sp.exp(s + q * t + z), law)
-    found = gs.lower(fixed({q: 1 + E(sp.log(inner), z) / 10}, x)).solve(x=0.4, rtol=1e-6)
-    assert found.q == pytest.approx(1 + (1 + found.q**2 + 0.8 * found.q) / 20, rel=1e-10)
+    inner = JointExpectation(function(s + q * t + z), law)
+    found = gs.lower(fixed({q: 1 + E(sp.log(inner), z) / 10}, x)).solve(x=0.4)
+    outer = LAW @ np.log(np.cosh(LINE)) if function is sp.cosh else 0.0
+    variance = 1 + found.q**2 + 0.8 * found.q
+    assert found.q == pytest.approx(1 + (variance / 2 + outer) / 10, rel=1e-12)
 
 
 @pytest.mark.slow
-def test_thirty_digits():
+def test_twenty_digits():
     name = "tilted"
     namespace = names_in(gs.lower(product_systems.tilted()).source("mpmath"))
-    found = namespace["solve_point"](product_systems.POINTS[name][1], digits=30)
+    found = namespace["solve_point"](product_systems.POINTS[name][1], digits=20)
     with mpmath.workdps(40):
         log_cosh = mpmath.quad(lambda u: mpmath.log(mpmath.cosh(u)) * mpmath.npdf(u), [-16, 0, 16])
         tanh = mpmath.quad(lambda u: mpmath.tanh(u) ** 2 * mpmath.npdf(u), [-16, 0, 16])
@@ -215,8 +217,8 @@ def test_thirty_digits():
         c = 1 + a * log_cosh
         exact = {"x": 2 * c / (1 + mpmath.sqrt(1 - 2 * a * c)), "slope": tanh}
         for output, (value, error) in found.items():
-            assert abs(mpmath.mpf(str(value)) - exact[output]) <= 1e-29, output
-            assert error <= 1e-30
+            assert abs(mpmath.mpf(str(value)) - exact[output]) <= 2e-20, output
+            assert error <= 1e-20
 
 
 # -- how averages are scaled
