@@ -652,7 +652,7 @@ def cavity(x: sp.Symbol, q_0: sp.Expr, q_1: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     return field, GaussianExpectation(sp.cosh(field) ** x, s)
 
 
-@problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 2.0, "x": 0.3, "h": 0.2},
+@problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 1.5, "x": 0.4, "h": 0.1},
          "average", "nested", "several")  # fmt: skip
 def one_step_of_replica_symmetry_breaking():
     # Sherrington–Kirkpatrick at a fixed Parisi parameter x.
@@ -670,7 +670,7 @@ def one_step_of_replica_symmetry_breaking():
     return fixed("one_step", {q_0: E(first**2), q_1: E(second)}, beta, x, h, start=start), solution
 
 
-@problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 5.0, "x": 0.3, "h": 0.1},
+@problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 1.4, "x": 0.3, "h": 0.05},
          "average", "nested", "several")  # fmt: skip
 def one_step_from_its_free_energy():
     x, q_0, q_1 = sp.symbols("x q_0 q_1", positive=True)
