@@ -150,13 +150,14 @@ class _Evaluator:
                         row.append(self.ctx.zero)
                         continue
                     high, low = (function({**point, x: point[x] + s}) for s in (step, -step))
+                    if not (self._is_finite(high) and self._is_finite(low)):
+                        # As the logarithm of a step whose few points are all on one side.
+                        return None
                     slope = (high - low) / (2 * step)
                     rounding = self.ctx.eps * (1 + abs(high) + abs(low)) / step
                     row.append(slope if abs(slope) > 10**15 * rounding else self.ctx.zero)
                 rows.append(row)
         except (ArithmeticError, ValueError, TypeError):
-            return None
-        if not all(self._is_finite(v) for row in rows for v in row):
             return None
         return self.ctx.matrix(rows)
 

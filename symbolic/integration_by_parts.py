@@ -262,7 +262,10 @@ class _Sum:
         `weight` is what it is multiplied by, `energy` what it came from.
         """
         z = node.variable
-        if node.integrand.has(AppliedUndef, Average, sp.Piecewise):
+        inner = node.integrand.atoms(Average)
+        if node.integrand.has(AppliedUndef, sp.Piecewise) or not all(
+            isinstance(n, GaussianExpectation) and not n.integrand.has(Average) for n in inner
+        ):
             return None
         integrand = canonical(node.integrand, z)
         functions = {f for f in integrand.atoms(sp.Function) if z in f.free_symbols}
@@ -280,6 +283,8 @@ class _Sum:
             found.add(cls(z, {function: coefficient}), sp.S.One)
         # A z of the user's own costs nothing, one over a root that may vanish does.
         singular = any(k and _divides_by_root(c * weight) for (k, _), c in terms.items())
+        if any(_has_own_factor(n) for n in inner):
+            singular |= _divides_by_root(node.integrand * weight)
         # A sign makes it no longer.
         length = min(sp.count_ops(sign * found.assembled(sp.S.Zero)) for sign in (1, -1))
         return found if singular or length <= sp.count_ops(node) else None
@@ -316,6 +321,11 @@ class _Sum:
                 number, inside = _common_factor_outside(inside)
                 total.append(number * symbols * GaussianExpectation(inside, self.variable))
         return outside + sp.Add(*total)
+
+
+def _has_own_factor(node: GaussianExpectation) -> bool:
+    terms = sp.Add.make_args(node.integrand.expand(**PRODUCTS_ONLY))
+    return any(_power_of(term, node.variable) for term in terms)
 
 
 def _divides_by_root(coefficient: sp.Expr) -> bool:
@@ -360,7 +370,8 @@ def _is_admitted(f: sp.Expr, z: sp.Symbol) -> bool:
 
 def _terms(f: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.Expr] | None:
     """Return the terms c·zᵏ·g(z) of a function as {(k, g): c}; None if there are too many."""
-    functions = sorted(f.atoms(*_SMOOTH), key=lambda g: (-sp.count_ops(g), str(g)))
+    parts = f.atoms(*_SMOOTH, GaussianExpectation)
+    functions = sorted(parts, key=lambda g: (-sp.count_ops(g), str(g)))
     marks = {g: sp.Dummy(real=True) for g in functions if z in g.free_symbols}
     back = {mark: g for g, mark in marks.items()}
     # Coefficients are not multiplied out.
@@ -481,6 +492,8 @@ def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     >>> canonical(sp.exp(-(z**2)) / sp.erfc(z), z)
     exp(-z**2)/(2*normal_cdf(-sqrt(2)*z))
     """
+    inner = [n for n in _outermost(f) if z in n.free_symbols]
+    f = f.xreplace({n: _spread(n) for n in inner})
     if f.has(log_normal_cdf, erfcx) or any(
         _divides(p) and p.has(sp.erf, sp.erfc, normal_cdf) for p in f.atoms(sp.Pow, sp.log)
     ):
@@ -492,6 +505,22 @@ def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
         f = f.replace(sp.sech, lambda u: 1 / sp.cosh(u))
         f = f.replace(lambda e: e.is_Pow and isinstance(e.base, sp.cosh), _even_power_of_sech)
     return f
+
+
+def _spread(node: GaussianExpectation) -> sp.Expr:
+    """Return an inner expectation as a sum of those without factors of its variable."""
+    s = node.variable
+    f = canonical(node.integrand, s)
+    functions = [g for g in f.atoms(sp.Function) if s in g.free_symbols]
+    if not all(isinstance(g, _SMOOTH) and _is_admitted(g, s) for g in functions):
+        return node
+    if _first_singular(f, s) is not None:
+        return node
+    terms = _terms(f, s)
+    done = None if terms is None else _without_factors(terms, s)
+    if done is None:
+        return node
+    return sp.Add(*(c * GaussianExpectation(g, s) for g, c in done.items()))
 
 
 def collected(f: sp.Expr, z: sp.Symbol) -> sp.Expr:

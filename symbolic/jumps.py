@@ -58,8 +58,10 @@ def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:
         integrand = integrand.xreplace({inner: _by_steps(inner)})
         cases = [p for p in integrand.atoms(sp.Piecewise) if _jumps(p, z)]
     marks: dict[sp.Expr, sp.Dummy] = {}
+    # An expectation inside smooths the steps that move with its own variable.
+    inner = {n.variable for n in integrand.atoms(GaussianExpectation)}
     steps = [f for f in integrand.atoms(sp.Heaviside, sp.sign) if f.args[0].has(z)]
-    steps = [f for f in steps if f not in at_rest]
+    steps = [f for f in steps if f not in at_rest and not f.free_symbols & inner]
     rule = {f: _in_mark(f, z, marks) for f in sorted(steps, key=sp.default_sort_key)}
     marked = integrand.xreplace(rule)
     curved = [m for m in marks.values() if marked.diff(m).has(m)]

@@ -67,7 +67,7 @@ def declare(program: Program) -> dict[sp.Symbol, Kind]:
             add([loop.measure.node], Kind.NODE)
         elif isinstance(loop.measure, Data):
             add(loop.measure.columns, Kind.COLUMN)
-        add((a.target for a in loop.locals), Kind.LOCAL)
+        add((a.target for a in loop.at_nodes), Kind.LOCAL)
         add((a.target for a in loop.sums), Kind.SUM)
 
     def add_steps(steps: Iterable[Step]) -> None:
@@ -186,7 +186,7 @@ class _Validator:
         if not set(loop.tables) <= arrays:
             foreign = ", ".join(sorted(map(str, set(loop.tables) - arrays)))
             raise self.error(f"'{place}' reads {foreign}, which are no arrays of this pass")
-        for a in loop.locals:
+        for a in loop.at_nodes:
             self.check_uses(a.value, self.known | inside, a)
             if a.target in inside:
                 raise self.error(f"'{place}' assigns {a.target} twice")

@@ -18,6 +18,7 @@ from ..equations import Equation
 from ..gaussian import GaussianExpectation
 from ..structure import BlockStructure, Component
 from .accuracy import is_tail
+from .inner_averages import InnerAverage
 from .program import Assign, LinearSolve, rename
 
 Item = Assign | LinearSolve
@@ -132,7 +133,7 @@ class Size(sp.Function):
 
 def magnitude(value: sp.Expr) -> sp.Expr:
     """Replace every term of every sum by its :class:`Size`, under averages too."""
-    if isinstance(value, GaussianExpectation | DataAverage):
+    if isinstance(value, GaussianExpectation | DataAverage | InnerAverage):
         return value.func(magnitude(value.args[0]), *value.args[1:])
     if value.is_Add or value.is_Mul:
         return value.func(*map(magnitude, value.args))

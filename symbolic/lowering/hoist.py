@@ -3,7 +3,8 @@
 The outer expectations of a system run over one Gaussian variable, the node. An inner expectation
 that holds no unknown becomes a function of the node with a name, a table. One that holds unknowns
 but not the node is a number: it becomes an unknown with an equation of its own. One that depends
-on both stays, and its variable becomes an inner node (:mod:`.product_measures`).
+on both stays, and its variable becomes an inner node (:mod:`.product_measures`), over which is
+averaged at each node where it stands inside another function (:mod:`.inner_averages`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,12 @@ from ..jumps import jumps_as_steps
 from ..proximal import Proximal
 from ..saddle_point import SaddlePointSystem
 from .door import admit
+from .inner_averages import InnerAverage, scaled
 from .product_measures import (
     ProductBuilder,
     ProductMeasure,
     monomials,
+    require_nonzero,
     require_polynomial,
     short,
     without_deltas,
@@ -73,10 +76,22 @@ def hoist(system: SaddlePointSystem) -> HoistedSystem:
     Raises
     ------
     EmissionError
-        If an expression holds an unknown node, or an inner expectation depends on unknowns and on
-        the variable of the outer one and does not enter as a polynomial.
+        If an expression holds an unknown node; if expectations that depend on unknowns and on the
+        variables of those around them stand inside functions three levels deep.
     """
-    worker = _Hoister(system)
+    try:
+        return _hoisted(system, _Hoister(system, nested=False))
+    except _InsideAFunction:
+        # Where one average takes sums of its own at each node, they all do, and powers need no
+        # further variables.
+        return _hoisted(system, _Hoister(system, nested=True))
+
+
+class _InsideAFunction(Exception):
+    """An inner expectation is no factor."""
+
+
+def _hoisted(system: SaddlePointSystem, worker: _Hoister) -> HoistedSystem:
     definitions = {
         f: admit(value, f"the definition of {f}") for f, value in system.definitions.items()
     }
@@ -102,8 +117,9 @@ def hoist(system: SaddlePointSystem) -> HoistedSystem:
 
 
 class _Hoister:
-    def __init__(self, system: SaddlePointSystem) -> None:
+    def __init__(self, system: SaddlePointSystem, *, nested: bool) -> None:
         self.system = system
+        self.nested = nested
         self.unknowns = set(system.unknowns)
         self.tables: dict[sp.Expr, sp.Expr] = {}
         self.means: list[Equation] = []
@@ -153,8 +169,9 @@ class _Hoister:
         if variable != self.system.node:
             integrand = integrand.xreplace({variable: self.system.node})
         if flat:
-            integrand = self._flattened(integrand, (self.system.node,), place)
-            integrand = self.product.tabulated(integrand, place)
+            bound = (self.system.node,)
+            flatten = self._averaged if self.nested else self._flattened
+            integrand = self.product.tabulated(flatten(integrand, bound, place), place)
         outer = GaussianExpectation(integrand, self.system.node)
         return _polynomials_done(outer)
 
@@ -177,15 +194,35 @@ class _Hoister:
             )
         return self._table(n.xreplace({held[0]: self.system.node}))
 
-    def _flattened(self, integrand: sp.Expr, bound: tuple[sp.Symbol, ...], place: str) -> sp.Expr:
-        """Return an integrand without expectations, their variables being inner nodes."""
-        deltas = {n: without_deltas(n) for n in outermost(integrand)}
-        integrand = integrand.xreplace(deltas)
+    def _sorted(
+        self, integrand: sp.Expr, bound: tuple[sp.Symbol, ...], place: str
+    ) -> tuple[sp.Expr, list[sp.Expr], dict[sp.Expr, sp.Expr]]:
+        """Return an integrand, averages in it that stay, and what the others become."""
+        integrand = integrand.xreplace({n: without_deltas(n) for n in outermost(integrand)})
         inner = outermost(integrand)
         flat = [n for n in inner if self._is_flattened(n, bound)]
-        found = {n: self._inner(n, bound, place) for n in inner if n not in flat}
+        return integrand, flat, {n: self._inner(n, bound, place) for n in inner if n not in flat}
+
+    def _averaged(self, integrand: sp.Expr, bound: tuple[sp.Symbol, ...], place: str) -> sp.Expr:
+        """Return an integrand in averages over inner nodes at each node."""
+        integrand, flat, found = self._sorted(integrand, bound, place)
+        for n in flat:
+            require_nonzero(n, integrand, place)
+            variable = self.product.inner_node(0, n.variable, place)
+            within = (*bound, variable)
+            function = n.integrand.xreplace({n.variable: variable})
+            function = self._flattened(function, within, place)
+            held = (variable, *self.product.held(function, within))
+            found[n] = InnerAverage(function, sp.Tuple(*held))
+        return scaled(integrand.xreplace(found))
+
+    def _flattened(self, integrand: sp.Expr, bound: tuple[sp.Symbol, ...], place: str) -> sp.Expr:
+        """Return an integrand without expectations, their variables being inner nodes."""
+        integrand, flat, found = self._sorted(integrand, bound, place)
         marks = {n: sp.Dummy(real=True) for n in flat}
         marked = integrand.xreplace(marks)
+        if not all(marked.is_polynomial(mark) for mark in marks.values()) and len(bound) == 1:
+            raise _InsideAFunction
         require_polynomial(marked, marks, self.unknowns, place)
         total: list[sp.Expr] = []
         for powers, coefficient in monomials(marked, tuple(marks.values())):

@@ -24,6 +24,7 @@ from .deltas import integrate_deltas
 from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost
+from .inner_averages import InnerAverage, InnerScale
 from .measures import describe_measures
 from .names import check_code_names
 from .parity import averages_are_even, sums_are_even
@@ -202,10 +203,19 @@ def _accurate(value: sp.Expr) -> sp.Expr:
 
 def _accurate_integrand(integrand: sp.Expr) -> sp.Expr:
     # A proximal operator is one number to the expression around it, and written out a long one.
-    losses = nodes_of(integrand, Proximal, MoreauEnvelope)
-    marks = {n: sp.Dummy(real=True) for n in losses}
-    found = {mark: rewrite_for_accuracy(n) for n, mark in marks.items()}
+    # So are averages over inner nodes, and the scale of one is a number to its integrand.
+    parts = nodes_of(integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale)
+    marks = {n: sp.Dummy(real=True, positive=n.is_positive) for n in parts}
+    found = {mark: _accurate_part(n) for n, mark in marks.items()}
     return rewrite_for_accuracy(integrand.xreplace(marks)).xreplace(found)
+
+
+def _accurate_part(part: sp.Expr) -> sp.Expr:
+    if isinstance(part, InnerAverage):
+        return InnerAverage(_accurate_integrand(part.function), part.variables)
+    if isinstance(part, InnerScale):
+        return InnerScale(sp.Tuple(*map(_accurate_integrand, part.exponents)), part.variables)
+    return rewrite_for_accuracy(part)
 
 
 def _places(hoisted: HoistedSystem) -> dict[sp.Expr, str]:

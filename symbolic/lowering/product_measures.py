@@ -12,6 +12,10 @@ variable is then an *inner node*, an applied function of the node without a defi
 like a table. A power or a product of such expectations takes as many independent variables,
 :math:`(\mathbb{E}_s F)^2 = \mathbb{E}_{s,t} F(\kappa, s) F(\kappa, t)`. What is costly and holds
 no unknown is tabulated on the grid.
+
+Inside another function an inner expectation is no such sum. Systems that hold one take averages at
+each node first (:mod:`.inner_averages`), on the same grid, whose inner lines are all equally long
+then: such an average has to be right at a node far out, too.
 """
 
 from __future__ import annotations
@@ -30,7 +34,9 @@ from ..functions import relu
 from ..gaussian import GaussianExpectation
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency
+from .inner_averages import InnerAverage, InnerScale
 from .measures import pieces, switches
+from .reflections import parity_under
 from .widths import curvature
 
 # More variables need more nodes than anybody can wait for.
@@ -62,6 +68,8 @@ class ProductMeasure:
         For each inner node widths, up to a sign, over which integrands vary.
     outer_breaks, outer_scales : tuple of Expr
         The same for the node, of what holds no table.
+    nested : bool
+        Averages over the inner nodes are taken at each node before the sum over nodes.
     """
 
     nodes: Mapping[sp.Expr, sp.Symbol]
@@ -70,6 +78,7 @@ class ProductMeasure:
     scales: tuple[tuple[sp.Expr, ...], ...]
     outer_breaks: tuple[sp.Expr, ...]
     outer_scales: tuple[sp.Expr, ...]
+    nested: bool = False
 
     @property
     def symbols(self) -> tuple[sp.Symbol, ...]:
@@ -96,7 +105,7 @@ class ProductMeasure:
 def require_polynomial(
     marked: sp.Expr, marks: Mapping[sp.Expr, sp.Symbol], unknowns: set[sp.Symbol], place: str
 ) -> None:
-    """Refuse inner expectations, marked in an integrand, in which it is no polynomial.
+    """Refuse expectations, marked in the integrand of an inner one, in which it is no polynomial.
 
     Raises
     ------
@@ -107,11 +116,28 @@ def require_polynomial(
             held = ", ".join(sorted(map(str, n.free_symbols & unknowns)))
             depends = f"the unknown {held} and on " if held else ""
             raise EmissionError(
-                f"{place} holds the inner expectation {short(n)}, which depends on {depends}the "
-                "variables of the outer one and enters neither linearly nor as a power: it is "
-                "inside another function; bring it to closed form (doit()), or write the average "
-                "so that it stands as a factor"
+                f"{place} holds the expectation {short(n)} inside a function inside of another "
+                f"inner expectation, and it depends on {depends}the variables of the outer ones: "
+                "three levels, where two can be computed; bring the innermost one to closed form "
+                "(doit()), or write the average so that it stands as a factor"
             )
+
+
+def require_nonzero(n: GaussianExpectation, integrand: sp.Expr, place: str) -> None:
+    """Refuse an inner expectation that vanishes where the integrand divides by it.
+
+    Raises
+    ------
+    EmissionError
+    """
+    at_zero = integrand.xreplace({n: sp.S.Zero})
+    if not at_zero.has(sp.zoo, sp.nan, sp.oo, -sp.oo):
+        return
+    if parity_under(n.integrand, {n.variable: -n.variable}) == -1:
+        raise EmissionError(
+            f"{place} divides by the inner expectation {short(n)} or takes its logarithm, and it "
+            f"is zero: its integrand is odd in {n.variable}"
+        )
 
 
 def monomials(
@@ -187,7 +213,9 @@ class ProductBuilder:
                     f"{step.args[0]} = 0, which moves with the unknown {min(map(str, held))}; "
                     "bring one of the averages to closed form first"
                 )
-        self._integrands.append(integrand)
+        # Kinks of a scale are none of the integrand.
+        scales = integrand.atoms(InnerScale)
+        self._integrands.append(integrand.xreplace(dict.fromkeys(scales, sp.S.Zero)))
         back = {s: f for f, s in self._nodes.items()}
         return self._visit(integrand, self._unknowns).xreplace(back)
 
@@ -205,6 +233,7 @@ class ProductBuilder:
                 scales[variable][width] = None
         return ProductMeasure(
             nodes=dict(self._nodes),
+            nested=any(integrand.has(InnerAverage) for integrand in self._integrands),
             definitions={f: value for value, f in self._table_of.items()},
             breaks=tuple(tuple(breaks[x]) for x in inner),
             scales=tuple(tuple(scales[x]) for x in inner),
@@ -214,9 +243,10 @@ class ProductBuilder:
 
     def _visit(self, expr: sp.Basic, moving: set[sp.Symbol]) -> sp.Basic:
         """Replace what is costly and holds nothing that is `moving` by tables."""
-        if not expr.args or isinstance(expr, AppliedUndef | Boolean):
+        if not expr.args or isinstance(expr, AppliedUndef | Boolean | sp.Tuple):
             return expr
-        if not expr.free_symbols & moving:
+        # What is the same at all inner nodes is no table on the grid.
+        if not (expr.free_symbols & moving or expr.has(InnerAverage, InnerScale)):
             return self._table(expr) if self._worth_a_table(expr) else expr
         if isinstance(expr, Proximal | MoreauEnvelope):
             # The bound variable moves, too.

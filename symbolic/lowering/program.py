@@ -32,10 +32,19 @@ class Assign:
 
 @dataclass(frozen=True)
 class Line:
-    """The normal law on fixed nodes; weights, nodes and tables are arrays that the caller gives."""
+    """The normal law on fixed nodes; weights, nodes and tables are arrays that the caller gives.
+
+    Attributes
+    ----------
+    nested : bool
+        On a grid: a pass sums over its nodes, after :class:`InnerPass`\\es over the points of each,
+        which stand side by side. The weight of a node is the sum of those of its points.
+    """
+
+    nested: bool = False
 
     def __str__(self) -> str:
-        return "each node"
+        return "each node after its inner nodes" if self.nested else "each node"
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,40 @@ Measure = Line | Panels | Data
 
 
 @dataclass(frozen=True)
+class InnerPass:
+    """One pass over the points of a node of a grid.
+
+    Attributes
+    ----------
+    before : tuple of Assign
+        Values that are the same at all of the points, in order.
+    locals : tuple of Assign
+        Values at the current point, in order.
+    results : tuple of Assign
+        ``target = mean of value`` with the weights of the points, or the largest value.
+    largest : bool
+        Which of the two.
+    """
+
+    before: tuple[Assign, ...]
+    locals: tuple[Assign, ...]
+    results: tuple[Assign, ...]
+    largest: bool = False
+
+    @property
+    def assigns(self) -> tuple[Assign, ...]:
+        """All values, in order."""
+        return (*self.before, *self.locals, *self.results)
+
+    def __str__(self) -> str:
+        lines = [f"{a}" for a in self.before]
+        lines += ["for each inner node:", *(f"    {a}" for a in self.locals)]
+        how = "largest" if self.largest else "mean"
+        lines += [f"    {a.target} = {how} of {a.value}" for a in self.results]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
 class NodeLoop:
     """One pass over the nodes of a measure.
 
@@ -100,6 +143,8 @@ class NodeLoop:
     of_node : int
         On a grid, the number of `locals`, from the first, that hold the node and no inner one: the
         points of a node stand side by side, so these are computed once for each node.
+    inner : tuple of InnerPass
+        What is averaged at each node before its `locals`, which hold no inner node then.
     """
 
     tables: tuple[sp.Symbol, ...]
@@ -107,13 +152,21 @@ class NodeLoop:
     sums: tuple[Assign, ...]
     measure: Measure = Line()
     of_node: int = 0
+    inner: tuple[InnerPass, ...] = ()
 
     def __str__(self) -> str:
         read = f" ({', '.join(map(str, self.tables))})" if self.tables else ""
         lines = [f"for {self.measure}{read}:"]
+        for inner in self.inner:
+            lines += ["    " + line for line in str(inner).splitlines()]
         lines += [f"    {a}" for a in self.locals]
         lines += [f"    {a.target} += weight * ({a.value})" for a in self.sums]
         return "\n".join(lines)
+
+    @property
+    def at_nodes(self) -> tuple[Assign, ...]:
+        """Everything that is computed at nodes and points, in order, but for the sums."""
+        return (*(a for inner in self.inner for a in inner.assigns), *self.locals)
 
 
 @dataclass(frozen=True)
@@ -255,6 +308,11 @@ class Program:
                 yield step
             elif isinstance(step, Newton):
                 yield from (inner for inner in step.body if isinstance(inner, NodeLoop))
+
+    @property
+    def nested(self) -> bool:
+        """Whether a pass averages over the points of each node."""
+        return any(loop.inner for loop in self.loops())
 
     @property
     def has_panels(self) -> bool:

@@ -16,6 +16,7 @@ from ..functions import OwenT
 from ..normal_functions import erf_difference, erfcx, normal_cdf
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import reflectable
+from .inner_averages import InnerAverage, InnerScale
 
 _ODD = (sp.sin, sp.tan, sp.tanh, sp.sinh, sp.erf, sp.atan, sp.asinh, sp.sign)
 _EVEN = (sp.cos, sp.cosh, sp.Abs)
@@ -63,6 +64,13 @@ class _Comparable:
             return value
         if isinstance(value, Proximal | MoreauEnvelope):
             return self._proximal(value)
+        if isinstance(value, InnerAverage):
+            # The law of the inner nodes is the same on both sides.
+            sign, function = _unsigned(self._expanded(value.function))
+            return sign * self._mark(sp.Function("average", real=True)(function))
+        if isinstance(value, InnerScale):
+            exponents = sorted(map(self._expanded, value.exponents), key=sp.default_sort_key)
+            return self._mark(sp.Tuple(*exponents))
         if isinstance(value, sp.Add | sp.Mul):
             return value.func(*map(self, value.args))
         if isinstance(value, sp.Pow):

@@ -7,6 +7,7 @@ sums that are ready collected, one pass for each measure.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 import sympy as sp
 
@@ -15,8 +16,9 @@ from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
 from .fuse import FreshSymbols, Item, Size
+from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points
-from .program import Assign, Data, Line, LinearSolve, Measure, NodeLoop, Panels
+from .program import Assign, Data, InnerPass, Line, LinearSolve, Measure, NodeLoop, Panels
 from .roots import Roots
 from .sharing import share_in_loop, share_scalars, split_off, take_out_invariants
 from .traversal import nodes_of
@@ -56,6 +58,8 @@ class Scheduler:
         self._sums: dict[tuple[Measure, sp.Expr], sp.Symbol] = {}
         self._resolvents: dict[sp.Expr, sp.Symbol] = {}
         self._breaks: dict[sp.Expr, sp.Symbol] = {}
+        self._averages: dict[sp.Expr, sp.Symbol] = {}
+        self._scales: dict[sp.Expr, sp.Symbol] = {}
 
     def order(self, items: Iterable[Item], known: Iterable[sp.Symbol]) -> tuple[_Ordered, ...]:
         """Return `items` and the passes and scalars that they need, in an order that works.
@@ -130,12 +134,27 @@ class Scheduler:
             integrand = _plain_sizes(integrand).xreplace(columns)
         else:
             breaks = break_points(integrand, self.node)
-            measure = self._panels(breaks) if breaks else Line()
+            averages = nodes_of(integrand, InnerAverage, InnerScale)
+            measure = self._panels(breaks) if breaks else Line(nested=bool(averages))
+            integrand = integrand.xreplace({n: self._inner_result(n) for n in averages})
             integrand = _plain_sizes(integrand).xreplace(self.functions)
         key = measure, self.roots.called(integrand)
         if key not in self._sums:
             self._sums[key] = self._fresh("sum_")
         return self._sums[key]
+
+    def _inner_result(self, node: InnerAverage | InnerScale) -> sp.Symbol:
+        """Return the value at a node that an average or a scale has there."""
+        if isinstance(node, InnerScale):
+            known, value, name = self._scales, node.value, "scale_"
+        else:
+            scales = nodes_of(node.function, InnerScale)
+            value = node.function.xreplace({n: self._inner_result(n) for n in scales})
+            known, name = self._averages, "average_"
+        value = self.roots.called(_plain_sizes(value).xreplace(self.functions))
+        if value not in known:
+            known[value] = self._fresh(name)
+        return known[value]
 
     def _panels(self, breaks: Iterable[sp.Expr]) -> Panels:
         for place in breaks:
@@ -154,7 +173,11 @@ class Scheduler:
         """Return the scalars that a sum is computed from."""
         if isinstance(measure, Data):
             return set(integrand.free_symbols - set(measure.columns))
-        needs: set[sp.Symbol] = integrand.free_symbols - set(self.tables)
+        values = {s: v for known in (self._averages, self._scales) for v, s in known.items()}
+        needs: set[sp.Symbol] = integrand.free_symbols
+        while inner := needs & set(values):
+            needs = (needs - inner).union(*(values[s].free_symbols for s in inner))
+        needs -= set(self.tables)
         return needs | set(measure.breaks) if isinstance(measure, Panels) else needs
 
     def _loops(self, sums: Mapping[sp.Symbol, tuple[Measure, sp.Expr]]) -> list[_Ordered]:
@@ -165,6 +188,7 @@ class Scheduler:
         found: list[_Ordered] = []
         for measure, group in groups.items():
             varying = measure.columns if isinstance(measure, Data) else self.tables
+            varying = (*varying, *self._averages.values(), *self._scales.values())
             before, integrands = take_out_invariants(list(group.values()), varying, self._fresh)
             loop = self._loop(measure, dict(zip(group, integrands, strict=True)))
             found += [*before, loop]
@@ -172,6 +196,8 @@ class Scheduler:
 
     def _loop(self, measure: Measure, sums: Mapping[sp.Symbol, sp.Expr]) -> NodeLoop:
         roots = bool(self._inner)
+        if isinstance(measure, Line) and measure.nested:
+            return self._nested_loop(measure, sums)
         locals_, reduced = share_in_loop(list(sums.values()), self._fresh, roots=roots)
         of_node = 0
         if self._inner and isinstance(measure, Line):
@@ -184,6 +210,31 @@ class Scheduler:
         elif isinstance(measure, Data):
             arrays = measure.columns
         return NodeLoop(tuple(t for t in arrays if t in used), locals_, totals, measure, of_node)
+
+    def _nested_loop(self, measure: Line, sums: Mapping[sp.Symbol, sp.Expr]) -> NodeLoop:
+        locals_, reduced = share_in_loop(list(sums.values()), self._fresh, roots=True)
+        totals = tuple(Assign(s, value) for s, value in zip(sums, reduced, strict=True))
+        averages = self._read(self._averages, (*locals_, *totals))
+        means = self._inner_pass(averages)
+        scales = self._read(self._scales, (*averages, *locals_, *totals))
+        passes = [self._inner_pass(scales, largest=True)] if scales else []
+        loop = NodeLoop((), locals_, totals, measure, inner=(*passes, means))
+        used = set().union(*(a.value.free_symbols for a in (*loop.at_nodes, *totals)))
+        return replace(loop, tables=tuple(t for t in self.tables if t in used))
+
+    @staticmethod
+    def _read(known: Mapping[sp.Expr, sp.Symbol], by: Iterable[Assign]) -> list[Assign]:
+        """Return what assignments read of the values that are known."""
+        used = set().union(*(a.value.free_symbols for a in by))
+        return [Assign(symbol, value) for value, symbol in known.items() if symbol in used]
+
+    def _inner_pass(self, results: Iterable[Assign], *, largest: bool = False) -> InnerPass:
+        targets = [a.target for a in results]
+        values = [a.value for a in results]
+        locals_, reduced = share_in_loop(values, self._fresh, roots=True)
+        n, locals_, reduced = split_off(locals_, reduced, self._inner, self._fresh)
+        found = tuple(map(Assign, targets, reduced))
+        return InnerPass(locals_[:n], locals_[n:], found, largest)
 
     def _share(self, steps: Iterable[_Ordered]) -> tuple[_Ordered, ...]:
         """Share subexpressions inside each run of scalar assignments."""

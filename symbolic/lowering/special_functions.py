@@ -300,4 +300,4 @@ def _expressions(program: Program) -> Iterator[sp.Expr]:
         elif isinstance(step, Assign):
             yield step.value
     for loop in program.loops():
-        yield from (a.value for a in (*loop.locals, *loop.sums))
+        yield from (a.value for a in (*loop.at_nodes, *loop.sums))

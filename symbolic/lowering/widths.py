@@ -15,6 +15,7 @@ from sympy.core.function import AppliedUndef
 
 from ...errors import UnsupportedExpressionError
 from ..gaussian import GaussianExpectation
+from ..gaussian_vector import JointExpectation
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency, strip_and_growth
 
@@ -51,14 +52,14 @@ def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
 
 def _flat(node: GaussianExpectation) -> sp.Expr:
     """Return an integrand without inner expectations of its variable, as a grid sums it."""
-    inner = [
-        n for n in node.integrand.atoms(GaussianExpectation) if n.free_symbols & {node.variable}
-    ]
+    joint = node.integrand.atoms(JointExpectation)
+    integrand = node.integrand.xreplace({n: n.nested() for n in joint})
+    inner = [n for n in integrand.atoms(GaussianExpectation) if n.free_symbols & {node.variable}]
     found = {}
     for n in inner:
         variable = sp.Dummy(real=True)
         found[n] = _flat(n).xreplace({n.variable: variable})
-    return node.integrand.xreplace(found)
+    return integrand.xreplace(found)
 
 
 class _Slopes:
@@ -97,7 +98,7 @@ class _Slopes:
 
 def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
     # Tables of the node are constants here: their own scale is known to the rule already.
-    tables = integrand.atoms(AppliedUndef, GaussianExpectation)
+    tables = integrand.atoms(AppliedUndef, GaussianExpectation, JointExpectation)
     integrand = integrand.xreplace({f: slopes.constant(f) for f in tables})
     losses = sorted(integrand.atoms(Proximal, MoreauEnvelope), key=str)
     strip, growth = _strip_and_growth(integrand, z)

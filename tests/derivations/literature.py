@@ -623,6 +623,118 @@ def depth_of_a_sigmoidal_network():
     return fixed("sigmoidal_network", {q: value}, v, h), solution
 
 
+# Of averages inside functions, for each value of an outer variable.
+_LINE = np.linspace(-11, 11, 353)
+_LAW = np.exp(-(_LINE**2) / 2) / math.sqrt(2 * math.pi) * (_LINE[1] - _LINE[0])
+_OUTER, _INNER = _LINE[:, None], _LINE[None, :]
+s = sp.Symbol("s", real=True)
+
+
+def tilted(exponent: Any, *values: Any) -> tuple[Any, ...]:
+    """Return log E_s exp(exponent), and averages with that density, for each outer node."""
+    highest = exponent.max(axis=1, keepdims=True)
+    density = _LAW * np.exp(exponent - highest)
+    mass = density.sum(axis=1)
+    return np.log(mass) + highest[:, 0], *((density * x).sum(axis=1) / mass for x in values)
+
+
+def one_step(q: Any, beta: float, x: float, h: float) -> tuple[Any, Any]:
+    """Return what one step of replica-symmetry breaking maps (q_0, q_1) to, and E log E cosh^x."""
+    field = beta * (h + math.sqrt(q[0]) * _OUTER + math.sqrt(max(q[1] - q[0], 0.0)) * _INNER)
+    exponent = x * np.logaddexp(field, -field)
+    log_mass, first, second = tilted(exponent, np.tanh(field), np.tanh(field) ** 2)
+    return np.array([_LAW @ first**2, _LAW @ second]), _LAW @ log_mass - x * math.log(2)
+
+
+def cavity(x: sp.Symbol, q_0: sp.Expr, q_1: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Return the field of the Sherrington–Kirkpatrick model with one step, and E_s cosh^x."""
+    field = beta * (h + sp.sqrt(q_0) * z + sp.sqrt(q_1 - q_0) * s)
+    return field, GaussianExpectation(sp.cosh(field) ** x, s)
+
+
+@problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 1.5, "x": 0.4, "h": 0.1},
+         "average", "nested", "several")  # fmt: skip
+def one_step_of_replica_symmetry_breaking():
+    # Sherrington–Kirkpatrick at a fixed Parisi parameter x.
+    x, q_0, q_1 = sp.symbols("x q_0 q_1", positive=True)
+    field, mass = cavity(x, q_0, q_1)
+    first, second = (
+        GaussianExpectation(sp.cosh(field) ** x * sp.tanh(field) ** k, s) / mass for k in (1, 2)
+    )
+
+    def solution(beta, x, h):
+        found = iterated(lambda q: one_step(q, beta, x, h)[0], [0.35, 0.6])
+        return dict(zip(("q_0", "q_1"), found, strict=True))
+
+    start = {q_0: sp.Rational(1, 4), q_1: sp.Rational(3, 4)}
+    return fixed("one_step", {q_0: E(first**2), q_1: E(second)}, beta, x, h, start=start), solution
+
+
+@problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 1.4, "x": 0.3, "h": 0.05},
+         "average", "nested", "several")  # fmt: skip
+def one_step_from_its_free_energy():
+    x, q_0, q_1 = sp.symbols("x q_0 q_1", positive=True)
+    _, mass = cavity(x, q_0, q_1)
+    quadratic = beta**2 / 4 * (1 - 2 * q_1 + (1 - x) * q_1**2 + x * q_0**2)
+    free_energy = quadratic + sp.log(2) + E(sp.log(mass)) / x
+
+    def solution(beta, x, h):
+        found = iterated(lambda q: one_step(q, beta, x, h)[0], [0.5, 0.9])
+        low, high = found
+        energy = beta**2 / 4 * (1 - 2 * high + (1 - x) * high**2 + x * low**2) + math.log(2)
+        energy += one_step(found, beta, x, h)[1] / x
+        return {"q_0": low, "q_1": high, "free_energy": energy}
+
+    system = SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(free_energy, (q_0, q_1), (), (beta, x, h)),
+        name="one_step_free_energy", outputs={"free_energy": free_energy},
+        start={q_0: sp.Rational(1, 4), q_1: sp.Rational(3, 4)},
+    )  # fmt: skip
+    return system, solution
+
+
+@problem("Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395", {"alpha": 3.0},
+         "average", "domain", "nested")  # fmt: skip
+def logistic_labels():
+    # Labels of a logistic teacher, Bayes-optimal, Gaussian weights: no closed form of the channel.
+    def solution(alpha):
+        def step(x):
+            overlap = float(x[0])
+            field = math.sqrt(overlap) * _OUTER + math.sqrt(1 - overlap) * _INNER
+            mass, slope = expit(field) @ _LAW, (expit(field) * expit(-field)) @ _LAW
+            other = 2 * alpha * _LAW @ (slope**2 / mass)
+            return other / (1 + other)
+
+        return {"q": iterated(step, 0.4)[0]}
+
+    field = sp.sqrt(q) * z + sp.sqrt(1 - q) * s
+    mass = GaussianExpectation(1 / (1 + sp.exp(-field)), s)
+    slope = GaussianExpectation(sp.exp(-field) / (1 + sp.exp(-field)) ** 2, s)
+    equations = {q: r / (1 + r), r: 2 * alpha * E(slope**2 / mass)}
+    return fixed("logistic_labels", equations, alpha, domains={q: UNIT}), solution
+
+
+@problem("Lesieur, Krzakala, Zdeborová, arXiv 1701.00858", {"snr": 4.0}, "average", "nested")
+def soft_signs_in_a_matrix():
+    # A spike with entries tanh 2u, u normal: the posterior mean is a quotient of averages.
+    def solution(snr):
+        prior = np.tanh(2 * _INNER)
+
+        def step(x):
+            precision = snr * float(x[0])
+            exponent = math.sqrt(precision) * _OUTER * prior - precision * prior**2 / 2
+            log_evidence, posterior_mean = tilted(exponent, prior)
+            return _LAW @ (np.exp(log_evidence) * posterior_mean**2)
+
+        return {"q": iterated(step, 0.6)[0]}
+
+    prior = sp.tanh(2 * s)
+    density = sp.exp(sp.sqrt(snr * q) * z * prior - snr * q * prior**2 / 2)
+    evidence = GaussianExpectation(density, s)
+    value = E(GaussianExpectation(prior * density, s) ** 2 / evidence)
+    return fixed("soft_signs", {q: value}, snr), solution
+
+
 def lowered(given: Problem) -> gs.Kernel:
     """Return the kernel of a problem."""
     return gs.lower(given.system())

@@ -1,5 +1,6 @@
 """Gaussian integration by parts, and equations of free energies as papers print them."""
 
+import numpy as np
 import pytest
 import sympy as sp
 
@@ -178,6 +179,60 @@ def test_what_is_left_alone(energy):
     # Tables, kinks, a z of the user's own, arguments that are not affine, hidden poles.
     derivative = energy.diff(q)
     assert reduced(derivative) == derivative
+
+
+# -- expectations inside functions
+
+s = sp.Symbol("s", real=True)
+wide = h + root + s * sp.sqrt(1 - q)
+ONE_STEP = GaussianExpectation(sp.cosh(wide) ** beta, s)
+MAGNETISATION = GaussianExpectation(sp.cosh(wide) ** beta * sp.tanh(wide), s) / ONE_STEP
+LABEL = GaussianExpectation(1 / (1 + sp.exp(-wide)), s)
+SLOPE = GaussianExpectation(sp.exp(-wide) / (1 + sp.exp(-wide)) ** 2, s)
+# One step of replica-symmetry breaking, where the outer overlap grows at the cost of the inner
+# one, and the entropy of the labels of a logistic teacher.
+NESTED = [
+    (E(sp.log(ONE_STEP)), -(beta**2) * E(MAGNETISATION**2) / 2),
+    (2 * E(LABEL * sp.log(LABEL)), E(SLOPE**2 / LABEL)),
+]
+
+
+def test_the_inner_overlap_is_reduced_without_a_field_too():
+    """There is no factor of the outer variable, only one of the inner one over a root."""
+    wider = root + s * sp.sqrt(rho - q)
+    mass = GaussianExpectation(sp.cosh(wider) ** beta, s)
+    second = GaussianExpectation(sp.cosh(wider) ** beta * sp.tanh(wider) ** 2, s) / mass
+    found = condition(E(sp.log(mass)), rho)
+    assert sp.expand(found - beta / 2 - beta * (beta - 1) / 2 * E(second)) == 0
+
+
+def double_sum(expr, point):
+    """Return the value of expectations inside each other by the trapezoidal rule."""
+    line = np.linspace(-10, 10, 241)
+    law = np.exp(-(line**2) / 2) / np.sqrt(2 * np.pi) * (line[1] - line[0])
+
+    def outer(node):
+        inner = [n for n in node.integrand.atoms(GaussianExpectation) if n.has(z)]
+        marks = [sp.Dummy() for _ in inner]
+        means = [
+            sp.lambdify([z, s], n.integrand, "numpy")(line[:, None], line[None, :]) @ law
+            for n in inner
+        ]
+        integrand = node.integrand.xreplace(dict(zip(inner, marks, strict=True)))
+        return law @ sp.lambdify([z, *marks], integrand, "numpy")(line, *means)
+
+    expr = expr.subs(point)
+    nodes = [n for n in expr.atoms(GaussianExpectation) if n.variable == z]
+    return float(expr.xreplace({n: sp.Float(outer(n)) for n in nodes}))
+
+
+@pytest.mark.parametrize(("energy", "printed"), NESTED, ids=["one step", "labels"])
+def test_conditions_of_nested_expectations_print_as_in_papers(energy, printed):
+    found = condition(energy, q)
+    assert found == printed
+    ends = [double_sum(energy, {**POINT, q: POINT[q] + k / 1000}) for k in (2, 1, -1, -2)]
+    slope = (-ends[0] + 8 * ends[1] - 8 * ends[2] + ends[3]) * 1000 / 12
+    assert slope == pytest.approx(double_sum(found, POINT), rel=1e-8)
 
 
 def test_what_would_be_longer_multiplied_out():

@@ -37,7 +37,7 @@ class PreciseGrid:
     Parameters
     ----------
     namespace : mapping
-        Generated: ``product_breaks_NAME`` and ``product_tables``.
+        Generated: ``product_breaks_NAME``, ``product_tables`` and ``NESTED``.
     inner_nodes : sequence of str
     values : sequence
         Parameters of the tables, as numbers of `ctx`.
@@ -66,6 +66,7 @@ class PreciseGrid:
         self._ctx, self._digits, self._values = ctx, digits, values
         self._find_breaks = [namespace[f"product_breaks_{name}"] for name in inner_nodes]
         self._on_grid = namespace["product_tables"]
+        self._nested = bool(namespace["NESTED"])
         self._breaks, self._even, self._tables = breaks, even, tables
         share = max(1.0, _GRID_FIRST_SHARE * digits / _GRID_FLOAT_DIGITS)
         self._widths = [width / share for width in widths]
@@ -92,7 +93,9 @@ class PreciseGrid:
         for find, width in zip(self._find_breaks, self._widths[1:], strict=True):
             extended = []
             for point, weight in points:
-                left = ctx.sqrt(max(reach**2 - sum(x * x for x in point), 0))
+                # Nested averages are taken at each node by themselves.
+                counted = point[1:] if self._nested else point
+                left = ctx.sqrt(max(reach**2 - sum(x * x for x in counted), 0))
                 breaks = find(*point, *self._values)
                 extended += [
                     ((*point, x), weight * w) for x, w in self._line(breaks, width, left, level)
@@ -129,7 +132,7 @@ class PreciseGrid:
 
     def _require_room(self, reach: float, level: int) -> None:
         n = len(self._widths)
-        ball = math.pi ** (n / 2) / math.gamma(n / 2 + 1) * reach**n
+        ball = _ball(n - 1, reach) * 2 * reach if self._nested else _ball(n, reach)
         steps = math.prod(_GRID_STEP * width / math.sqrt(2.0) ** level for width in self._widths)
         nodes = ball / steps / (2 if self._even else 1)
         if nodes > MOST_NODES:
@@ -137,3 +140,7 @@ class PreciseGrid:
                 f"{self._digits} digits of an average over {n} variables at once would need "
                 f"{nodes:.0e} nodes, more than {MOST_NODES:.0e}; ask for fewer digits"
             )
+
+
+def _ball(dimension: int, radius: float) -> float:
+    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension

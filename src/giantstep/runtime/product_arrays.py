@@ -42,7 +42,7 @@ class ProductGrid:
     Parameters
     ----------
     module : module
-        Generated: ``outer_scale``, ``breaks``, ``product_scales``, …
+        Generated: ``outer_scale``, ``breaks``, ``product_scales``, ``NESTED``, …
     values : sequence of float
         Parameters of the tables.
     inner_nodes, names : sequence of str
@@ -106,7 +106,7 @@ class ProductGrid:
             points, weights = grid_rule(
                 self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
                 self._even, 2**back / REFINEMENT**level, longest * NESTED_REACH**back,
-                self._steep,
+                self._steep, self._module.NESTED,
             )  # fmt: skip
             found.append(self._stack(points, weights, shift))
         return found
@@ -163,7 +163,9 @@ class ProductGrid:
         for name in self._inner:
             cut.append(self._inner_breaks(name)(*points).shape[1] > 0)
             points.append(np.zeros(1))
-        nodes: float = grid_nodes(self._scales, cut, self._even, reach, self._steep)
+        nodes: float = grid_nodes(
+            self._scales, cut, self._even, reach, self._steep, self._module.NESTED
+        )
         if not nodes <= _MOST_FIRST_NODES:
             raise ConvergenceError(
                 f"the averages over {len(cut)} Gaussian variables would need {nodes:.1e} nodes, "

@@ -3,7 +3,8 @@
 Plain NumPy like :mod:`.quadrature`, of which it uses the density; files that compute grids carry
 copies of both. A grid is made variable by variable: each point of the earlier ones carries a rule
 for the next, trapezoidal, or composite Gauss-Legendre between break points of its own. Points
-farther from the origin than the reach, where the density is next to nothing, are left out.
+farther from the origin than the reach, where the density is next to nothing, are left out. Nested
+averages are taken at each node by themselves, so there the distance is that in the inner nodes.
 """
 
 import math
@@ -94,7 +95,7 @@ def halved(x, w):
     return x[kept], np.where(x[kept] > 0, 2.0, 1.0) * w[kept]
 
 
-def extended(points, weights, breaks, step, length, reach):
+def extended(points, weights, breaks, step, length, reach, nested=False):
     """Return a grid with one variable more.
 
     Parameters
@@ -108,13 +109,15 @@ def extended(points, weights, breaks, step, length, reach):
         Of the trapezoidal rule where there are no break points; of a panel where there are.
     reach : float
         Radius of the grid.
+    nested : bool
+        The node does not count in the radius.
 
     Returns
     -------
     points : list of array (M,)
     weights : array (M,)
     """
-    left = np.sqrt(np.maximum(reach**2 - sum(x * x for x in points), 0.0))
+    left = np.sqrt(np.maximum(reach**2 - squares(points, nested), 0.0))
     if breaks.shape[1]:
         rules = [cut_rule(b, length, r) for b, r in zip(breaks, left, strict=True)]
         index = np.repeat(np.arange(len(weights)), [len(x) for x, _ in rules])
@@ -127,7 +130,14 @@ def extended(points, weights, breaks, step, length, reach):
     return [*(x[index] for x in points), new], weights[index] * factors
 
 
-def grid_rule(scales, outer_breaks, inner_breaks, even, coarsening, reach, steep=None):
+def squares(points, nested):
+    """Return squared distances of points; of nested averages in their inner nodes."""
+    return sum((x * x for x in points[int(nested) :]), np.zeros(len(points[0])))
+
+
+def grid_rule(
+    scales, outer_breaks, inner_breaks, even, coarsening, reach, steep=None, nested=False
+):
     """Return the points and weights of one rule.
 
     Parameters
@@ -148,6 +158,8 @@ def grid_rule(scales, outer_breaks, inner_breaks, even, coarsening, reach, steep
     steep : tuple of (sequence of float, float), optional
         Places in the node around which integrands vary on a smaller width, and this width: the
         line is cut in panels that grow with the distance.
+    nested : bool
+        Averages over the inner nodes are taken at each node: all inner lines are as long.
 
     Returns
     -------
@@ -178,22 +190,30 @@ def grid_rule(scales, outer_breaks, inner_breaks, even, coarsening, reach, steep
             INNER_STEP * scale * coarsening,
             PANEL_LENGTH * scale * coarsening,
             reach,
+            nested,
         )
     return points, weights
 
 
-def grid_nodes(scales, cut, even, reach, steep=None):
+def ball_volume(dimension, radius):
+    """Return the volume of a ball."""
+    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
+
+
+def grid_nodes(scales, cut, even, reach, steep=None, nested=False):
     """Return about how many nodes the rule of the first level has.
 
-    `cut` says of each variable whether it has break points; `steep` is as for `grid_rule`.
+    `cut` says of each variable whether it has break points; `steep` and `nested` are as for
+    `grid_rule`.
     """
     steps = [STEP, *(INNER_STEP for _ in scales[1:])]
     density = math.prod(
         1 / scale / (PANEL_LENGTH / PANEL_ORDER if broken else step)
         for scale, step, broken in zip(scales, steps, cut, strict=True)
     )
-    n = len(scales)
-    ball = math.pi ** (n / 2) / math.gamma(n / 2 + 1) * reach**n
+    ball = ball_volume(len(scales), reach)
+    if nested:
+        ball = 2 * reach * ball_volume(len(scales) - 1, reach)
     if steep is not None:
         places, width = steep
         panels = 2 * reach / (PANEL_LENGTH * scales[0])

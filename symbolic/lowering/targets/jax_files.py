@@ -22,7 +22,7 @@ from .file_parts import (
 )
 from .jax_grid import GRID
 from .jax_printer import JaxPrinter
-from .jax_support import GIVEN_ARRAYS, HEAD, LINE, SOLVE_ROWS, SUPPORT, TABLES
+from .jax_support import GIVEN_ARRAYS, HEAD, LINE, NESTED, SOLVE_ROWS, SUPPORT, TABLES
 from .printers import helper_definitions
 from .product_parts import FUTURE, IMPORTS, grid_text
 from .runtime_text import runtime_text
@@ -63,7 +63,9 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     taken = (*TAKEN, "functools", "reference", "quadrature", "solution")
     source = VectorSource(program, JaxPrinter(), constants=fixed, taken=taken)
     own_tables = computes_tables(program, tables)
-    parts = [constants(lowered, source, tables), array_support("jnp"), SUPPORT, source.text()]
+    parts = [constants(lowered, source, tables), array_support("jnp"), SUPPORT]
+    parts += [NESTED] if program.nested else []
+    parts.append(source.text())
     grid = makes_grid(program, tables)
     parts += [estimate_text(cut=program.cut), width_text(lowered, fixed)]
     parts += [driver(program, line=own_tables, grid=grid), SOLVE_ROWS]

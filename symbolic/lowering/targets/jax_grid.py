@@ -29,7 +29,7 @@ def line_rules(values, level):
             node, weight = even_rule(INNER_STEP * width, reach)
             rule = {"node": node, "weight": weight}
         new = np.asarray(next_nodes(slot, points, values, rule, reach)[0])
-        left = reach**2 - sum(x * x for x in points)
+        left = reach**2 - squares(points, NESTED)
         rule["kept"] = np.flatnonzero(new**2 <= left[:, None] * (1 + 1e-12))
         parent = rule["kept"] // new.shape[1]
         points = [*(x[parent] for x in points), new.reshape(-1)[rule["kept"]]]

@@ -171,6 +171,30 @@ def root_derivative(residual, slope, start, primals, tangents):
     return x, -gap / slope(x, *arguments)
 '''
 
+NESTED = '''
+def points_of(node):
+    """Return the node of each point; the points of one stand side by side."""
+    new = jnp.concatenate([jnp.ones(1, dtype=bool), node[1:] != node[:-1]])
+    return jnp.cumsum(new) - 1
+
+
+def node_mean(points, weight, values):
+    """Return averages over the points of each node, at all of its points."""
+    mass = jax.ops.segment_sum(weight, points, len(points))
+    sums = jax.ops.segment_sum(weight * values, points, len(points))
+    # There are fewer nodes than points.
+    return (sums / jnp.where(mass > 0.0, mass, 1.0))[points]
+
+
+def node_largest(points, values):
+    """Return the largest values at the points of each node, at all of its points.
+
+    They only set a scale, on which nothing depends.
+    """
+    values = jax.lax.stop_gradient(jnp.broadcast_to(values, points.shape))
+    return jax.ops.segment_max(values, points, len(points))[points]
+'''
+
 SOLVE_ROWS = '''
 @jax.jit
 def solve_compiled(rows, arrays, start, rough):

@@ -159,6 +159,26 @@ def newton_root(residual, slope, start, *arguments):
     return x.reshape(shape)
 '''
 
+_NESTED = '''
+def points_of(node):
+    """Return the first point of each node, and the node of each point; they stand side by side."""
+    new = np.concatenate([[True], node[1:] != node[:-1]])
+    return np.flatnonzero(new), np.cumsum(new) - 1
+
+
+def node_mean(points, weight, values):
+    """Return averages over the points of each node, at all of its points."""
+    first, index = points
+    mass = np.add.reduceat(weight, first)
+    return (np.add.reduceat(weight * values, first, axis=-1) / mass)[..., index]
+
+
+def node_largest(points, values):
+    """Return the largest values at the points of each node, at all of its points."""
+    first, index = points
+    return np.maximum.reduceat(values, first, axis=-1)[..., index]
+'''
+
 _SOLVE_ROWS = '''
 def solve_block(block, rule, start=None, rough=0.0):
     """Solve for all parameters of a block, of shape (P, n, 1), on one rule."""
@@ -210,7 +230,9 @@ def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     program = lowered.program
     fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
     source = VectorSource(program, NumpyPrinter(), constants=fixed, taken=TAKEN)
-    parts = [constants(lowered, source, tables), array_support("np"), _SUPPORT, source.text()]
+    parts = [constants(lowered, source, tables), array_support("np"), _SUPPORT]
+    parts += [_NESTED] if program.nested else []
+    parts.append(source.text())
     parts += [estimate_text(cut=program.cut), width_text(lowered, fixed)]
     line, grid = computes_tables(program, tables), makes_grid(program, tables)
     parts += [driver(program, line=line, grid=grid), _SOLVE_ROWS]

@@ -61,6 +61,9 @@ def _points(plan: ProductPlan, called: tuple[Function, ...]) -> Function:
     body.add(1, "weight_0 = line[j]")
     body.add(1, f"{plan.node} = line[n + j]")
     body.add(1, f"left_0 = reach * reach * (1.0 + 1e-12) - {plan.node} * {plan.node}")
+    if plan.nested:
+        body.add(1, "if left_0 > 0.0:")
+        body.add(2, "left_0 = reach * reach * (1.0 + 1e-12)")
     read = set().union(
         *(a.value.free_symbols for a in plan.locals), *(p.free_symbols for p in plan.products)
     )

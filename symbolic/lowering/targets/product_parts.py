@@ -67,6 +67,7 @@ def grid_functions(lowered: LoweredSystem) -> str:
     """Return the generated functions that make the grid as attributes of one object."""
     names = ["outer_scale", "breaks", "product_scales", "product_tables"]
     names += [f"product_breaks_{s}" for s in lowered.program.inner_nodes]
+    names.append("NESTED")
     entries = "".join(f"    {name}={name},\n" for name in names)
     return f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})"
 

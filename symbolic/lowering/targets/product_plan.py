@@ -54,6 +54,8 @@ class ProductPlan:
         Values that product tables share.
     products : tuple of Expr
         Product tables, in the order of their columns.
+    nested : bool
+        Averages over inner nodes are taken at each node, so that all inner lines are as long.
     """
 
     node: sp.Symbol
@@ -62,6 +64,7 @@ class ProductPlan:
     tables: tuple[sp.Symbol, ...]
     locals: tuple[Assign, ...]
     products: tuple[sp.Expr, ...]
+    nested: bool
 
     @property
     def cut(self) -> bool:
@@ -126,4 +129,5 @@ def product_plan(
         tables=tuple(known.values()),
         locals=tuple(Assign(*pair) for pair in shared),
         products=tuple(products),
+        nested=measure.nested,
     )

@@ -12,6 +12,7 @@ from ....errors import EmissionError
 from ..program import (
     Assign,
     Data,
+    InnerPass,
     LinearSolve,
     Measure,
     Newton,
@@ -98,7 +99,7 @@ def _assignments(program: Program) -> Iterator[Assign]:
             if isinstance(step, Assign):
                 yield step
             elif isinstance(step, NodeLoop):
-                yield from (*step.locals, *step.sums)
+                yield from (*step.at_nodes, *step.sums)
             elif isinstance(step, Newton):
                 yield from inside(step.body)
 
@@ -125,6 +126,10 @@ def renamed(
             return Data((data or {}).get(m.name, m.name), tuple(map(rename, m.columns)))
         return m
 
+    def inner(p: InnerPass) -> InnerPass:
+        before, local, results = (tuple(map(assign, x)) for x in (p.before, p.locals, p.results))
+        return InnerPass(before, local, results, p.largest)
+
     def step(s: Step) -> Step:
         if isinstance(s, Assign):
             return assign(s)
@@ -135,6 +140,7 @@ def renamed(
                 tuple(map(assign, s.sums)),
                 measure(s.measure),
                 s.of_node,
+                tuple(map(inner, s.inner)),
             )
         rows = s.matrix if isinstance(s, LinearSolve) else s.jacobian
         matrix = tuple(tuple(map(rename, row)) for row in rows)

@@ -345,7 +345,7 @@ def _vanishing(program: Program) -> set[sp.Symbol]:
             found |= set(step.unknowns)
         assignments: tuple[Assign, ...] = (step,) if isinstance(step, Assign) else ()
         if isinstance(step, NodeLoop):
-            assignments = (*step.locals, *step.sums)
+            assignments = (*step.at_nodes, *step.sums)
         for a in assignments:
             held = a.value.free_symbols & found
             if held and a.value.xreplace(dict.fromkeys(held, sp.S.Zero)) == 0:

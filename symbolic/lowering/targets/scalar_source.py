@@ -27,7 +27,8 @@ RESERVED = frozenset(
     determinant i j k x y z state unused parameters results errors last first gain scale
     step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
     real_only node_before
-    reach piece left width mass density_scale starts stop
+    reach piece left width mass density_scale starts stop first_point last_point largest
+    share
     solve solve_rows solve_batch solve_dense solve_point solve_many array attempt real
     inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
     """.split()
@@ -109,7 +110,7 @@ def integrands_move(program: Program) -> bool:
     for loop in program.loops():
         if isinstance(loop.measure, Data | Panels):
             continue
-        values = [a.value for a in (*loop.locals, *loop.sums)]
+        values = [a.value for a in (*loop.at_nodes, *loop.sums)]
         if program.tables[0] in loop.tables or any(v.has(sp.Function, sp.exp) for v in values):
             return True
     return False
@@ -259,6 +260,8 @@ class _Solve:
         arrays = tuple(t for t in arrays if t in used)
         # The value at this node shadows nothing: arrays keep their names.
         at_node = {t: sp.Symbol(f"{t}_j", real=True) for t in arrays}
+        if loop.inner:
+            return lines + self.nested(loop, at_node)
         before = [f"for j in range(len({weight})):", *(f"    {t}_j = {t}[j]" for t in arrays)]
         if loop.of_node:
             before = self.once_a_node(loop, at_node, before)
@@ -282,6 +285,42 @@ class _Solve:
             f"        node_before = {node}_j",
             *("        " + line for line in self.assigned(own, at_node)),
         ]
+
+    def nested(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
+        """Return a pass over the nodes of a grid, each with passes over its points inside."""
+        node = self.program.tables[0]
+        read = [f"    {t}_j = {t}[k]" for t in at_node]
+        lines = [
+            "first_point = 0",
+            "while first_point < len(weight):",
+            "    last_point = first_point",
+            "    mass = 0.0",
+            f"    while last_point < len(weight) and {node}[last_point] == {node}[first_point]:",
+            "        mass += weight[last_point]",
+            "        last_point += 1",
+            "    k = first_point",
+            *read,
+        ]
+        for inner in loop.inner:
+            lines += ["    " + line for line in self.assigned(inner.before, at_node)]
+            locals_, results = with_branches(inner.locals, inner.results, self.fresh)
+            lines += [f"    {a.target} = {'-inf' if inner.largest else '0.0'}" for a in results]
+            lines += ["    for k in range(first_point, last_point):", *("    " + x for x in read)]
+            lines += ["        " + line for line in self.branched(locals_, at_node)]
+            lines += [] if inner.largest else ["        share = weight[k] / mass"]
+            for a in results:
+                value = self.placeholder(a.value.xreplace(at_node))
+                if inner.largest:
+                    # Negated, so that what is no number shows.
+                    lines += [
+                        f"        largest = {value}",
+                        f"        if not largest <= {a.target}:",
+                        f"            {a.target} = largest",
+                    ]
+                else:
+                    lines.append(f"        {a.target} += share * {value}")
+        terms = self.terms(loop, at_node, "mass")
+        return [*lines, *("    " + line for line in terms), "    first_point = last_point"]
 
     def assigned(self, locals_: Iterable[Assign], at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
         return [f"{a.target} = {self.placeholder(a.value.xreplace(at_node))}" for a in locals_]
@@ -376,4 +415,4 @@ def _read_by(step: Step) -> set[sp.Symbol]:
 
 
 def _used(loop: NodeLoop) -> set[sp.Symbol]:
-    return set().union(*(a.value.free_symbols for a in (*loop.locals, *loop.sums)))
+    return set().union(*(a.value.free_symbols for a in (*loop.at_nodes, *loop.sums)))

@@ -72,8 +72,8 @@ def table_source(
 ) -> str:
     """Return the source of ``inner_rules``, ``outer_scale``, ``breaks`` and ``tables``.
 
-    With inner nodes also of ``product_scales``, ``product_tables`` and, for each inner node S,
-    ``product_breaks_S``.
+    With inner nodes also of ``product_scales``, ``product_tables``, ``NESTED`` and, for each inner
+    node S, ``product_breaks_S``.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _mpmath_product(
     parameters: Sequence[str], tables: Mapping[sp.Expr, sp.Symbol],
 ) -> list[str]:  # fmt: skip
     printer = MpmathPrinter()
-    lines = []
+    lines = [f"NESTED = {product.nested}"]
     for depth, (inner, places) in enumerate(zip(product.symbols, product.breaks, strict=True)):
         earlier = map(str, product.symbols[:depth])
         texts = ", ".join(printer.print(p.xreplace(dict(code))) for p in places)
@@ -466,9 +466,11 @@ def _product_functions(
     signature = ", ".join([str(node), *parameters])
     scales = ", ".join(_smallest(found, code, printer) for found in product.scales)
     functions = [
+        f"# Whether averages over the inner nodes are taken at each node.\n"
+        f"NESTED = {product.nested}\n",
         f"def product_scales({signature}):\n"
         '    """Return the widths in the inner nodes over which integrands vary, at most 1."""\n'
-        f"    return [{scales}]\n"
+        f"    return [{scales}]\n",
     ]
     for depth, (inner, places) in enumerate(zip(product.symbols, product.breaks, strict=True)):
         earlier = map(str, product.symbols[:depth])

@@ -33,6 +33,7 @@ from .printers import SourcePrinter
 _OWN_NAMES = (
     "parameters arrays start rough like known unknowns values report residual jacobian moves "
     "matrix right solution stack table total panels choose_start newton newton_root solve_linear "
+    "points points_of node_mean node_largest "
     "after_linear new_report solve np jnp jax scipy math x"
 ).split()
 
@@ -205,8 +206,16 @@ class VectorSource:
         else:
             assert isinstance(measure, Line)
             weight = "arrays['weight']"
+        if loop.inner:
+            lines.append(f"    points = points_of(arrays[{str(self.program.tables[0])!r}])")
+        for inner in loop.inner:
+            lines += self._plain((*inner.before, *inner.locals))
+            for a in inner.results:
+                call = "node_largest(points, " if inner.largest else f"node_mean(points, {weight}, "
+                lines.append(f"    {self._name(a.target)} = {call}{self._print(a.value)})")
+        at_nodes |= {a.target for inner in loop.inner for a in inner.assigns}
+        lines += self._plain(loop.locals)
         for a in loop.locals:
-            lines.append(f"    {self._name(a.target)} = {self._print(a.value)}")
             if a.value.free_symbols & at_nodes:
                 at_nodes.add(a.target)
         for a in loop.sums:
@@ -216,6 +225,9 @@ class VectorSource:
                 value = f"{value} + 0.0 * {weight}"
             lines.append(f"    {self._name(a.target)} = total({weight}, {value})")
         return lines
+
+    def _plain(self, assigns: Iterable[Assign]) -> list[str]:
+        return [f"    {self._name(a.target)} = {self._print(a.value)}" for a in assigns]
 
     def _linear(self, step: LinearSolve) -> list[str]:
         rows = ", ".join(f"({self._list(row)},)" for row in step.matrix)
@@ -283,7 +295,7 @@ class VectorSource:
             for inner in step.body if isinstance(step, Newton) else (step,):
                 names |= {*map(str, _reads(inner) | _writes(inner))}
                 if isinstance(inner, NodeLoop):
-                    names |= {str(a.target) for a in inner.locals} | set(map(str, inner.tables))
+                    names |= {str(a.target) for a in inner.at_nodes} | set(map(str, inner.tables))
             if isinstance(step, Newton):
                 names |= set(map(str, step.unknowns))
         for root in self.program.roots:
@@ -324,8 +336,8 @@ def _reads(step: Step) -> set[sp.Symbol]:
     if isinstance(step, LinearSolve):
         return {x for row in step.matrix for x in row} | set(step.right_hand_side)
     if isinstance(step, NodeLoop):
-        inside = {*step.tables, *(a.target for a in step.locals)}
-        needed = set().union(*(a.value.free_symbols for a in (*step.locals, *step.sums)))
+        inside = {*step.tables, *(a.target for a in step.at_nodes)}
+        needed = set().union(*(a.value.free_symbols for a in (*step.at_nodes, *step.sums)))
         if isinstance(step.measure, Panels):
             inside.add(step.measure.node)
             needed |= set(step.measure.breaks)

@@ -60,6 +60,17 @@ def deep():
     )
 
 
+def tilted():
+    """Averages over s inside functions; E_s exp(±x s) are one number, so they have closed forms."""
+    field = kappa + x * s
+    weight = E(sp.cosh(field), s)
+    return SaddlePointSystem.from_fixed_point(
+        {x: 1 + a * E(sp.log(weight), kappa)},
+        outputs={"slope": E((E(sp.sinh(field), s) / weight) ** 2, kappa)},
+        name="tilted", parameters=(a,), node=kappa,
+    )  # fmt: skip
+
+
 def normal(width, n=600, reach=9.0):
     """Return nodes and weights for a variable of a standard deviation, on smooth integrands."""
     z = np.linspace(-reach, reach, n + 1)
@@ -70,6 +81,13 @@ def of_a_sum(variables, a):
     """Return x of `smooth` (two variables) and `deep` (three): an average over one variable."""
     z, w = normal(np.sqrt(variables))
     return optimize.brentq(lambda x: 1 + a * w @ np.tanh(x * z) ** 2 - x, 0.5, 10, xtol=1e-15)
+
+
+def of_a_tilt(a):
+    """Return the smaller x of `tilted`, of x = 1 + a x²/2 + a E log cosh."""
+    z, w = normal(1.0)
+    constant = 1 + a * w @ np.log(np.cosh(z))
+    return 2 * constant / (1 + np.sqrt(1 - 2 * a * constant))
 
 
 def of_a_jump(a, g):
@@ -92,9 +110,11 @@ POINTS = {
     "jumping": (jumping, {"a": 1.3, "g": 0.8}),
     "tabulated": (tabulated, {"a": 0.7, "g": 0.4}),
     "deep": (deep, {"a": 0.6}),
+    "tilted": (tilted, {"a": 0.3}),
 }
 EXACT = {
     "smooth": of_a_sum(2, 1.3),
     "jumping": of_a_jump(1.3, 0.8),
     "deep": of_a_sum(3, 0.6),
+    "tilted": of_a_tilt(0.3),
 }

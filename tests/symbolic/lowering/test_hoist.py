@@ -7,6 +7,7 @@ from giantstep.errors import EmissionError
 from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.hoist import hoist
+from giantstep.symbolic.lowering.inner_averages import InnerAverage
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 q, v, a = sp.symbols("q v a", positive=True)
@@ -64,12 +65,20 @@ def test_a_name_of_the_user_is_not_taken():
     assert [e.unknown.name for e in found.equations] == ["mean_1_", "q"]
 
 
-def test_what_depends_on_both_is_refused_with_its_node():
+def test_what_depends_on_both_is_averaged_at_each_node():
     inner = GaussianExpectation(sp.tanh(q * w + z), w)
-    with pytest.raises(
-        EmissionError, match=r"inner expectation E_w\[tanh\(q\*w \+ z\)\].*unknown q"
-    ):
-        hoist(system(GaussianExpectation(1 / (1 + inner**2), z)))
+    found = hoist(system(GaussianExpectation(1 / (1 + inner**2), z)))
+    (average,) = found.equations[0].value.atoms(InnerAverage)
+    (node,) = found.product.nodes
+    assert average.function == sp.tanh(q * node + z) and tuple(average.variables) == (node,)
+    assert found.product.nested
+
+
+def test_three_levels_are_refused_with_their_node():
+    inner = GaussianExpectation(sp.tanh(q * w + u + z), w)
+    middle = GaussianExpectation(sp.exp(inner), u)
+    with pytest.raises(EmissionError, match=r"E_w\[tanh\(.*unknown q.*three levels"):
+        hoist(system(GaussianExpectation(sp.log(middle), z)))
 
 
 def test_an_expectation_inside_an_average_over_data():

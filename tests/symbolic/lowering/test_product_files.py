@@ -20,7 +20,7 @@ from . import compiled_c
 from . import product_systems as systems
 
 # Of three variables plain Python and C without optimisation take seconds.
-NAMES = ("smooth", "jumping", "tabulated")
+NAMES = ("smooth", "jumping", "tabulated", "tilted")
 
 
 @functools.cache
@@ -220,7 +220,7 @@ def test_constants_are_those_of_the_kernel_in_process():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["jumping", "tabulated"])
+@pytest.mark.parametrize("name", ["jumping", "tabulated", "tilted"])
 def test_derivatives_in_jax(name):
     jax = pytest.importorskip("jax")
     module = python_file(name, "jax")
