@@ -61,16 +61,16 @@ class Equations:
         Open intervals of the unknowns, which may be infinite; the closed one of the parameter.
     scale : array (n + 1,)
         Typical sizes.
-    rough : callable, optional
-        As `evaluate`, quicker and less accurate: on one coarse rule. For points that are far from
-        any solution, where integrands may vary on any scale.
+    rough : tuple of callable
+        As `evaluate`, quicker and less accurate: each on one rule, coarsest first. For points that
+        are far from any solution, where integrands may vary on any scale.
     """
 
     evaluate: Evaluate
     lower: Array
     upper: Array
     scale: Array
-    rough: Evaluate | None = None
+    rough: tuple[Evaluate, ...] = ()
 
     def sizes(self, y: Array) -> Array:
         """Return by what the variables are divided at a point: more, where they are larger."""
@@ -83,6 +83,25 @@ class Equations:
         low, high = self.lower[:-1] + margin, self.upper[:-1] - margin
         found: NDArray[np.bool_] = np.all((x > low) & (x < high), axis=-1)
         return found
+
+
+class Remembered:
+    """Equations that keep their values at the last single point.
+
+    Newton's method ends with an evaluation at the point whose tangent is asked for next.
+    """
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._last: tuple[bytes, tuple[Array, Array]] | None = None
+
+    def __call__(self, points: Array) -> tuple[Array, Array]:
+        if len(points) != 1:
+            return self._evaluate(points)
+        key = points.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._evaluate(points)
+        return self._last[1]
 
 
 @dataclass
@@ -216,14 +235,21 @@ def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Arra
     array (M, n + 1)
         Sorted by parameter, then by the unknowns.
     """
-    found = starts
-    if equations.rough is not None:
-        roughly = replace(equations, evaluate=equations.rough, rough=None)
-        found = solutions_at(roughly, starts, most=most)
-    at = np.zeros((len(found), 1, starts.shape[1]))
+    near = starts
+    if equations.rough:
+        *coarser, finest = equations.rough
+        roughly = replace(equations, evaluate=finest, rough=tuple(coarser))
+        near = solutions_at(roughly, starts, most=most)
+        most = _MOST_TURNS
+    at = np.zeros((len(near), 1, starts.shape[1]))
     at[:, 0, -1] = 1.0
-    found, good, _ = corrected(equations, found, at, most=most)
-    found = found[good & equations.inside(found)]
+    found, good, _ = corrected(equations, near, at, most=most)
+    good &= equations.inside(found)
+    if equations.rough:
+        # Where a rule misses a narrow integrand, its solution is another one on any other rule.
+        room = np.minimum(near - equations.lower, equations.upper - near)[:, :-1]
+        good &= np.all(np.abs(found - near)[:, :-1] <= room / 2, axis=1)
+    found = found[good]
     kept: list[Array] = []
     # The last key counts most.
     for y in found[np.lexsort([*found.T[-2::-1], found.T[-1]])]:

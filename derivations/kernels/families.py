@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...numeric.arguments import is_one_of
-from ...numeric.branches import Equations
+from ...numeric.branches import Equations, Remembered
 from ...numeric.saddle_point_solver import BatchSolution
 from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
-from ...symbolic.equations import FreeEnergy, stationarity
+from ...symbolic.equations import FreeEnergy
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.sensitivities import derivative_name
@@ -86,7 +86,7 @@ class Extremum:
         """
         system = kernel.solved.stated
         held = system.free_energy
-        order = [] if held is None else [system.identifiers[x] for x in _variables(held)[0]]
+        order = [] if held is None else [system.identifiers[x] for x in _variables(held, system)[0]]
         if given is None:
             return cls(frozenset(), frozenset(order), True, asked=False)
         senses = dict.fromkeys(order, given)
@@ -203,8 +203,11 @@ class OpenKernel:
 
     # ------------------------------------------------------------------ numbers
 
-    def linearised(self, points: Array, *, rough: bool = False) -> tuple[Array, Array]:
-        """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points."""
+    def linearised(self, points: Array, *, rough: int | None = None) -> tuple[Array, Array]:
+        """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points.
+
+        With `rough`, on one rule of a level that sees most integrands: 0, 1 or 2, the coarsest.
+        """
         values = self._run(self._linear, points, rough=rough).values
         residuals = np.stack([values[r.name] for r in self.open.residuals], axis=1)
         return residuals, _matrix(self.open, values, (*self.names, *self.moving))
@@ -223,7 +226,7 @@ class OpenKernel:
         free_energy = self.open.system.free_energy
         if free_energy is None:
             return (), 0
-        order, conjugates = _variables(free_energy)
+        order, conjugates = _variables(free_energy, self.open.system)
         return (*order, *conjugates), len(order)
 
     def hessian_eigenvalues(self, batch: BatchSolution) -> Array | None:
@@ -316,7 +319,7 @@ class OpenKernel:
     def _jobs(self) -> dict[str, Job]:
         return {}
 
-    def _run(self, kernel: Kernel, points: Array, *, rough: bool = False) -> BatchSolution:
+    def _run(self, kernel: Kernel, points: Array, *, rough: int | None = None) -> BatchSolution:
         key = f"{kernel.code.results!r} {rough}"
         if key not in self._jobs:
             job = kernel.job(self.data, None, self.rtol, _ROWS, keep=True)
@@ -421,17 +424,19 @@ class Family(OpenKernel):
         scale = np.where(np.isfinite(width), width, usual)
         first, last = self.within
         return Equations(
-            self.linearised,
+            Remembered(self.linearised),
             np.append(low, first),
             np.append(high, last),
             np.append(scale, last - first),
-            partial(self.linearised, rough=True),
+            (partial(self.linearised, rough=2), partial(self.linearised, rough=0)),
         )
 
 
-def _variables(free_energy: FreeEnergy) -> tuple[list[sp.Symbol], list[sp.Symbol]]:
-    """Return order parameters and conjugates on which a free energy depends."""
-    held = stationarity(free_energy)
+def _variables(
+    free_energy: FreeEnergy, system: SaddlePointSystem
+) -> tuple[list[sp.Symbol], list[sp.Symbol]]:
+    """Return order parameters and conjugates that the equations of a free energy determine."""
+    held = set(system.unknowns)
     return (
         [x for x in free_energy.order_parameters if x in held],
         [x for x in free_energy.conjugates if x in held],
