@@ -10,7 +10,7 @@ Lengths are measured in scaled variables: each is divided by its typical size, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -64,6 +64,9 @@ class Equations:
     rough : tuple of callable
         As `evaluate`, quicker and less accurate: each on one rule, coarsest first. For points that
         are far from any solution, where integrands may vary on any scale.
+    held : tuple of int
+        Unknowns that stay at an end of their interval: a face of the box, on which their equations
+        hold identically.
     """
 
     evaluate: Evaluate
@@ -71,6 +74,7 @@ class Equations:
     upper: Array
     scale: Array
     rough: tuple[Evaluate, ...] = ()
+    held: tuple[int, ...] = ()
 
     def sizes(self, y: Array) -> Array:
         """Return by what the variables are divided at a point: more, where they are larger."""
@@ -81,7 +85,9 @@ class Equations:
         """Tell which points are in the box by more than a margin, the parameter aside."""
         x, margin = y[..., :-1], MARGIN * self.sizes(y)[..., :-1]
         low, high = self.lower[:-1] + margin, self.upper[:-1] - margin
-        found: NDArray[np.bool_] = np.all((x > low) & (x < high), axis=-1)
+        good = (x > low) & (x < high)
+        good[..., list(self.held)] = True
+        found: NDArray[np.bool_] = np.all(good, axis=-1)
         return found
 
 
@@ -186,6 +192,8 @@ def corrected(
                 np.concatenate([matrix, across], axis=1),
                 np.concatenate([-residual[better], rest], axis=1),
             )
+            # Of what is held, rounding would move it.
+            moved[:, list(equations.held)] = 0.0
             step[better] = moved * a
             share[better] = _share(equations, y[better], step[better])
             clipped[better] = np.where(share[better] < 1, clipped[better] + 1, 0)
@@ -282,6 +290,7 @@ def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple
     if not np.isfinite(scaled).all():
         return np.full(len(y), np.nan), np.nan
     found = np.linalg.svd(scaled)[2][-1]
+    found[list(equations.held)] = 0.0
     towards = found[-1] if along is None else found @ along
     if towards < 0:
         found = -found
@@ -494,7 +503,9 @@ def lies_on(equations: Equations, curve: Curve, y: Array, largest: float) -> boo
     return False
 
 
-def all_curves(equations: Equations, seeds: Array, *, largest: float) -> list[Curve]:
+def all_curves(
+    equations: Equations, seeds: Array, *, largest: float, known: Sequence[Curve] = ()
+) -> list[Curve]:
     """Follow every curve through one of many solutions, and those that branch off from them.
 
     Parameters
@@ -503,6 +514,13 @@ def all_curves(equations: Equations, seeds: Array, *, largest: float) -> list[Cu
     seeds : array (M, n + 1)
         Solutions; those on a curve that is known are passed over.
     largest : float
+    known : sequence of Curve
+        Curves on faces of the box, from which others may branch off.
+
+    Returns
+    -------
+    list of Curve
+        Without those that were known.
     """
     curves: list[Curve] = []
     for seed in seeds:
@@ -510,7 +528,7 @@ def all_curves(equations: Equations, seeds: Array, *, largest: float) -> list[Cu
             continue
         curves.append(curve_through(equations, seed, largest=largest))
     crossed: list[Array] = []
-    waiting = list(curves)
+    waiting = [*known, *curves]
     while waiting:
         curve = waiting.pop(0)
         for place, y in [(place, y) for place, kind, y in curve.marks if kind == CROSSING]:
@@ -563,7 +581,10 @@ def beside(equations: Equations, y: Array, direction: Array, largest: float) -> 
     largest : float
         Of the steps of the continuation.
     """
-    a = equations.sizes(y)
+    a, held = equations.sizes(y), list(equations.held)
+    if np.any(np.abs(direction[held]) > SAME):
+        # It leads off the face.
+        return
     for way in (direction, -direction):
         start = y + _ASIDE * largest * way * a
         if not equations.inside(start):

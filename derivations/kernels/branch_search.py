@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, EmissionError, StructureError
@@ -23,6 +24,7 @@ from ...numeric.branches import (
     EDGE,
     FOLD,
     LONG,
+    LOST,
     MOST_POINTS,
     Curve,
     Equations,
@@ -56,8 +58,12 @@ Array = NDArray[np.float64]
 
 # Values of the parameter at which solutions are searched.
 _SEARCHED = 7
+# First values at each of them for each unknown of Newton's method.
+_STARTS = 32
 # Relative differences of free energies below this are rounding: such phases are copies.
 _COPIES = 1e-9
+# Of the points of two phases, so many for one at which their free energies are compared.
+_THINNED = 4
 # Relative distance to a boundary at which a branch that ends has run into it, and the size, in
 # typical ones, of what has run off.
 _AT_BOUNDARY, _FAR = 1e-3, 1e4
@@ -66,6 +72,10 @@ _NEAR = 5.0
 # Relative accuracy of a crossing that is located by the sign of a determinant alone: Newton's
 # method across the curve is singular there.
 _ROUGH = 1e-4
+# Points at which equations are tried where unknowns vanish.
+_SAMPLED = 16
+# Scaled distance from a crossing on a face at which a branch has run into it.
+_JOINED = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +117,21 @@ class Search:
         self.extremum = extremum
         self.zeros = tuple(zeros)
         seeds = self._seeds(starts)
-        sizes = np.max(np.abs(seeds[:, :-1]), axis=0) if len(seeds) else None
+        known = np.concatenate(list(seeds.values()))
+        sizes = np.max(np.abs(known[:, :-1]), axis=0) if len(known) else None
         self.equations: Equations = family.equations(sizes)
-        self.curves = all_curves(self.equations, seeds, largest=self.largest)
+        curves: list[Curve] = []
+        held: list[tuple[int, ...]] = []
+        for face, solutions in seeds.items():
+            inner = replace(self.equations, held=face)
+            new = all_curves(inner, solutions, largest=self.largest, known=curves)
+            for curve in new:
+                _joined(curve, curves, inner)
+            curves += new
+            held += [face] * len(new)
         self.special: list[SpecialPoint] = []
-        self.branches = [self._branch(curve) for curve in self.curves]
+        # From the inside: a transition is one of the branch that leaves, on both of them.
+        self.branches = [self._branch(c, face) for c, face in zip(curves, held, strict=True)]
         self._add_first_order()
         kinds = (SPINODAL, INSTABILITY, SECOND_ORDER, FIRST_ORDER)
         order = {kind: k for k, kind in enumerate(kinds)}
@@ -119,36 +139,49 @@ class Search:
 
     # ------------------------------------------------------------------ first values
 
-    def _seeds(self, starts: int) -> Array:
-        """Return solutions at some values of the parameter."""
+    def _seeds(self, starts: int) -> dict[tuple[int, ...], Array]:
+        """Return solutions at some values of the parameter, by the unknowns that vanish there.
+
+        Those at which most unknowns vanish come first.
+        """
         family = self.family
         low, high = family.box
         values = np.linspace(*family.within, _SEARCHED)
         cloud = spread(low.tolist(), high.tolist(), starts)
         cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
         equations = family.equations()
-        found = solutions_at(equations, cloud)
-        if len(found) or not self.thorough:
+        found = {}
+        for face in (*_faces(equations, cloud), ()):
+            on = cloud.copy()
+            on[:, list(face)] = 0.0
+            # Where nothing but the parameter is left, one point is as good as all.
+            on = np.unique(on, axis=0)
+            found[face] = solutions_at(replace(equations, held=face), on)
+        if any(map(len, found.values())) or not self.thorough:
             return found
         # First values of the kernel, whose safeguards may lead where Newton alone does not.
         kernel = family.kernel
         job = kernel.job(family.data, None, family.rtol, len(values), keep=True)
         batch = job(np.stack([list(family.point(v).values()) for v in values.tolist()]))
         own = np.stack([*(batch.values[n] for n in family.names), values], axis=1)
-        return solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
+        found[()] = solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
+        return found
 
     # ------------------------------------------------------------------ branches
 
-    def _branch(self, curve: Curve) -> Branch:
+    def _branch(self, curve: Curve, face: tuple[int, ...]) -> Branch:
         family = self.family
+        held = tuple(family.names[k] for k in face)
         marked: list[tuple[float, Array, bool]] = [
             (float(k), y, False) for k, y in enumerate(curve.points)
         ]
         for place, kind, y in curve.marks:
             if kind == FOLD:
-                point = self._fold(y)
+                point = self._fold(y, held)
+            elif face and self._leaves_face(y, face):
+                point = self._boundary(y, curve, int(place), face)
             else:
-                point = self._crossing(y)
+                point = self._crossing(y, held)
             y = np.array([*(point.unknowns[n] for n in family.names), point.value])
             marked.append((place, y, True))
             known = (p for p in self.special if p.kind == point.kind)
@@ -159,6 +192,8 @@ class Search:
         special = tuple(k for k, (_, _, is_special) in enumerate(marked) if is_special)
         if curve.start == CROSSING:
             special = (0, *special)
+        if curve.end == CROSSING:
+            special = (*special, len(marked) - 1)
         batch = family.described(points)
         residuals, derivatives = family.linearised(points)
         unknowns = {n: points[:, k] for k, n in enumerate(family.names)}
@@ -180,10 +215,14 @@ class Search:
             map_radius=radius,
             stable=stable,
             special=special,
-            ends=(self._end(curve.start, curve.points[0]), self._end(curve.end, curve.points[-1])),
+            ends=(
+                self._end(curve.start, curve.points[0], face),
+                self._end(curve.end, curve.points[-1], face),
+            ),
+            zeros=held,
         )
         for output in self.zeros:
-            self._add_zeros(output, curve)
+            self._add_zeros(output, curve, face)
         return branch
 
     def _near(self, p: SpecialPoint, other: SpecialPoint) -> bool:
@@ -195,7 +234,7 @@ class Search:
         y = np.array([*(p.unknowns[n] for n in names), p.value])
         return bool(np.all(np.array(gaps) <= 1e-4 * self.equations.sizes(y)[:-1]))
 
-    def _end(self, how: str, y: Array) -> End:
+    def _end(self, how: str, y: Array, face: tuple[int, ...]) -> End:
         family, over = self.family, self.family.over
         value, x = float(y[-1]), dict(zip(family.names, y[:-1].tolist(), strict=True))
         if how == EDGE:
@@ -208,6 +247,8 @@ class Search:
             return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
         reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
         for k, (name, number) in enumerate(x.items()):
+            if k in face:
+                continue
             a, b = self.equations.lower[k], self.equations.upper[k]
             size = self.equations.scale[k]
             for bound in (a, b):
@@ -231,7 +272,7 @@ class Search:
         _, jacobian = self.family.linearised(y[None])
         return jacobian[0][:, :-1], jacobian[0][:, -1]
 
-    def _fold(self, y: Array) -> SpecialPoint:
+    def _fold(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
         family = self.family
         jacobian, slope = self._jacobian(y)
         vector, k = self._null(jacobian)
@@ -242,15 +283,54 @@ class Search:
         start = {
             f"direction_{name}": float(v) for name, v in zip(family.names, vector, strict=True)
         }
-        return self._point(SPINODAL, y, error, Condition(family.open, "fold", k), start)
+        condition = self._condition("fold", held, family.names[k])
+        return self._point(SPINODAL, y, error, condition, start)
 
-    def _crossing(self, y: Array) -> SpecialPoint:
+    def _condition(self, kind: str, held: Sequence[str], largest: str) -> Condition:
+        """Return a condition with the largest component of its null vector set to one."""
+        zeros = self._symbols(held)
+        found = Condition(self.family.open, kind, zeros=zeros)
+        return replace(found, component=found.components.index(largest))
+
+    def _symbols(self, names: Iterable[str]) -> tuple[sp.Symbol, ...]:
+        return tuple(self.family.symbol(name) for name in names)
+
+    def _leaves_face(self, y: Array, face: tuple[int, ...]) -> bool:
+        """Tell whether a crossing is with a branch off the face, not with one on it."""
+        jacobian = self._jacobian(y)[0] * self.equations.sizes(y)[:-1]
+        rest = [k for k in range(len(jacobian)) if k not in face]
+        off, on = (np.linalg.svd(jacobian[np.ix_(s, s)])[1] for s in (face, rest))
+        return not rest or bool(off[-1] <= on[-1])
+
+    def _boundary(
+        self, y: Array, curve: Curve, place: int, face: tuple[int, ...]
+    ) -> SpecialPoint:
+        """Return a crossing at which unknowns that vanish on a face become others."""
+        family = self.family
+
+        def block(at: Array) -> Array:
+            found: Array = self._jacobian(at)[0][np.ix_(face, face)]
+            return found
+
+        ahead, behind = curve.points[place + 1], curve.points[place]
+        slope = (block(ahead) - block(behind)) / (ahead[-1] - behind[-1])
+        vector, k = self._null(block(y))
+        left, _ = self._null(block(y).T)
+        with np.errstate(divide="ignore"):
+            noise = family.residual_error(y) * float(np.abs(left).sum() * np.abs(vector).sum())
+            error = noise / abs(float(left @ slope @ vector))
+        names = [family.names[j] for j in face]
+        start = {f"weight_{name}": float(v) for name, v in zip(names, vector, strict=True)}
+        condition = self._condition("boundary", names, names[k])
+        return self._point(self._kind(y), y, error, condition, start)
+
+    def _crossing(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
         """Return a crossing, located by its own regular system where curves locate it badly."""
         family = self.family
         jacobian, _ = self._jacobian(y)
         vector, k = self._null(jacobian.T)
         start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
-        condition = Condition(family.open, "branch point", k)
+        condition = self._condition("branch point", held, family.names[k])
         rough = _ROUGH * float(self.equations.scale[-1])
         try:
             closed = family.closed(condition, family.over)
@@ -269,7 +349,7 @@ class Search:
         first = np.array([[near.get(name, 0.0) for name in names]])
         found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
         exact = dict(zip(names, found[0].tolist(), strict=True))
-        polished = np.array([*(exact[n] for n in family.names), exact[family.over]])
+        polished = np.array([*(exact.get(n, 0.0) for n in family.names), exact[family.over]])
         moved = np.max(np.abs(polished - y) / self.equations.sizes(y))
         if not (good[0] and moved <= self.largest):
             return self._point(self._kind(y), y, rough, condition, start)
@@ -317,8 +397,9 @@ class Search:
             data=family.data,
         )
 
-    def _add_zeros(self, output: str, curve: Curve) -> None:
-        family, equations = self.family, self.equations
+    def _add_zeros(self, output: str, curve: Curve, face: tuple[int, ...]) -> None:
+        family, equations = self.family, replace(self.equations, held=face)
+        zeros = self._symbols(family.names[k] for k in face)
 
         def value(y: Array) -> float:
             return float(family.described(y[None]).values[output][0])
@@ -337,21 +418,29 @@ class Search:
             run = abs(float((curve.points[k + 1] - curve.points[k])[-1]))
             noise = float(family.described(y[None]).errors[output][0])
             error = noise * run / abs(float(column[k + 1] - column[k]))
-            condition = Condition(family.open, "zero", output=output)
+            condition = Condition(family.open, "zero", output=output, zeros=zeros)
             self.special.append(self._point(zero_of(output), y, error, condition, {}))
 
     # ------------------------------------------------------------------ phases
 
-    def solutions(self, value: float) -> Array:
-        """Return all solutions at a value of the parameter, sorted by the first unknown."""
-        found = [np.append(x, value) for x in self._near_value(value)]
-        if not found:
-            return np.zeros((0, len(self.family.names) + 1))
-        return solutions_at(self.equations, np.array(found), most=30)
+    def solutions(self, value: float) -> list[tuple[Array, tuple[str, ...]]]:
+        """Return all solutions at a value, with names of what vanishes, by the first unknown."""
+        found = []
+        for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
+            near = [np.append(x, value) for x in self._near_value(value, zeros)]
+            if near:
+                equations = self._on_face(zeros)
+                found += [(y, zeros) for y in solutions_at(equations, np.array(near), most=30)]
+        return sorted(found, key=lambda item: item[0].tolist())
 
-    def _near_value(self, value: float) -> Iterator[Array]:
+    def _on_face(self, zeros: Sequence[str]) -> Equations:
+        return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
+
+    def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
         """Iterate over unknowns near a value, one for each step of a branch that contains it."""
         for branch in self.branches:
+            if branch.zeros != zeros:
+                continue
             p = branch.parameter
             x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
             for k in range(len(p) - 1):
@@ -398,7 +487,8 @@ class Search:
         near = self._near_phase(phase, values)
         fixed = np.zeros((len(near), 1, near.shape[1]))
         fixed[:, 0, -1] = 1.0
-        points, good, _ = corrected(self.equations, near, fixed, most=20)
+        equations = self._on_face(phase.branch.zeros)
+        points, good, _ = corrected(equations, near, fixed, most=20)
         # Next to its end a phase may lead to another solution.
         moved = np.max(np.abs(points - near) / self.equations.sizes(near), axis=1)
         good &= moved <= _NEAR * self.largest
@@ -414,6 +504,7 @@ class Search:
             return
         values = np.unique(np.concatenate(grids))
         values = values[(values >= low) & (values <= high)]
+        values = np.append(values[:-1:_THINNED], values[-1])
         first, second = (self._on_phase(phase, values)[1] for phase in (one, other))
         gap = first - second
         gap[~(np.abs(gap) > _COPIES * (1 + np.abs(first)))] = 0
@@ -453,8 +544,53 @@ class Search:
             # Two phases that exchange their order behind a third one: no transition.
             return None
         error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
-        condition = Condition(family.open, "coexistence")
+        condition = Condition(
+            family.open,
+            "coexistence",
+            zeros=self._symbols(one.branch.zeros),
+            zeros_other=self._symbols(other.branch.zeros),
+        )
         return self._point(FIRST_ORDER, y, error, condition, {}, opposite)
+
+
+def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
+    """Iterate over sets of unknowns that vanish together in solutions, the largest ones first.
+
+    They are at ends of their intervals there, and their own equations hold whatever the others are.
+    """
+    lower, upper = equations.lower[:-1], equations.upper[:-1]
+    ends = np.flatnonzero((lower == 0) | (upper == 0)).tolist()
+    evaluate = equations.rough[-1] if equations.rough else equations.evaluate
+    sample = cloud[:: max(1, len(cloud) // _SAMPLED)]
+    for size in range(len(ends), 0, -1):
+        for face in itertools.combinations(ends, size):
+            on = sample.copy()
+            on[:, face] = 0.0
+            residual, jacobian = evaluate(on)
+            hold = np.all(np.abs(residual[:, face]) <= np.finfo(float).eps)
+            if hold and np.isfinite(jacobian[:, face][:, :, face]).all():
+                yield face
+
+
+def _joined(curve: Curve, known: Sequence[Curve], equations: Equations) -> None:
+    """Let a curve that is lost next to a crossing on a face end there."""
+    for end in (0, -1):
+        if (curve.end if end else curve.start) != LOST:
+            continue
+        y = curve.points[end]
+        marks = [point for other in known for _, kind, point in other.marks if kind == CROSSING]
+        near = [p for p in marks if np.max(np.abs(y - p) / equations.sizes(y)) <= _JOINED]
+        if not near:
+            continue
+        if end:
+            curve.points.append(near[0])
+            curve.tangents.append(curve.tangents[-1])
+            curve.end = CROSSING
+        else:
+            curve.points.insert(0, near[0])
+            curve.tangents.insert(0, curve.tangents[0])
+            curve.marks = [(k + 1, kind, point) for k, kind, point in curve.marks]
+            curve.start = CROSSING
 
 
 def branches(
@@ -466,7 +602,7 @@ def branches(
     bounds: Mapping[str, tuple[float, float]] | None,
     zeros: str | Sequence[str],
     extremum: str | Mapping[str, str] | None,
-    starts: int,
+    starts: int | None,
     points: int,
     data: Mapping[str, Any] | None,
     rtol: float,
@@ -486,7 +622,7 @@ def branches(
     if not search.branches:
         raise ConvergenceError(
             f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
-            f"{family.within[1]:g}, from {starts} first values at each of {_SEARCHED} values; give "
+            f"{family.within[1]:g}, from {options[0]} first values at each of {_SEARCHED} values; give "
             "bounds= around the unknowns, or more starts="
         )
     return BranchDiagram(
@@ -502,7 +638,7 @@ def branches(
 
 
 def checked_options(
-    kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int, points: int
+    kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int | None, points: int
 ) -> tuple[int, int, Extremum, tuple[str, ...]]:
     """Return the options of a search.
 
@@ -514,7 +650,7 @@ def checked_options(
     outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
     known_names(outputs, kernel.solved.stated.outputs, "output")
     return (
-        whole_number("starts", starts),
+        _STARTS * len(kernel.code.unknowns) if starts is None else whole_number("starts", starts),
         whole_number("points", points),
         Extremum.of(kernel, extremum),
         outputs,

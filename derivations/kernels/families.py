@@ -136,6 +136,8 @@ class OpenKernel:
     data : mapping, optional
     rtol : float
         Quadrature error of the residuals.
+    kept : tuple of str
+        Unknowns that are coordinates although an equation determines them explicitly.
     """
 
     kernel: Kernel
@@ -143,6 +145,7 @@ class OpenKernel:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     data: Mapping[str, Any] | None = None
     rtol: float = 1e-11
+    kept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         clash = [name for name in self.kernel.parameters if name in _WORDS]
@@ -157,7 +160,9 @@ class OpenKernel:
     @cached_property
     def open(self) -> OpenSystem:
         """The system, with its core."""
-        return OpenSystem(self.kernel.solved.stated)
+        system = self.kernel.solved.stated
+        kept = [x for x in system.unknowns if system.identifiers[x] in self.kept]
+        return OpenSystem(system, tuple(kept))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -206,7 +211,7 @@ class OpenKernel:
     def linearised(self, points: Array, *, rough: int | None = None) -> tuple[Array, Array]:
         """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points.
 
-        With `rough`, on one rule of a level that sees most integrands: 0, 1 or 2, the coarsest.
+        With `rough`, on one rule of a level that sees most integrands: 0, or 1 with half the nodes.
         """
         values = self._run(self._linear, points, rough=rough).values
         residuals = np.stack([values[r.name] for r in self.open.residuals], axis=1)
@@ -286,7 +291,8 @@ class OpenKernel:
     @cached_property
     def _linear(self) -> Kernel:
         symbols = [self.symbol(name) for name in self.moving]
-        return self.opened(("linearised", *self.moving), lambda: self.open.linearised(symbols))
+        key = ("linearised", *self.kept, *self.moving)
+        return self.opened(key, lambda: self.open.linearised(symbols))
 
     @cached_property
     def _describing(self) -> Kernel:
@@ -299,7 +305,7 @@ class OpenKernel:
                 outputs[VALUE] = free_energy
             return self.open.opened(outputs, whole=True)
 
-        return self.opened(("described",), make)
+        return self.opened(("described", *self.kept), make)
 
     def opened(self, key: tuple[str, ...], make: Callable[[], SaddlePointSystem]) -> Kernel:
         """Return the kernel of a system that was derived from this one, made once for each key."""
@@ -310,9 +316,15 @@ class OpenKernel:
             known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
         return known[key]
 
+    def with_zeros(self, names: Sequence[str]) -> Kernel:
+        """Return the kernel for solutions at which core unknowns vanish."""
+        symbols = [self.symbol(name) for name in names]
+        return self.opened(("zeros", *names), lambda: self.open.with_zeros(symbols))
+
     def closed(self, condition: Condition, control: str) -> Kernel:
         """Return the kernel of the equations with a condition, which a parameter meets."""
-        key = (condition.kind, condition.output, str(condition.component), control)
+        zeros = (*map(str, condition.zeros), "", *map(str, condition.zeros_other))
+        key = (condition.kind, condition.output, str(condition.component), control, *zeros)
         return self.opened(key, lambda: condition.system(self.symbol(control)))
 
     @cached_property
@@ -428,7 +440,7 @@ class Family(OpenKernel):
             np.append(low, first),
             np.append(high, last),
             np.append(scale, last - first),
-            (partial(self.linearised, rough=2), partial(self.linearised, rough=0)),
+            (partial(self.linearised, rough=1), partial(self.linearised, rough=0)),
         )
 
 

@@ -319,7 +319,7 @@ class Kernel(KernelTexts):
         bounds: Mapping[str, tuple[float, float]] | None = None,
         zeros: str | Sequence[str] = (),
         extremum: str | Mapping[str, str] | None = None,
-        starts: int = 64,
+        starts: int | None = None,
         points: int = 100,
         data: Mapping[str, Any] | None = None,
         rtol: float = 1e-11,
@@ -352,8 +352,9 @@ class Kernel(KernelTexts):
             ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation and an
             overlap. Phases are compared by the sense of the first order parameter, by default that
             of lower free energy is preferred.
-        starts : int
-            First values at each of the seven values of the parameter.
+        starts : int, optional
+            First values at each of the seven values of the parameter; default: 32 for each Newton
+            unknown.
         points : int
             About as many points lie on a branch across the whole range; more where it bends.
         data, rtol
@@ -417,7 +418,7 @@ class Kernel(KernelTexts):
         bounds: Mapping[str, tuple[float, float]] | None = None,
         zeros: str | Sequence[str] = (),
         extremum: str | Mapping[str, str] | None = None,
-        starts: int = 64,
+        starts: int | None = None,
         points: int = 100,
         cuts: int = 3,
         data: Mapping[str, Any] | None = None,

@@ -124,14 +124,35 @@ def test_a_transition_at_a_point_of_the_grid_is_seen(kernel):
 
 def test_a_branch_ends_where_it_leaves_its_domain():
     positive = sp.Symbol("m", positive=True)
+    # m³ = β − 1 inside (0.1, 1).
+    kernel = gs.lower(
+        gs.SaddlePointSystem.from_fixed_point(
+            {positive: sp.Eq(positive**3, beta - 1)}, name="root", parameters=(beta,)
+        )
+    )
+    (branch,) = kernel.branches("beta", (0.5, 2.5), bounds={"m": (0.1, 1)}).branches
+    low, high = sorted(branch.ends, key=lambda e: e.value)
+    assert (low.value, high.value) == pytest.approx((1.001, 2), abs=1e-6)
+    assert "m leaves its domain through 0.1" in low.reason
+    assert "m leaves its domain through 1" in high.reason
+
+
+def test_an_unknown_may_vanish_at_the_end_of_its_domain():
+    # The magnet with m > 0: m = 0 is a solution for all β, and m > 0 leaves it at β = 1.
+    positive = sp.Symbol("m", positive=True)
     system = gs.SaddlePointSystem.from_fixed_point(
         {positive: sp.tanh(beta * positive)}, name="positive_magnet", parameters=(beta,)
     )
     found = gs.lower(system).branches("beta", (0.5, 2), bounds={"m": (0, 1)})
-    (branch,) = found.branches
-    end = min(branch.ends, key=lambda e: e.value)
-    assert end.value == pytest.approx(1, abs=1e-9)
-    assert "m leaves its domain through 0" in end.reason and end.unknowns["m"] < 1e-6
+    zero, other = found.branches
+    assert zero.zeros == ("m",) and other.zeros == ()
+    assert (zero["m"] == 0).all() and (zero.stable == (zero["beta"] < 1))[zero["beta"] != 1].all()
+    (point,) = found.transitions
+    assert point.kind == "second-order" and abs(point.value - 1) <= point.error < 1e-12
+    assert other["m"][0] == 0 and "another branch at beta = 1" in other.ends[0].reason
+    root = float(mpmath.findroot(lambda s: s - mpmath.tanh(1.5 * s), 0.9))
+    assert [s.m for s in found.at(1.5)] == pytest.approx([0, root], abs=1e-13)
+    assert abs(point.refine(digits=40).beta - 1) < 1e-39
 
 
 # ------------------------------------------------------------------ free energies
