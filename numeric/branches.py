@@ -524,7 +524,7 @@ def all_curves(
     """
     curves: list[Curve] = []
     for seed in seeds:
-        if any(lies_on(equations, curve, seed, largest) for curve in curves):
+        if any(lies_on(equations, curve, seed, largest) for curve in (*known, *curves)):
             continue
         curves.append(curve_through(equations, seed, largest=largest))
     crossed: list[Array] = []
@@ -536,7 +536,7 @@ def all_curves(
                 continue
             crossed.append(y)
             for side in _branching(equations, curve, place, y, largest):
-                if any(lies_on(equations, other, side, largest) for other in curves):
+                if any(lies_on(equations, other, side, largest) for other in (*known, *curves)):
                     continue
                 away = (side - y) / equations.sizes(y)
                 new = followed(equations, side, away, largest=largest)

@@ -556,14 +556,18 @@ class Search:
 def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
     """Iterate over sets of unknowns that vanish together in solutions, the largest ones first.
 
-    They are at ends of their intervals there, and their own equations hold whatever the others are.
+    Some of them are at ends of their intervals there, and their own equations hold whatever the
+    others are.
     """
     lower, upper = equations.lower[:-1], equations.upper[:-1]
-    ends = np.flatnonzero((lower == 0) | (upper == 0)).tolist()
+    at_end = (lower == 0) | (upper == 0)
+    able = np.flatnonzero((lower <= 0) & (upper >= 0)).tolist()
     evaluate = equations.rough[-1] if equations.rough else equations.evaluate
     sample = cloud[:: max(1, len(cloud) // _SAMPLED)]
-    for size in range(len(ends), 0, -1):
-        for face in itertools.combinations(ends, size):
+    for size in range(len(able), 0, -1):
+        for face in itertools.combinations(able, size):
+            if not at_end[list(face)].any():
+                continue
             on = sample.copy()
             on[:, face] = 0.0
             residual, jacobian = evaluate(on)

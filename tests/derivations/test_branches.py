@@ -636,18 +636,19 @@ def test_hopfield_retrieval():
         parameters=(alpha, beta),
     )
     kernel = gs.lower(system)
-    box = {"m": (0, 1), "q": (0, 1)}
+    box = {"m": (0, 1), "q": (0.8, 1)}  # β(1 − q) < 1
     found = kernel.branches("alpha", (0.01, 0.2), bounds=box, beta=5)
     # Amit, Gutfreund and Sompolinsky, Ann. Phys. 173, 30 (1987).
-    assert [s.m for s in found.at(0.1)] == pytest.approx([0.8639, 0.9891], abs=5e-5)
-    (branch,) = found.branches
+    assert [s.m for s in found.at(0.1)] == pytest.approx([0, 0.8639, 0.9891], abs=5e-5)
+    glass, branch = found.branches
+    assert glass.zeros == ("m",)
     (fold,) = branch.special
     upper = branch["m"] > branch["m"][fold]
     assert (branch.stable == upper)[np.abs(np.arange(len(branch)) - fold) > 1].all()
     (point,) = found.spinodals
     assert point.refine(digits=25).alpha == pytest.approx(point.value, rel=1e-10)
     # At a fold both solutions are one: two slightly below it are near each other.
-    low, high = found.at(point.value - 1e-6)
+    _, low, high = found.at(point.value - 1e-6)
     assert 0 < high.m - low.m < 0.01
 
 

@@ -1,5 +1,8 @@
-"""Systems of the literature: solved, and refined to many digits; see :mod:`.literature`."""
+"""Systems of the literature: solved, refined, and followed; see :mod:`.literature`."""
 
+from collections import defaultdict
+
+import mpmath
 import pytest
 
 from .literature import PROBLEMS, lowered
@@ -9,23 +12,65 @@ _QUICK = {
     "blume_capel", "ferromagnetic_bias", "gardner_volume", "lasso", "ridge_regression",
     "signs_in_a_tensor", "spherical_three_spins",
 }  # fmt: skip
-_CASES = [
-    pytest.param(p, id=p.name, marks=() if p.name in _QUICK else pytest.mark.slow) for p in PROBLEMS
-]
+# Of those without averages, whose equations take no time to compile.
+_QUICK_DIAGRAMS = {
+    "blume_capel", "curie_weiss", "gaussian_spike_in_data", "hopfield_without_temperature",
+    "potts_three_states", "ridge_regression", "spherical_three_spins", "three_spin_magnet",
+}  # fmt: skip
+
+
+def _cases(quick):
+    return [
+        pytest.param(p, id=p.name, marks=() if p.name in quick else pytest.mark.slow)
+        for p in PROBLEMS
+    ]
+
+
+def diagram(problem):
+    over = problem.over
+    return lowered(problem).branches(
+        over.parameter, over.within, bounds=over.bounds, zeros=over.zeros or (), **problem.others
+    )
 
 
 def test_the_list_has_no_name_twice():
     assert len({p.name for p in PROBLEMS}) == len(PROBLEMS) >= 30
-    assert {p.name for p in PROBLEMS} >= _QUICK
+    assert {p.name for p in PROBLEMS} >= _QUICK | _QUICK_DIAGRAMS
 
 
-@pytest.mark.parametrize("problem", _CASES)
+@pytest.mark.parametrize("problem", _cases(_QUICK))
 def test_solution(problem):
     found = lowered(problem).solve(**problem.point, start=problem.start or None)
     for name, value in problem.solution(**problem.point).items():
         allowed = max(problem.relative * abs(value), 3 * found.errors[name])
         assert abs(found[name] - value) <= allowed, name
         assert found.errors[name] <= 1e-7 * abs(value)
+
+
+@pytest.mark.parametrize("problem", _cases(_QUICK_DIAGRAMS))
+def test_all_branches_and_where_they_meet(problem):
+    found = diagram(problem)
+    values = defaultdict(list)
+    for point in found.points:
+        values[point.kind].append(point.value)
+    special = problem.over.special
+    expected = {} if special is None else special(**problem.others)
+    relative = problem.over.relative
+    assert {kind: len(numbers) for kind, numbers in values.items()} == {
+        kind: len(numbers) for kind, numbers in expected.items()
+    }
+    for kind, numbers in expected.items():
+        assert sorted(values[kind]) == pytest.approx(sorted(numbers), rel=relative, abs=relative), kind
+    counts = {value: len(found.at(value)) for value in problem.over.counts}
+    assert counts == problem.over.counts
+    # What the list knows of a point is among the solutions there.
+    here = problem.point[problem.over.parameter]
+    if problem.over.fixed is None and found.within[0] <= here <= found.within[1]:
+        known = problem.solution(**problem.point)
+        gaps = [
+            max(abs(s[name] - x) / abs(x) for name, x in known.items()) for s in found.at(here)
+        ]
+        assert min(gaps) <= problem.relative
 
 
 @pytest.mark.slow
@@ -37,3 +82,17 @@ def test_forty_digits(problem):
     for name in problem.solution(**problem.point):
         assert abs(many[name] - fewer[name]) <= 1e-24 * abs(many[name]), name
         assert many.errors[name] <= 1e-39 * abs(many[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "problem", [p for p in PROBLEMS if p.over.special is not None], ids=lambda p: p.name
+)
+def test_forty_digits_of_transitions(problem):
+    for point in diagram(problem).points:
+        many, fewer = (point.refine(digits=n) for n in (40, 25))
+        value, error = many[point.over], many.errors[point.over]
+        size = max(abs(value), mpmath.mpf("1e-3"))
+        assert abs(value - fewer[point.over]) <= 1e-24 * size, point
+        assert error <= 1e-39 * size, point
+        assert abs(value - point.value) <= max(point.error, 1e-12 * abs(point.value)), point
