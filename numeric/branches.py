@@ -48,6 +48,8 @@ SAME = 1e-6
 MARGIN = 1e-9
 # How far from a crossing its other branch is entered, in units of the largest step.
 _ASIDE = 0.3
+# In units of this, how far it may be across that direction: it need not leave along it exactly.
+_NEARBY = 5.0
 
 
 @dataclass(frozen=True)
@@ -590,7 +592,7 @@ def beside(equations: Equations, y: Array, direction: Array, largest: float) -> 
         if not equations.inside(start):
             continue
         found, good, _ = corrected(equations, start[None], (way / a)[None, None], most=20)
-        near = np.linalg.norm((found[0] - start) / a) < 0.9 * _ASIDE * largest
+        near = np.linalg.norm((found[0] - start) / a) < _NEARBY * _ASIDE * largest
         low, high = equations.lower[-1], equations.upper[-1]
         if good[0] and near and low <= found[0][-1] <= high:
             yield found[0]

@@ -122,6 +122,7 @@ class OpenSystem:
             start={},
             domains={},
             easier=None,
+            varying=frozenset(core),
         )
 
     def linearised(self, parameters: Iterable[sp.Symbol]) -> SaddlePointSystem:

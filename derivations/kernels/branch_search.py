@@ -429,7 +429,8 @@ class Search:
         for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
             near = [np.append(x, value) for x in self._near_value(value, zeros)]
             if near:
-                equations = self._on_face(zeros)
+                # So near, no coarse rule has to come first.
+                equations = replace(self._on_face(zeros), rough=())
                 found += [(y, zeros) for y in solutions_at(equations, np.array(near), most=30)]
         return sorted(found, key=lambda item: item[0].tolist())
 

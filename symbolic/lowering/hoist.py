@@ -104,7 +104,7 @@ def hoist(system: SaddlePointSystem) -> HoistedSystem:
 class _Hoister:
     def __init__(self, system: SaddlePointSystem) -> None:
         self.system = system
-        self.unknowns = set(system.unknowns)
+        self.unknowns = {*system.unknowns, *system.varying}
         self.tables: dict[sp.Expr, sp.Expr] = {}
         self.means: list[Equation] = []
         self.identifiers: dict[sp.Symbol, str] = {}

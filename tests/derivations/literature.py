@@ -115,8 +115,8 @@ class Problem:
         First values, where there are several solutions.
     relative : float
         Accuracy of the other solution.
-    over : Over
-        Its branches.
+    over : Over or None
+        Its branches; None where a diagram takes minutes.
     """
 
     name: str
@@ -125,22 +125,24 @@ class Problem:
     point: Mapping[str, float]
     solution: Callable[..., Mapping[str, float]]
     tags: frozenset[str]
-    over: Over
+    over: Over | None
     start: Mapping[str, float] = field(default_factory=dict)
     relative: float = 1e-10
 
     @property
     def others(self) -> dict[str, float]:
         """The parameters that are fixed along its branches."""
-        given = self.point if self.over.fixed is None else self.over.fixed
-        return {name: x for name, x in given.items() if name != self.over.parameter}
+        over = self.over
+        assert over is not None
+        given = self.point if over.fixed is None else over.fixed
+        return {name: x for name, x in given.items() if name != over.parameter}
 
 
 PROBLEMS: list[Problem] = []
 
 
 def problem(
-    source: str, point: Mapping[str, float], *tags: str, over: Over,
+    source: str, point: Mapping[str, float], *tags: str, over: Over | None,
     start: Mapping[str, float] | None = None, relative: float = 1e-10,
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:  # fmt: skip
     """Add what the function returns, a system and a solution of other origin."""
@@ -365,7 +367,7 @@ def sherrington_kirkpatrick():
 def _ferromagnetic_bias(beta):
     # The glass of overlap q loses its stability to a magnetisation at βJ(1 − q) = 1.
     glass = iterated(lambda x: mean(lambda t: np.tanh(beta * math.sqrt(x[0]) * t) ** 2), 0.5)[0]
-    return {"second-order": [1 / (beta * (1 - glass))], "instability": [1 / beta]}
+    return {"second-order": [1 / (beta * (1 - glass))]}
 
 
 @problem(
@@ -422,9 +424,11 @@ def _ghatak_sherrington(beta):
     away = math.sqrt(0.25 - 2 / beta**2)
     folds = [paramagnet(0.5 - away), paramagnet(0.5 + away)]
     (fold,) = extrema(lambda p: glass(p)[1], 0.01, 0.2)
-    exchange = root(gap, [0.3, 0.6, 0.15, 0.95], tol=1e-14).x[3]
+    exchange = root(gap, [0.12, 0.4, 0.15, 0.956], tol=1e-14).x[3]
+    # Two paramagnets exchange where 1 − r takes the place of r.
+    mirror = beta / 4 + math.log(2) / beta
     return {
-        "spinodal": [*folds, fold], "first-order": [exchange],
+        "spinodal": [*folds, fold], "first-order": [float(exchange), mirror],
         "instability": [paramagnet(1 / beta)],
     }  # fmt: skip
 
@@ -432,7 +436,8 @@ def _ghatak_sherrington(beta):
 @problem(
     "Ghatak, Sherrington, J. Phys. C 10, 3149 (1977)", {"beta": 3.0, "h": 0.2}, "average",
     over=Over(
-        "h", (0.7, 1.4), {0.9: 3}, {"q": (0, 1), "r": (0, 1)}, {"beta": 3.5},
+        "h", (0.7, 1.4), {0.9: 2, 0.95: 4, 0.965: 5, 1.1: 3, 1.3: 1},
+        {"q": (0, 1), "r": (0, 1)}, {"beta": 3.5},
         special=_ghatak_sherrington,
     ),
 )  # fmt: skip
@@ -629,17 +634,15 @@ def sparse_signs_in_a_matrix():
         return E(sp.log(1 - rho + rho * sp.exp(-a / 2) * sp.cosh(shift + sp.sqrt(a) * z)))
 
     energy = a * q / 4 - (1 - rho) * log_of(0) - rho * log_of(a)
-    return fixed(
-        "sparse_signs", {q: value}, snr, rho, outputs={"free_energy": energy}
-    ), solution
+    return fixed("sparse_signs", {q: value}, snr, rho, outputs={"free_energy": energy}), solution
 
 
 @problem(
     "Lesieur, Krzakala, Zdeborová, arXiv 1701.00858: few entries", {"snr": 420.0, "rho": 0.05},
     "average", start={"q": 0.045},
     over=Over(
-        "snr", (200, 500), {250: 1, 350: 3, 401: 4, 450: 2}, {"q": (0, 0.05)}, special=_sparse_signs,
-        relative=1e-10,
+        "snr", (200, 500), {250: 1, 350: 3, 401: 4, 450: 2}, {"q": (0, 0.05)},
+        special=_sparse_signs, relative=1e-10,
     ),
 )  # fmt: skip
 def very_sparse_signs_in_a_matrix():
@@ -837,9 +840,7 @@ def binary_storage():
         q: E(sp.tanh(sp.sqrt(r) * z) ** 2),
         r: alpha / (1 - q) * E((phi(t) / Phi(t)) ** 2),
     }
-    entropy = (
-        -r * (1 - q) / 2 + E(sp.log(2 * sp.cosh(sp.sqrt(r) * z))) + alpha * E(sp.log(Phi(t)))
-    )
+    entropy = -r * (1 - q) / 2 + E(sp.log(2 * sp.cosh(sp.sqrt(r) * z))) + alpha * E(sp.log(Phi(t)))
     return fixed(
         "binary_storage", equations, alpha, domains={q: UNIT}, outputs={"entropy": entropy}
     ), solution
@@ -1104,21 +1105,23 @@ def _mean_square_of_signs(overlap):
     return float((weights * nodes**2) @ inside @ weights)
 
 
-def _phase_retrieval():
-    # E g² = (E[u² tanh] − q)/(1 − q)² is q(2 + …) for small q, and q = αE g²/(1 + αE g²).
+def spinodal_of_phase_retrieval():
+    """Largest α of an overlap below one: E g² = (E[u² tanh] − q)/(1 − q)², q̂ = αE g²."""
+
     def load(overlap):
         gain = (_mean_square_of_signs(overlap) - overlap) / (1 - overlap) ** 2
         return overlap / (1 - overlap) / gain
 
     (fold,) = extrema(load, 0.3, 0.98)
-    assert abs(fold - 1.128) < 5e-4
-    return {"second-order": [0.5], "spinodal": [fold]}
+    # An overlap appears at 1/2: E g² is 2q where q is small.
+    assert abs(load(1e-7) - 0.5) < 1e-6
+    return fold
 
 
 @problem(
     "Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395: labels |u|",
     {"alpha": 0.8}, "average", "domain", "several", start={"q": 0.5},
-    over=Over("alpha", (0.3, 1.3), {0.4: 1, 0.8: 2, 1.2: 1}, special=_phase_retrieval),
+    over=None,
 )  # fmt: skip
 def phase_retrieval():
     def solution(alpha):
