@@ -245,7 +245,8 @@ def _as_map(equation: Equation) -> Equation | None:
     term in x alone is algebraic, those of f are averages or other functions.
     """
     x = equation.unknown
-    own, others = [], []
+    own: list[sp.Expr] = []
+    others: list[sp.Expr] = []
     for term in sp.Add.make_args(sp.expand_mul(equation.residual, deep=False)):
         algebraic = term.is_rational_function(x) and not term.has(Average)
         (own if algebraic else others).append(term)

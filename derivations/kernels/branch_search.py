@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 # Values of the parameter at which solutions are searched.
-_SEARCHED = 7
+SEARCHED = 7
 # First values at each of them for each unknown of Newton's method.
 _STARTS = 32
 # Relative differences of free energies below this are rounding: such phases are copies.
@@ -146,7 +146,7 @@ class Search:
         """
         family = self.family
         low, high = family.box
-        values = np.linspace(*family.within, _SEARCHED)
+        values = np.linspace(*family.within, SEARCHED)
         cloud = spread(low.tolist(), high.tolist(), starts)
         cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
         equations = family.equations()
@@ -596,50 +596,6 @@ def _joined(curve: Curve, known: Sequence[Curve], equations: Equations) -> None:
             curve.tangents.insert(0, curve.tangents[0])
             curve.marks = [(k + 1, kind, point) for k, kind, point in curve.marks]
             curve.start = CROSSING
-
-
-def branches(
-    kernel: Kernel,
-    over: str,
-    within: Sequence[float],
-    parameters: Mapping[str, Any],
-    *,
-    bounds: Mapping[str, tuple[float, float]] | None,
-    zeros: str | Sequence[str],
-    extremum: str | Mapping[str, str] | None,
-    starts: int | None,
-    points: int,
-    data: Mapping[str, Any] | None,
-    rtol: float,
-) -> BranchDiagram:
-    """Return all branches over a parameter; see :meth:`.kernel.Kernel.branches`."""
-    options = checked_options(kernel, zeros, extremum, starts, points)
-    family = Family(
-        kernel=kernel,
-        over=over,
-        within=numbers_of(within, "within"),
-        parameters=parameters,
-        bounds=dict(bounds or {}),
-        data=data,
-        rtol=positive_number("rtol", rtol),
-    )
-    search = Search(family, *options, thorough=True)
-    if not search.branches:
-        raise ConvergenceError(
-            f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
-            f"{family.within[1]:g}, from {options[0]} first values at each of {_SEARCHED} values; give "
-            "bounds= around the unknowns, or more starts="
-        )
-    return BranchDiagram(
-        kernel=kernel,
-        over=over,
-        within=family.within,
-        parameters=dict(parameters),
-        branches=tuple(search.branches),
-        points=tuple(search.special),
-        extremum=search.extremum,
-        _search=search,
-    )
 
 
 def checked_options(
