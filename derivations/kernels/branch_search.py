@@ -26,6 +26,7 @@ from ...numeric.branches import (
     LONG,
     LOST,
     MOST_POINTS,
+    SAME,
     Curve,
     Equations,
     all_curves,
@@ -314,15 +315,28 @@ class Search:
 
         ahead, behind = curve.points[place + 1], curve.points[place]
         slope = (block(ahead) - block(behind)) / (ahead[-1] - behind[-1])
-        vector, k = self._null(block(y))
+        vector, _ = self._null(block(y))
         left, _ = self._null(block(y).T)
         with np.errstate(divide="ignore"):
             noise = family.residual_error(y) * float(np.abs(left).sum() * np.abs(vector).sum())
             error = noise / abs(float(left @ slope @ vector))
-        names = [family.names[j] for j in face]
+        return self._point(self._kind(y), y, error, *self._boundary_condition(y, face))
+
+    def _boundary_condition(
+        self, y: Array, face: tuple[int, ...]
+    ) -> tuple[Condition, dict[str, float]]:
+        """Return the condition that a branch leaves where unknowns vanish, with first values."""
+        vector, k = self._null(self._jacobian(y)[0][np.ix_(face, face)])
+        names = [self.family.names[j] for j in face]
         start = {f"weight_{name}": float(v) for name, v in zip(names, vector, strict=True)}
-        condition = self._condition("boundary", names, names[k])
-        return self._point(self._kind(y), y, error, condition, start)
+        return self._condition("boundary", names, names[k]), start
+
+    def _vanishing(self, y: Array) -> tuple[int, ...]:
+        """Return the unknowns that vanish at a solution, if their equations hold whenever they do."""
+        face = tuple(np.flatnonzero(np.abs(y[:-1]) <= SAME * self.equations.sizes(y)[:-1]).tolist())
+        others = spread(*(bound.tolist() for bound in self.family.box), _SAMPLED)
+        sample = np.hstack([others, np.full((_SAMPLED, 1), y[-1])])
+        return face if face and _holds(self.equations, face, sample) else ()
 
     def _crossing(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
         """Return a crossing, located by its own regular system where curves locate it badly."""
@@ -354,6 +368,10 @@ class Search:
         if not (good[0] and moved <= self.largest):
             return self._point(self._kind(y), y, rough, condition, start)
         y = polished
+        face = self._vanishing(y)
+        if face and self._leaves_face(y, face):
+            # A pitchfork: exact on the symmetric side, where Newton's method has nothing to solve.
+            condition, start = self._boundary_condition(y, face)
         inverse = np.linalg.pinv(square.linearised(found)[1][0])
         noise = square.residual_error(found[0]) * np.abs(inverse[names.index(family.over)]).sum()
         return self._point(self._kind(y), y, float(noise), condition, start)
@@ -563,18 +581,21 @@ def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
     lower, upper = equations.lower[:-1], equations.upper[:-1]
     at_end = (lower == 0) | (upper == 0)
     able = np.flatnonzero((lower <= 0) & (upper >= 0)).tolist()
-    evaluate = equations.rough[-1] if equations.rough else equations.evaluate
     sample = cloud[:: max(1, len(cloud) // _SAMPLED)]
     for size in range(len(able), 0, -1):
         for face in itertools.combinations(able, size):
-            if not at_end[list(face)].any():
-                continue
-            on = sample.copy()
-            on[:, face] = 0.0
-            residual, jacobian = evaluate(on)
-            hold = np.all(np.abs(residual[:, face]) <= np.finfo(float).eps)
-            if hold and np.isfinite(jacobian[:, face][:, :, face]).all():
+            if at_end[list(face)].any() and _holds(equations, face, sample):
                 yield face
+
+
+def _holds(equations: Equations, face: tuple[int, ...], sample: Array) -> bool:
+    """Tell whether equations of unknowns hold where these vanish, at a sample of the others."""
+    evaluate = equations.rough[-1] if equations.rough else equations.evaluate
+    on = sample.copy()
+    on[:, face] = 0.0
+    residual, jacobian = evaluate(on)
+    zero = np.all(np.abs(residual[:, face]) <= np.finfo(float).eps)
+    return bool(zero and np.isfinite(jacobian[:, face][:, :, face]).all())
 
 
 def _joined(curve: Curve, known: Sequence[Curve], equations: Equations) -> None:

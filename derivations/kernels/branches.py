@@ -191,8 +191,7 @@ class SpecialPoint:
         Raises
         ------
         ConvergenceError
-            Also where unknowns vanish exactly, as on the symmetric side of a pitchfork: Newton's
-            method of kernels measures residuals relative to the terms of the equations.
+            If Newton's method fails, as where two special points are next to each other.
 
         Examples
         --------
@@ -210,7 +209,9 @@ class SpecialPoint:
         from .lower import lower
 
         kernel = lower(self.system)
-        start = {name: x for name, x in self.start.items() if name in kernel.code.unknowns}
+        # Newton's method moves an unknown itself, or a coordinate in its place.
+        moved = {*kernel.code.unknowns, *kernel._coordinates}
+        start = {name: x for name, x in self.start.items() if name in moved}
         return kernel.solve(
             start=start, digits=digits, data=self.data, **{**self.parameters, **options}
         )
