@@ -50,6 +50,7 @@ from .branches import (
     SpecialPoint,
     zero_of,
 )
+from .exchanges import Exchanges
 from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
 
 if TYPE_CHECKING:
@@ -61,15 +62,9 @@ Array = NDArray[np.float64]
 SEARCHED = 7
 # First values at each of them for each unknown of Newton's method.
 _STARTS = 32
-# Relative differences of free energies below this are rounding: such phases are copies.
-_COPIES = 1e-9
-# Of the points of two phases, so many for one at which their free energies are compared.
-_THINNED = 4
 # Relative distance to a boundary at which a branch that ends has run into it, and the size, in
 # typical ones, of what has run off.
 _AT_BOUNDARY, _FAR = 1e-3, 1e4
-# How far, in steps, a solution may be from the line between its neighbours on a branch.
-_NEAR = 5.0
 # Relative accuracy of a crossing that is located by the sign of a determinant alone: Newton's
 # method across the curve is singular there.
 _ROUGH = 1e-4
@@ -77,22 +72,6 @@ _ROUGH = 1e-4
 _SAMPLED = 16
 # Scaled distance from a crossing on a face at which a branch has run into it.
 _JOINED = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class _Phase:
-    """A part of a branch on which the parameter is monotone, of one stability."""
-
-    branch: Branch
-    part: slice
-    stable: bool
-
-    @property
-    def parameter(self) -> Array:
-        return self.branch.parameter[self.part]
-
-    def holds(self, value: float) -> bool:
-        return bool(self.parameter.min() <= value <= self.parameter.max())
 
 
 class Search:
@@ -133,7 +112,7 @@ class Search:
         self.special: list[SpecialPoint] = []
         # From the inside: a transition is one of the branch that leaves, on both of them.
         self.branches = [self._branch(c, face) for c, face in zip(curves, held, strict=True)]
-        self._add_first_order()
+        self.special += Exchanges(self).points()
         kinds = (SPINODAL, INSTABILITY, SECOND_ORDER, FIRST_ORDER)
         order = {kind: k for k, kind in enumerate(kinds)}
         self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
@@ -285,15 +264,15 @@ class Search:
             f"direction_{name}": float(v) for name, v in zip(family.names, vector, strict=True)
         }
         condition = self._condition("fold", held, family.names[k])
-        return self._point(SPINODAL, y, error, condition, start)
+        return self.point(SPINODAL, y, error, condition, start)
 
     def _condition(self, kind: str, held: Sequence[str], largest: str) -> Condition:
         """Return a condition with the largest component of its null vector set to one."""
-        zeros = self._symbols(held)
+        zeros = self.symbols(held)
         found = Condition(self.family.open, kind, zeros=zeros)
         return replace(found, component=found.components.index(largest))
 
-    def _symbols(self, names: Iterable[str]) -> tuple[sp.Symbol, ...]:
+    def symbols(self, names: Iterable[str]) -> tuple[sp.Symbol, ...]:
         return tuple(self.family.symbol(name) for name in names)
 
     def _leaves_face(self, y: Array, face: tuple[int, ...]) -> bool:
@@ -320,7 +299,7 @@ class Search:
         with np.errstate(divide="ignore"):
             noise = family.residual_error(y) * float(np.abs(left).sum() * np.abs(vector).sum())
             error = noise / abs(float(left @ slope @ vector))
-        return self._point(self._kind(y), y, error, *self._boundary_condition(y, face))
+        return self.point(self._kind(y), y, error, *self._boundary_condition(y, face))
 
     def _boundary_condition(
         self, y: Array, face: tuple[int, ...]
@@ -334,7 +313,8 @@ class Search:
     def _vanishing(self, y: Array) -> tuple[int, ...]:
         """Return the unknowns that vanish at a solution, if their equations hold whenever they do."""
         face = tuple(np.flatnonzero(np.abs(y[:-1]) <= SAME * self.equations.sizes(y)[:-1]).tolist())
-        others = spread(*(bound.tolist() for bound in self.family.box), _SAMPLED)
+        low, high = self.family.box
+        others = spread(low.tolist(), high.tolist(), _SAMPLED)
         sample = np.hstack([others, np.full((_SAMPLED, 1), y[-1])])
         return face if face and _holds(self.equations, face, sample) else ()
 
@@ -350,7 +330,7 @@ class Search:
             closed = family.closed(condition, family.over)
         except (EmissionError, StructureError):
             # As where tables depend on the parameter, which then can be no unknown.
-            return self._point(self._kind(y), y, rough, condition, start)
+            return self.point(self._kind(y), y, rough, condition, start)
         parameters = family.point(float(y[-1]))
         del parameters[family.over]
         square = OpenKernel(
@@ -366,7 +346,7 @@ class Search:
         polished = np.array([*(exact.get(n, 0.0) for n in family.names), exact[family.over]])
         moved = np.max(np.abs(polished - y) / self.equations.sizes(y))
         if not (good[0] and moved <= self.largest):
-            return self._point(self._kind(y), y, rough, condition, start)
+            return self.point(self._kind(y), y, rough, condition, start)
         y = polished
         face = self._vanishing(y)
         if face and self._leaves_face(y, face):
@@ -374,7 +354,7 @@ class Search:
             condition, start = self._boundary_condition(y, face)
         inverse = np.linalg.pinv(square.linearised(found)[1][0])
         noise = square.residual_error(found[0]) * np.abs(inverse[names.index(family.over)]).sum()
-        return self._point(self._kind(y), y, float(noise), condition, start)
+        return self.point(self._kind(y), y, float(noise), condition, start)
 
     def _kind(self, y: Array) -> str:
         return kind_of_crossing(self.family, self.equations, y, self.extremum, self.largest)
@@ -390,7 +370,7 @@ class Search:
                 found[name] = float(values[name][0])
         return found
 
-    def _point(
+    def point(
         self, kind: str, y: Array, error: float,
         condition: Condition,
         start: Mapping[str, float], other: Array | None = None,
@@ -417,7 +397,7 @@ class Search:
 
     def _add_zeros(self, output: str, curve: Curve, face: tuple[int, ...]) -> None:
         family, equations = self.family, replace(self.equations, held=face)
-        zeros = self._symbols(family.names[k] for k in face)
+        zeros = self.symbols(family.names[k] for k in face)
 
         def value(y: Array) -> float:
             return float(family.described(y[None]).values[output][0])
@@ -437,7 +417,7 @@ class Search:
             noise = float(family.described(y[None]).errors[output][0])
             error = noise * run / abs(float(column[k + 1] - column[k]))
             condition = Condition(family.open, "zero", output=output, zeros=zeros)
-            self.special.append(self._point(zero_of(output), y, error, condition, {}))
+            self.special.append(self.point(zero_of(output), y, error, condition, {}))
 
     # ------------------------------------------------------------------ phases
 
@@ -448,11 +428,11 @@ class Search:
             near = [np.append(x, value) for x in self._near_value(value, zeros)]
             if near:
                 # So near, no coarse rule has to come first.
-                equations = replace(self._on_face(zeros), rough=())
+                equations = replace(self.on_face(zeros), rough=())
                 found += [(y, zeros) for y in solutions_at(equations, np.array(near), most=30)]
         return sorted(found, key=lambda item: item[0].tolist())
 
-    def _on_face(self, zeros: Sequence[str]) -> Equations:
+    def on_face(self, zeros: Sequence[str]) -> Equations:
         return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
 
     def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
@@ -467,109 +447,6 @@ class Search:
                     width = p[k + 1] - p[k]
                     share = (value - p[k]) / width if width else 0.0
                     yield x[k] + share * (x[k + 1] - x[k])
-
-    def _phases(self) -> list[_Phase]:
-        """Return the parts of branches of one stability on which the parameter is monotone."""
-        found = []
-        for branch in self.branches:
-            for part, stable in branch.runs():
-                steps = np.sign(np.diff(branch.parameter[part]))
-                cuts = [0, *(np.flatnonzero(steps[1:] * steps[:-1] < 0) + 1).tolist(), len(steps)]
-                for first, last in itertools.pairwise(cuts):
-                    if last > first:
-                        own = slice(part.start + first, part.start + last + 1)
-                        found.append(_Phase(branch, own, bool(stable)))
-        return found
-
-    def _add_first_order(self) -> None:
-        if self.family.open.free_energy is None:
-            return
-        phases = self._phases()
-        for one, other in itertools.combinations(phases, 2):
-            for low, high in self._exchanges(one, other):
-                point = self._first_order(one, other, low, high, phases)
-                if point is not None:
-                    self.special.append(point)
-
-    def _near_phase(self, phase: _Phase, values: Array) -> Array:
-        """Return unknowns and parameter (N, n + 1) of a phase near given values."""
-        p = phase.parameter
-        order = np.argsort(p, kind="stable")
-        found = [
-            np.interp(values, p[order], phase.branch.unknowns[name][phase.part][order])
-            for name in self.family.names
-        ]
-        return np.stack([*found, values], axis=1)
-
-    def _on_phase(self, phase: _Phase, values: Array) -> tuple[Array, Array, Array]:
-        """Return points of a phase at given values, their free energies and errors of these."""
-        near = self._near_phase(phase, values)
-        fixed = np.zeros((len(near), 1, near.shape[1]))
-        fixed[:, 0, -1] = 1.0
-        equations = self._on_face(phase.branch.zeros)
-        points, good, _ = corrected(equations, near, fixed, most=20)
-        # Next to its end a phase may lead to another solution.
-        moved = np.max(np.abs(points - near) / self.equations.sizes(near), axis=1)
-        good &= moved <= _NEAR * self.largest
-        batch = self.family.described(points)
-        return points, np.where(good, batch.values[VALUE], np.nan), batch.errors[VALUE]
-
-    def _exchanges(self, one: _Phase, other: _Phase) -> Iterator[tuple[float, float]]:
-        """Iterate over intervals in which the free energies of two phases change their order."""
-        grids = [one.parameter, other.parameter]
-        low = max(grid.min() for grid in grids)
-        high = min(grid.max() for grid in grids)
-        if not low < high:
-            return
-        values = np.unique(np.concatenate(grids))
-        values = values[(values >= low) & (values <= high)]
-        values = np.append(values[:-1:_THINNED], values[-1])
-        first, second = (self._on_phase(phase, values)[1] for phase in (one, other))
-        gap = first - second
-        gap[~(np.abs(gap) > _COPIES * (1 + np.abs(first)))] = 0
-        there = np.flatnonzero(gap)
-        for a, b in itertools.pairwise(there):
-            if gap[a] * gap[b] < 0:
-                yield float(values[a]), float(values[b])
-
-    def _first_order(
-        self, one: _Phase, other: _Phase, low: float, high: float,
-        phases: Sequence[_Phase],
-    ) -> SpecialPoint | None:  # fmt: skip
-        family = self.family
-
-        def on(phase: _Phase, value: float) -> tuple[Array, float, float]:
-            points, values, errors = self._on_phase(phase, np.array([value]))
-            return points[0], float(values[0]), float(errors[0])
-
-        def gap(share: float) -> float:
-            value = low + share * (high - low)
-            return on(one, value)[1] - on(other, value)[1]
-
-        share = zero_between(gap)
-        if share is None:
-            return None
-        value = low + share * (high - low)
-        (y, here, error), (opposite, _, more) = on(one, value), on(other, value)
-        margin = 1e-6 * (1 + abs(here))
-        rivals = []
-        for phase in phases:
-            if phase is one or phase is other or not phase.holds(value):
-                continue
-            ahead = here - on(phase, value)[1]
-            if (ahead if self.extremum.prefers_low else -ahead) > margin:
-                rivals.append(phase)
-        if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
-            # Two phases that exchange their order behind a third one: no transition.
-            return None
-        error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
-        condition = Condition(
-            family.open,
-            "coexistence",
-            zeros=self._symbols(one.branch.zeros),
-            zeros_other=self._symbols(other.branch.zeros),
-        )
-        return self._point(FIRST_ORDER, y, error, condition, {}, opposite)
 
 
 def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
