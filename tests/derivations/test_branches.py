@@ -155,6 +155,22 @@ def test_an_unknown_may_vanish_at_the_end_of_its_domain():
     assert abs(point.refine(digits=40).beta - 1) < 1e-39
 
 
+def test_lines_of_transitions_leave_from_zero():
+    # A Gaussian spike in αn samples, q = αs p/(1 + αs p), p = s q/(1 + s q): from s²α = 1 on.
+    q, p, s = sp.symbols("q p s", positive=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {q: alpha * s * p / (1 + alpha * s * p), p: s * q / (1 + s * q)},
+        name="spike", parameters=(s, alpha),
+    )  # fmt: skip
+    plane = gs.lower(system).phase_diagram(
+        ("s", 0.3, 3), ("alpha", 0.5, 3), bounds={"q": (0, 1)}, cuts=1
+    )
+    (line,) = plane.lines
+    assert line.kind == "second-order" and (line.unknowns["q"] == 0).all()
+    np.testing.assert_allclose(line.x**2 * line.y, 1, rtol=1e-13)
+    assert line.y.min() == 0.5 and line.y.max() == 3
+
+
 # ------------------------------------------------------------------ free energies
 
 
