@@ -290,11 +290,32 @@ class _Plane:
         stop = None
         if kind == FIRST_ORDER:
             stop = partial(_merged, family.names, equations, y)
+        elif condition.kind == "boundary":
+            stop = partial(self._leaves_zero, condition, family, point.over, cut)
         elif condition.kind == "branch point":
             stop = partial(_unfolded, family.names, equations)
         curve = curve_through(equations, y, largest=self.largest, stop=stop)
         if len(curve) >= _SHORTEST:
             self.followed.append(_Followed(kind, family, equations, curve, point.over, cut))
+
+    def _at(
+        self, cut: Family, control: str, other: str, values: Mapping[str, float]
+    ) -> tuple[Family, Array]:
+        """Return the equations of the cut through a point of a line, and the point there."""
+        held = {**self.parameters, other: values[other]}
+        base = replace(cut, over=control, parameters=held)
+        # What is no coordinate of the line vanishes along it.
+        return base, np.array([values.get(name, 0.0) for name in (*base.names, control)])
+
+    def _leaves_zero(
+        self, condition: Condition, family: Family, control: str, cut: Family, y: Array
+    ) -> bool:
+        """Tell whether equations of unknowns that vanish along a line no longer hold there."""
+        values = dict(zip((*family.names, family.over), y.tolist(), strict=True))
+        base, at = self._at(cut, control, family.over, values)
+        residual = base.linearised(at[None])[0][0]
+        zeros = [base.names.index(name) for name in condition.components]
+        return bool(np.max(np.abs(residual[zeros])) > _UNFOLDED)
 
     def _family(self, point: SpecialPoint, cut: Family, other: str, component: int) -> Family:
         """Return the equations of a special point over the parameter that the cut has fixed."""
@@ -341,10 +362,8 @@ class _Plane:
             return [line.kind] * n
         kinds = []
         for k in range(n):
-            held = {**self.parameters, line.family.over: float(table[line.family.over][k])}
-            base = replace(line.cut, over=line.control, parameters=held)
-            # What is no coordinate of the line vanishes along it.
-            y = np.array([table[n][k] if n in table else 0.0 for n in (*base.names, line.control)])
+            values = {name: float(column[k]) for name, column in table.items()}
+            base, y = self._at(line.cut, line.control, line.family.over, values)
             equations = base.equations(np.abs(y[:-1]))
             kinds.append(kind_of_crossing(base, equations, y, self.extremum, self.largest))
         return kinds

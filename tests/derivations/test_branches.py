@@ -515,6 +515,12 @@ def test_phase_diagram_of_the_magnet(kernel):
         kernel.phase_diagram("h", ("beta", 1, 2))
 
 
+def test_a_pitchfork_of_one_symmetric_cut_is_no_line(kernel):
+    # At h = 0 branches cross at β = 1; for any other field the equation of m does not hold at 0.
+    plane = kernel.phase_diagram(("h", -0.3, 0.3), ("beta", 0.6, 2), bounds=INSIDE, cuts=1)
+    assert {line.kind for line in plane.lines} == {"spinodal", "first-order"}
+
+
 def test_a_critical_point_to_many_digits():
     # The cusp s³ + (a − 1)s + b − 1 = 0 with s = u − √2: at a = b = 1, folds at
     # 4(a − 1)³ + 27(b − 1)² = 0.
