@@ -217,7 +217,9 @@ class OpenSystem:
             for i in places
         ]
         core = [_zero_of(e, set(zeros)) for e in self.core]
-        return self._closed("boundary", control, [*core, *rest], vector, fixed, conditions)
+        found = self._closed("boundary", control, [*core, *rest], vector, fixed, conditions)
+        free = {x: domain for x, domain in found.domains.items() if x not in zeros}
+        return replace(found, domains=free)
 
     def _fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
         jacobian, rest = self._jacobian(())
@@ -262,7 +264,10 @@ class OpenSystem:
         own = [_zero_of(e, set(zeros)) for e in self.system.equations]
         condition = Equation(control, None, free_energy - free_energy.xreplace(other))
         equations = [*own, *copies, condition]
-        return self._with_control("coexistence", control, equations, names)
+        found = self._with_control("coexistence", control, equations, names)
+        # What vanishes is at an end of its domain.
+        free = {x: domain for x, domain in found.domains.items() if x not in set(zeros)}
+        return replace(found, domains=free)
 
     def _jacobian(
         self, parameters: tuple[sp.Symbol, ...]

@@ -6,6 +6,7 @@ import mpmath
 import pytest
 
 import giantstep as gs
+from giantstep.errors import ConvergenceError
 from giantstep.symbolic.branch_conditions import Condition, OpenSystem
 
 from .literature import PROBLEMS, alpha, lowered, spinodal_of_phase_retrieval
@@ -90,9 +91,19 @@ def test_forty_digits(problem):
         assert many.errors[name] <= 1e-39 * abs(many[name])
 
 
+# At p = 0 Newton's derivative of the condition divides by the root of p, which follows from q.
+_WITHOUT_DIGITS = {"clusters_of_two"}
+_XFAIL = pytest.mark.xfail(raises=ConvergenceError, strict=True, reason="derivative 1/√p at p = 0")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "problem", [p for p in _FOLLOWED if p.over and p.over.special], ids=lambda p: p.name
+    "problem",
+    [
+        pytest.param(p, id=p.name, marks=_XFAIL if p.name in _WITHOUT_DIGITS else ())
+        for p in _FOLLOWED
+        if p.over and p.over.special
+    ],
 )
 def test_forty_digits_of_transitions(problem):
     for point in diagram(problem).points:
