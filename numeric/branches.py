@@ -10,7 +10,7 @@ Lengths are measured in scaled variables: each is divided by its typical size, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -48,6 +48,8 @@ SAME = 1e-6
 MARGIN = 1e-9
 # How far from a crossing its other branch is entered, in units of the largest step.
 _ASIDE = 0.3
+# In units of this, how far it may be across that direction: it need not leave along it exactly.
+_NEARBY = 5.0
 
 
 @dataclass(frozen=True)
@@ -61,16 +63,20 @@ class Equations:
         Open intervals of the unknowns, which may be infinite; the closed one of the parameter.
     scale : array (n + 1,)
         Typical sizes.
-    rough : callable, optional
-        As `evaluate`, quicker and less accurate: on one coarse rule. For points that are far from
-        any solution, where integrands may vary on any scale.
+    rough : tuple of callable
+        As `evaluate`, quicker and less accurate: each on one rule, coarsest first. For points that
+        are far from any solution, where integrands may vary on any scale.
+    held : tuple of int
+        Unknowns that stay at an end of their interval: a face of the box, on which their equations
+        hold identically.
     """
 
     evaluate: Evaluate
     lower: Array
     upper: Array
     scale: Array
-    rough: Evaluate | None = None
+    rough: tuple[Evaluate, ...] = ()
+    held: tuple[int, ...] = ()
 
     def sizes(self, y: Array) -> Array:
         """Return by what the variables are divided at a point: more, where they are larger."""
@@ -81,8 +87,29 @@ class Equations:
         """Tell which points are in the box by more than a margin, the parameter aside."""
         x, margin = y[..., :-1], MARGIN * self.sizes(y)[..., :-1]
         low, high = self.lower[:-1] + margin, self.upper[:-1] - margin
-        found: NDArray[np.bool_] = np.all((x > low) & (x < high), axis=-1)
+        good = (x > low) & (x < high)
+        good[..., list(self.held)] = True
+        found: NDArray[np.bool_] = np.all(good, axis=-1)
         return found
+
+
+class Remembered:
+    """Equations that keep their values at the last single point.
+
+    Newton's method ends with an evaluation at the point whose tangent is asked for next.
+    """
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._last: tuple[bytes, tuple[Array, Array]] | None = None
+
+    def __call__(self, points: Array) -> tuple[Array, Array]:
+        if len(points) != 1:
+            return self._evaluate(points)
+        key = points.tobytes()
+        if self._last is None or self._last[0] != key:
+            self._last = key, self._evaluate(points)
+        return self._last[1]
 
 
 @dataclass
@@ -167,6 +194,8 @@ def corrected(
                 np.concatenate([matrix, across], axis=1),
                 np.concatenate([-residual[better], rest], axis=1),
             )
+            # Of what is held, rounding would move it.
+            moved[:, list(equations.held)] = 0.0
             step[better] = moved * a
             share[better] = _share(equations, y[better], step[better])
             clipped[better] = np.where(share[better] < 1, clipped[better] + 1, 0)
@@ -216,14 +245,21 @@ def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Arra
     array (M, n + 1)
         Sorted by parameter, then by the unknowns.
     """
-    found = starts
-    if equations.rough is not None:
-        roughly = replace(equations, evaluate=equations.rough, rough=None)
-        found = solutions_at(roughly, starts, most=most)
-    at = np.zeros((len(found), 1, starts.shape[1]))
+    near = starts
+    if equations.rough:
+        *coarser, finest = equations.rough
+        roughly = replace(equations, evaluate=finest, rough=tuple(coarser))
+        near = solutions_at(roughly, starts, most=most)
+        most = _MOST_TURNS
+    at = np.zeros((len(near), 1, starts.shape[1]))
     at[:, 0, -1] = 1.0
-    found, good, _ = corrected(equations, found, at, most=most)
-    found = found[good & equations.inside(found)]
+    found, good, _ = corrected(equations, near, at, most=most)
+    good &= equations.inside(found)
+    if equations.rough:
+        # Where a rule misses a narrow integrand, its solution is another one on any other rule.
+        room = np.minimum(near - equations.lower, equations.upper - near)[:, :-1]
+        good &= np.all(np.abs(found - near)[:, :-1] <= room / 2, axis=1)
+    found = found[good]
     kept: list[Array] = []
     # The last key counts most.
     for y in found[np.lexsort([*found.T[-2::-1], found.T[-1]])]:
@@ -256,6 +292,7 @@ def tangent(equations: Equations, y: Array, along: Array | None = None) -> tuple
     if not np.isfinite(scaled).all():
         return np.full(len(y), np.nan), np.nan
     found = np.linalg.svd(scaled)[2][-1]
+    found[list(equations.held)] = 0.0
     towards = found[-1] if along is None else found @ along
     if towards < 0:
         found = -found
@@ -468,7 +505,9 @@ def lies_on(equations: Equations, curve: Curve, y: Array, largest: float) -> boo
     return False
 
 
-def all_curves(equations: Equations, seeds: Array, *, largest: float) -> list[Curve]:
+def all_curves(
+    equations: Equations, seeds: Array, *, largest: float, known: Sequence[Curve] = ()
+) -> list[Curve]:
     """Follow every curve through one of many solutions, and those that branch off from them.
 
     Parameters
@@ -477,14 +516,21 @@ def all_curves(equations: Equations, seeds: Array, *, largest: float) -> list[Cu
     seeds : array (M, n + 1)
         Solutions; those on a curve that is known are passed over.
     largest : float
+    known : sequence of Curve
+        Curves on faces of the box, from which others may branch off.
+
+    Returns
+    -------
+    list of Curve
+        Without those that were known.
     """
     curves: list[Curve] = []
     for seed in seeds:
-        if any(lies_on(equations, curve, seed, largest) for curve in curves):
+        if any(lies_on(equations, curve, seed, largest) for curve in (*known, *curves)):
             continue
         curves.append(curve_through(equations, seed, largest=largest))
     crossed: list[Array] = []
-    waiting = list(curves)
+    waiting = [*known, *curves]
     while waiting:
         curve = waiting.pop(0)
         for place, y in [(place, y) for place, kind, y in curve.marks if kind == CROSSING]:
@@ -492,7 +538,7 @@ def all_curves(equations: Equations, seeds: Array, *, largest: float) -> list[Cu
                 continue
             crossed.append(y)
             for side in _branching(equations, curve, place, y, largest):
-                if any(lies_on(equations, other, side, largest) for other in curves):
+                if any(lies_on(equations, other, side, largest) for other in (*known, *curves)):
                     continue
                 away = (side - y) / equations.sizes(y)
                 new = followed(equations, side, away, largest=largest)
@@ -537,13 +583,16 @@ def beside(equations: Equations, y: Array, direction: Array, largest: float) -> 
     largest : float
         Of the steps of the continuation.
     """
-    a = equations.sizes(y)
+    a, held = equations.sizes(y), list(equations.held)
+    if np.any(np.abs(direction[held]) > SAME):
+        # It leads off the face.
+        return
     for way in (direction, -direction):
         start = y + _ASIDE * largest * way * a
         if not equations.inside(start):
             continue
         found, good, _ = corrected(equations, start[None], (way / a)[None, None], most=20)
-        near = np.linalg.norm((found[0] - start) / a) < 0.9 * _ASIDE * largest
+        near = np.linalg.norm((found[0] - start) / a) < _NEARBY * _ASIDE * largest
         low, high = equations.lower[-1], equations.upper[-1]
         if good[0] and near and low <= found[0][-1] <= high:
             yield found[0]

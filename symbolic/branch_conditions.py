@@ -5,6 +5,8 @@ the residuals :math:`R(x, p)` of the core as functions of x and of a control par
 
 * two solutions meet and vanish (a fold, a spinodal) where :math:`R = 0,\ \partial_x R\,v = 0`;
 * branches cross where :math:`R = 0,\ w^\top\partial_x R = 0,\ w^\top\partial_p R = 0`;
+* a branch leaves solutions with x_S = 0, on which the residuals R_S vanish identically, where
+  :math:`x_S = 0,\ \partial_{x_S} R_S\,w = 0`: the overlap that becomes positive at a transition;
 * a quantity E vanishes along a branch where :math:`R = 0,\ E = 0`;
 * two phases coexist where :math:`R(x) = R(y) = 0,\ F(x) = F(y)` for the free energy F.
 
@@ -19,7 +21,7 @@ otherwise overdetermined system regular; μ vanishes at the solution.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,6 +29,8 @@ import sympy as sp
 
 from ..errors import ParameterError, StructureError
 from .equations import Equation, stationarity
+from .gaussian import GaussianExpectation
+from .integration_by_parts import linear_by_parts, reduced
 from .saddle_point import SaddlePointSystem
 from .sensitivities import derivative_name, with_sensitivities
 from .smoothed_derivatives import smooth_partial
@@ -45,9 +49,12 @@ class OpenSystem:
     ----------
     system : SaddlePointSystem
         The closed system, in independent parameters.
+    kept : tuple of Symbol
+        Unknowns that are given although an equation determines them explicitly.
     """
 
     system: SaddlePointSystem
+    kept: tuple[sp.Symbol, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.core:
@@ -60,7 +67,10 @@ class OpenSystem:
     def core(self) -> tuple[Equation, ...]:
         """The equations that Newton's method solves, of all blocks."""
         blocks = (block for block in self.system.structure.blocks if not block.linear)
-        return tuple(e for block in blocks for c in block.components for e in c.core)
+        found = [e for block in blocks for c in block.components for e in c.core]
+        known = {e.unknown for e in found}
+        found += [e for e in self.system.equations if e.unknown in {*self.kept} - known]
+        return tuple(found)
 
     @property
     def unknowns(self) -> tuple[sp.Symbol, ...]:
@@ -112,16 +122,43 @@ class OpenSystem:
             start={},
             domains={},
             easier=None,
+            varying=frozenset(core),
         )
 
     def linearised(self, parameters: Iterable[sp.Symbol]) -> SaddlePointSystem:
         """Return the explicit system of residuals and their derivatives by core and parameters.
 
         The derivatives are named by :func:`.sensitivities.derivative_name`; one that vanishes
-        identically is missing.
+        identically is missing. They are finite where an overlap vanishes, if the residuals are
+        regular there.
         """
         system = self.opened({}, whole=False)
-        return with_sensitivities(system, (*self.unknowns, *parameters), ())
+        own = set(system.unknowns)
+        found = with_sensitivities(system, (*self.unknowns, *parameters), ())
+        equations = tuple(e if e.unknown in own else self._regular(e) for e in found.equations)
+        return replace(found, equations=equations)
+
+    def _regular(self, e: Equation) -> Equation:
+        """Return a derivative without factors z/√x of an unknown x, which vanish by parts."""
+        if e.value is None or not self._divides(e.value):
+            return e
+        value = self._without_roots(e.value)
+        return Equation(e.unknown, value, e.unknown - value)
+
+    def _without_roots(self, value: sp.Expr) -> sp.Expr:
+        found = reduced(value)
+        if self._divides(found):
+            # Too long a sum for `reduced`: what is left of the chain rule, term by term.
+            nodes = found.atoms(GaussianExpectation)
+            found = found.xreplace({n: linear_by_parts(n) for n in nodes if self._divides(n)})
+        return found
+
+    def _divides(self, value: sp.Expr) -> bool:
+        """Tell whether something is divided by a root of an unknown."""
+        return any(
+            p.exp.is_negative and not p.exp.is_Integer and p.base in self.system.unknowns
+            for p in value.atoms(sp.Pow)
+        )
 
     def hessian(self) -> dict[str, sp.Expr]:
         r"""Return second derivatives of the free energy by all of its variables, by name.
@@ -138,10 +175,14 @@ class OpenSystem:
             raise ParameterError(f"{self.system.name} was not made from a free energy")
         gradient = stationarity(free_energy)
         variables = [x for x in free_energy.variables if x in gradient]
-        return {
+        found = {
             hessian_name(i, j): smooth_partial(gradient[x], y)
             for i, x in enumerate(variables)
             for j, y in enumerate(variables[: i + 1])
+        }
+        return {
+            name: self._without_roots(value) if self._divides(value) else value
+            for name, value in found.items()
         }
 
     @property
@@ -151,15 +192,44 @@ class OpenSystem:
             return self.system.free_energy.expression
         return self.system.outputs.get(FREE_ENERGY)
 
+    def with_zeros(self, zeros: Iterable[sp.Symbol]) -> SaddlePointSystem:
+        """Return the system for solutions at which unknowns vanish, whose equations then hold."""
+        zeros = set(zeros)
+        system = self.system
+        return replace(
+            system,
+            equations=tuple(_zero_of(e, zeros) for e in system.equations),
+            start={x: value for x, value in system.start.items() if x not in zeros},
+            domains={x: domain for x, domain in system.domains.items() if x not in zeros},
+            easier=None,
+            free_energy=None,
+            paired=True,
+        )
+
+    def _boundary(
+        self, control: sp.Symbol, zeros: Sequence[sp.Symbol], fixed: int
+    ) -> SaddlePointSystem:
+        jacobian, rest = self._jacobian(())
+        vector = self._vector("weight", fixed, [self.system.identifiers[x] for x in zeros])
+        places = [self.unknowns.index(x) for x in zeros]
+        conditions = [
+            sp.Add(*(jacobian[i][j] * w for j, w in zip(places, vector, strict=True)))
+            for i in places
+        ]
+        core = [_zero_of(e, set(zeros)) for e in self.core]
+        found = self._closed("boundary", control, [*core, *rest], vector, fixed, conditions)
+        free = {x: domain for x, domain in found.domains.items() if x not in zeros}
+        return replace(found, domains=free)
+
     def _fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
         jacobian, rest = self._jacobian(())
-        vector = self._vector("direction", fixed)
+        vector = self._vector("direction", fixed, self.names)
         rows = [sp.Add(*(a * v for a, v in zip(row, vector, strict=True))) for row in jacobian]
         return self._closed("fold", control, [*self.core, *rest], vector, fixed, rows)
 
     def _branch_point(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
         jacobian, rest = self._jacobian((control,))
-        vector = self._vector("weight", fixed)
+        vector = self._vector("weight", fixed, self.names)
         unfolding = self._new("unfolding")
         core = list(self.core)
         e = core[fixed]
@@ -175,7 +245,9 @@ class OpenSystem:
         condition = Equation(control, None, self.system.outputs[output])
         return self._with_control("zero", control, [*self.system.equations, condition])
 
-    def _coexistence(self, control: sp.Symbol) -> SaddlePointSystem:
+    def _coexistence(
+        self, control: sp.Symbol, zeros: Iterable[sp.Symbol], zeros_other: Iterable[sp.Symbol]
+    ) -> SaddlePointSystem:
         free_energy = self.free_energy
         if free_energy is None:
             raise ParameterError(f"{self.system.name} has no free energy to compare")
@@ -187,11 +259,15 @@ class OpenSystem:
                 None if e.value is None else e.value.xreplace(other),
                 e.residual.xreplace(other),
             )
-            for e in self.system.equations
+            for e in (_zero_of(e, set(zeros_other)) for e in self.system.equations)
         ]
+        own = [_zero_of(e, set(zeros)) for e in self.system.equations]
         condition = Equation(control, None, free_energy - free_energy.xreplace(other))
-        equations = [*self.system.equations, *copies, condition]
-        return self._with_control("coexistence", control, equations, names)
+        equations = [*own, *copies, condition]
+        found = self._with_control("coexistence", control, equations, names)
+        # What vanishes is at an end of its domain.
+        free = {x: domain for x, domain in found.domains.items() if x not in set(zeros)}
+        return replace(found, domains=free)
 
     def _jacobian(
         self, parameters: tuple[sp.Symbol, ...]
@@ -230,11 +306,10 @@ class OpenSystem:
         rest = [e for e in self.system.equations if e.unknown not in core]
         return [[a.xreplace(fresh) for a in row] for row in found], [*rest, *helpers]
 
-    def _vector(self, kind: str, fixed: int) -> list[sp.Expr]:
+    def _vector(self, kind: str, fixed: int, names: Sequence[str]) -> list[sp.Expr]:
         """Return a null vector in new symbols, one component set to one."""
         return [
-            sp.S.One if k == fixed else self._new(f"{kind}_{name}")
-            for k, name in enumerate(self.names)
+            sp.S.One if k == fixed else self._new(f"{kind}_{name}") for k, name in enumerate(names)
         ]
 
     def _closed(
@@ -286,37 +361,57 @@ class Condition:
     Attributes
     ----------
     of : OpenSystem
-    kind : {"fold", "branch point", "zero", "coexistence"}
+    kind : {"fold", "branch point", "boundary", "zero", "coexistence"}
     component : int
         Of the null vector at folds and branch points: the one that is set to one. The others,
         ``direction_…`` and ``weight_…``, are unknowns. At a branch point the vector is that of the
         transposed Jacobian.
     output : str
         What vanishes at a zero.
+    zeros, zeros_other : tuple of Symbol
+        Unknowns of the core that vanish there, in one phase and in the other.
     """
 
     of: OpenSystem
     kind: str
     component: int = 0
     output: str = ""
+    zeros: tuple[sp.Symbol, ...] = ()
+    zeros_other: tuple[sp.Symbol, ...] = ()
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the unknowns to which the components of the null vector belong."""
+        names = self.of.system.identifiers
+        if self.kind == "boundary":
+            return tuple(names[x] for x in self.zeros)
+        return tuple(names[x] for x in self.of.unknowns if x not in self.zeros)
 
     def system(self, control: sp.Symbol) -> SaddlePointSystem:
         """Return the equations with the condition, in which a parameter is an unknown.
 
         The unknowns of the second phase of a coexistence have ``…_other`` names.
         """
+        if self.kind == "coexistence":
+            return self.of._coexistence(control, self.zeros, self.zeros_other)
+        if self.kind == "boundary":
+            return self.of._boundary(control, self.zeros, self.component)
+        of = replace(self.of, system=self.of.with_zeros(self.zeros)) if self.zeros else self.of
         if self.kind == "fold":
-            return self.of._fold(control, self.component)
+            return of._fold(control, self.component)
         if self.kind == "branch point":
-            return self.of._branch_point(control, self.component)
-        if self.kind == "zero":
-            return self.of._zero(control, self.output)
-        return self.of._coexistence(control)
+            return of._branch_point(control, self.component)
+        return of._zero(control, self.output)
 
 
 def hessian_name(i: int, j: int) -> str:
     """Return the name of an entry of :meth:`OpenSystem.hessian`, in either order."""
     return f"hessian_{max(i, j)}_{min(i, j)}"
+
+
+def _zero_of(e: Equation, zeros: Collection[sp.Symbol]) -> Equation:
+    """Return the equation ``x = 0`` in place of that of an unknown among `zeros`."""
+    return Equation(e.unknown, sp.S.Zero, e.unknown) if e.unknown in zeros else e
 
 
 def _reached(equations: Iterable[Equation], wanted: Iterable[sp.Expr]) -> set[sp.Symbol]:

@@ -15,6 +15,7 @@ from typing import TypeVar
 import sympy as sp
 
 from ..errors import StructureError
+from .averages import Average
 from .functions import with_cosh
 from .integration_by_parts import reduced
 from .jumps import jumps_as_steps
@@ -107,8 +108,8 @@ class Equation:
     unknown : Symbol
         The variable that the equation determines.
     value : Expr or None
-        Right-hand side of ``unknown = value``; `unknown` does not occur in it. None if the
-        equation cannot be solved for its unknown by a division by a constant.
+        Right-hand side of ``unknown = value``, in which `unknown` may occur: then it is a map, a
+        fixed point of which is wanted. None if the equation is an implicit one.
     residual : Expr
         Vanishes at the solution; ``unknown - value`` where `value` is given.
     """
@@ -185,11 +186,16 @@ def saddle_point_equations(free_energy: FreeEnergy) -> tuple[Equation, ...]:
     by_unknown = {x: origin for origin, x in matching.items()}
     # Without a perfect matching the equations determine nothing; the check of systems says why.
     rest = iter([o for o in conditions if o not in matching])
-    return tuple(
-        _solved_for(x, conditions[by_unknown[x] if x in by_unknown else next(rest)], unknowns)
-        for x in free_energy.variables
-        if x in unknowns
-    )
+    found = []
+    for x in free_energy.variables:
+        if x not in unknowns:
+            continue
+        origin = by_unknown[x] if x in by_unknown else next(rest)
+        equation = _solved_for(x, conditions[origin], unknowns)
+        if equation.value is None and origin == x and not free_energy.conjugates:
+            equation = _as_map(equation) or equation
+        found.append(equation)
+    return tuple(found)
 
 
 def matched(equations: Sequence[Equation]) -> tuple[Equation, ...]:
@@ -234,6 +240,36 @@ def _solved_for(x: sp.Symbol, condition: sp.Expr, unknowns: Collection[sp.Symbol
         return Equation(x, None, condition)
     value = _divide(-condition.xreplace({x: sp.S.Zero}), slope)
     return Equation(x, value, x - value)
+
+
+def _as_map(equation: Equation) -> Equation | None:
+    """Return ``x = f(x)`` for a condition c·(x − f(x)) = 0 with a product c that never vanishes.
+
+    This is how papers print the equation of an overlap from which conjugates were eliminated. The
+    term in x alone is algebraic, those of f are averages or other functions.
+    """
+    x = equation.unknown
+    own: list[sp.Expr] = []
+    others: list[sp.Expr] = []
+    for term in sp.Add.make_args(sp.expand_mul(equation.residual, deep=False)):
+        algebraic = term.is_rational_function(x) and not term.has(Average)
+        (own if algebraic else others).append(term)
+    total = sp.factor(sp.Add(*own))
+    powers = {base: n for base, n in (f.as_base_exp() for f in sp.Mul.make_args(total))}
+    if not others or not (powers.get(x, sp.S.Zero).is_Integer and powers.get(x, 0) > 0):
+        return None
+    common = total / x
+    value = sp.Add(*(-term / common for term in others))
+    # SymPy knows of a sum only seldom that it is not zero; then nothing is divided by it.
+    if common.is_zero is not False or sp.count_ops(value) > sp.count_ops(sp.Add(*others)):
+        return None
+    if value.has(sp.sinh):
+        value = min(value, value.replace(sp.sinh, _by_tanh), key=sp.count_ops)
+    return Equation(x, value, x - value)
+
+
+def _by_tanh(u: sp.Expr) -> sp.Expr:
+    return sp.tanh(u) * sp.cosh(u)
 
 
 def _divide(numerator: sp.Expr, denominator: sp.Expr) -> sp.Expr:

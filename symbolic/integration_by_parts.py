@@ -118,6 +118,32 @@ def by_parts(node: GaussianExpectation, primitive: sp.Expr | None = None) -> sp.
     return total + sp.Add(*(_lemma(term, z) for term in with_factor))
 
 
+def linear_by_parts(node: GaussianExpectation) -> GaussianExpectation:
+    r"""Return :math:`\mathbb{E}[f + zg]` as :math:`\mathbb{E}[f + g']`, f and g as they stand.
+
+    The z is that of the chain rule, outside of all functions; without one, or where g has kinks,
+    `node` itself is returned. Nothing is multiplied out, unlike in :func:`by_parts`.
+
+    Examples
+    --------
+    >>> z, a, b = sp.symbols("z a b", real=True)
+    >>> linear_by_parts(GaussianExpectation((a + b * z) * sp.exp(-sp.cosh(z)), z))
+    E_z[a*exp(-cosh(z)) - b*exp(-cosh(z))*sinh(z)]
+    """
+    z = node.variable
+    functions = {f for f in node.integrand.atoms(sp.Function) if z in f.free_symbols}
+    marks = {f: sp.Dummy(real=True) for f in functions}
+    back = {mark: f for f, mark in marks.items()}
+    marked = node.integrand.xreplace(marks)
+    factor = marked.diff(z)
+    if factor == 0 or z in factor.free_symbols:
+        return node
+    slope = factor.xreplace(back).diff(z)
+    if slope.has(sp.DiracDelta, sp.Derivative, sp.Heaviside, sp.sign):
+        return node
+    return GaussianExpectation(marked.xreplace({z: sp.S.Zero}).xreplace(back) + slope, z)
+
+
 def _lemma(term: sp.Expr, z: sp.Symbol) -> sp.Expr:
     if not (term / z).has(sp.Piecewise):
         smooth = mean_by_parts(term, z)

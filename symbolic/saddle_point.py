@@ -140,6 +140,8 @@ class SaddlePointSystem:
     paired : bool
         Whether each equation stays with the unknown that it is given for, even if it does not hold
         it; by default a perfect matching finds which one determines which.
+    varying : frozenset of Symbol
+        Parameters that move as often as unknowns do: tables made beforehand do not hold them.
     """
 
     name: str
@@ -158,6 +160,7 @@ class SaddlePointSystem:
     easier: sp.Symbol | None = None
     free_energy: FreeEnergy | None = None
     paired: bool = False
+    varying: frozenset[sp.Symbol] = frozenset()
 
     def __post_init__(self) -> None:
         for name in ("outputs", "definitions", "start", "derived"):

@@ -7,23 +7,26 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
-from ...errors import ConvergenceError, EmissionError, StructureError
-from ...numeric.arguments import positive_number, whole_number
+from ...errors import EmissionError, StructureError
+from ...numeric.arguments import whole_number
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
     EDGE,
     FOLD,
     LONG,
+    LOST,
     MOST_POINTS,
+    SAME,
     Curve,
     Equations,
     all_curves,
@@ -42,12 +45,12 @@ from .branches import (
     SECOND_ORDER,
     SPINODAL,
     Branch,
-    BranchDiagram,
     End,
     SpecialPoint,
     zero_of,
 )
-from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
+from .exchanges import Exchanges
+from .families import VALUE, Extremum, Family, OpenKernel
 from .single_sites import require_fitting_sites
 
 if TYPE_CHECKING:
@@ -56,33 +59,19 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 # Values of the parameter at which solutions are searched.
-_SEARCHED = 7
-# Relative differences of free energies below this are rounding: such phases are copies.
-_COPIES = 1e-9
+SEARCHED = 7
+# First values at each of them for each unknown of Newton's method.
+_STARTS = 32
 # Relative distance to a boundary at which a branch that ends has run into it, and the size, in
 # typical ones, of what has run off.
 _AT_BOUNDARY, _FAR = 1e-3, 1e4
-# How far, in steps, a solution may be from the line between its neighbours on a branch.
-_NEAR = 5.0
 # Relative accuracy of a crossing that is located by the sign of a determinant alone: Newton's
 # method across the curve is singular there.
 _ROUGH = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class _Phase:
-    """A part of a branch on which the parameter is monotone, of one stability."""
-
-    branch: Branch
-    part: slice
-    stable: bool
-
-    @property
-    def parameter(self) -> Array:
-        return self.branch.parameter[self.part]
-
-    def holds(self, value: float) -> bool:
-        return bool(self.parameter.min() <= value <= self.parameter.max())
+# Points at which equations are tried where unknowns vanish.
+_SAMPLED = 16
+# Scaled distance from a crossing on a face at which a branch has run into it.
+_JOINED = 1e-4
 
 
 class Search:
@@ -108,48 +97,71 @@ class Search:
         self.extremum = extremum
         self.zeros = tuple(zeros)
         seeds = self._seeds(starts)
-        sizes = np.max(np.abs(seeds[:, :-1]), axis=0) if len(seeds) else None
+        known = np.concatenate(list(seeds.values()))
+        sizes = np.max(np.abs(known[:, :-1]), axis=0) if len(known) else None
         self.equations: Equations = family.equations(sizes)
-        self.curves = all_curves(self.equations, seeds, largest=self.largest)
+        curves: list[Curve] = []
+        held: list[tuple[int, ...]] = []
+        for face, solutions in seeds.items():
+            inner = replace(self.equations, held=face)
+            new = all_curves(inner, solutions, largest=self.largest, known=curves)
+            for curve in new:
+                _joined(curve, curves, inner)
+            curves += new
+            held += [face] * len(new)
         self.special: list[SpecialPoint] = []
-        self.branches = [self._branch(curve) for curve in self.curves]
-        self._add_first_order()
+        # From the inside: a transition is one of the branch that leaves, on both of them.
+        self.branches = [self._branch(c, face) for c, face in zip(curves, held, strict=True)]
+        self.special += Exchanges(self).points()
         kinds = (SPINODAL, INSTABILITY, SECOND_ORDER, FIRST_ORDER)
         order = {kind: k for k, kind in enumerate(kinds)}
         self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
 
     # ------------------------------------------------------------------ first values
 
-    def _seeds(self, starts: int) -> Array:
-        """Return solutions at some values of the parameter."""
+    def _seeds(self, starts: int) -> dict[tuple[int, ...], Array]:
+        """Return solutions at some values of the parameter, by the unknowns that vanish there.
+
+        Those at which most unknowns vanish come first.
+        """
         family = self.family
         low, high = family.box
-        values = np.linspace(*family.within, _SEARCHED)
+        values = np.linspace(*family.within, SEARCHED)
         cloud = spread(low.tolist(), high.tolist(), starts)
         cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
         equations = family.equations()
-        found = solutions_at(equations, cloud)
-        if len(found) or not self.thorough:
+        found = {}
+        for face in (*_faces(equations, cloud), ()):
+            on = cloud.copy()
+            on[:, list(face)] = 0.0
+            # Where nothing but the parameter is left, one point is as good as all.
+            on = np.unique(on, axis=0)
+            found[face] = solutions_at(replace(equations, held=face), on)
+        if any(map(len, found.values())) or not self.thorough:
             return found
         # First values of the kernel, whose safeguards may lead where Newton alone does not.
         kernel = family.kernel
         job = kernel.job(family.data, None, family.rtol, len(values), keep=True)
         batch = job(np.stack([list(family.point(v).values()) for v in values.tolist()]))
         own = np.stack([*(batch.values[n] for n in family.names), values], axis=1)
-        return solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
+        found[()] = solutions_at(equations, own[batch.converged & np.isfinite(own).all(axis=1)])
+        return found
 
     # ------------------------------------------------------------------ branches
 
-    def _branch(self, curve: Curve) -> Branch:
+    def _branch(self, curve: Curve, face: tuple[int, ...]) -> Branch:
         family = self.family
+        held = tuple(family.names[k] for k in face)
         marked: list[tuple[float, Array, bool]] = [
             (float(k), y, False) for k, y in enumerate(curve.points)
         ]
         for place, kind, y in curve.marks:
             if kind == FOLD:
-                point = self._fold(y)
+                point = self._fold(y, held)
+            elif face and self._leaves_face(y, face):
+                point = self._boundary(y, curve, int(place), face)
             else:
-                point = self._crossing(y)
+                point = self._crossing(y, held)
             y = np.array([*(point.unknowns[n] for n in family.names), point.value])
             marked.append((place, y, True))
             known = (p for p in self.special if p.kind == point.kind)
@@ -160,6 +172,8 @@ class Search:
         special = tuple(k for k, (_, _, is_special) in enumerate(marked) if is_special)
         if curve.start == CROSSING:
             special = (0, *special)
+        if curve.end == CROSSING:
+            special = (*special, len(marked) - 1)
         batch = family.described(points)
         residuals, derivatives = family.linearised(points)
         unknowns = {n: points[:, k] for k, n in enumerate(family.names)}
@@ -184,10 +198,14 @@ class Search:
             map_radius=radius,
             stable=stable,
             special=special,
-            ends=(self._end(curve.start, curve.points[0]), self._end(curve.end, curve.points[-1])),
+            ends=(
+                self._end(curve.start, curve.points[0], face),
+                self._end(curve.end, curve.points[-1], face),
+            ),
+            zeros=held,
         )
         for output in self.zeros:
-            self._add_zeros(output, curve)
+            self._add_zeros(output, curve, face)
         return branch
 
     def _near(self, p: SpecialPoint, other: SpecialPoint) -> bool:
@@ -199,7 +217,7 @@ class Search:
         y = np.array([*(p.unknowns[n] for n in names), p.value])
         return bool(np.all(np.array(gaps) <= 1e-4 * self.equations.sizes(y)[:-1]))
 
-    def _end(self, how: str, y: Array) -> End:
+    def _end(self, how: str, y: Array, face: tuple[int, ...]) -> End:
         family, over = self.family, self.family.over
         value, x = float(y[-1]), dict(zip(family.names, y[:-1].tolist(), strict=True))
         if how == EDGE:
@@ -212,6 +230,8 @@ class Search:
             return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
         reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
         for k, (name, number) in enumerate(x.items()):
+            if k in face:
+                continue
             a, b = self.equations.lower[k], self.equations.upper[k]
             size = self.equations.scale[k]
             for bound in (a, b):
@@ -235,7 +255,7 @@ class Search:
         _, jacobian = self.family.linearised(y[None])
         return jacobian[0][:, :-1], jacobian[0][:, -1]
 
-    def _fold(self, y: Array) -> SpecialPoint:
+    def _fold(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
         family = self.family
         jacobian, slope = self._jacobian(y)
         vector, k = self._null(jacobian)
@@ -246,21 +266,72 @@ class Search:
         start = {
             f"direction_{name}": float(v) for name, v in zip(family.names, vector, strict=True)
         }
-        return self._point(SPINODAL, y, error, Condition(family.open, "fold", k), start)
+        condition = self._condition("fold", held, family.names[k])
+        return self.point(SPINODAL, y, error, condition, start)
 
-    def _crossing(self, y: Array) -> SpecialPoint:
+    def _condition(self, kind: str, held: Sequence[str], largest: str) -> Condition:
+        """Return a condition with the largest component of its null vector set to one."""
+        zeros = self.symbols(held)
+        found = Condition(self.family.open, kind, zeros=zeros)
+        return replace(found, component=found.components.index(largest))
+
+    def symbols(self, names: Iterable[str]) -> tuple[sp.Symbol, ...]:
+        return tuple(self.family.symbol(name) for name in names)
+
+    def _leaves_face(self, y: Array, face: tuple[int, ...]) -> bool:
+        """Tell whether a crossing is with a branch off the face, not with one on it."""
+        jacobian = self._jacobian(y)[0] * self.equations.sizes(y)[:-1]
+        rest = [k for k in range(len(jacobian)) if k not in face]
+        off, on = (np.linalg.svd(jacobian[np.ix_(s, s)])[1] for s in (face, rest))
+        return not rest or bool(off[-1] <= on[-1])
+
+    def _boundary(self, y: Array, curve: Curve, place: int, face: tuple[int, ...]) -> SpecialPoint:
+        """Return a crossing at which unknowns that vanish on a face become others."""
+        family = self.family
+
+        def block(at: Array) -> Array:
+            found: Array = self._jacobian(at)[0][np.ix_(face, face)]
+            return found
+
+        ahead, behind = curve.points[place + 1], curve.points[place]
+        slope = (block(ahead) - block(behind)) / (ahead[-1] - behind[-1])
+        vector, _ = self._null(block(y))
+        left, _ = self._null(block(y).T)
+        with np.errstate(divide="ignore"):
+            noise = family.residual_error(y) * float(np.abs(left).sum() * np.abs(vector).sum())
+            error = noise / abs(float(left @ slope @ vector))
+        return self.point(self._kind(y), y, error, *self._boundary_condition(y, face))
+
+    def _boundary_condition(
+        self, y: Array, face: tuple[int, ...]
+    ) -> tuple[Condition, dict[str, float]]:
+        """Return the condition that a branch leaves where unknowns vanish, with first values."""
+        vector, k = self._null(self._jacobian(y)[0][np.ix_(face, face)])
+        names = [self.family.names[j] for j in face]
+        start = {f"weight_{name}": float(v) for name, v in zip(names, vector, strict=True)}
+        return self._condition("boundary", names, names[k]), start
+
+    def _vanishing(self, y: Array) -> tuple[int, ...]:
+        """Return the unknowns that vanish at a solution, if their equations hold whenever they do."""
+        face = tuple(np.flatnonzero(np.abs(y[:-1]) <= SAME * self.equations.sizes(y)[:-1]).tolist())
+        low, high = self.family.box
+        others = spread(low.tolist(), high.tolist(), _SAMPLED)
+        sample = np.hstack([others, np.full((_SAMPLED, 1), y[-1])])
+        return face if face and _holds(self.equations, face, sample) else ()
+
+    def _crossing(self, y: Array, held: tuple[str, ...]) -> SpecialPoint:
         """Return a crossing, located by its own regular system where curves locate it badly."""
         family = self.family
         jacobian, _ = self._jacobian(y)
         vector, k = self._null(jacobian.T)
         start = {f"weight_{name}": float(v) for name, v in zip(family.names, vector, strict=True)}
-        condition = Condition(family.open, "branch point", k)
+        condition = self._condition("branch point", held, family.names[k])
         rough = _ROUGH * float(self.equations.scale[-1])
         try:
             closed = family.closed(condition, family.over)
         except (EmissionError, StructureError):
             # As where tables depend on the parameter, which then can be no unknown.
-            return self._point(self._kind(y), y, rough, condition, start)
+            return self.point(self._kind(y), y, rough, condition, start)
         parameters = family.point(float(y[-1]))
         del parameters[family.over]
         square = OpenKernel(
@@ -273,14 +344,18 @@ class Search:
         first = np.array([[near.get(name, 0.0) for name in names]])
         found, good, _ = corrected(equations, first, np.zeros((1, 0, len(names))), most=30)
         exact = dict(zip(names, found[0].tolist(), strict=True))
-        polished = np.array([*(exact[n] for n in family.names), exact[family.over]])
+        polished = np.array([*(exact.get(n, 0.0) for n in family.names), exact[family.over]])
         moved = np.max(np.abs(polished - y) / self.equations.sizes(y))
         if not (good[0] and moved <= self.largest):
-            return self._point(self._kind(y), y, rough, condition, start)
+            return self.point(self._kind(y), y, rough, condition, start)
         y = polished
+        face = self._vanishing(y)
+        if face and self._leaves_face(y, face):
+            # A pitchfork: exact on the symmetric side, where Newton's method has nothing to solve.
+            condition, start = self._boundary_condition(y, face)
         inverse = np.linalg.pinv(square.linearised(found)[1][0])
         noise = square.residual_error(found[0]) * np.abs(inverse[names.index(family.over)]).sum()
-        return self._point(self._kind(y), y, float(noise), condition, start)
+        return self.point(self._kind(y), y, float(noise), condition, start)
 
     def _kind(self, y: Array) -> str:
         return kind_of_crossing(self.family, self.equations, y, self.extremum, self.largest)
@@ -296,7 +371,7 @@ class Search:
                 found[name] = float(values[name][0])
         return found
 
-    def _point(
+    def point(
         self, kind: str, y: Array, error: float,
         condition: Condition,
         start: Mapping[str, float], other: Array | None = None,
@@ -321,8 +396,9 @@ class Search:
             data=family.data,
         )
 
-    def _add_zeros(self, output: str, curve: Curve) -> None:
-        family, equations = self.family, self.equations
+    def _add_zeros(self, output: str, curve: Curve, face: tuple[int, ...]) -> None:
+        family, equations = self.family, replace(self.equations, held=face)
+        zeros = self.symbols(family.names[k] for k in face)
 
         def value(y: Array) -> float:
             return float(family.described(y[None]).values[output][0])
@@ -341,21 +417,30 @@ class Search:
             run = abs(float((curve.points[k + 1] - curve.points[k])[-1]))
             noise = float(family.described(y[None]).errors[output][0])
             error = noise * run / abs(float(column[k + 1] - column[k]))
-            condition = Condition(family.open, "zero", output=output)
-            self.special.append(self._point(zero_of(output), y, error, condition, {}))
+            condition = Condition(family.open, "zero", output=output, zeros=zeros)
+            self.special.append(self.point(zero_of(output), y, error, condition, {}))
 
     # ------------------------------------------------------------------ phases
 
-    def solutions(self, value: float) -> Array:
-        """Return all solutions at a value of the parameter, sorted by the first unknown."""
-        found = [np.append(x, value) for x in self._near_value(value)]
-        if not found:
-            return np.zeros((0, len(self.family.names) + 1))
-        return solutions_at(self.equations, np.array(found), most=30)
+    def solutions(self, value: float) -> list[tuple[Array, tuple[str, ...]]]:
+        """Return all solutions at a value, with names of what vanishes, by the first unknown."""
+        found = []
+        for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
+            near = [np.append(x, value) for x in self._near_value(value, zeros)]
+            if near:
+                # So near, no coarse rule has to come first.
+                equations = replace(self.on_face(zeros), rough=())
+                found += [(y, zeros) for y in solutions_at(equations, np.array(near), most=30)]
+        return sorted(found, key=lambda item: item[0].tolist())
 
-    def _near_value(self, value: float) -> Iterator[Array]:
+    def on_face(self, zeros: Sequence[str]) -> Equations:
+        return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
+
+    def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
         """Iterate over unknowns near a value, one for each step of a branch that contains it."""
         for branch in self.branches:
+            if branch.zeros != zeros:
+                continue
             p = branch.parameter
             x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
             for k in range(len(p) - 1):
@@ -364,149 +449,56 @@ class Search:
                     share = (value - p[k]) / width if width else 0.0
                     yield x[k] + share * (x[k + 1] - x[k])
 
-    def _phases(self) -> list[_Phase]:
-        """Return the parts of branches of one stability on which the parameter is monotone."""
-        found = []
-        for branch in self.branches:
-            for part, stable in branch.runs():
-                steps = np.sign(np.diff(branch.parameter[part]))
-                cuts = [0, *(np.flatnonzero(steps[1:] * steps[:-1] < 0) + 1).tolist(), len(steps)]
-                for first, last in itertools.pairwise(cuts):
-                    if last > first:
-                        own = slice(part.start + first, part.start + last + 1)
-                        found.append(_Phase(branch, own, bool(stable)))
-        return found
 
-    def _add_first_order(self) -> None:
-        if self.family.open.free_energy is None:
-            return
-        phases = self._phases()
-        for one, other in itertools.combinations(phases, 2):
-            for low, high in self._exchanges(one, other):
-                point = self._first_order(one, other, low, high, phases)
-                if point is not None:
-                    self.special.append(point)
+def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
+    """Iterate over sets of unknowns that vanish together in solutions, the largest ones first.
 
-    def _near_phase(self, phase: _Phase, values: Array) -> Array:
-        """Return unknowns and parameter (N, n + 1) of a phase near given values."""
-        p = phase.parameter
-        order = np.argsort(p, kind="stable")
-        found = [
-            np.interp(values, p[order], phase.branch.unknowns[name][phase.part][order])
-            for name in self.family.names
-        ]
-        return np.stack([*found, values], axis=1)
-
-    def _on_phase(self, phase: _Phase, values: Array) -> tuple[Array, Array, Array]:
-        """Return points of a phase at given values, their free energies and errors of these."""
-        near = self._near_phase(phase, values)
-        fixed = np.zeros((len(near), 1, near.shape[1]))
-        fixed[:, 0, -1] = 1.0
-        points, good, _ = corrected(self.equations, near, fixed, most=20)
-        # Next to its end a phase may lead to another solution.
-        moved = np.max(np.abs(points - near) / self.equations.sizes(near), axis=1)
-        good &= moved <= _NEAR * self.largest
-        batch = self.family.described(points)
-        return points, np.where(good, batch.values[VALUE], np.nan), batch.errors[VALUE]
-
-    def _exchanges(self, one: _Phase, other: _Phase) -> Iterator[tuple[float, float]]:
-        """Iterate over intervals in which the free energies of two phases change their order."""
-        grids = [one.parameter, other.parameter]
-        low = max(grid.min() for grid in grids)
-        high = min(grid.max() for grid in grids)
-        if not low < high:
-            return
-        values = np.unique(np.concatenate(grids))
-        values = values[(values >= low) & (values <= high)]
-        first, second = (self._on_phase(phase, values)[1] for phase in (one, other))
-        gap = first - second
-        gap[~(np.abs(gap) > _COPIES * (1 + np.abs(first)))] = 0
-        there = np.flatnonzero(gap)
-        for a, b in itertools.pairwise(there):
-            if gap[a] * gap[b] < 0:
-                yield float(values[a]), float(values[b])
-
-    def _first_order(
-        self, one: _Phase, other: _Phase, low: float, high: float,
-        phases: Sequence[_Phase],
-    ) -> SpecialPoint | None:  # fmt: skip
-        family = self.family
-
-        def on(phase: _Phase, value: float) -> tuple[Array, float, float]:
-            points, values, errors = self._on_phase(phase, np.array([value]))
-            return points[0], float(values[0]), float(errors[0])
-
-        def gap(share: float) -> float:
-            value = low + share * (high - low)
-            return on(one, value)[1] - on(other, value)[1]
-
-        share = zero_between(gap)
-        if share is None:
-            return None
-        value = low + share * (high - low)
-        (y, here, error), (opposite, _, more) = on(one, value), on(other, value)
-        margin = 1e-6 * (1 + abs(here))
-        rivals = []
-        for phase in phases:
-            if phase is one or phase is other or not phase.holds(value):
-                continue
-            ahead = here - on(phase, value)[1]
-            if (ahead if self.extremum.prefers_low else -ahead) > margin:
-                rivals.append(phase)
-        if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
-            # Two phases that exchange their order behind a third one: no transition.
-            return None
-        error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
-        condition = Condition(family.open, "coexistence")
-        return self._point(FIRST_ORDER, y, error, condition, {}, opposite)
+    Some of them are at ends of their intervals there, and their own equations hold whatever the
+    others are.
+    """
+    lower, upper = equations.lower[:-1], equations.upper[:-1]
+    at_end = (lower == 0) | (upper == 0)
+    able = np.flatnonzero((lower <= 0) & (upper >= 0)).tolist()
+    sample = cloud[:: max(1, len(cloud) // _SAMPLED)]
+    for size in range(len(able), 0, -1):
+        for face in itertools.combinations(able, size):
+            if at_end[list(face)].any() and _holds(equations, face, sample):
+                yield face
 
 
-def branches(
-    kernel: Kernel,
-    over: str,
-    within: Sequence[float],
-    parameters: Mapping[str, Any],
-    *,
-    bounds: Mapping[str, tuple[float, float]] | None,
-    zeros: str | Sequence[str],
-    extremum: str | Mapping[str, str] | None,
-    starts: int,
-    points: int,
-    data: Mapping[str, Any] | None,
-    rtol: float,
-) -> BranchDiagram:
-    """Return all branches over a parameter; see :meth:`.kernel.Kernel.branches`."""
-    options = checked_options(kernel, zeros, extremum, starts, points)
-    family = Family(
-        kernel=kernel,
-        over=over,
-        within=numbers_of(within, "within"),
-        parameters=parameters,
-        bounds=dict(bounds or {}),
-        data=data,
-        rtol=positive_number("rtol", rtol),
-    )
-    search = Search(family, *options, thorough=True)
-    if not search.branches:
-        raise ConvergenceError(
-            f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
-            f"{family.within[1]:g}, from {starts} first values at each of {_SEARCHED} values; give "
-            "bounds= around the unknowns, or more starts="
-        )
-    return BranchDiagram(
-        kernel=kernel,
-        over=over,
-        within=family.within,
-        parameters=dict(parameters),
-        branches=tuple(search.branches),
-        points=tuple(search.special),
-        extremum=search.extremum,
-        _search=search,
-    )
+def _holds(equations: Equations, face: tuple[int, ...], sample: Array) -> bool:
+    """Tell whether equations of unknowns hold where these vanish, at a sample of the others."""
+    evaluate = equations.rough[-1] if equations.rough else equations.evaluate
+    on = sample.copy()
+    on[:, face] = 0.0
+    residual, jacobian = evaluate(on)
+    zero = np.all(np.abs(residual[:, face]) <= np.finfo(float).eps)
+    return bool(zero and np.isfinite(jacobian[:, face][:, :, face]).all())
+
+
+def _joined(curve: Curve, known: Sequence[Curve], equations: Equations) -> None:
+    """Let a curve that is lost next to a crossing on a face end there."""
+    for end in (0, -1):
+        if (curve.end if end else curve.start) != LOST:
+            continue
+        y = curve.points[end]
+        marks = [point for other in known for _, kind, point in other.marks if kind == CROSSING]
+        near = [p for p in marks if np.max(np.abs(y - p) / equations.sizes(y)) <= _JOINED]
+        if not near:
+            continue
+        if end:
+            curve.points.append(near[0])
+            curve.tangents.append(curve.tangents[-1])
+            curve.end = CROSSING
+        else:
+            curve.points.insert(0, near[0])
+            curve.tangents.insert(0, curve.tangents[0])
+            curve.marks = [(k + 1, kind, point) for k, kind, point in curve.marks]
+            curve.start = CROSSING
 
 
 def checked_options(
-    kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int, points: int
+    kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int | None, points: int
 ) -> tuple[int, int, Extremum, tuple[str, ...]]:
     """Return the options of a search.
 
@@ -518,7 +510,7 @@ def checked_options(
     outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
     known_names(outputs, kernel.solved.stated.outputs, "output")
     return (
-        whole_number("starts", starts),
+        _STARTS * len(kernel.code.unknowns) if starts is None else whole_number("starts", starts),
         whole_number("points", points),
         Extremum.of(kernel, extremum),
         outputs,

@@ -86,6 +86,8 @@ class Branch:
     special : tuple of int
         Points at which stability may change: folds and crossings.
     ends : (End, End)
+    zeros : tuple of str
+        Newton unknowns that vanish all along it: an end of their domain.
     """
 
     over: str
@@ -99,6 +101,7 @@ class Branch:
     stable: NDArray[np.bool_] | None
     special: tuple[int, ...]
     ends: tuple[End, End]
+    zeros: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.parameter)
@@ -188,8 +191,7 @@ class SpecialPoint:
         Raises
         ------
         ConvergenceError
-            Also where unknowns vanish exactly, as on the symmetric side of a pitchfork: Newton's
-            method of kernels measures residuals relative to the terms of the equations.
+            If Newton's method fails, as where two special points are next to each other.
 
         Examples
         --------
@@ -207,7 +209,9 @@ class SpecialPoint:
         from .lower import lower
 
         kernel = lower(self.system)
-        start = {name: x for name, x in self.start.items() if name in kernel.code.unknowns}
+        # Newton's method moves an unknown itself, or a coordinate in its place.
+        moved = {*kernel.code.unknowns, *kernel._coordinates}
+        start = {name: x for name, x in self.start.items() if name in moved}
         return kernel.solve(
             start=start, digits=digits, data=self.data, **{**self.parameters, **options}
         )
@@ -311,11 +315,11 @@ class BranchDiagram:
             )
         given = {**self.parameters, self.over: value}
         found = []
-        for y in search.solutions(value):
+        for y, zeros in search.solutions(value):
             start = dict(zip(search.family.names, y[:-1].tolist(), strict=True))
-            solution = self.kernel.solve(
-                start=start, data=search.family.data, **{**given, **options}
-            )
+            kernel = search.family.with_zeros(zeros) if zeros else self.kernel
+            free = {name: x for name, x in start.items() if name not in zeros}
+            solution = kernel.solve(start=free, data=search.family.data, **{**given, **options})
             moved = np.array([float(solution.values[n]) for n in start]) - y[:-1]
             if np.max(np.abs(moved) / search.equations.sizes(y)[:-1]) > _MOVED:
                 raise ConvergenceError(

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...numeric.arguments import is_one_of
-from ...numeric.branches import Equations
+from ...numeric.branches import Equations, Remembered
 from ...numeric.saddle_point_solver import BatchSolution
 from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
-from ...symbolic.equations import FreeEnergy, stationarity
+from ...symbolic.equations import FreeEnergy
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.sensitivities import derivative_name
@@ -86,7 +86,7 @@ class Extremum:
         """
         system = kernel.solved.stated
         held = system.free_energy
-        order = [] if held is None else [system.identifiers[x] for x in _variables(held)[0]]
+        order = [] if held is None else [system.identifiers[x] for x in _variables(held, system)[0]]
         if given is None:
             return cls(frozenset(), frozenset(order), True, asked=False)
         senses = dict.fromkeys(order, given)
@@ -136,6 +136,8 @@ class OpenKernel:
     data : mapping, optional
     rtol : float
         Quadrature error of the residuals.
+    kept : tuple of str
+        Unknowns that are coordinates although an equation determines them explicitly.
     """
 
     kernel: Kernel
@@ -143,6 +145,7 @@ class OpenKernel:
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     data: Mapping[str, Any] | None = None
     rtol: float = 1e-11
+    kept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         clash = [name for name in self.kernel.parameters if name in _WORDS]
@@ -157,7 +160,9 @@ class OpenKernel:
     @cached_property
     def open(self) -> OpenSystem:
         """The system, with its core."""
-        return OpenSystem(self.kernel.solved.stated)
+        system = self.kernel.solved.stated
+        kept = [x for x in system.unknowns if system.identifiers[x] in self.kept]
+        return OpenSystem(system, tuple(kept))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -203,8 +208,11 @@ class OpenKernel:
 
     # ------------------------------------------------------------------ numbers
 
-    def linearised(self, points: Array, *, rough: bool = False) -> tuple[Array, Array]:
-        """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points."""
+    def linearised(self, points: Array, *, rough: int | None = None) -> tuple[Array, Array]:
+        """Return residuals (N, n) and their derivatives (N, n, m) by all coordinates of points.
+
+        With `rough`, on one rule of a level that sees most integrands: 0, or 1 with half the nodes.
+        """
         values = self._run(self._linear, points, rough=rough).values
         residuals = np.stack([values[r.name] for r in self.open.residuals], axis=1)
         return residuals, _matrix(self.open, values, (*self.names, *self.moving))
@@ -223,7 +231,7 @@ class OpenKernel:
         free_energy = self.open.system.free_energy
         if free_energy is None:
             return (), 0
-        order, conjugates = _variables(free_energy)
+        order, conjugates = _variables(free_energy, self.open.system)
         return (*order, *conjugates), len(order)
 
     def hessian_eigenvalues(self, batch: BatchSolution) -> Array | None:
@@ -283,7 +291,8 @@ class OpenKernel:
     @cached_property
     def _linear(self) -> Kernel:
         symbols = [self.symbol(name) for name in self.moving]
-        return self.opened(("linearised", *self.moving), lambda: self.open.linearised(symbols))
+        key = ("linearised", *self.kept, *self.moving)
+        return self.opened(key, lambda: self.open.linearised(symbols))
 
     @cached_property
     def _describing(self) -> Kernel:
@@ -296,7 +305,7 @@ class OpenKernel:
                 outputs[VALUE] = free_energy
             return self.open.opened(outputs, whole=True)
 
-        return self.opened(("described",), make)
+        return self.opened(("described", *self.kept), make)
 
     def opened(self, key: tuple[str, ...], make: Callable[[], SaddlePointSystem]) -> Kernel:
         """Return the kernel of a system that was derived from this one, made once for each key."""
@@ -307,16 +316,22 @@ class OpenKernel:
             known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
         return known[key]
 
+    def with_zeros(self, names: Sequence[str]) -> Kernel:
+        """Return the kernel for solutions at which core unknowns vanish."""
+        symbols = [self.symbol(name) for name in names]
+        return self.opened(("zeros", *names), lambda: self.open.with_zeros(symbols))
+
     def closed(self, condition: Condition, control: str) -> Kernel:
         """Return the kernel of the equations with a condition, which a parameter meets."""
-        key = (condition.kind, condition.output, str(condition.component), control)
+        zeros = (*map(str, condition.zeros), "", *map(str, condition.zeros_other))
+        key = (condition.kind, condition.output, str(condition.component), control, *zeros)
         return self.opened(key, lambda: condition.system(self.symbol(control)))
 
     @cached_property
     def _jobs(self) -> dict[str, Job]:
         return {}
 
-    def _run(self, kernel: Kernel, points: Array, *, rough: bool = False) -> BatchSolution:
+    def _run(self, kernel: Kernel, points: Array, *, rough: int | None = None) -> BatchSolution:
         key = f"{kernel.code.results!r} {rough}"
         if key not in self._jobs:
             job = kernel.job(self.data, None, self.rtol, _ROWS, keep=True)
@@ -421,17 +436,19 @@ class Family(OpenKernel):
         scale = np.where(np.isfinite(width), width, usual)
         first, last = self.within
         return Equations(
-            self.linearised,
+            Remembered(self.linearised),
             np.append(low, first),
             np.append(high, last),
             np.append(scale, last - first),
-            partial(self.linearised, rough=True),
+            (partial(self.linearised, rough=1), partial(self.linearised, rough=0)),
         )
 
 
-def _variables(free_energy: FreeEnergy) -> tuple[list[sp.Symbol], list[sp.Symbol]]:
-    """Return order parameters and conjugates on which a free energy depends."""
-    held = stationarity(free_energy)
+def _variables(
+    free_energy: FreeEnergy, system: SaddlePointSystem
+) -> tuple[list[sp.Symbol], list[sp.Symbol]]:
+    """Return order parameters and conjugates that the equations of a free energy determine."""
+    held = set(system.unknowns)
     return (
         [x for x in free_energy.order_parameters if x in held],
         [x for x in free_energy.conjugates if x in held],

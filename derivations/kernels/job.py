@@ -48,8 +48,8 @@ class Job:
     searched : tuple of (float, float)
         Intervals of the unknowns from all of which first values are taken where the kernel's own
         lead nowhere; empty if that is not wanted.
-    rough : bool
-        On one coarse rule, whose errors nobody estimates.
+    rough : int or None
+        On this rule of a level that sees most integrands, whose errors nobody estimates.
     rtol : float
     total : int
         Rows of the whole run; small runs are not compiled.
@@ -65,7 +65,7 @@ class Job:
     total: int
     keep: bool = False
     searched: tuple[tuple[float, float], ...] = ()
-    rough: bool = False
+    rough: int | None = None
 
     def __call__(self, rows: Array, workers: int | None = 1) -> BatchSolution:
         """Solve for every row of parameters."""
@@ -82,8 +82,8 @@ class Job:
         for group in groups:
             table_values = tuple(rows[group[0], wanted].tolist()) if len(group) else ()
             arrays = place.arrays(table_values, key, self.data)
-            if self.rough:
-                arrays = arrays.single(0, _ROUGH_LEVEL)
+            if self.rough is not None:
+                arrays = arrays.single(self.rough, _ROUGH_LEVEL)
             start = None
             if self.start is not None:
                 start = np.tile(np.array(self.start), (len(group), 1))

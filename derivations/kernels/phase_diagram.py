@@ -32,7 +32,7 @@ from ...numeric.branches import (
     tangent,
     zero_between,
 )
-from ...symbolic.branch_conditions import Condition, OpenSystem
+from ...symbolic.branch_conditions import Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .branch_search import Search, checked_options, kind_of_crossing
 from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
@@ -254,7 +254,7 @@ class _Plane:
         self.followed: list[_Followed] = []
         self.extremum = extremum
         self.names: tuple[str, ...] = ()
-        self._components: dict[str, int] = {}
+        self._components: dict[tuple[object, ...], int] = {}
 
     def add(self, point: SpecialPoint, cut: Family, other: str, value: float) -> None:
         """Follow the line through a special point of a cut, if it is not known yet.
@@ -271,8 +271,10 @@ class _Plane:
         # compared: the largest one at the first point.
         # Whether a crossing is a transition of second order may change along its line.
         kind = SECOND_ORDER if point.kind == INSTABILITY else point.kind
-        component = self._components.setdefault(kind, point.condition.component)
-        values = {**_normalised(point, cut.names, component), point.over: point.value, other: value}
+        condition = point.condition
+        key = (kind, condition.kind, condition.zeros)
+        component = self._components.setdefault(key, condition.component)
+        values = {**_normalised(point, component), point.over: point.value, other: value}
         family = self._family(point, cut, other, component)
         first = np.array([*(values.get(name, 0.0) for name in family.names), value])
         equations = family.equations(np.abs(first[:-1]))
@@ -288,27 +290,49 @@ class _Plane:
         stop = None
         if kind == FIRST_ORDER:
             stop = partial(_merged, family.names, equations, y)
-        elif kind == SECOND_ORDER:
+        elif condition.kind == "boundary":
+            stop = partial(self._leaves_zero, condition, family, point.over, cut)
+        elif condition.kind == "branch point":
             stop = partial(_unfolded, family.names, equations)
         curve = curve_through(equations, y, largest=self.largest, stop=stop)
         if len(curve) >= _SHORTEST:
             self.followed.append(_Followed(kind, family, equations, curve, point.over, cut))
 
+    def _at(
+        self, cut: Family, control: str, other: str, values: Mapping[str, float]
+    ) -> tuple[Family, Array]:
+        """Return the equations of the cut through a point of a line, and the point there."""
+        held = {**self.parameters, other: values[other]}
+        base = replace(cut, over=control, parameters=held)
+        # What is no coordinate of the line vanishes along it.
+        return base, np.array([values.get(name, 0.0) for name in (*base.names, control)])
+
+    def _leaves_zero(
+        self, condition: Condition, family: Family, control: str, cut: Family, y: Array
+    ) -> bool:
+        """Tell whether equations of unknowns that vanish along a line no longer hold there."""
+        values = dict(zip((*family.names, family.over), y.tolist(), strict=True))
+        base, at = self._at(cut, control, family.over, values)
+        residual = base.linearised(at[None])[0][0]
+        zeros = [base.names.index(name) for name in condition.components]
+        return bool(np.max(np.abs(residual[zeros])) > _UNFOLDED)
+
     def _family(self, point: SpecialPoint, cut: Family, other: str, component: int) -> Family:
         """Return the equations of a special point over the parameter that the cut has fixed."""
         kernel = cut.closed(replace(point.condition, component=component), point.over)
-        names = OpenSystem(kernel.solved.stated).names
         bounds = {**cut.bounds, **{f"{n}_other": limits for n, limits in cut.bounds.items()}}
         bounds[point.over] = self.ranges[point.over]
-        return Family(
+        family = Family(
             kernel=kernel,
             over=other,
             within=self.ranges[other],
             parameters={n: v for n, v in point.parameters.items() if n != other},
-            bounds={name: limits for name, limits in bounds.items() if name in names},
             data=cut.data,
             rtol=cut.rtol,
+            kept=(point.over,),
         )
+        names = family.names
+        return replace(family, bounds={n: limits for n, limits in bounds.items() if n in names})
 
     def lines(self, x: str, y: str) -> Iterator[tuple[TransitionLine, list[CriticalPoint]]]:
         """Iterate over the lines with the critical points on them."""
@@ -326,7 +350,8 @@ class _Plane:
                         curve.end if last == len(kinds) else CROSSING, points[last - 1], line
                     ),
                 )
-                unknowns = {name: table[name][part] for name in self.names if name in table}
+                zero = np.zeros(last - first)
+                unknowns = {n: table[n][part] if n in table else zero for n in self.names}
                 found = TransitionLine(kinds[first], table[x][part], table[y][part], unknowns, ends)
                 yield found, [] if first else cusps
 
@@ -337,9 +362,8 @@ class _Plane:
             return [line.kind] * n
         kinds = []
         for k in range(n):
-            held = {**self.parameters, line.family.over: float(table[line.family.over][k])}
-            base = replace(line.cut, over=line.control, parameters=held)
-            y = np.array([table[name][k] for name in (*base.names, line.control)])
+            values = {name: float(column[k]) for name, column in table.items()}
+            base, y = self._at(line.cut, line.control, line.family.over, values)
             equations = base.equations(np.abs(y[:-1]))
             kinds.append(kind_of_crossing(base, equations, y, self.extremum, self.largest))
         return kinds
@@ -347,7 +371,7 @@ class _Plane:
     def _critical_point(self, line: _Followed, cusp: Array, x: str, y: str) -> CriticalPoint:
         family = line.family
         found = dict(zip(line.names, cusp.tolist(), strict=True))
-        unknowns = {name: found[name] for name in self.names if name in found}
+        unknowns = {name: found.get(name, 0.0) for name in self.names}
         vector = np.linalg.svd(line.equations.evaluate(cusp[None])[1][0][:, :-1])[2][-1]
         k = int(np.argmax(np.abs(vector)))
         start = {
@@ -386,7 +410,7 @@ class _Plane:
 
     def _end(self, how: str, y: Array, line: _Followed) -> End:
         values = dict(zip(line.names, y.tolist(), strict=True))
-        unknowns = {name: values[name] for name in self.names if name in values}
+        unknowns = {name: values.get(name, 0.0) for name in self.names}
         place = ", ".join(f"{name} = {values[name]:.6g}" for name in self.ranges)
         control = values[line.control]
         low, high = self.ranges[line.control]
@@ -410,9 +434,10 @@ def _point_and_tangent(line: _Followed, k: int, share: float) -> tuple[Array, Ar
     return y, tangent(line.equations, y, line.curve.tangents[k])[0]
 
 
-def _normalised(point: SpecialPoint, names: Sequence[str], component: int) -> dict[str, float]:
+def _normalised(point: SpecialPoint, component: int) -> dict[str, float]:
     """Return first values in which another component of the null vector is one."""
     found = dict(point.start)
+    names = point.condition.components
     for kind in ("direction", "weight"):
         unit = found.get(f"{kind}_{names[component]}")
         if unit:
@@ -468,7 +493,7 @@ def phase_diagram(
     bounds: Mapping[str, tuple[float, float]] | None,
     zeros: str | Sequence[str],
     extremum: str | Mapping[str, str] | None,
-    starts: int,
+    starts: int | None,
     points: int,
     cuts: int,
     data: Mapping[str, Any] | None,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,8 @@ _FLOAT_DIGITS = 16
 _COARSER = 4
 # What closed forms of a stated number of digits have beyond them.
 _SPARE_DIGITS = 5
+# Each one carries as many more digits as the last one has lost.
+_MOST_ROUNDS = 3
 
 
 @dataclass(frozen=True)
@@ -180,12 +181,19 @@ def refine(
             kernel, precise, exact, carried, start, batch, data or {}, most_digits, show_progress
         )
 
-    found, budget, nodes = solved(digits)
-    more = min(_missing(digits, found, budget), most_digits - digits)
-    if more:
-        # What holds of the first solution is kept where more digits are out of reach.
-        with suppress(ConvergenceError):
-            found, budget, nodes = solved(digits + more)
+    carried = digits
+    found, budget, nodes = solved(carried)
+    # What conditioning costs is known only near the root, which the first rounds may not be.
+    for _ in range(_MOST_ROUNDS):
+        more = min(_missing(digits, found, budget), most_digits - carried)
+        if more <= 0:
+            break
+        carried += more
+        try:
+            found, budget, nodes = solved(carried)
+        except ConvergenceError:
+            # What holds of the last solution is kept where more digits are out of reach.
+            break
     # Without the digits that were to spare for large values; an output without unknowns may be an
     # integer, or a constant such as pi.
     shown = local_context(digits)

@@ -120,7 +120,7 @@ class _Hoister:
     def __init__(self, system: SaddlePointSystem, *, nested: bool) -> None:
         self.system = system
         self.nested = nested
-        self.unknowns = set(system.unknowns)
+        self.unknowns = {*system.unknowns, *system.varying}
         self.tables: dict[sp.Expr, sp.Expr] = {}
         self.means: list[Equation] = []
         self.identifiers: dict[sp.Symbol, str] = {}

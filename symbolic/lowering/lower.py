@@ -69,6 +69,9 @@ def lower_to_program(
     if product is not None:
         functions |= {f: sp.Symbol(table_name(f), real=True) for f in product.definitions}
     unknowns = tuple(symbols[x] for block in structure.blocks for x in block.unknowns)
+    # The first result decides how fine a rule has to be: none that is zero in any case.
+    vanishing = {symbols[e.unknown] for e in hoisted.equations if e.value == 0}
+    results_first = sorted(unknowns, key=vanishing.__contains__)
     output_symbols = tuple(sp.Symbol(code, real=True) for code in system.outputs)
     named = [
         *(symbols[p] for p in system.parameters), hoisted.node, *functions.values(),
@@ -99,7 +102,7 @@ def lower_to_program(
         parameters=parameters,
         tables=(),
         steps=steps,
-        outputs=(*output_symbols, *unknowns, *magnitudes.values()),
+        outputs=(*output_symbols, *results_first, *magnitudes.values()),
         magnitudes=magnitudes,
         even=False,
         roots=scheduler.roots.functions,

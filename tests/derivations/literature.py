@@ -2,7 +2,8 @@
 
 Every problem states equations as a paper does, for giantstep, and once more by hand in NumPy: the
 second statement is iterated here on a trapezoidal rule of this file's own, or has a closed form.
-Tags say what a problem asks of a solver.
+So do its transitions: where the control parameter is a function of the order parameter, spinodals
+are its extrema. Tags say what a problem asks of a solver.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
-from scipy.optimize import brentq, root
-from scipy.special import expit, log_ndtr, ndtr
+from scipy.optimize import brentq, minimize_scalar, root
+from scipy.special import erf, expit, log_ndtr, ndtr, xlogy
 
 import giantstep as gs
 from giantstep.symbolic.gaussian import GaussianExpectation
@@ -46,6 +47,55 @@ def iterated(step: Callable[[Any], Any], start: Any) -> np.ndarray[Any, Any]:
     return found.x
 
 
+def extrema(function: Callable[[float], float], low: float, high: float) -> list[float]:
+    """Return the values of a function at its extrema, increasing; each to rounding."""
+    x = np.linspace(low, high, 120)
+    y = np.array([function(t) for t in x])
+    found = []
+    for k in range(1, len(x) - 1):
+        sign = np.sign(y[k] - y[k - 1])
+        if sign == np.sign(y[k] - y[k + 1]):
+            best = minimize_scalar(
+                lambda t, s=sign: -s * function(t), bounds=(x[k - 1], x[k + 1]), method="bounded",
+                options={"xatol": 1e-9},
+            )  # fmt: skip
+            found.append(float(-sign * best.fun))
+    return sorted(found)
+
+
+@dataclass(frozen=True)
+class Over:
+    """All solutions of a problem over one of its parameters.
+
+    Attributes
+    ----------
+    parameter : str
+    within : (float, float)
+    counts : mapping from float to int
+        How many solutions there are at values, those at which an overlap vanishes included.
+    bounds : mapping
+        Where unknowns are.
+    fixed : mapping
+        The other parameters; by default those of the point.
+    zeros : str
+        An output whose zeros are wanted.
+    special : callable
+        Takes the other parameters and returns {kind: values}, of other origin; what it does not
+        name is not there. Without it there is nothing.
+    relative : float
+        Accuracy of these.
+    """
+
+    parameter: str
+    within: tuple[float, float]
+    counts: Mapping[float, int]
+    bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    fixed: Mapping[str, float] | None = None
+    zeros: str = ""
+    special: Callable[..., Mapping[str, list[float]]] | None = None
+    relative: float = 1e-11
+
+
 @dataclass(frozen=True)
 class Problem:
     """A system, a point, and what its solution is there.
@@ -65,6 +115,8 @@ class Problem:
         First values, where there are several solutions.
     relative : float
         Accuracy of the other solution.
+    over : Over or None
+        Its branches; None where a diagram takes minutes.
     """
 
     name: str
@@ -73,16 +125,25 @@ class Problem:
     point: Mapping[str, float]
     solution: Callable[..., Mapping[str, float]]
     tags: frozenset[str]
+    over: Over | None
     start: Mapping[str, float] = field(default_factory=dict)
     relative: float = 1e-10
+
+    @property
+    def others(self) -> dict[str, float]:
+        """The parameters that are fixed along its branches."""
+        over = self.over
+        assert over is not None
+        given = self.point if over.fixed is None else over.fixed
+        return {name: x for name, x in given.items() if name != over.parameter}
 
 
 PROBLEMS: list[Problem] = []
 
 
 def problem(
-    source: str, point: Mapping[str, float], *tags: str, start: Mapping[str, float] | None = None,
-    relative: float = 1e-10,
+    source: str, point: Mapping[str, float], *tags: str, over: Over | None,
+    start: Mapping[str, float] | None = None, relative: float = 1e-10,
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:  # fmt: skip
     """Add what the function returns, a system and a solution of other origin."""
 
@@ -90,7 +151,7 @@ def problem(
         PROBLEMS.append(
             Problem(
                 make.__name__, source, lambda: make()[0], point, lambda **p: make()[1](**p),
-                frozenset(tags), start or {}, relative,
+                frozenset(tags), over, start or {}, relative,
             )
         )  # fmt: skip
         return make
@@ -118,6 +179,18 @@ def phi(x: sp.Expr) -> sp.Expr:
     return sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
 
 
+UNIT_BOX = {"q": (0, 1)}
+
+
+def overlap_of_signs(a: float) -> float:
+    """Mean of tanh(a + √a z): the overlap of a sign with its posterior mean at signal a."""
+    return mean(lambda t: np.tanh(a + math.sqrt(a) * t))
+
+
+def log_cosh(x: Any) -> Any:
+    return np.logaddexp(x, -x) - math.log(2)
+
+
 def hazard(x: Any) -> Any:
     """φ(x)/Φ(x) in NumPy."""
     return np.exp(-(x**2) / 2 - math.log(2 * math.pi) / 2 - log_ndtr(x))
@@ -126,24 +199,75 @@ def hazard(x: Any) -> Any:
 # ---------------------------------------------------------------- magnets
 
 
-@problem("Weiss, J. Phys. 6, 661 (1907)", {"beta": 1.5, "h": 0.1}, "several", start={"m": 0.9})
+def _curie_weiss(beta):
+    # β(1 − m²) = 1 at a fold; at h = 0 the two phases are mirror images.
+    top = math.sqrt(1 - 1 / beta)
+    field_there = math.atanh(top) / beta - top
+    return {"spinodal": [field_there, -field_there], "first-order": [0.0]}
+
+
+@problem(
+    "Weiss, J. Phys. 6, 661 (1907)", {"beta": 1.5, "h": 0.1}, "several", start={"m": 0.9},
+    over=Over("h", (-0.5, 0.5), {-0.3: 1, 0.05: 3}, {"m": (-1, 1)}, special=_curie_weiss),
+)  # fmt: skip
 def curie_weiss():
     def solution(beta, h):
         return {"m": brentq(lambda x: x - math.tanh(beta * (x + h)), 0.5, 1, xtol=1e-15)}
 
-    return fixed("curie_weiss", {m: sp.tanh(beta * (m + h))}, beta, h), solution
+    local = beta * (m + h)
+    energy = m**2 / 2 - sp.log(2 * sp.cosh(local)) / beta
+    return fixed(
+        "curie_weiss", {m: sp.tanh(local)}, beta, h, outputs={"free_energy": energy}
+    ), solution
 
 
-@problem("Wu, Rev. Mod. Phys. 54, 235 (1982)", {"beta": 4 * math.log(2)}, "closed form", "several",
-         start={"m": 0.6})  # fmt: skip
+def _potts():
+    # Ordered solutions are at β = log((1 + 2m)/(1 − m))/m, which is 3 at m = 0.
+    inverse = extrema(lambda x: math.log((1 + 2 * x) / (1 - x)) / x, 0.05, 0.95)
+    return {"spinodal": inverse, "first-order": [4 * math.log(2)], "instability": [3.0]}
+
+
+@problem(
+    "Wu, Rev. Mod. Phys. 54, 235 (1982)", {"beta": 4 * math.log(2)}, "closed form", "several",
+    start={"m": 0.6},
+    over=Over("beta", (2, 4), {2.5: 1, 2.8: 3, 3.5: 2}, {"m": (0, 1)}, special=_potts),
+)  # fmt: skip
 def potts_three_states():
     # Where the phases exchange, β = 2(q - 1) log(q - 1)/(q - 2), m is (q - 2)/(q - 1).
     value = (sp.exp(beta * m) - 1) / (sp.exp(beta * m) + 2)
-    return fixed("potts", {m: value}, beta), lambda beta: {"m": 0.5}
+    energy = (
+        (1 + 2 * m) * sp.log(1 + 2 * m) / 3
+        + 2 * (1 - m) * sp.log(1 - m) / 3
+        - beta * m**2 / 3
+    )  # fmt: skip
+    return fixed("potts", {m: value}, beta, outputs={"free_energy": energy}), lambda beta: {
+        "m": 0.5
+    }
 
 
-@problem("Blume, Phys. Rev. 141, 517 (1966); Capel, Physica 32, 966 (1966)",
-         {"beta": 3.5, "h": 0.46}, "several", start={"m": 0.9})  # fmt: skip
+def _blume_capel(beta):
+    def crystal_field(x):
+        return math.log(2 * math.sinh(beta * x) / x - 2 * math.cosh(beta * x)) / beta
+
+    def gap(x):
+        weight = 2 * math.exp(-beta * crystal_field(x))
+        total = math.log1p(weight * math.cosh(beta * x)) - math.log1p(weight)
+        return x**2 / 2 - total / beta
+
+    exchange = crystal_field(brentq(gap, 0.5, 0.6, xtol=1e-15))
+    (fold,) = extrema(crystal_field, 0.1, 0.85)
+    # Beyond β = 3 what leaves m = 0 is unstable: the tricritical point is there.
+    lost = math.log(2 * (beta - 1)) / beta
+    return {"spinodal": [fold] * 2, "first-order": [exchange] * 2, "instability": [lost]}
+
+
+@problem(
+    "Blume, Phys. Rev. 141, 517 (1966); Capel, Physica 32, 966 (1966)",
+    {"beta": 3.5, "h": 0.46}, "several", start={"m": 0.9},
+    over=Over(
+        "h", (0.3, 0.7), {0.4: 3, 0.465: 5, 0.6: 1}, {"m": (-1, 1)}, special=_blume_capel
+    ),
+)  # fmt: skip
 def blume_capel():
     def solution(beta, h):
         def gap(x):
@@ -152,20 +276,61 @@ def blume_capel():
         return {"m": brentq(gap, 0.6, 1, xtol=1e-15)}
 
     value = 2 * sp.sinh(beta * m) / (2 * sp.cosh(beta * m) + sp.exp(beta * h))
-    return fixed("blume_capel", {m: value}, beta, h), solution
+    energy = m**2 / 2 - sp.log(1 + 2 * sp.exp(-beta * h) * sp.cosh(beta * m)) / beta
+    return fixed("blume_capel", {m: value}, beta, h, outputs={"free_energy": energy}), solution
 
 
-@problem("Derrida, Phys. Rev. Lett. 45, 79 (1980), without disorder", {"beta": 1.0}, "several",
-         start={"m": 0.9})  # fmt: skip
+@problem(
+    "Blume, Phys. Rev. 141, 517 (1966); Capel, Physica 32, 966 (1966): a continuous transition",
+    {"beta": 2.5, "h": 0.3}, "several", start={"m": 0.9},
+    over=Over(
+        "h", (0.3, 0.7), {0.4: 3, 0.5: 1}, {"m": (-1, 1)},
+        special=lambda beta: {"second-order": [math.log(2 * (beta - 1)) / beta]},
+    ),
+)  # fmt: skip
+def blume_capel_above_the_tricritical_point():
+    return blume_capel()
+
+
+def _three_spin_magnet():
+    def inverse(x):
+        return math.atanh(x) / (3 * x**2)
+
+    def gap(x):
+        return 2 * x**3 * inverse(x) - log_cosh(math.atanh(x))
+
+    exchange = inverse(brentq(gap, 0.8, 0.999, xtol=1e-15))
+    return {"spinodal": extrema(inverse, 0.1, 0.999), "first-order": [exchange]}
+
+
+@problem(
+    "Derrida, Phys. Rev. Lett. 45, 79 (1980), without disorder", {"beta": 1.0}, "several",
+    start={"m": 0.9},
+    over=Over("beta", (0.3, 1.5), {0.4: 1, 1: 3}, {"m": (0, 1)}, special=_three_spin_magnet),
+)  # fmt: skip
 def three_spin_magnet():
     def solution(beta):
         return {"m": brentq(lambda x: x - math.tanh(3 * beta * x**2), 0.8, 1, xtol=1e-15)}
 
-    return fixed("three_spin_magnet", {m: sp.tanh(3 * beta * m**2)}, beta), solution
+    local = 3 * beta * m**2
+    energy = 2 * m**3 - sp.log(2 * sp.cosh(local)) / beta
+    return fixed(
+        "three_spin_magnet", {m: sp.tanh(local)}, beta, outputs={"free_energy": energy}
+    ), solution
 
 
-@problem("Schneider, Pytte, Phys. Rev. B 15, 1519 (1977)", {"beta": 2.0, "v": 0.3}, "average",
-         start={"m": 0.8})  # fmt: skip
+def _random_field_magnet(v):
+    def gap(b):
+        return b * mean(lambda t: np.cosh(b * math.sqrt(v) * t) ** -2.0) - 1
+
+    return {"second-order": [brentq(gap, 1, 2, xtol=1e-15)]}
+
+
+@problem(
+    "Schneider, Pytte, Phys. Rev. B 15, 1519 (1977)", {"beta": 2.0, "v": 0.3}, "average",
+    start={"m": 0.8},
+    over=Over("beta", (0.5, 4), {1: 1, 3: 3}, {"m": (-1, 1)}, special=_random_field_magnet),
+)  # fmt: skip
 def random_field_magnet():
     def solution(beta, v):
         def step(x):
@@ -180,8 +345,14 @@ def random_field_magnet():
 # ---------------------------------------------------------------- spin glasses
 
 
-@problem("Sherrington, Kirkpatrick, Phys. Rev. Lett. 35, 1792 (1975)", {"beta": 1.7, "h": 0.3},
-         "average")  # fmt: skip
+@problem(
+    "Sherrington, Kirkpatrick, Phys. Rev. Lett. 35, 1792 (1975)", {"beta": 1.7, "h": 0.3},
+    "average",
+    over=Over(
+        "beta", (0.3, 3), {0.8: 1, 2: 2}, UNIT_BOX, {"h": 0.0},
+        special=lambda h: {"second-order": [1.0]},
+    ),
+)  # fmt: skip
 def sherrington_kirkpatrick():
     def solution(beta, h):
         def step(x):
@@ -193,8 +364,19 @@ def sherrington_kirkpatrick():
     return fixed("sherrington_kirkpatrick", {q: value}, beta, h), solution
 
 
-@problem("Sherrington, Kirkpatrick, Phys. Rev. Lett. 35, 1792 (1975)", {"beta": 2.0, "J": 1.5},
-         "average", start={"m": 0.8, "q": 0.7})  # fmt: skip
+def _ferromagnetic_bias(beta):
+    # The glass of overlap q loses its stability to a magnetisation at βJ(1 − q) = 1.
+    glass = iterated(lambda x: mean(lambda t: np.tanh(beta * math.sqrt(x[0]) * t) ** 2), 0.5)[0]
+    return {"second-order": [1 / (beta * (1 - glass))]}
+
+
+@problem(
+    "Sherrington, Kirkpatrick, Phys. Rev. Lett. 35, 1792 (1975)", {"beta": 2.0, "J": 1.5},
+    "average", start={"m": 0.8, "q": 0.7},
+    over=Over(
+        "J", (0.7, 2), {0.8: 2, 1.5: 3}, {"m": (0, 1), "q": (0, 1)}, special=_ferromagnetic_bias
+    ),
+)  # fmt: skip
 def ferromagnetic_bias():
     def solution(beta, J):
         def step(x):
@@ -210,32 +392,87 @@ def ferromagnetic_bias():
     return fixed("ferromagnetic_bias", {m: E(state), q: E(state**2)}, beta, J), solution
 
 
-@problem("Ghatak, Sherrington, J. Phys. C 10, 3149 (1977)", {"beta": 3.0, "h": 0.2}, "average")
+def _spin_one(p, s, beta, h):
+    """Overlap, mean square and free energy of the single site of Ghatak and Sherrington."""
+    weight = 2 * np.exp(beta**2 * (s - p) / 2 - beta * h)
+    local = beta * math.sqrt(p) * _NODES
+    total = 1 + weight * np.cosh(local)
+    overlap = _WEIGHTS @ (weight * np.sinh(local) / total) ** 2
+    square = _WEIGHTS @ (weight * np.cosh(local) / total)
+    energy = -(beta**2 * (p**2 - s**2) / 4 + _WEIGHTS @ np.log(total)) / beta
+    return float(overlap), float(square), float(energy)
+
+
+def _ghatak_sherrington(beta):
+    # Without an overlap log(r/(1 − r)) = β²r/2 − βh + log 2, with folds at r(1 − r) = 2/β²; an
+    # overlap leaves at βr = 1. The glass folds where its crystal field, at given q, is largest.
+    def paramagnet(s):
+        return (beta**2 * s / 2 + math.log(2) - math.log(s / (1 - s))) / beta
+
+    def glass(p):
+        def gaps(x):
+            overlap, square, _ = _spin_one(p, x[0], beta, x[1])
+            return [overlap - p, square - x[0]]
+
+        return root(gaps, [1 / beta + p, 0.96], tol=1e-14).x
+
+    def gap(x):
+        p, s, other, crystal = x
+        one, none = _spin_one(p, s, beta, crystal), _spin_one(0.0, other, beta, crystal)
+        return [one[0] - p, one[1] - s, none[1] - other, one[2] - none[2]]
+
+    away = math.sqrt(0.25 - 2 / beta**2)
+    folds = [paramagnet(0.5 - away), paramagnet(0.5 + away)]
+    (fold,) = extrema(lambda p: glass(p)[1], 0.01, 0.2)
+    exchange = root(gap, [0.12, 0.4, 0.15, 0.956], tol=1e-14).x[3]
+    # Two paramagnets exchange where 1 − r takes the place of r.
+    mirror = beta / 4 + math.log(2) / beta
+    return {
+        "spinodal": [*folds, fold], "first-order": [float(exchange), mirror],
+        "instability": [paramagnet(1 / beta)],
+    }  # fmt: skip
+
+
+@problem(
+    "Ghatak, Sherrington, J. Phys. C 10, 3149 (1977)", {"beta": 3.0, "h": 0.2}, "average",
+    over=Over(
+        "h", (0.7, 1.4), {0.9: 2, 0.95: 4, 0.965: 5, 1.1: 3, 1.3: 1},
+        {"q": (0, 1), "r": (0, 1)}, {"beta": 3.5},
+        special=_ghatak_sherrington,
+    ),
+)  # fmt: skip
 def ghatak_sherrington():
     # Spins -1, 0, 1 in a crystal field h; r is the mean of the squares.
     def solution(beta, h):
-        def step(x):
-            p, s = x
-            weight = np.exp(beta**2 * (s - p) / 2 - beta * h)
-
-            def both(t):
-                field = beta * math.sqrt(p) * t
-                total = 1 + 2 * weight * np.cosh(field)
-                return 2 * weight * np.sinh(field) / total, 2 * weight * np.cosh(field) / total
-
-            return np.array([mean(lambda t: both(t)[0] ** 2), mean(lambda t: both(t)[1])])
-
-        found = iterated(step, [0.3, 0.6])
+        found = iterated(lambda x: np.array(_spin_one(*x, beta, h)[:2]), [0.3, 0.6])
         return {"q": found[0], "r": found[1]}
 
     arm = 2 * sp.exp(beta**2 * (r - q) / 2 - beta * h)
     along = beta * sp.sqrt(q) * z
     total = 1 + arm * sp.cosh(along)
     equations = {q: E((arm * sp.sinh(along) / total) ** 2), r: E(arm * sp.cosh(along) / total)}
-    return fixed("ghatak_sherrington", equations, beta, h), solution
+    energy = -(beta**2 * (q**2 - r**2) / 4 + E(sp.log(total))) / beta
+    return fixed(
+        "ghatak_sherrington", equations, beta, h, outputs={"free_energy": energy}
+    ), solution
 
 
-@problem("Crisanti, Sommers, Z. Phys. B 87, 341 (1992)", {"beta": 1.2, "h": 0.5}, "closed form")
+def _spherical_three_spins(h):
+    # β² = q/((h² + 3q²/2)(1 − q)²): extrema are roots of a cubic.
+    x = sp.Symbol("x")
+    slope = sp.numer(
+        sp.together(sp.diff(x / ((sp.nsimplify(h) ** 2 + 3 * x**2 / 2) * (1 - x) ** 2), x))
+    )
+    places = [float(s) for s in sp.Poly(slope, x).nroots(30) if s.is_real and 0 < s < 0.9]
+    return {"spinodal": [math.sqrt(s / (h**2 + 1.5 * s**2)) / (1 - s) for s in places]}
+
+
+@problem(
+    "Crisanti, Sommers, Z. Phys. B 87, 341 (1992)", {"beta": 1.2, "h": 0.5}, "closed form",
+    over=Over(
+        "beta", (0.5, 3.5), {1: 1, 2.2: 3, 3: 1}, fixed={"h": 0.1}, special=_spherical_three_spins
+    ),
+)  # fmt: skip
 def spherical_three_spins():
     # h² + 3 q²/2 = q/(β²(1 - q)²), a quartic.
     def solution(beta, h):
@@ -251,9 +488,30 @@ def spherical_three_spins():
     ), solution  # fmt: skip
 
 
-@problem("Amit, Gutfreund, Sompolinsky, Phys. Rev. Lett. 55, 1530 (1985)",
-         {"alpha": 0.05, "beta": 5.0}, "average", "several",
-         start={"m": 0.98, "q": 0.98})  # fmt: skip
+def _hopfield(beta):
+    def load(overlap):
+        def gaps(x):
+            glass, other = x
+
+            def state(t):
+                noise = math.sqrt(other * glass) / (1 - beta * (1 - glass))
+                return np.tanh(beta * (overlap + noise * t))
+
+            return [mean(state) - overlap, mean(lambda t: state(t) ** 2) - glass]
+
+        return root(gaps, [0.94, 0.11], tol=1e-14).x[1]
+
+    return {"spinodal": extrema(load, 0.92, 0.97)}
+
+
+@problem(
+    "Amit, Gutfreund, Sompolinsky, Phys. Rev. Lett. 55, 1530 (1985)",
+    {"alpha": 0.05, "beta": 5.0}, "average", "several", start={"m": 0.98, "q": 0.98},
+    # Inside of β(1 − q) < 1.
+    over=Over(
+        "alpha", (0.01, 0.2), {0.05: 3, 0.15: 1}, {"m": (0, 1), "q": (0.8, 1)}, special=_hopfield
+    ),
+)  # fmt: skip
 def hopfield():
     def solution(alpha, beta):
         def step(x):
@@ -273,10 +531,36 @@ def hopfield():
     return fixed("hopfield", equations, alpha, beta), solution
 
 
+def _retrieval_load(x):
+    """α at which x = m/√(2αr) solves the equations without temperature."""
+    return (erf(x) / x - 2 / math.sqrt(math.pi) * math.exp(-(x**2))) ** 2 / 2
+
+
+@problem(
+    "Amit, Gutfreund, Sompolinsky, Ann. Phys. 173, 30 (1987): no temperature", {"alpha": 0.1},
+    "closed form", "several", start={"v": 2.0},
+    over=Over(
+        "alpha", (0.06, 0.2), {0.1: 2, 0.15: 0}, {"v": (0.5, 4)},
+        special=lambda: {"spinodal": extrema(_retrieval_load, 0.7, 3)},
+    ),
+)  # fmt: skip
+def hopfield_without_temperature():
+    def solution(alpha):
+        return {"v": brentq(lambda x: _retrieval_load(x) - alpha, 1.6, 4, xtol=1e-15)}
+
+    width = sp.sqrt(2 * alpha) + 2 / sp.sqrt(sp.pi) * sp.exp(-(v**2))
+    return fixed("hopfield_ground", {v: sp.erf(v) / width}, alpha), solution
+
+
 # ---------------------------------------------------------------- low-rank estimation
 
 
-@problem("Deshpande, Abbe, Montanari, arXiv 1507.08685", {"snr": 2.0}, "average")
+@problem(
+    "Deshpande, Abbe, Montanari, arXiv 1507.08685", {"snr": 2.0}, "average",
+    over=Over(
+        "snr", (0.5, 3), {0.8: 1, 2: 2}, UNIT_BOX, special=lambda: {"second-order": [1.0]}
+    ),
+)  # fmt: skip
 def signs_in_a_matrix():
     def solution(snr):
         def step(x):
@@ -288,38 +572,104 @@ def signs_in_a_matrix():
     return fixed("signs_in_a_matrix", {q: value}, snr), solution
 
 
-@problem("Lelarge, Miolane, arXiv 1611.03888", {"snr": 2.5}, "closed form")
+@problem(
+    "Lelarge, Miolane, arXiv 1611.03888", {"snr": 2.5}, "closed form",
+    over=Over(
+        "snr", (0.5, 3), {0.8: 1, 2: 2}, UNIT_BOX, special=lambda: {"second-order": [1.0]}
+    ),
+)  # fmt: skip
 def gaussian_spike_in_a_matrix():
     value = snr * q / (1 + snr * q)
     return fixed("gaussian_spike", {q: value}, snr), lambda snr: {"q": 1 - 1 / snr}
 
 
-@problem("Lesieur, Krzakala, Zdeborová, arXiv 1701.00858", {"snr": 20.0, "rho": 0.3}, "average")
+def _sparse_sign(x, a, rho, functions):
+    """Posterior mean of an entry ±1 (probability rho/2 each) or 0 at field x and signal a."""
+    weight = rho * functions.exp(-a / 2)
+    return weight * functions.sinh(x) / (1 - rho + weight * functions.cosh(x))
+
+
+def _sparse_overlap(a, rho):
+    return rho * mean(lambda t: _sparse_sign(a + math.sqrt(a) * t, a, rho, np))
+
+
+def _sparse_energy(a, snr, rho):
+    def log_of(shift):
+        def inside(t):
+            return np.log(1 - rho + rho * np.exp(-a / 2) * np.cosh(shift + math.sqrt(a) * t))
+
+        return mean(inside)
+
+    return a**2 / (4 * snr) - (1 - rho) * log_of(0.0) - rho * log_of(a)
+
+
+def _sparse_signs(rho):
+    # The signal a = snr q gives q and snr = a/q; at a = 0 snr is rho^-2.
+    def ratio(a):
+        return a / _sparse_overlap(a, rho)
+
+    def gap(a):
+        return _sparse_energy(a, ratio(a), rho)
+
+    found = {"second-order": [rho**-2]}
+    folds = extrema(ratio, 0.02, 20)
+    if folds:
+        found |= {"spinodal": folds, "first-order": [ratio(brentq(gap, 7, 10, xtol=1e-14))]}
+    return found
+
+
+@problem(
+    "Lesieur, Krzakala, Zdeborová, arXiv 1701.00858", {"snr": 20.0, "rho": 0.3}, "average",
+    over=Over("snr", (5, 25), {10: 1, 20: 2}, UNIT_BOX, special=_sparse_signs),
+)  # fmt: skip
 def sparse_signs_in_a_matrix():
     # Entries ±1 with probability rho/2 each: the posterior mean of one at signal A = snr q.
-    def posterior(x, a, rho, exp, sinh, cosh):
-        weight = rho * exp(-a / 2)
-        return weight * sinh(x) / (1 - rho + weight * cosh(x))
-
     def solution(snr, rho):
-        def step(x):
-            a = snr * x
-
-            def mean_of(t, present):
-                field = present * a + np.sqrt(a) * t
-                return posterior(field, a, rho, np.exp, np.sinh, np.cosh)
-
-            return rho * mean(lambda t: mean_of(t, 1))
-
-        return {"q": iterated(step, 0.2)[0]}
+        return {"q": iterated(lambda x: _sparse_overlap(snr * float(x[0]), rho), 0.2)[0]}
 
     a = snr * q
-    value = rho * E(posterior(a + sp.sqrt(a) * z, a, rho, sp.exp, sp.sinh, sp.cosh))
-    return fixed("sparse_signs", {q: value}, snr, rho), solution
+    value = rho * E(_sparse_sign(a + sp.sqrt(a) * z, a, rho, sp))
+
+    def log_of(shift):
+        return E(sp.log(1 - rho + rho * sp.exp(-a / 2) * sp.cosh(shift + sp.sqrt(a) * z)))
+
+    energy = a * q / 4 - (1 - rho) * log_of(0) - rho * log_of(a)
+    return fixed("sparse_signs", {q: value}, snr, rho, outputs={"free_energy": energy}), solution
 
 
-@problem("Lesieur, Miolane, Lelarge, Krzakala, Zdeborová, arXiv 1701.08010", {"snr": 3.5},
-         "average", "several", start={"q": 0.9})  # fmt: skip
+@problem(
+    "Lesieur, Krzakala, Zdeborová, arXiv 1701.00858: few entries", {"snr": 420.0, "rho": 0.05},
+    "average", start={"q": 0.045},
+    over=Over(
+        "snr", (200, 500), {250: 1, 350: 3, 401: 4, 450: 2}, {"q": (0, 0.05)},
+        special=_sparse_signs, relative=1e-10,
+    ),
+)  # fmt: skip
+def very_sparse_signs_in_a_matrix():
+    return sparse_signs_in_a_matrix()
+
+
+def _signs_in_a_tensor():
+    # The signal a = snr q² gives q and snr = a/q².
+    def ratio(a):
+        return a / overlap_of_signs(a) ** 2
+
+    def gap(a):
+        total = mean(lambda t: log_cosh(a + math.sqrt(a) * t)) - a / 2
+        return a * overlap_of_signs(a) / 3 - total
+
+    exchange = ratio(brentq(gap, 1.5, 4, xtol=1e-14))
+    folds = extrema(ratio, 0.1, 6)
+    # The extended system solved by hand.
+    assert abs(folds[0] / 3.22875128861340413952 - 1) < 1e-13
+    return {"spinodal": folds, "first-order": [exchange]}
+
+
+@problem(
+    "Lesieur, Miolane, Lelarge, Krzakala, Zdeborová, arXiv 1701.08010", {"snr": 3.5},
+    "average", "several", start={"q": 0.9},
+    over=Over("snr", (1, 6), {3: 1, 5: 3}, UNIT_BOX, special=_signs_in_a_tensor),
+)  # fmt: skip
 def signs_in_a_tensor():
     def solution(snr):
         def step(x):
@@ -327,12 +677,20 @@ def signs_in_a_tensor():
 
         return {"q": iterated(step, 0.9)[0]}
 
-    value = E(sp.tanh(snr * q**2 + sp.sqrt(snr) * q * z))
-    return fixed("signs_in_a_tensor", {q: value}, snr), solution
+    local = snr * q**2 + sp.sqrt(snr) * q * z
+    energy = snr * q**3 / 3 + snr * q**2 / 2 - E(sp.log(sp.cosh(local)))
+    return fixed(
+        "signs_in_a_tensor", {q: E(sp.tanh(local))}, snr, outputs={"free_energy": energy}
+    ), solution
 
 
-@problem("Miolane, arXiv 1702.00473", {"snr": 2.0, "alpha": 1.5},
-         "closed form")  # fmt: skip
+@problem(
+    "Miolane, arXiv 1702.00473", {"snr": 2.0, "alpha": 1.5}, "closed form",
+    over=Over(
+        "snr", (0.3, 3), {0.5: 1, 2: 2}, UNIT_BOX,
+        special=lambda alpha: {"second-order": [1 / math.sqrt(alpha)]},
+    ),
+)  # fmt: skip
 def gaussian_spike_in_data():
     # u in n directions, v in αn: both overlaps follow from each other.
     p = sp.Symbol("p", positive=True)
@@ -348,13 +706,46 @@ def gaussian_spike_in_data():
 # ---------------------------------------------------------------- perceptrons and linear models
 
 
-@problem("Györgyi, Phys. Rev. A 41, 7097 (1990)", {"alpha": 1.1}, "average", "domain", "tail")
+def _slope_of_the_volume(overlap):
+    """Twice the derivative of 2E[Φ log Φ] at √(q/(1 − q)) z by q: labels of a noiseless teacher."""
+    t = math.sqrt(overlap / (1 - overlap))
+    return 2 / (1 - overlap) * mean(lambda s: hazard(t * s) ** 2 * ndtr(t * s))
+
+
+def _volume(overlap):
+    t = math.sqrt(overlap / (1 - overlap)) * _NODES
+    return float(_WEIGHTS @ xlogy(2 * ndtr(t), ndtr(t)))
+
+
+def _binary_perceptron():
+    def load(overlap):
+        other = brentq(lambda c: overlap_of_signs(c) - overlap, 1e-3, 60, xtol=1e-15, rtol=1e-15)
+        return other / _slope_of_the_volume(overlap), other
+
+    def entropy(overlap):
+        other_alpha, c = load(overlap)
+        free = mean(lambda t: np.logaddexp(math.sqrt(c) * t + c, -math.sqrt(c) * t - c))
+        return -c * (1 + overlap) / 2 + free + other_alpha * _volume(overlap)
+
+    (fold,) = extrema(lambda x: load(x)[0], 0.5, 0.98)
+    last = load(brentq(entropy, 0.6, 0.8, xtol=1e-15))[0]
+    # Beyond it the teacher alone is left, whose entropy is zero: 1.245 of Györgyi (1990) and of
+    # Seung, Sompolinsky and Tishby (1992). The 1.249 that is quoted with the spinodal 1.493
+    # (Barbier et al., arXiv 1708.03395) is .3 % above this zero, which has ten digits here.
+    assert abs(last - 1.24468398985) < 1e-11
+    return {"spinodal": [fold], "zero of entropy": [last]}
+
+
+@problem(
+    "Györgyi, Phys. Rev. A 41, 7097 (1990)", {"alpha": 1.1}, "average", "domain", "tail",
+    over=Over(
+        "alpha", (1, 1.6), {1.1: 2, 1.4: 2, 1.55: 0}, zeros="entropy", special=_binary_perceptron
+    ),
+)  # fmt: skip
 def binary_perceptron():
     def solution(alpha):
         def step(x):
-            t = math.sqrt(x / (1 - x))
-            other = 2 * alpha / (1 - x) * mean(lambda s: hazard(t * s) ** 2 * ndtr(t * s))
-            return mean(lambda s: np.tanh(math.sqrt(other) * s + other))
+            return overlap_of_signs(alpha * _slope_of_the_volume(x))
 
         return {"q": iterated(lambda x: step(float(x[0])), 0.5)[0]}
 
@@ -363,16 +754,24 @@ def binary_perceptron():
         q: E(sp.tanh(sp.sqrt(r) * z + r)),
         r: 2 * alpha / (1 - q) * E(phi(t) ** 2 / Phi(t)),
     }
-    return fixed("binary_perceptron", equations, alpha, domains={q: UNIT}), solution
+    entropy = (
+        -r * (1 + q) / 2
+        + E(sp.log(2 * sp.cosh(sp.sqrt(r) * z + r)))
+        + 2 * alpha * E(Phi(t) * sp.log(Phi(t)))
+    )
+    return fixed(
+        "binary_perceptron", equations, alpha, domains={q: UNIT}, outputs={"entropy": entropy}
+    ), solution
 
 
-@problem("Opper, Haussler, Phys. Rev. Lett. 66, 2677 (1991)", {"alpha": 2.0}, "average", "domain",
-         "tail")  # fmt: skip
+@problem(
+    "Opper, Haussler, Phys. Rev. Lett. 66, 2677 (1991)", {"alpha": 2.0}, "average", "domain",
+    "tail", over=Over("alpha", (0.5, 5), {0.6: 1, 4: 1}),
+)  # fmt: skip
 def spherical_perceptron():
     def solution(alpha):
         def step(x):
-            t = math.sqrt(x / (1 - x))
-            other = 2 * alpha / (1 - x) * mean(lambda s: hazard(t * s) ** 2 * ndtr(t * s))
+            other = alpha * _slope_of_the_volume(x)
             return other / (1 + other)
 
         return {"q": iterated(lambda x: step(float(x[0])), 0.5)[0]}
@@ -382,8 +781,10 @@ def spherical_perceptron():
     return fixed("spherical_perceptron", equations, alpha, domains={q: UNIT}), solution
 
 
-@problem("Gardner, J. Phys. A 21, 257 (1988)", {"alpha": 1.0, "h": 0.2}, "average", "domain",
-         "tail")  # fmt: skip
+@problem(
+    "Gardner, J. Phys. A 21, 257 (1988)", {"alpha": 1.0, "h": 0.2}, "average", "domain", "tail",
+    over=Over("alpha", (0.2, 1.4), {0.3: 1, 1.3: 1}),
+)  # fmt: skip
 def gardner_volume():
     # q/(1 - q) = α E[(φ/Φ)²] at (√q z - κ)/√(1 - q); the margin κ is h.
     def solution(alpha, h):
@@ -399,8 +800,32 @@ def gardner_volume():
     return fixed("gardner_volume", equation, alpha, h, domains={q: UNIT}), solution
 
 
-@problem("Krauth, Mézard, J. Physique 50, 3057 (1989)", {"alpha": 0.6}, "average", "domain",
-         "tail")  # fmt: skip
+def _binary_storage():
+    def load(overlap):
+        def gap(c):
+            return mean(lambda s: np.tanh(math.sqrt(c) * s) ** 2) - overlap
+
+        other = brentq(gap, 1e-3, 60, xtol=1e-15, rtol=1e-15)
+        t = math.sqrt(overlap / (1 - overlap))
+        return other * (1 - overlap) / mean(lambda s: hazard(t * s) ** 2), other
+
+    def entropy(overlap):
+        other_alpha, c = load(overlap)
+        t = math.sqrt(overlap / (1 - overlap))
+        free = mean(lambda s: np.logaddexp(math.sqrt(c) * s, -math.sqrt(c) * s))
+        return -c * (1 - overlap) / 2 + free + other_alpha * mean(lambda s: log_ndtr(t * s))
+
+    capacity = load(brentq(entropy, 0.4, 0.8, xtol=1e-15))[0]
+    assert abs(capacity - 0.833) < 5e-4  # Krauth and Mézard
+    return {"zero of entropy": [capacity]}
+
+
+@problem(
+    "Krauth, Mézard, J. Physique 50, 3057 (1989)", {"alpha": 0.6}, "average", "domain", "tail",
+    over=Over(
+        "alpha", (0.2, 1.2), {0.3: 1, 1.1: 1}, zeros="entropy", special=_binary_storage
+    ),
+)  # fmt: skip
 def binary_storage():
     def solution(alpha):
         def step(x):
@@ -415,13 +840,17 @@ def binary_storage():
         q: E(sp.tanh(sp.sqrt(r) * z) ** 2),
         r: alpha / (1 - q) * E((phi(t) / Phi(t)) ** 2),
     }
-    return fixed("binary_storage", equations, alpha, domains={q: UNIT}), solution
+    entropy = -r * (1 - q) / 2 + E(sp.log(2 * sp.cosh(sp.sqrt(r) * z))) + alpha * E(sp.log(Phi(t)))
+    return fixed(
+        "binary_storage", equations, alpha, domains={q: UNIT}, outputs={"entropy": entropy}
+    ), solution
 
 
 @problem(
     "Guo, Verdú, IEEE Trans. Inf. Theory 51, 1983 (2005)",
     {"alpha": 2.0, "noise": 0.5},
     "closed form",
+    over=Over("alpha", (0.2, 3), {0.3: 1, 2.5: 1}, {"v": (0, 1)}),
 )
 def bayesian_regression():
     # v is the mean squared error for a Gaussian prior.
@@ -433,13 +862,24 @@ def bayesian_regression():
     return fixed("bayesian_regression", {v: value}, alpha, noise), solution
 
 
-@problem("Tanaka, IEEE Trans. Inf. Theory 48, 2888 (2002)", {"alpha": 1.2, "noise": 0.2},
-         "average")  # fmt: skip
+def _multiuser_detection(noise):
+    def load(a):
+        return a * (noise + 1 - overlap_of_signs(a))
+
+    return {"spinodal": extrema(load, 0.1, 40)}
+
+
+@problem(
+    "Tanaka, IEEE Trans. Inf. Theory 48, 2888 (2002)", {"alpha": 1.2, "noise": 0.2}, "average",
+    over=Over(
+        "alpha", (0.2, 0.9), {0.25: 1, 0.4: 3, 0.8: 1}, UNIT_BOX, {"noise": 0.03},
+        special=_multiuser_detection,
+    ),
+)  # fmt: skip
 def multiuser_detection():
     def solution(alpha, noise):
         def step(x):
-            a = alpha / (noise + 1 - float(x[0]))
-            return mean(lambda t: np.tanh(a + math.sqrt(a) * t))
+            return overlap_of_signs(alpha / (noise + 1 - float(x[0])))
 
         return {"q": iterated(step, 0.7)[0]}
 
@@ -448,7 +888,8 @@ def multiuser_detection():
 
 
 @problem("Hastie, Montanari, Rosset, Tibshirani, arXiv 1903.08560",
-         {"alpha": 2.0, "ridge": 0.3, "noise": 0.5}, "closed form", "linear")  # fmt: skip
+         {"alpha": 2.0, "ridge": 0.3, "noise": 0.5}, "closed form", "linear",
+         over=Over("alpha", (0.3, 3), {0.5: 1, 2.5: 1}))  # fmt: skip
 def ridge_regression():
     # V = 1/(λ + α/(1 + V)); the risk is (λ²V² + noise (…)), a linear equation for q.
     def solution(alpha, ridge, noise):
@@ -465,7 +906,7 @@ def ridge_regression():
 
 
 @problem("Bayati, Montanari, arXiv 1008.2581", {"alpha": 0.7, "noise": 0.2, "rho": 0.15, "h": 1.3},
-         "average", "kink")  # fmt: skip
+         "average", "kink", over=Over("alpha", (0.3, 1.5), {0.4: 1, 1.4: 1}))  # fmt: skip
 def lasso():
     # State evolution: τ² = σ² + E(η(X + τz; hτ) - X)²/α for X = ±1 with probability rho, else 0.
     def solution(alpha, noise, rho, h):
@@ -497,33 +938,55 @@ def lasso():
     return fixed("lasso", {v: value}, alpha, noise, rho, h), solution
 
 
-@problem("Krzakala, Mézard, Sausset, Sun, Zdeborová, arXiv 1206.3953",
-         {"alpha": 0.7, "noise": 0.05, "rho": 0.3}, "average")  # fmt: skip
+def _gain(t, rho, exp, scale, precision, sqrt):
+    """Squared posterior mean of a channel y = x + w/√precision at y = scale t."""
+    y = scale * t
+    # The weight of zero over that of the slab: never large.
+    odds = (1 - rho) / rho * sqrt(1 + precision)
+    odds *= exp(-(y**2) * precision**2 / (2 * (1 + precision)))
+    return (precision * y / (1 + precision) / (1 + odds)) ** 2
+
+
+def _sensing_error(p, rho):
+    spike = mean(lambda t: _gain(t, rho, np.exp, 1 / math.sqrt(p), p, math.sqrt))
+    slab = mean(lambda t: _gain(t, rho, np.exp, math.sqrt(1 + 1 / p), p, math.sqrt))
+    return rho - (1 - rho) * spike - rho * slab
+
+
+def _compressed_sensing(noise, rho):
+    # The precision p gives the error and α = p(noise + error).
+    def load(logarithm):
+        p = math.exp(logarithm)
+        return p * (noise + _sensing_error(p, rho))
+
+    return {"spinodal": extrema(load, -1, 9)}
+
+
+@problem(
+    "Krzakala, Mézard, Sausset, Sun, Zdeborová, arXiv 1206.3953",
+    {"alpha": 0.7, "noise": 0.05, "rho": 0.3}, "average",
+    over=Over(
+        "alpha", (0.12, 0.35), {0.15: 1, 0.19: 3, 0.3: 1}, {"v": (0, 1)},
+        {"noise": 1e-4, "rho": 0.1}, special=_compressed_sensing,
+    ),
+)  # fmt: skip
 def compressed_sensing():
     # Bernoulli–Gauss prior; r is the precision of the effective channel.
-    def gain(t, rho, exp, scale, precision, sqrt):
-        """Mean of the squared posterior mean of a channel y = x + w/√precision, y = scale t."""
-        y = scale * t
-        slab = rho * sqrt(1 / (1 + precision)) * exp(y**2 * precision**2 / (2 * (1 + precision)))
-        return (slab / (1 - rho + slab) * precision * y / (1 + precision)) ** 2
-
     def solution(alpha, noise, rho):
         def step(x):
-            p = alpha / (noise + float(x[0]))
-            spike = mean(lambda t: gain(t, rho, np.exp, 1 / math.sqrt(p), p, math.sqrt))
-            slab = mean(lambda t: gain(t, rho, np.exp, math.sqrt(1 + 1 / p), p, math.sqrt))
-            return rho - (1 - rho) * spike - rho * slab
+            return _sensing_error(alpha / (noise + float(x[0])), rho)
 
         return {"v": iterated(step, 0.1)[0]}
 
-    spike = E(gain(z, rho, sp.exp, 1 / sp.sqrt(r), r, sp.sqrt))
-    slab = E(gain(z, rho, sp.exp, sp.sqrt(1 + 1 / r), r, sp.sqrt))
+    spike = E(_gain(z, rho, sp.exp, 1 / sp.sqrt(r), r, sp.sqrt))
+    slab = E(_gain(z, rho, sp.exp, sp.sqrt(1 + 1 / r), r, sp.sqrt))
     equations = {v: rho - (1 - rho) * spike - rho * slab, r: alpha / (noise + v)}
     return fixed("compressed_sensing", equations, alpha, noise, rho), solution
 
 
 @problem("Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395",
-         {"alpha": 3.0, "noise": 0.4}, "average", "domain", "tail")  # fmt: skip
+         {"alpha": 3.0, "noise": 0.4}, "average", "domain", "tail",
+         over=Over("alpha", (0.3, 6), {0.5: 1, 5: 1}))  # fmt: skip
 def probit_labels():
     # Signs of a Gaussian field with noise of variance `noise`, Bayes-optimal, Gaussian weights.
     def solution(alpha, noise):
@@ -549,7 +1012,9 @@ def probit_labels():
 
 
 @problem("Lesieur, De Bacco, Banks, Krzakala, Moore, Zdeborová, arXiv 1610.02918",
-         {"alpha": 2.0, "snr": 1.5}, "average")  # fmt: skip
+         {"alpha": 2.0, "snr": 1.5}, "average",
+         over=Over("snr", (0.2, 3), {0.5: 1, 2: 2}, UNIT_BOX,
+                   special=lambda alpha: {"second-order": [1 / math.sqrt(alpha)]}))  # fmt: skip
 def clusters_of_two():
     # Two Gaussian clusters in high dimension: labels ±1, centres with a Gaussian prior.
     p = sp.Symbol("p", positive=True)
@@ -570,7 +1035,7 @@ def clusters_of_two():
 
 
 @problem("Marchenko, Pastur, Math. USSR Sb. 1, 457 (1967)", {"alpha": 0.6, "ridge": 0.01},
-         "closed form")  # fmt: skip
+         "closed form", over=Over("alpha", (0.3, 3), {0.5: 1, 2.5: 1}))  # fmt: skip
 def marchenko_pastur():
     # The Stieltjes transform at -λ of X Xᵀ/n with p/n = α.
     def solution(alpha, ridge):
@@ -581,7 +1046,7 @@ def marchenko_pastur():
 
 
 @problem("Silverstein, Bai, J. Multivar. Anal. 54, 175 (1995)", {"alpha": 0.5, "ridge": 0.2},
-         "closed form")  # fmt: skip
+         "closed form", over=Over("alpha", (0.3, 3), {0.5: 1, 2.5: 1}))  # fmt: skip
 def two_atoms_of_covariance():
     # Population eigenvalues 1 and 4 in equal parts: a cubic.
     def solution(alpha, ridge):
@@ -596,7 +1061,8 @@ def two_atoms_of_covariance():
 
 
 @problem("Sompolinsky, Crisanti, Sommers, Phys. Rev. Lett. 61, 259 (1988)", {"snr": 1.4, "h": 0.2},
-         "average")  # fmt: skip
+         "average", over=Over("snr", (0.5, 3), {0.8: 1, 2: 2}, fixed={"h": 0.0},
+                              special=lambda h: {"second-order": [1.0]}))  # fmt: skip
 def random_network_with_bias():
     # The static variance of a random network of tanh units with random biases.
     def solution(snr, h):
@@ -610,7 +1076,7 @@ def random_network_with_bias():
 
 
 @problem("Poole, Lahiri, Raghu, Sohl-Dickstein, Ganguli, arXiv 1606.05340", {"v": 2.3, "h": 0.3},
-         "average")  # fmt: skip
+         "average", over=Over("h", (0.1, 2), {0.2: 1, 1.8: 1}))  # fmt: skip
 def depth_of_a_sigmoidal_network():
     # Fixed point of the length map of a deep network with logistic units.
     def solution(v, h):
@@ -733,6 +1199,106 @@ def soft_signs_in_a_matrix():
     evidence = GaussianExpectation(density, s)
     value = E(GaussianExpectation(prior * density, s) ** 2 / evidence)
     return fixed("soft_signs", {q: value}, snr), solution
+
+
+# ---------------------------------------------------------------- phase retrieval, committee
+
+
+def _mean_square_of_signs(overlap):
+    """E[u² tanh(a + √a z)], a = u²q/(1 − q): the overlap of u with its mean, given |u| and a field.
+
+    The sign of u is what |u| leaves open.
+    """
+    s = overlap / (1 - overlap)
+    nodes = np.linspace(-9, 9, 601)
+    weights = np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi) * (nodes[1] - nodes[0])
+    u = nodes[:, None]
+    inside = np.tanh(u**2 * s + math.sqrt(s) * u * nodes)
+    return float((weights * nodes**2) @ inside @ weights)
+
+
+def spinodal_of_phase_retrieval():
+    """Largest α of an overlap below one: E g² = (E[u² tanh] − q)/(1 − q)², q̂ = αE g²."""
+
+    def load(overlap):
+        gain = (_mean_square_of_signs(overlap) - overlap) / (1 - overlap) ** 2
+        return overlap / (1 - overlap) / gain
+
+    (fold,) = extrema(load, 0.3, 0.98)
+    # An overlap appears at 1/2: E g² is 2q where q is small.
+    assert abs(load(1e-7) - 0.5) < 1e-6
+    return fold
+
+
+@problem(
+    "Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395: labels |u|",
+    {"alpha": 0.8}, "average", "domain", "several", start={"q": 0.5},
+    over=None,
+)  # fmt: skip
+def phase_retrieval():
+    def solution(alpha):
+        def step(x):
+            y = float(x[0])
+            other = alpha * (_mean_square_of_signs(y) - y) / (1 - y) ** 2
+            return other / (1 + other)
+
+        return {"q": iterated(step, 0.5)[0]}
+
+    u = sp.Symbol("u", real=True)
+    odds = q / (1 - q)
+    inner = E(sp.tanh(u**2 * odds + u * sp.sqrt(odds) * z))
+    known = GaussianExpectation(u**2 * inner, u)
+    equations = {q: r / (1 + r), r: alpha * (known - q) / (1 - q) ** 2}
+    return fixed("phase_retrieval", equations, alpha, domains={q: UNIT}), solution
+
+
+def _committee():
+    # The overlap of the fields at an overlap q of the units, and what it says about their labels.
+    def load(overlap):
+        field = 2 / math.pi * (1 - overlap + math.asin(overlap))
+        gain = 2 / math.pi * (1 / math.sqrt(1 - overlap**2) - 1)
+        return overlap / (1 - overlap) / (gain * _slope_of_the_volume(field))
+
+    def gap(overlap):
+        entropies = [_volume(2 / math.pi * (1 - x + math.asin(x))) for x in (overlap, 0.0)]
+        units = (overlap + math.log1p(-overlap)) / 2
+        return units + load(overlap) * (entropies[0] - entropies[1])
+
+    exchange = load(brentq(gap, 0.75, 0.99, xtol=1e-15))
+    assert abs(exchange - 7.65) < 0.05  # as quoted by Aubin et al., for αK examples
+    return {"spinodal": extrema(load, 0.3, 0.97), "first-order": [exchange]}
+
+
+@problem(
+    "Schwarze, Hertz, Europhys. Lett. 21, 785 (1993); Aubin et al., arXiv 1806.05451: many units",
+    {"alpha": 8.0}, "average", "domain", "several", start={"q": 0.9},
+    over=Over("alpha", (5, 9), {6: 1, 8: 3}, special=_committee),
+)  # fmt: skip
+def committee_of_many_units():
+    # αK examples for each weight of K units, whose mean is learned: the overlap of the fields.
+    def field_of(x, asin):
+        return 2 / sp.pi * (1 - x + asin(x))
+
+    def solution(alpha):
+        def step(x):
+            y = float(x[0])
+            gain = 2 / math.pi * (1 / math.sqrt(1 - y**2) - 1)
+            other = alpha * gain * _slope_of_the_volume(2 / math.pi * (1 - y + math.asin(y)))
+            return other / (1 + other)
+
+        return {"q": iterated(step, 0.9)[0]}
+
+    field_overlap = field_of(q, sp.asin)
+    t = z * sp.sqrt(field_overlap) / sp.sqrt(1 - field_overlap)
+    gain = 2 / sp.pi * (1 / sp.sqrt(1 - q**2) - 1)
+    equations = {
+        q: r / (1 + r),
+        r: 2 * alpha * gain / (1 - field_overlap) * E(phi(t) ** 2 / Phi(t)),
+    }
+    energy = -(q + sp.log(1 - q)) / 2 - 2 * alpha * E(Phi(t) * sp.log(Phi(t)))
+    return fixed(
+        "committee", equations, alpha, domains={q: UNIT}, outputs={"free_energy": energy}
+    ), solution
 
 
 def lowered(given: Problem) -> gs.Kernel:

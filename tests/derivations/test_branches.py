@@ -124,14 +124,51 @@ def test_a_transition_at_a_point_of_the_grid_is_seen(kernel):
 
 def test_a_branch_ends_where_it_leaves_its_domain():
     positive = sp.Symbol("m", positive=True)
+    # m³ = β − 1 inside (0.1, 1).
+    kernel = gs.lower(
+        gs.SaddlePointSystem.from_fixed_point(
+            {positive: sp.Eq(positive**3, beta - 1)}, name="root", parameters=(beta,)
+        )
+    )
+    (branch,) = kernel.branches("beta", (0.5, 2.5), bounds={"m": (0.1, 1)}).branches
+    low, high = sorted(branch.ends, key=lambda e: e.value)
+    assert (low.value, high.value) == pytest.approx((1.001, 2), abs=1e-6)
+    assert "m leaves its domain through 0.1" in low.reason
+    assert "m leaves its domain through 1" in high.reason
+
+
+def test_an_unknown_may_vanish_at_the_end_of_its_domain():
+    # The magnet with m > 0: m = 0 is a solution for all β, and m > 0 leaves it at β = 1.
+    positive = sp.Symbol("m", positive=True)
     system = gs.SaddlePointSystem.from_fixed_point(
         {positive: sp.tanh(beta * positive)}, name="positive_magnet", parameters=(beta,)
     )
     found = gs.lower(system).branches("beta", (0.5, 2), bounds={"m": (0, 1)})
-    (branch,) = found.branches
-    end = min(branch.ends, key=lambda e: e.value)
-    assert end.value == pytest.approx(1, abs=1e-9)
-    assert "m leaves its domain through 0" in end.reason and end.unknowns["m"] < 1e-6
+    zero, other = found.branches
+    assert zero.zeros == ("m",) and other.zeros == ()
+    assert (zero["m"] == 0).all() and (zero.stable == (zero["beta"] < 1))[zero["beta"] != 1].all()
+    (point,) = found.transitions
+    assert point.kind == "second-order" and abs(point.value - 1) <= point.error < 1e-12
+    assert other["m"][0] == 0 and "another branch at beta = 1" in other.ends[0].reason
+    root = float(mpmath.findroot(lambda s: s - mpmath.tanh(1.5 * s), 0.9))
+    assert [s.m for s in found.at(1.5)] == pytest.approx([0, root], abs=1e-13)
+    assert abs(point.refine(digits=40).beta - 1) < 1e-39
+
+
+def test_lines_of_transitions_leave_from_zero():
+    # A Gaussian spike in αn samples, q = αs p/(1 + αs p), p = s q/(1 + s q): from s²α = 1 on.
+    q, p, s = sp.symbols("q p s", positive=True)
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {q: alpha * s * p / (1 + alpha * s * p), p: s * q / (1 + s * q)},
+        name="spike", parameters=(s, alpha),
+    )  # fmt: skip
+    plane = gs.lower(system).phase_diagram(
+        ("s", 0.3, 3), ("alpha", 0.5, 3), bounds={"q": (0, 1)}, cuts=1
+    )
+    (line,) = plane.lines
+    assert line.kind == "second-order" and (line.unknowns["q"] == 0).all()
+    np.testing.assert_allclose(line.x**2 * line.y, 1, rtol=1e-13)
+    assert line.y.min() == 0.5 and line.y.max() == 3
 
 
 # ------------------------------------------------------------------ free energies
@@ -478,6 +515,12 @@ def test_phase_diagram_of_the_magnet(kernel):
         kernel.phase_diagram("h", ("beta", 1, 2))
 
 
+def test_a_pitchfork_of_one_symmetric_cut_is_no_line(kernel):
+    # At h = 0 branches cross at β = 1; for any other field the equation of m does not hold at 0.
+    plane = kernel.phase_diagram(("h", -0.3, 0.3), ("beta", 0.6, 2), bounds=INSIDE, cuts=1)
+    assert {line.kind for line in plane.lines} == {"spinodal", "first-order"}
+
+
 def test_a_critical_point_to_many_digits():
     # The cusp s³ + (a − 1)s + b − 1 = 0 with s = u − √2: at a = b = 1, folds at
     # 4(a − 1)³ + 27(b − 1)² = 0.
@@ -615,18 +658,19 @@ def test_hopfield_retrieval():
         parameters=(alpha, beta),
     )
     kernel = gs.lower(system)
-    box = {"m": (0, 1), "q": (0, 1)}
+    box = {"m": (0, 1), "q": (0.8, 1)}  # β(1 − q) < 1
     found = kernel.branches("alpha", (0.01, 0.2), bounds=box, beta=5)
     # Amit, Gutfreund and Sompolinsky, Ann. Phys. 173, 30 (1987).
-    assert [s.m for s in found.at(0.1)] == pytest.approx([0.8639, 0.9891], abs=5e-5)
-    (branch,) = found.branches
+    assert [s.m for s in found.at(0.1)] == pytest.approx([0, 0.8639, 0.9891], abs=5e-5)
+    glass, branch = found.branches
+    assert glass.zeros == ("m",)
     (fold,) = branch.special
     upper = branch["m"] > branch["m"][fold]
     assert (branch.stable == upper)[np.abs(np.arange(len(branch)) - fold) > 1].all()
     (point,) = found.spinodals
     assert point.refine(digits=25).alpha == pytest.approx(point.value, rel=1e-10)
     # At a fold both solutions are one: two slightly below it are near each other.
-    low, high = found.at(point.value - 1e-6)
+    _, low, high = found.at(point.value - 1e-6)
     assert 0 < high.m - low.m < 0.01
 
 

@@ -1,31 +1,83 @@
-"""Systems of the literature: solved, and refined to many digits; see :mod:`.literature`."""
+"""Systems of the literature: solved, refined, and followed; see :mod:`.literature`."""
 
+from collections import defaultdict
+
+import mpmath
 import pytest
 
-from .literature import PROBLEMS, lowered
+import giantstep as gs
+from giantstep.errors import ConvergenceError
+from giantstep.symbolic.branch_conditions import Condition, OpenSystem
+
+from .literature import PROBLEMS, alpha, lowered, spinodal_of_phase_retrieval
 
 # One of each kind; the others are slow because each system is derived and printed first.
 _QUICK = {
     "blume_capel", "ferromagnetic_bias", "gardner_volume", "lasso", "ridge_regression",
     "signs_in_a_tensor", "spherical_three_spins",
 }  # fmt: skip
-_CASES = [
-    pytest.param(p, id=p.name, marks=() if p.name in _QUICK else pytest.mark.slow) for p in PROBLEMS
-]
+# Of those without averages, whose equations take no time to compile.
+_QUICK_DIAGRAMS = {
+    "blume_capel", "curie_weiss", "gaussian_spike_in_data", "hopfield_without_temperature",
+    "potts_three_states", "ridge_regression", "spherical_three_spins", "three_spin_magnet",
+}  # fmt: skip
+
+
+_FOLLOWED = [p for p in PROBLEMS if p.over is not None]
+
+
+def _cases(problems, quick):
+    return [
+        pytest.param(p, id=p.name, marks=() if p.name in quick else pytest.mark.slow)
+        for p in problems
+    ]
+
+
+def diagram(problem):
+    over = problem.over
+    return lowered(problem).branches(
+        over.parameter, over.within, bounds=over.bounds, zeros=over.zeros or (), **problem.others
+    )
 
 
 def test_the_list_has_no_name_twice():
     assert len({p.name for p in PROBLEMS}) == len(PROBLEMS) >= 30
-    assert {p.name for p in PROBLEMS} >= _QUICK
+    assert {p.name for p in PROBLEMS} >= _QUICK | _QUICK_DIAGRAMS
 
 
-@pytest.mark.parametrize("problem", _CASES)
+@pytest.mark.parametrize("problem", _cases(PROBLEMS, _QUICK))
 def test_solution(problem):
     found = lowered(problem).solve(**problem.point, start=problem.start or None)
     for name, value in problem.solution(**problem.point).items():
         allowed = max(problem.relative * abs(value), 3 * found.errors[name])
         assert abs(found[name] - value) <= allowed, name
         assert found.errors[name] <= 1e-7 * abs(value)
+
+
+@pytest.mark.parametrize("problem", _cases(_FOLLOWED, _QUICK_DIAGRAMS))
+def test_all_branches_and_where_they_meet(problem):
+    found = diagram(problem)
+    values = defaultdict(list)
+    for point in found.points:
+        values[point.kind].append(point.value)
+    special = problem.over.special
+    expected = {} if special is None else special(**problem.others)
+    relative = problem.over.relative
+    assert {kind: len(numbers) for kind, numbers in values.items()} == {
+        kind: len(numbers) for kind, numbers in expected.items()
+    }
+    for kind, numbers in expected.items():
+        assert sorted(values[kind]) == pytest.approx(sorted(numbers), rel=relative, abs=relative), (
+            kind
+        )
+    counts = {value: len(found.at(value)) for value in problem.over.counts}
+    assert counts == problem.over.counts
+    # What the list knows of a point is among the solutions there.
+    here = problem.point[problem.over.parameter]
+    if problem.over.fixed is None and found.within[0] <= here <= found.within[1]:
+        known = problem.solution(**problem.point)
+        gaps = [max(abs(s[name] - x) / abs(x) for name, x in known.items()) for s in found.at(here)]
+        assert min(gaps) <= problem.relative
 
 
 @pytest.mark.slow
@@ -39,3 +91,37 @@ def test_forty_digits(problem):
     for name in problem.solution(**problem.point):
         assert abs(many[name] - fewer[name]) <= 10.0 ** (1 - least) * abs(many[name]), name
         assert many.errors[name] <= 10.0 ** (1 - most) * abs(many[name])
+
+
+# At p = 0 Newton's derivative of the condition divides by the root of p, which follows from q.
+_WITHOUT_DIGITS = {"clusters_of_two"}
+_XFAIL = pytest.mark.xfail(raises=ConvergenceError, strict=True, reason="derivative 1/√p at p = 0")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "problem",
+    [
+        pytest.param(p, id=p.name, marks=_XFAIL if p.name in _WITHOUT_DIGITS else ())
+        for p in _FOLLOWED
+        if p.over and p.over.special
+    ],
+)
+def test_forty_digits_of_transitions(problem):
+    for point in diagram(problem).points:
+        many, fewer = (point.refine(digits=n) for n in (40, 25))
+        value, error = many[point.over], many.errors[point.over]
+        size = max(abs(value), mpmath.mpf("1e-3"))
+        assert abs(value - fewer[point.over]) <= 1e-24 * size, point
+        assert error <= 1e-39 * size, point
+        assert abs(value - point.value) <= max(point.error, 1e-12 * abs(point.value)), point
+
+
+@pytest.mark.slow
+def test_full_recovery_of_phases():
+    # A nested average makes each evaluation one over a plane: the fold is solved for from near it.
+    system = next(p for p in PROBLEMS if p.name == "phase_retrieval").system()
+    closed = gs.lower(Condition(OpenSystem(system), "fold").system(alpha))
+    found = closed.solve(start={"q": 0.84, "alpha": 1.127})
+    assert found.alpha == pytest.approx(spinodal_of_phase_retrieval(), rel=1e-10)
+    assert found.alpha == pytest.approx(1.128, abs=5e-4)  # Barbier et al.

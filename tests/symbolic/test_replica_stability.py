@@ -75,7 +75,7 @@ def test_sites_determine_the_overlaps_of_the_free_energy():
     values = {e.unknown: e.value for e in binary.equations}
     assert values == {s.overlap: s.overlap_value() for s in BINARY.single_sites}
     (spins,) = SaddlePointSystem.from_free_energy(SK, name="model").equations
-    assert sp.expand(spins.residual - beta**2 * (q - SPIN.overlap_value()) / 2) == 0
+    assert spins.value == SPIN.overlap_value()
 
 
 @pytest.fixture(scope="module")

@@ -248,6 +248,36 @@ def test_variables_in_which_the_free_energy_is_linear_are_refused():
         saddle_point_equations(toy)
 
 
+def test_equations_without_conjugates_print_as_maps():
+    # What multiplies q − f(q) is divided out where it cannot vanish, exactly.
+    z, h, m = sp.symbols("z h m", real=True)
+    q, beta, snr = sp.symbols("q beta snr", positive=True)
+
+    def value(expression, x, *parameters):
+        energy = FreeEnergy(expression, (x,), (), parameters)
+        (equation,) = saddle_point_equations(energy)
+        # A multiple of the derivative of the free energy, whatever it is printed as.
+        at = {q: 0.37, beta: 1.3, snr: 2.1, h: 0.2, m: 0.6}
+        condition = stationarity(energy)[x].subs(at).evalf(20)
+        common = (condition / equation.residual.subs(at).evalf(20)).evalf(12)
+        shifted = stationarity(energy)[x].subs({**at, h: 0.5}).evalf(20)
+        assert (shifted / equation.residual.subs({**at, h: 0.5}).evalf(20)).evalf(12) == common
+        return equation.value
+
+    spin = beta * sp.sqrt(q) * z + beta * h
+    glass = -beta * (1 - q) ** 2 / 4 - GaussianExpectation(sp.log(2 * sp.cosh(spin)), z) / beta
+    assert value(glass, q, beta, h) == GaussianExpectation(sp.tanh(spin) ** 2, z)
+    magnet = m**2 / 2 - sp.log(2 * sp.cosh(beta * (m + h))) / beta
+    assert value(magnet, m, beta, h) == sp.tanh(beta * (m + h))
+    local = snr * q**2 + sp.sqrt(snr) * q * z
+    tensor = snr * q**3 / 3 + snr * q**2 / 2 - GaussianExpectation(sp.log(sp.cosh(local)), z)
+    assert value(tensor, q, snr) == GaussianExpectation(sp.tanh(local), z)
+    # m may vanish, so that m(m − f) = 0 is not m = f; and a polynomial stays as it is.
+    product = m**3 / 3 - sp.sin(m) + m * sp.cos(m) - h * m**2 / 2
+    assert value(product, m, h) is None
+    assert value(m**4 / 4 + beta * m**2 / 2 - h * m, m, beta, h) is None
+
+
 def test_latex():
     explicit = Equation(toy_m, rho * alpha, toy_m - rho * alpha)
     implicit = Equation(toy_m, None, toy_m**3 + toy_m - 1)
