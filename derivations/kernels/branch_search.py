@@ -312,7 +312,7 @@ class Search:
         return self._condition("boundary", names, names[k]), start
 
     def _vanishing(self, y: Array) -> tuple[int, ...]:
-        """Return the unknowns that vanish at a solution, if their equations hold whenever they do."""
+        """Return the unknowns that vanish at a solution, if their equations then always hold."""
         face = tuple(np.flatnonzero(np.abs(y[:-1]) <= SAME * self.equations.sizes(y)[:-1]).tolist())
         low, high = self.family.box
         others = spread(low.tolist(), high.tolist(), _SAMPLED)

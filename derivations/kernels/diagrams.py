@@ -225,8 +225,8 @@ class KernelDiagrams:
         from .phase_diagram import phase_diagram
 
         return phase_diagram(
-            cast("Kernel", self), x, y, parameters, bounds=bounds, zeros=zeros, extremum=extremum, starts=starts,
-            points=points, cuts=cuts, data=data, rtol=rtol,
+            cast("Kernel", self), x, y, parameters, bounds=bounds, zeros=zeros, extremum=extremum,
+            starts=starts, points=points, cuts=cuts, data=data, rtol=rtol,
         )  # fmt: skip
 
     def iterate(
@@ -291,6 +291,6 @@ class KernelDiagrams:
         from .iterate import iterate
 
         return iterate(
-            cast("Kernel", self), parameters, start=start, damping=damping, steps=steps, tolerance=tolerance,
-            data=data, rtol=rtol,
+            cast("Kernel", self), parameters, start=start, damping=damping, steps=steps,
+            tolerance=tolerance, data=data, rtol=rtol,
         )  # fmt: skip

@@ -142,7 +142,7 @@ PROBLEMS: list[Problem] = []
 
 
 def problem(
-    source: str, point: Mapping[str, float], *tags: str, over: Over | None,
+    source: str, point: Mapping[str, float], *tags: str, over: Over | None = None,
     start: Mapping[str, float] | None = None, relative: float = 1e-10,
 ) -> Callable[[Callable[[], Any]], Callable[[], Any]]:  # fmt: skip
     """Add what the function returns, a system and a solution of other origin."""
