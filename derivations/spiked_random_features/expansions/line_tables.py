@@ -9,19 +9,17 @@ as the smallest conditional variance has leading zeros.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import mpmath
 import numpy as np
 import sympy as sp
 
 from ....errors import ConvergenceError
 from ....runtime.generated import defined
 from ....runtime.precise_averages import InnerRule
+from ....runtime.precise_rules import Rule, composite, equidistant, folded, legendre_order
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
 from ....symbolic.lowering.targets.table_source import mpmath_table_source
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
 _SPARE_DIGITS = 10
 _FARTHEST = 60
 _STEP = 0.4
+_PANEL_LENGTH = 2
 _FLOAT_DIGITS = 16
 _MOST_LEVELS = 7
 
@@ -148,59 +147,34 @@ class LineTables:
 
     def rule(self, level: int) -> LineRule:
         """Return the rule of a level; each is twice as fine as the one before."""
-        ctx = self.ctx
-        nodes, weights = self._composite(level) if self._breaks else self._trapezoidal(level)
+        found = self._nodes(level)
         if self._even:
             # Breaks come in pairs, so that the rule is symmetric.
-            kept = [
-                (x, w if x == 0 else 2 * w) for x, w in zip(nodes, weights, strict=True) if x >= 0
-            ]
-            nodes, weights = [x for x, _ in kept], [w for _, w in kept]
+            found = folded(found)
+        nodes, weights = zip(*found, strict=True)
         columns = zip(*(self._tables(x) for x in nodes), strict=True)
         tables = {
             f: _column(list(values)) for f, values in zip(self._functions, columns, strict=True)
         }
-        return LineRule(ctx, _column(nodes), _column(weights), tables)
+        return LineRule(self.ctx, _column(nodes), _column(weights), tables)
 
     @property
     def composite(self) -> bool:
         """Whether rules are composite: two that agree then tell of the digits of both."""
         return bool(self._breaks)
 
-    def _trapezoidal(self, level: int) -> tuple[list[Any], list[Any]]:
+    def _nodes(self, level: int) -> Rule:
         ctx = self.ctx
+        if self._breaks:
+            order = legendre_order(ctx, self._digits) + level
+            return composite(ctx, self._breaks, self._reach, _PANEL_LENGTH, order)
         share = max(1.0, self._digits / _FLOAT_DIGITS) ** 0.9
         # A float has 53 bits, so that multiples of it are exact: nodes return at the next level.
-        step = _STEP * self._width / share
-        h = ctx.mpf(step) / 2**level
-        count = int(ctx.ceil(self._reach / h))
-        nodes = [k * h for k in range(-count, count + 1)]
-        return nodes, [h * ctx.npdf(x) for x in nodes]
-
-    def _composite(self, level: int) -> tuple[list[Any], list[Any]]:
-        ctx = self.ctx
-        order = max(2, math.ceil(math.log2(max(self._digits, 4) / 3))) + level
-        rule: Sequence[tuple[Any, Any]] = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(
-            order, ctx.prec
-        )
-        edges = [
-            -self._reach,
-            *sorted(b for b in self._breaks if abs(b) < self._reach),
-            self._reach,
-        ]
-        nodes, weights = [], []
-        for left, right in pairwise(edges):
-            pieces = int(ctx.ceil((right - left) / 2))
-            half = (right - left) / (2 * pieces)
-            for i in range(pieces):
-                middle = left + (2 * i + 1) * half
-                for x, w in rule:
-                    nodes.append(middle + half * x)
-                    weights.append(half * w * ctx.npdf(nodes[-1]))
-        return nodes, weights
+        h = ctx.mpf(_STEP * self._width / share) / 2**level
+        return equidistant(ctx, h, int(ctx.ceil(self._reach / h)))
 
 
-def _column(values: list[Any]) -> Any:
+def _column(values: Sequence[Any]) -> Any:
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..errors import ConvergenceError
 from .precise_lattices import Lattice
+from .precise_rules import equidistant
 from .quadrature import refined_step, trapezoidal_step
 
 # Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
@@ -176,7 +177,7 @@ class InnerRule:
         if rule is None:
             h = self._step(slot, level)
             n = int(ctx.ceil(self._reach / h))
-            rule = [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
+            rule = equidistant(ctx, h, n)
             self._rules[slot, level] = rule
         columns = zip(*(function(x) for x, _ in rule), strict=True)
         weights = [w for _, w in rule]

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
-import mpmath
-
 from ..errors import ConvergenceError
+from .precise_rules import Rule, composite, equidistant, legendre_order
 
 # Of the density at the end of the grid, beyond the digits asked for.
 _GRID_SPARE_DIGITS = 8
@@ -24,6 +22,8 @@ _GRID_FLOAT_DIGITS = 16
 _GRID_FIRST_SHARE = 0.7
 _GRID_LONGER_REACH = 1.05
 _GRID_PANEL_LENGTH = 3.0
+# Digits for each node of a panel at the first level: fewer nodes than on a line.
+_GRID_ORDER_SHARE = 5
 # A node takes about a millisecond in each iteration.
 MOST_NODES = 150_000
 MOST_VARIABLES = 3
@@ -107,28 +107,14 @@ class PreciseGrid:
         ]
         return list(zip(*rows, strict=True))
 
-    def _line(
-        self, breaks: Iterable[Any], width: float, reach: Any, level: int
-    ) -> list[tuple[Any, Any]]:
+    def _line(self, breaks: Iterable[Any], width: float, reach: Any, level: int) -> Rule:
         ctx = self._ctx
         breaks = list(breaks)
-        if not breaks:
-            h = ctx.mpf(_GRID_STEP * width / math.sqrt(2.0) ** level)
-            n = int(ctx.floor(reach / h))
-            return [(k * h, h * ctx.npdf(k * h)) for k in range(-n, n + 1)]
-        edges = [-reach, *sorted(b for b in breaks if abs(b) < reach), reach]
-        order = max(2, math.ceil(math.log2(max(self._digits, 4) / 5))) + level
-        rule = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(order, ctx.prec)
-        found = []
-        for left, right in pairwise(edges):
-            pieces = max(1, int(ctx.ceil((right - left) / _GRID_PANEL_LENGTH)))
-            half = (right - left) / (2 * pieces)
-            for k in range(pieces):
-                middle = left + (2 * k + 1) * half
-                for t, w in rule:
-                    x = middle + half * t
-                    found.append((x, half * w * ctx.npdf(x)))
-        return found
+        if breaks:
+            order = legendre_order(ctx, self._digits, _GRID_ORDER_SHARE) + level
+            return composite(ctx, breaks, reach, _GRID_PANEL_LENGTH, order)
+        h = ctx.mpf(_GRID_STEP * width / math.sqrt(2.0) ** level)
+        return equidistant(ctx, h, int(ctx.floor(reach / h)))
 
     def _require_room(self, reach: float, level: int) -> None:
         n = len(self._widths)

@@ -7,14 +7,12 @@ is cut at moving points, composite Gauss–Legendre rules have their order doubl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
-
-import mpmath
 
 from .precise_averages import GUARD_DIGITS, InnerRule, usual_reach
 from .precise_grids import PreciseGrid
 from .precise_kernel import PreciseKernel
+from .precise_rules import Rule, composite, equidistant, folded, legendre, legendre_order
 
 # Where the inner step is checked and the size of the tables is measured: outer nodes at which
 # nothing is special. At the ends of the line every activation is as simple as it gets.
@@ -75,10 +73,11 @@ class Lines:
         if self._grid is not None:
             return self._grid.arrays(level)
         longer = self._ctx.mpf(LONGER_REACH) ** level if self._kernel.moving else 1
-        nodes, weights = _outer_rule(
+        rule = _outer_rule(
             self._ctx, self._digits, self._reach * longer, self._step / 2**level, level,
             self._kernel.even, self._breaks,
         )  # fmt: skip
+        nodes, weights = zip(*rule, strict=True)
         for k, x in enumerate(nodes):
             if x not in self._known:
                 self._known[x] = self._tables(x)
@@ -89,7 +88,7 @@ class Lines:
 
 def panel_rule(ctx: Any, digits: int, reach: Any, level: int) -> list[Sequence[Any]]:
     """Return weights and nodes of a composite rule on [0, 1], good for a whole line."""
-    rule = _legendre_rule(ctx, digits, level)
+    rule = legendre(ctx, legendre_order(ctx, digits) + level)
     panels = int(ctx.ceil(2 * reach / _PANEL_LENGTH))
     nodes = [(k + (1 + x) / 2) / panels for k in range(panels) for x, _ in rule]
     weights = [w / (2 * panels) for _ in range(panels) for _, w in rule]
@@ -134,43 +133,13 @@ def _sufficient_reach(
 
 def _outer_rule(
     ctx: Any, digits: int, reach: Any, step: float, level: int, even: bool, breaks: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    """Return nodes and weights from -reach to reach, from 0 if all integrands are even."""
+) -> Rule:
+    """Return the rule from -reach to reach, from 0 if all integrands are even."""
     if breaks:
-        return _composite_rule(ctx, digits, reach, level, breaks)
+        order = legendre_order(ctx, digits) + level
+        return composite(ctx, breaks, reach, _PANEL_LENGTH, order)
     # A float has 53 bits, so multiples of it are exact here: nodes of one level are nodes of the
     # next, bit for bit, and their tables are not computed again.
     h = ctx.mpf(step)
-    n = int(ctx.ceil(reach / h))
-    nodes = [k * h for k in range(0 if even else -n, n + 1)]
-    weights = [h * ctx.npdf(x) for x in nodes]
-    if even:
-        weights = [weights[0], *(2 * w for w in weights[1:])]
-    return nodes, weights
-
-
-def _composite_rule(
-    ctx: Any, digits: int, reach: Any, level: int, breaks: Sequence[Any]
-) -> tuple[list[Any], list[Any]]:
-    rule = _legendre_rule(ctx, digits, level)
-    edges = [-reach, *sorted(b for b in breaks if abs(b) < reach), reach]
-    nodes, weights = [], []
-    for left, right in pairwise(edges):
-        pieces = int(ctx.ceil((right - left) / 2))
-        for i in range(pieces):
-            a = left + (right - left) * i / pieces
-            b = left + (right - left) * (i + 1) / pieces
-            for x, w in rule:
-                node = (a + b) / 2 + (b - a) / 2 * x
-                nodes.append(node)
-                weights.append((b - a) / 2 * w * ctx.npdf(node))
-    return nodes, weights
-
-
-def _legendre_rule(ctx: Any, digits: int, level: int) -> list[tuple[Any, Any]]:
-    """Return nodes and weights on [-1, 1], twice as many with each level."""
-    order = max(2, int(ctx.ceil(ctx.log(max(digits, 4) / 3, 2))) + level)
-    rule: list[tuple[Any, Any]] = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(
-        order, ctx.prec
-    )
-    return rule
+    rule = equidistant(ctx, h, int(ctx.ceil(reach / h)))
+    return folded(rule) if even else rule

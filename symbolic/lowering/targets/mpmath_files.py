@@ -40,7 +40,10 @@ solve_point({{{example}}}{data}, digits=50) returns {{output: (value, estimated 
 as numbers of an mpmath context of their own; see its docstring."""
 
 # After those of which they use something.
-_RUNTIME = ("precise_grids", "precise_lattices", "precise_averages", "precise_lines", "precision")
+_RUNTIME = (
+    "precise_rules", "precise_grids", "precise_lattices", "precise_averages", "precise_lines",
+    "precision",
+)  # fmt: skip
 
 
 def files(
