@@ -51,7 +51,6 @@ from .branches import (
 )
 from .exchanges import Exchanges
 from .families import VALUE, Extremum, Family, OpenKernel
-from .single_sites import require_fitting_sites
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -183,7 +182,8 @@ class Search:
                 unknowns[name] = batch.values[name]
         middle = len(points) // 2
         at = family.point(float(points[middle, -1]))
-        require_fitting_sites(family.kernel, at, {n: float(x[middle]) for n, x in unknowns.items()})
+        solution = {name: float(x[middle]) for name, x in unknowns.items()}
+        family.kernel.require_fitting_sites(at, solution)
         eigenvalues = family.hessian_eigenvalues(batch)
         radius = family.map_radius(derivatives)
         stable = family.judged(eigenvalues, radius, self.extremum)

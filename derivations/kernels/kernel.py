@@ -18,13 +18,11 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.seed_store import store_folder
-from ...symbolic.equations import REPLICON
 from ..certificates.wanted import certificate_wanted
 from .arguments import box_of, column, data_arrays, exact_data, known_names, start_values
 from .diagrams import KernelDiagrams
 from .job import Job
 from .points import Points, Tie
-from .single_sites import require_fitting_sites
 from .sinks import checked_path
 from .solution import KernelSolution
 from .sweep import Variables, run_sweep
@@ -50,6 +48,8 @@ RESERVED = frozenset(
 
 # Of the squares of a parameter that is given although it follows from another.
 _TIED = 1e-12
+# symbolic.equations.REPLICON: a kernel that was stored is solved without SymPy.
+_REPLICON = "replicon"
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ class Kernel(KernelTexts, KernelDiagrams):
             name: float(batch.errors[name][0]) for name in self.outputs if name in batch.errors
         }
         at = dict(zip(self.parameters, row[0].tolist(), strict=True))
-        require_fitting_sites(self, at, values)
+        self.require_fitting_sites(at, values)
         nodes = int(batch.nodes[0])
         budget: dict[str, dict[str, Any]] = {}
         certificate = None
@@ -286,7 +286,8 @@ class Kernel(KernelTexts, KernelDiagrams):
         known_names(outputs, self.outputs, "output")
         variables = Variables.of(tuple(dict.fromkeys(outputs)), self.parameters)
         job = self.job(data, start, rtol, len(points), keep=failures == "keep")
-        self._require_fitting_sites(job, points)
+        if _REPLICON in self.outputs:
+            self._look_at_sites(job, points)
         return run_sweep(
             job,
             points,
@@ -388,15 +389,21 @@ class Kernel(KernelTexts, KernelDiagrams):
             keep=keep,
         )
 
-    def _require_fitting_sites(self, job: Job, points: Points) -> None:
-        """Look at the single sites of a free energy at the first point of a sweep."""
-        if REPLICON not in self.outputs:
-            return
+    def require_fitting_sites(
+        self, parameters: Mapping[str, float], values: Mapping[str, float]
+    ) -> None:
+        """Look at the single sites of a free energy at a solution; see :mod:`.single_sites`."""
+        if _REPLICON in self.outputs:
+            from .single_sites import require_fitting_sites
+
+            require_fitting_sites(self, parameters, values)
+
+    def _look_at_sites(self, job: Job, points: Points) -> None:
         row = points.rows(0, 1)
         batch = job(row)
         if batch.converged.all():
             at = dict(zip(self.parameters, row[0].tolist(), strict=True))
-            require_fitting_sites(self, at, {n: float(batch.values[n][0]) for n in self.outputs})
+            self.require_fitting_sites(at, {n: float(batch.values[n][0]) for n in self.outputs})
 
     def _refusal(self, rows: Any, batch: BatchSolution) -> ConvergenceError:
         return unsolved(self.code.load(self._cache), self.domains, rows, batch)

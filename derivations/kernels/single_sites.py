@@ -9,7 +9,6 @@ from weakref import WeakSet
 import sympy as sp
 
 from ...errors import StructureError
-from ...symbolic.equations import REPLICON
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -41,8 +40,7 @@ def require_fitting_sites(
     StructureError
         Names the overlap and both numbers.
     """
-    # Asked first, since a kernel that was stored would have to be derived for the rest.
-    if REPLICON not in kernel.outputs or kernel in _FITTING:
+    if kernel in _FITTING:
         return
     system = kernel.solved.stated
     if system.free_energy is None or not system.free_energy.single_sites:

@@ -45,7 +45,7 @@ class InnerAverage(sp.Expr):
     is_commutative = True
 
     def __new__(cls, function: sp.Expr, variables: sp.Tuple) -> sp.Expr:  # type: ignore[misc]
-        function = sp.sympify(function)
+        function = sp.sympify(function, strict=True)
         factors = sp.Mul.make_args(function)
         # A reflection of the nodes turns the signs of these, too.
         symbols = variables.free_symbols
