@@ -522,5 +522,7 @@ def kind_of_crossing(
 ) -> str:
     """Return the kind of a point where branches cross: whether something stable leaves there."""
     sides = leaving(equations, y, largest)
-    stable = family.stable(np.array(sides), extremum) if sides else None
+    if not sides:
+        return INSTABILITY
+    stable = family.stable(np.array(sides), extremum)
     return SECOND_ORDER if stable is None or stable.any() else INSTABILITY

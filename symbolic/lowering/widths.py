@@ -107,7 +107,12 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
         bells = [f for f in integrand.atoms(sp.exp) if curvature(f, z) is not None]
         # Far out, where the exponent of a bell is steep, it is next to nothing.
         found += [1 / sp.sqrt(sp.Abs(curvature(f, z))) for f in sorted(bells, key=str)]
-        inner = [f.args for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
+        # A logarithm varies with the relative change of its argument, such as a sum of cosh.
+        inner = [
+            (f,) if isinstance(f, sp.log) else f.args
+            for f in integrand.atoms(sp.Function) - {*bells}
+            if f.has(z)
+        ]
         arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
         for argument in [*arguments, *(loss.center for loss in losses)]:
             found += slopes.new_widths(argument, z)

@@ -87,3 +87,11 @@ def test_an_argument_that_integrands_share_is_sampled_once(monkeypatch):
     assert sp.Rational(1, 75) / s in widths  # 1/|3 s z²| at z = ±5
     slopes = [pair for pair in sampled if pair[0] == 3 * s * z**2]
     assert len(slopes) == len(set(slopes)) == 21
+
+
+def test_a_logarithm_varies_with_the_relative_change_of_its_argument():
+    # log(1 + cosh(s z)/y) is no steeper than s, however steep cosh(s z) is.
+    energy = GaussianExpectation(sp.log(1 + sp.cosh(s * z) / y), z)
+    system = SaddlePointSystem.from_fixed_point({y: 1 + energy}, name="paramagnet", parameters=(s,))
+    widths = [width.subs({y: 1, s: 3}) for width in integrand_widths(lower(system))]
+    assert min(widths) >= sp.Rational(1, 3)
