@@ -1232,7 +1232,7 @@ def spinodal_of_phase_retrieval():
 
 @problem(
     "Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395: labels |u|",
-    {"alpha": 0.8}, "average", "domain", "several", start={"q": 0.5},
+    {"alpha": 0.8}, "average", "domain", "nested", "several", start={"q": 0.5},
     over=None,
 )  # fmt: skip
 def phase_retrieval():
