@@ -30,11 +30,11 @@ _NEAR = 5.0
 
 @dataclass(frozen=True, eq=False)
 class _Phase:
-    """A part of a branch on which the parameter is monotone, of one stability."""
+    """A part of a branch on which the parameter is monotone, of one stability if it is known."""
 
     branch: Branch
     part: slice
-    stable: bool
+    stable: bool | None
 
     @property
     def parameter(self) -> Array:
@@ -78,7 +78,7 @@ class Exchanges:
                 for first, last in itertools.pairwise(cuts):
                     if last > first:
                         own = slice(part.start + first, part.start + last + 1)
-                        found.append(_Phase(branch, own, bool(stable)))
+                        found.append(_Phase(branch, own, stable))
         return found
 
     def _near_phase(self, phase: _Phase, values: Array) -> Array:
@@ -149,6 +149,9 @@ class Exchanges:
             ahead = here - on(phase, value)[1]
             if (ahead if self.search.extremum.prefers_low else -ahead) > margin:
                 rivals.append(phase)
+        if any(phase.branch.zeros and phase.stable is False for phase in (one, other)):
+            # What vanishes grows: such a phase is left before its free energy tells.
+            return None
         if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
             # Two phases that exchange their order behind a third one: no transition.
             return None

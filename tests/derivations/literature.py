@@ -425,10 +425,10 @@ def _ghatak_sherrington(beta):
     folds = [paramagnet(0.5 - away), paramagnet(0.5 + away)]
     (fold,) = extrema(lambda p: glass(p)[1], 0.01, 0.2)
     exchange = root(gap, [0.12, 0.4, 0.15, 0.956], tol=1e-14).x[3]
-    # Two paramagnets exchange where 1 − r takes the place of r.
-    mirror = beta / 4 + math.log(2) / beta
+    # Where 1 − r takes the place of r two paramagnets have one free energy, but that of larger r
+    # is none: an overlap grows in it.
     return {
-        "spinodal": [*folds, fold], "first-order": [float(exchange), mirror],
+        "spinodal": [*folds, fold], "first-order": [float(exchange)],
         "instability": [paramagnet(1 / beta)],
     }  # fmt: skip
 

@@ -434,6 +434,17 @@ def test_a_domain_that_contradicts_an_assumption_is_refused():
         gs.lower(system).branches("a", (1, 2), bounds={"x": (-2, -1)})
 
 
+def test_a_phase_that_is_left_exchanges_with_none():
+    # Without x every a > 1 makes it grow, to log a; at a = 2 both have one free energy.
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {x: a * x * sp.exp(-x)}, name="growth", parameters=(a,),
+        outputs={"free_energy": x * (a - 2)},
+    )  # fmt: skip
+    found = gs.lower(system).branches("a", (1.5, 3), bounds={"x": (0, 5)})
+    assert [len(found.at(v)) for v in (1.6, 2.5)] == [2, 2]
+    assert not found.points
+
+
 def test_refusals_of_systems_and_values(hysteresis):
     line = gs.SaddlePointSystem.from_fixed_point({x: a / 2 + 1}, name="line", parameters=(a,))
     with pytest.raises(StructureError, match="linear or explicit"):
