@@ -16,8 +16,10 @@ from sympy.core.function import AppliedUndef
 from ...errors import UnsupportedExpressionError
 from ..gaussian import GaussianExpectation
 from ..gaussian_vector import JointExpectation
+from ..normal_functions import log_normal_cdf
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency, strip_and_growth
+from .accuracy import rewrite_for_accuracy
 
 if TYPE_CHECKING:
     from .lowered import LoweredSystem
@@ -107,12 +109,7 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
         bells = [f for f in integrand.atoms(sp.exp) if curvature(f, z) is not None]
         # Far out, where the exponent of a bell is steep, it is next to nothing.
         found += [1 / sp.sqrt(sp.Abs(curvature(f, z))) for f in sorted(bells, key=str)]
-        # A logarithm varies with the relative change of its argument, such as a sum of cosh.
-        inner = [
-            (f,) if isinstance(f, sp.log) else f.args
-            for f in integrand.atoms(sp.Function) - {*bells}
-            if f.has(z)
-        ]
+        inner = [_varying(f) for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
         arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
         for argument in [*arguments, *(loss.center for loss in losses)]:
             found += slopes.new_widths(argument, z)
@@ -129,6 +126,18 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
         # Of a product of more than two.
         found.append(2 * _WIDTH_OF_SINE / fastest)
     return found
+
+
+def _varying(function: sp.Expr) -> tuple[sp.Basic, ...]:
+    """Return that whose slopes say how fast a function varies: of most functions, the arguments."""
+    if not isinstance(function, sp.log):
+        return function.args
+    # A logarithm varies with the relative change of its argument, such as a sum of cosh. That of
+    # a Gaussian tail is smooth at any height, but where the tail is lost in 1 + erf, its slope
+    # would be one over nothing.
+    accurate = rewrite_for_accuracy(function)
+    tails = accurate.atoms(log_normal_cdf)
+    return tuple(tail.args[0] for tail in tails) if tails else (accurate,)
 
 
 def curvature(function: sp.Expr, z: sp.Symbol) -> sp.Expr | None:

@@ -95,3 +95,14 @@ def test_a_logarithm_varies_with_the_relative_change_of_its_argument():
     system = SaddlePointSystem.from_fixed_point({y: 1 + energy}, name="paramagnet", parameters=(s,))
     widths = [width.subs({y: 1, s: 3}) for width in integrand_widths(lower(system))]
     assert min(widths) >= sp.Rational(1, 3)
+
+
+def test_the_logarithm_of_a_tail_varies_as_its_argument():
+    # At z = -5 the tail, 1e-300, is lost beside one, and with it a slope that is taken by division.
+    tail = (1 + sp.erf(s * z / sp.sqrt(2))) / 2
+    two = tail + (1 + sp.erf(s * z)) / 2
+    for argument, least in ((tail, 1 / 7.5), (2 * tail, 1 / 7.5), (tail**2, 1e-3), (two, 1e-3)):
+        energy = GaussianExpectation(tail * sp.log(argument), z)
+        system = SaddlePointSystem.from_fixed_point({y: 1 + energy}, name="side", parameters=(s,))
+        widths = [width.subs({y: 1, s: 7.4}).evalf() for width in integrand_widths(lower(system))]
+        assert min(widths) >= least
