@@ -20,6 +20,7 @@ from ..normal_functions import log_normal_cdf
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency, strip_and_growth
 from .accuracy import rewrite_for_accuracy
+from .targets.refinement import FARTHEST_REACH, FIRST_STEP, LONGER_REACH, REACH
 
 if TYPE_CHECKING:
     from .lowered import LoweredSystem
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 # square even on the coarsest rule, whose step is four times as long.
 _WIDTH_OF_SINE = sp.Rational(1, 2)
 _COMMON_WIDTH = sp.Rational(1, 2)
+# Of standard deviations beyond the centre of the mass: with so many its larger part is seen, and
+# the difference of two rules, of which one ends a tenth before the other, shows what is not.
+_SEEN = sp.Rational(16, 5)
+# A scale that every rule resolves.
+_LARGE = 10**6
+# Functions that neither grow nor decay like exponentials.
+_LEVEL = (sp.sin, sp.cos, sp.tanh, sp.erf, sp.sign, sp.atan, sp.log, sp.Abs)
 # Where arguments are not linear in the node, their slopes are taken there.
 _SAMPLES = tuple(sp.Rational(k, 2) for k in range(-10, 11))
 
@@ -117,6 +125,7 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
         found.append(strip)
     if growth not in (None, 0):
         found.append(1 / sp.sqrt(1 + 2 * sp.Abs(growth)))
+    found += _scales_of_growth(integrand, z)
     for f in sorted(integrand.atoms(sp.sin, sp.cos), key=str):
         slope = f.args[0].diff(z)
         if slope != 0 and not slope.has(z):
@@ -126,6 +135,50 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
         # Of a product of more than two.
         found.append(2 * _WIDTH_OF_SINE / fastest)
     return found
+
+
+def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    """Return scales that ask for rules which go as far as the mass of an integrand.
+
+    With exp(a*z**2 + b*z) the mass is around b/(1 - 2*a). Where no rule reaches it, and where there
+    is none since the expectation is infinite, the scale is zero: rules that all end before agree.
+    """
+    found = []
+    for term in sp.Add.make_args(integrand):
+        powers = _growth_of_product(term, z)
+        if powers is None:
+            continue
+        a, b = powers
+        rest = sp.Max(0, 1 - 2 * a)
+        far = sp.Abs(b) + _SEEN * sp.sqrt(rest)
+        # Each level goes farther and has half the step: the scale that asks for the right one.
+        level = sp.log(2) / sp.log(sp.Rational(str(LONGER_REACH)))
+        scale = 2 * FIRST_STEP * (REACH * rest / far) ** round(float(level), 2)
+        found += [scale, _LARGE * sp.Max(0, FARTHEST_REACH * rest - far)]
+    return found
+
+
+def _growth_of_product(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return a and b of exp(a*z**2 + b*z) if a product grows so; None if it has none or decays."""
+    a = b = sp.S.Zero
+    for factor in sp.Mul.make_args(term):
+        base, power = factor.as_base_exp()
+        if isinstance(factor, sp.exp):
+            exponent = sp.expand(factor.args[0])
+            if not exponent.is_polynomial(z) or sp.degree(exponent, z) > 2:
+                return None
+            a += exponent.coeff(z, 2)
+            b += exponent.coeff(z, 1)
+        elif isinstance(base, sp.cosh | sp.sinh) and power.is_Integer and power > 0:
+            slope = base.args[0].diff(z)
+            if slope.has(z):
+                return None
+            b = sp.Abs(b) + power * sp.Abs(slope)
+        elif factor.has(z) and not (
+            factor.is_polynomial(z) or (isinstance(base, _LEVEL) and power.is_positive)
+        ):
+            return None
+    return None if a == b == 0 else (a, b)
 
 
 def _varying(function: sp.Expr) -> tuple[sp.Basic, ...]:

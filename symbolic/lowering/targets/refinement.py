@@ -47,7 +47,7 @@ _NEGLIGIBLE, _NEGLIGIBLE_ON_GRID = 1e-18, 1e-13
 # Integrands that move with the unknowns may grow: each coarser rule goes less far, so that what
 # lies at the ends is part of the difference of two rules, and each refinement goes farther.
 _NESTED_REACH = 0.9
-_LONGER_REACH = 1.2
+LONGER_REACH = 1.2
 # The same on a grid of several variables, where doubling the nodes divides distances by the square
 # root of two.
 _LONGER_REACH_OF_GRID = math.sqrt(1.2)
@@ -169,7 +169,7 @@ return size
 
 def end_function(name: str, *, nested: bool, grid: bool = False) -> Function:
     """Return a function that says where a rule ends, from where the first one does."""
-    longer = _LONGER_REACH_OF_GRID if grid else _LONGER_REACH
+    longer = _LONGER_REACH_OF_GRID if grid else LONGER_REACH
     # The density ends what a grid can gain.
     most = "level" if grid else f"level if level < {MOST_REFINEMENTS} else {MOST_REFINEMENTS}"
     body = f"""

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
+import giantstep as gs
+from giantstep.errors import ConvergenceError
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.baked import BakedTables
 from giantstep.symbolic.lowering.widths import integrand_widths
@@ -106,3 +108,31 @@ def test_the_logarithm_of_a_tail_varies_as_its_argument():
         system = SaddlePointSystem.from_fixed_point({y: 1 + energy}, name="side", parameters=(s,))
         widths = [width.subs({y: 1, s: 7.4}).evalf() for width in integrand_widths(lower(system))]
         assert min(widths) >= least
+
+
+@pytest.mark.parametrize(
+    "integrand, exact, points",
+    [
+        (sp.exp(s * z), sp.exp(s**2 / 2), {5: 1e-11, 20: 1e-11, 28: None}),
+        (
+            sp.exp(s * z**2), 1 / sp.sqrt(1 - 2 * s),
+            {0.3: 1e-11, 0.49: 1e-3, 0.499: None, 0.5: None, 0.6: None},
+        ),
+        (
+            z**2 * sp.cosh(s * z) * sp.exp(z**2 * 12 / 25),
+            5 * (25 + 625 * s**2) * sp.exp(25 * s**2 / 2), {0.01: 1e-8, 1: None},
+        ),
+    ],
+)  # fmt: skip
+def test_the_mass_of_what_grows_is_reached_or_no_error_is_stated(integrand, exact, points):
+    mean = GaussianExpectation(integrand, z)
+    kernel = gs.lower(SaddlePointSystem.from_fixed_point({y: mean}, name="mass", parameters=(s,)))
+    for value, allowed in points.items():
+        if allowed is None:
+            try:
+                assert kernel.solve(s=value).errors["y"] == np.inf
+            except ConvergenceError:
+                continue
+        else:
+            found, right = kernel.solve(s=value), float(exact.subs(s, value))
+            assert abs(found.y - right) <= min(allowed * right, 2 * found.errors["y"])
