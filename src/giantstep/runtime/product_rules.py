@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .quadrature import PANEL_ORDER, gaussian_panels, normal_density
+from .quadrature import PANEL_ORDER, legendre_panels, normal_density
 
 # Trapezoidal steps per unit width, of the node and of inner nodes, at the first level. Coarser than
 # for one variable alone, because nodes multiply; each level doubles the nodes of two variables.
@@ -53,8 +53,8 @@ def cut_rule(breaks, length, reach):
     for end in [*sorted({float(b) for b in breaks if -reach < b < reach}), reach]:
         count = max(math.ceil((end - edges[-1]) / length), 1)
         edges += np.linspace(edges[-1], end, count + 1)[1:].tolist()
-    x, w = gaussian_panels(np.array(edges))
-    return x.ravel(), w.ravel()
+    x, w = (part.ravel() for part in legendre_panels(np.array(edges)))
+    return x, w * normal_density(x)
 
 
 def graded_edges(places, width, growth, reach):

@@ -122,8 +122,8 @@ def split_rule(breaks, refinement=0, reach=REACH, panel=_PANEL):
     per_piece = math.ceil(2 * reach / panel * 2.0**refinement)
     fractions = np.linspace(0.0, 1.0, per_piece + 1)
     edges = ends[:, :-1, None] + (ends[:, 1:] - ends[:, :-1])[:, :, None] * fractions
-    x, w = gaussian_panels(edges)
-    return x.reshape(len(inside), -1), w.reshape(len(inside), -1)
+    x, w = (part.reshape(len(inside), -1) for part in legendre_panels(edges))
+    return x, w * normal_density(x)
 
 
 def line_rule(breaks, refinement=0, reach=REACH):
@@ -132,22 +132,21 @@ def line_rule(breaks, refinement=0, reach=REACH):
     return x[0], w[0]
 
 
-def gaussian_panels(edges):
+def legendre_panels(edges, order=PANEL_ORDER):
     """Return nodes and weights of Gauss-Legendre between neighbours in the last axis of `edges`.
 
-    They have one axis more, of the nodes of a panel.
+    They have one axis more, of the nodes of a panel; the weights do not hold the normal density.
     """
     left, right = edges[..., :-1, None], edges[..., 1:, None]
-    t, w = np.polynomial.legendre.leggauss(PANEL_ORDER)
-    x = (left + right) / 2 + (right - left) / 2 * t
-    return x, (right - left) / 2 * w * normal_density(x)
+    t, w = np.polynomial.legendre.leggauss(order)
+    return (left + right) / 2 + (right - left) / 2 * t, (right - left) / 2 * w
 
 
 def panel_rule(panels):
     """Return nodes and weights of composite Gauss-Legendre on [0, 1], weights adding up to 1.
 
-    The reference rule of lines that are cut at moving points; unlike those of the other rules, its
-    weights do not hold the normal density.
+    The reference rule of lines that are cut at moving points; its weights do not hold the normal
+    density either.
     """
     t, w = np.polynomial.legendre.leggauss(PANEL_ORDER)
     x = (np.arange(panels)[:, None] + (1 + t) / 2) / panels
