@@ -176,12 +176,11 @@ class KernelArrays:
         reaches = self._ends("line_end", self._reach, level)
         if self._breaks:
             # A table with a kink of its own: composite Gauss-Legendre, coarser by fewer panels.
-            edges = np.array([sorted({*self._breaks, 0.0})])
-            rules = [
-                quadrature.split_rule(edges, refinement=level - back, reach=reach)
+            rules = (
+                quadrature.line_rule(self._breaks, level - back, reach)
                 for back, reach in enumerate(reaches)
-            ]
-            return [self._stack(x[0], w[0], shift) for x, w in rules]
+            )
+            return [self._stack(x, w, shift) for x, w in rules]
         _require_room(2 * reaches[0] * 2**level / self._step)
         trapezoidal = quadrature.outer_rules(
             self._step / 2**level, self._kernel.code.even, reaches[0]

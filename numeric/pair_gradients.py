@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from ..errors import ConvergenceError
+from ..runtime.quadrature import legendre_panels, normal_density
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Any]
@@ -138,12 +139,11 @@ def _rule(
 ) -> Array:
     """Components of the averages along u and across it, shape (2, pairs)."""
     inner = np.linspace(-_REACH, _REACH, order)
-    inner_weights = (inner[1] - inner[0]) * np.exp(-(inner**2) / 2) / math.sqrt(2 * math.pi)
+    inner_weights = (inner[1] - inner[0]) * normal_density(inner)
     half, half_weights = np.polynomial.legendre.leggauss(halves)
     half, half_weights = _REACH * (1 + half) / 2, _REACH * half_weights / 2
     nodes = np.concatenate([-half[::-1], half])
-    density = np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
-    weights = np.concatenate([half_weights[::-1], half_weights]) * density
+    weights = np.concatenate([half_weights[::-1], half_weights]) * normal_density(nodes)
     found = np.empty((2, len(p)))
     step = max(1, _ENTRIES // (len(nodes) * order))
     for begin in range(0, len(p), step):
@@ -224,8 +224,5 @@ def _graded(places: Array, halvings: int) -> tuple[Array, Array]:
     uniform = np.linspace(-_REACH, _REACH, 2 * halvings + 1)
     limits = np.broadcast_to(uniform, (len(places), len(uniform)))
     ends = np.sort(np.clip(np.concatenate([ends, limits], axis=1), -_REACH, _REACH), axis=1)
-    half, half_weights = np.polynomial.legendre.leggauss(_PANEL)
-    middle, width = (ends[:, 1:] + ends[:, :-1]) / 2, np.diff(ends, axis=1) / 2
-    nodes = (middle[:, :, None] + width[:, :, None] * half).reshape(len(places), -1)
-    lengths = (width[:, :, None] * half_weights).reshape(len(places), -1)
-    return nodes, lengths * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi)
+    nodes, lengths = (x.reshape(len(places), -1) for x in legendre_panels(ends, _PANEL))
+    return nodes, lengths * normal_density(nodes)

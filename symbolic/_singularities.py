@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from typing import Any
 
 import mpmath
 import sympy as sp
@@ -102,16 +103,14 @@ def has_nonsmooth(expr: sp.Expr, z: sp.Symbol) -> bool:
 
 def resolve(expr: sp.Expr, u: sp.Expr, sign: sp.Expr) -> sp.Expr:
     """Replace every non-smooth function of `u` by its smooth branch where u has this sign."""
-    half = (1 + sign) / 2
-    branches = {relu: half * u, sp.Abs: sign * u, sp.sign: sign, sp.Heaviside: half}
-    return expr.xreplace(
-        {
-            atom: branch
-            for function, branch in branches.items()
-            for atom in expr.atoms(function)
-            if atom.args[0] == u
-        }
-    )
+    found = (atom for atom in expr.atoms(*NONSMOOTH) if atom.args[0] == u)
+    return expr.xreplace({atom: on_side(atom.func, u, sign) for atom in found})
+
+
+def on_side(function: object, u: Any, sign: sp.Expr | int) -> Any:
+    """Return what relu, abs, sign or the step of `u`, an expression or polynomial, is at a sign."""
+    half = (1 + sp.sympify(sign)) / 2
+    return {relu: half * u, sp.Abs: sign * u, sp.sign: 0 * u + sign}.get(function, 0 * u + half)
 
 
 def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:

@@ -9,17 +9,26 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import sympy as sp
+from sympy.core.relational import Relational
 
 from ..errors import ParameterError, UnsupportedExpressionError
-from ._singularities import NONSMOOTH, affine_slope
+from ._singularities import affine_slope, on_side
 from .functions import relu
-from .piecewise_polynomials import flattened, require_size
+from .piecewise_polynomials import (
+    KINKED,
+    Pieces,
+    bent,
+    combined,
+    compared,
+    flattened,
+    larger,
+    require_size,
+)
 
-_SWITCHES = (sp.Abs, sp.sign)
-_KINKED = (*NONSMOOTH, sp.Max, sp.Min, sp.Piecewise)
+_SWITCHES = (*KINKED, sp.Piecewise)
 # Where convexity is looked at: around the origin, and far from it.
 _POINTS = tuple(sp.Rational(n, 8) for n in (*range(-41, 42, 2), -801, -161, 163, 803))
 _DIGITS = 30
@@ -28,7 +37,7 @@ _LARGEST_SAMPLES = 9
 
 def is_kinked(loss: sp.Expr, x: sp.Symbol) -> bool:
     """Whether a function with a kink, a jump or cases acts on something that holds x."""
-    return any(x in atom.free_symbols for atom in loss.atoms(*_KINKED))
+    return any(x in atom.free_symbols for atom in loss.atoms(*_SWITCHES))
 
 
 def without_cases(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -46,13 +55,13 @@ def without_cases(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     x**2/2 - relu(x - 1)**2/2
     """
 
-    def larger(sign: int, *args: sp.Expr) -> sp.Expr:
+    def by_relu(sign: int, *args: sp.Expr) -> sp.Expr:
         return functools.reduce(lambda a, b: a + sign * relu(sign * (b - a)), args)
 
     loss = flattened(loss)
     require_size(loss, "loss")
-    loss = loss.replace(sp.Max, lambda *args: larger(1, *args))
-    loss = loss.replace(sp.Min, lambda *args: larger(-1, *args))
+    loss = loss.replace(sp.Max, lambda *args: by_relu(1, *args))
+    loss = loss.replace(sp.Min, lambda *args: by_relu(-1, *args))
     if not any(x in cases.free_symbols for cases in loss.atoms(sp.Piecewise)):
         return loss
     try:
@@ -90,12 +99,13 @@ def smooth_pieces(loss: sp.Expr, x: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tup
     >>> smooth_pieces(sp.Max(0, 1 - x), x)
     ((1,), (1 - x, 0))
     """
-    found = list(_split(_with_signs(loss), x, None, None))
-    merged = [found[0]]
-    for kink, piece in found[1:]:
-        if sp.expand(piece - merged[-1][1]) != 0:
-            merged.append((kink, piece))
-    return tuple(kink for kink, _ in merged[1:]), tuple(piece for _, piece in merged)
+    found = _pieces(loss, x)
+    kinks, pieces = [], [found.values[0]]
+    for kink, piece in zip(found.points, found.values[1:], strict=True):
+        if sp.expand(piece - pieces[-1]) != 0:
+            kinks.append(kink)
+            pieces.append(piece)
+    return tuple(kinks), tuple(pieces)
 
 
 def piecewise_linear_proximal(
@@ -195,78 +205,43 @@ def _concave_point(loss: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
     return None
 
 
-def _with_signs(expr: sp.Expr) -> sp.Expr:
-    """Write relu, steps, Max and Min by abs and sign."""
-
-    def fold(sign: int, *args: sp.Expr) -> sp.Expr:
-        return functools.reduce(lambda a, b: (a + b + sign * sp.Abs(a - b)) / 2, args)
-
-    return (
-        expr.replace(sp.Max, lambda *args: fold(1, *args))
-        .replace(sp.Min, lambda *args: fold(-1, *args))
-        .replace(relu, lambda u: (u + sp.Abs(u)) / 2)
-        .replace(sp.Heaviside, lambda u, *_: (1 + sp.sign(u)) / 2)
-    )
-
-
-def _split(
-    expr: sp.Expr, x: sp.Symbol, low: sp.Expr | None, high: sp.Expr | None
-) -> Iterator[tuple[sp.Expr | None, sp.Expr]]:
-    """Yield (left end, smooth expression) for the intervals between `low` and `high`."""
-    switch = _innermost_switch(expr, x)
-    if switch is None:
-        yield low, expr
-        return
-    slope = affine_slope(switch, x)
-    orientation = None if slope is None else sp.sign(slope)
-    if orientation not in (1, -1):
-        raise UnsupportedExpressionError(
-            f"the kinks of {expr} are not known: {switch} must be affine in {x}, with a slope of "
-            "known sign (declare symbols positive)"
-        )
-    point = -switch.xreplace({x: sp.S.Zero}) / slope
-    after_low = low is None or _is_less(low, point)
-    before_high = high is None or _is_less(point, high)
-    if after_low:
-        end = point if before_high else high
-        yield from _split(_resolved(expr, switch, -orientation), x, low, end)
-    if before_high:
-        start = point if after_low else low
-        yield from _split(_resolved(expr, switch, orientation), x, start, high)
+def _pieces(expr: sp.Basic, x: sp.Symbol) -> Pieces:
+    """Return the kinks of an expression or a condition, and what it is between them."""
+    if x not in expr.free_symbols or not expr.has(*_SWITCHES, Relational):
+        return Pieces((), (expr,))
+    parts = [_pieces(operand, x) for operand in expr.args]
+    bend = functools.partial(_bent, x)
+    if isinstance(expr, sp.Max | sp.Min):
+        return functools.reduce(functools.partial(larger, expr.func, bend), parts)
+    if isinstance(expr, Relational):
+        return bend(lambda u: expr.func(u, 0), combined(parts, lambda a, b: a - b))
+    if isinstance(expr, KINKED):
+        return bend(expr.func, parts[0])
+    return combined(parts, expr.func)
 
 
-def _innermost_switch(expr: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
-    candidates = [a.args[0] for a in expr.atoms(*_SWITCHES)]
-    for cases in expr.atoms(sp.Piecewise):
-        conditions = sp.And(*(c for _, c in cases.args if c is not sp.true), evaluate=False)
-        candidates += [c.lhs - c.rhs for c in conditions.atoms(sp.core.relational.Relational)]
-    candidates = [
-        u for u in candidates if x in u.free_symbols and not u.has(*_SWITCHES, sp.Piecewise)
-    ]
-    return min(candidates, key=sp.default_sort_key, default=None)
+def _bent(x: sp.Symbol, function: Callable[[sp.Expr], sp.Basic], inner: Pieces) -> Pieces:
+    """Compose a kink, a jump or a condition with affine pieces; what is constant stays as it is."""
 
+    def zeros(u: sp.Expr) -> list[sp.Expr]:
+        if x not in u.free_symbols:
+            return []
+        slope = affine_slope(u, x)
+        if slope is None or sp.sign(slope) not in (1, -1):
+            raise UnsupportedExpressionError(
+                f"the kinks of {function(u)} are not known: {u} must be affine in {x}, with a "
+                "slope of known sign (declare symbols positive)"
+            )
+        return [-u.xreplace({x: sp.S.Zero}) / slope]
 
-def _resolved(expr: sp.Expr, switch: sp.Expr, sign: sp.Expr) -> sp.Expr:
-    """Return the expression where `switch` has this sign."""
-    rule: dict[sp.Basic, sp.Basic] = {}
-    for atom in expr.atoms(*_SWITCHES):
-        if atom.args[0] == switch:
-            rule[atom] = sign if isinstance(atom, sp.sign) else sign * switch
-    for relation in expr.atoms(sp.core.relational.Relational):
-        if relation.lhs - relation.rhs == switch:
-            rule[relation] = sp.true if relation.func(sign, 0) else sp.false
-    return expr.xreplace(rule)
+    def value(u: sp.Expr, low: sp.Expr | None, high: sp.Expr | None) -> sp.Basic:
+        if x not in u.free_symbols:
+            return function(u)
+        beyond = low is not None and compared(low, *zeros(u)) >= 0
+        sign = sp.sign(affine_slope(u, x)) * (1 if beyond else -1)
+        return on_side(function, u, sign) if function in KINKED else function(sign)
 
-
-def _is_less(a: sp.Expr, b: sp.Expr) -> bool:
-    difference = sp.expand(b - a)
-    if difference.is_positive:
-        return True
-    if difference.is_nonpositive:
-        return False
-    raise UnsupportedExpressionError(
-        f"which of the kinks {a} and {b} comes first is not known; declare their symbols positive"
-    )
+    return bent(inner, zeros, value)
 
 
 def _require_convex_joints(

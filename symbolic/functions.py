@@ -7,8 +7,13 @@ function is ``Heaviside(x, 1/2)`` throughout, so that ``2*Heaviside(x) - 1 = sig
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, ClassVar
+
 import mpmath
 import sympy as sp
+
+from ..runtime import precise_functions
 
 HALF = sp.Rational(1, 2)
 
@@ -20,9 +25,13 @@ _GUARD_BITS = 30
 class _NumericFunction(sp.Function):
     """A SymPy function that evaluates itself through mpmath at its numeric arguments."""
 
+    # Of real numbers, at the working precision of mpmath.
+    _precise: ClassVar[Callable[..., Any]]
+
     def _mpmath_value(self, *arguments: mpmath.mpf) -> mpmath.mpf | None:
         """Return the value at the working precision of mpmath; None if it is not defined."""
-        raise NotImplementedError
+        real = all(isinstance(x, mpmath.mpf) for x in arguments)
+        return type(self)._precise(*arguments) if real else None
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         bits = prec + _GUARD_BITS
@@ -59,6 +68,7 @@ class relu(_NumericFunction):
     """
 
     nargs = 1
+    _precise = precise_functions.fn_relu
 
     @classmethod
     def eval(cls, x: sp.Expr) -> sp.Expr | None:
@@ -72,9 +82,6 @@ class relu(_NumericFunction):
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sp.Heaviside(self.args[0], HALF)
-
-    def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf | None:
-        return max(x, mpmath.mpf(0)) if isinstance(x, mpmath.mpf) else None
 
     def _eval_is_nonnegative(self) -> bool | None:
         return True if self.args[0].is_real else None
@@ -244,6 +251,7 @@ class log_cosh(_NumericFunction):
     """
 
     nargs = 1
+    _precise = precise_functions.fn_log_cosh
 
     @classmethod
     def eval(cls, x: sp.Expr) -> sp.Expr | None:
@@ -255,12 +263,6 @@ class log_cosh(_NumericFunction):
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sp.tanh(self.args[0])
-
-    def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf | None:
-        if not isinstance(x, mpmath.mpf):
-            return None
-        # cosh x = 1 + 2 sinh(x/2)^2.
-        return mpmath.log1p(2 * mpmath.sinh(x / 2) ** 2)
 
     def _eval_is_nonnegative(self) -> bool | None:
         return True if self.args[0].is_real else None
@@ -284,7 +286,7 @@ class OwenT(_NumericFunction):
     Notes
     -----
     Even in h, odd in a; signs are moved out of the arguments automatically. Numerical values for
-    real arguments by Gauss-Legendre quadrature at the requested precision.
+    real arguments to any precision.
 
     References
     ----------
@@ -303,6 +305,7 @@ class OwenT(_NumericFunction):
     """
 
     nargs = 2
+    _precise = precise_functions.fn_owen_t
 
     @classmethod
     def eval(cls, h: sp.Expr, a: sp.Expr) -> sp.Expr | None:
@@ -327,19 +330,6 @@ class OwenT(_NumericFunction):
             return -amplitude * sp.erf(a * h / sp.sqrt(2))
         return sp.exp(-(h**2) * (1 + a**2) / 2) / (2 * sp.pi * (1 + a**2))
 
-    def _mpmath_value(self, h: mpmath.mpf, a: mpmath.mpf) -> mpmath.mpf | None:
-        if not isinstance(h, mpmath.mpf) or not isinstance(a, mpmath.mpf):
-            return None
-        h, slope = abs(h), abs(a)
-        if slope <= 1:
-            value = _owen_integral(h, slope)
-        else:
-            # Reflection: the integrand is smooth on the scale of the interval only for a <= 1.
-            both = mpmath.ncdf(h) * mpmath.ncdf(-slope * h)
-            both += mpmath.ncdf(-h) * mpmath.ncdf(slope * h)
-            value = both / 2 - _owen_integral(slope * h, 1 / slope)
-        return mpmath.sign(a) * value
-
     def _eval_rewrite_as_Integral(self, h: sp.Expr, a: sp.Expr, **hints: object) -> sp.Expr:
         x = sp.Dummy("x", real=True)
         integrand = sp.exp(-(h**2) * (1 + x**2) / 2) / (1 + x**2)
@@ -347,19 +337,3 @@ class OwenT(_NumericFunction):
 
     def _latex_name(self) -> str:
         return "T"
-
-
-def _owen_integral(h: mpmath.mpf, a: mpmath.mpf) -> mpmath.mpf:
-    """Return T(h, a) for h >= 0 and 0 <= a <= 1 by composite Gauss-Legendre quadrature."""
-    if a == 0:
-        return mpmath.mpf(0)
-    end = a
-    if h > 1:
-        # Beyond `end` the factor exp(-(h*x)**2/2) is below the working precision.
-        end = min(a, mpmath.sqrt(2 * (mpmath.mp.prec + 10) * mpmath.ln2) / h)
-    panels = 1 + int(h * end / 2)  # one panel for each two widths of the Gaussian
-    total = mpmath.quadgl(
-        lambda x: mpmath.exp(-((h * x) ** 2) / 2) / (1 + x * x),
-        [end * j / panels for j in range(panels + 1)],
-    )
-    return mpmath.exp(-h * h / 2) * total / (2 * mpmath.pi)

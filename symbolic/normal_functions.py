@@ -6,9 +6,9 @@ overflow, underflow or cancel. They differentiate, evaluate to any precision and
 
 from __future__ import annotations
 
-import mpmath
 import sympy as sp
 
+from ..runtime import precise_functions
 from .functions import HALF, _NumericFunction
 
 
@@ -25,6 +25,7 @@ class erfcx(_NumericFunction):
     """
 
     nargs = 1
+    _precise = precise_functions.fn_erfcx
 
     @classmethod
     def eval(cls, x: sp.Expr) -> sp.Expr | None:
@@ -34,12 +35,6 @@ class erfcx(_NumericFunction):
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return 2 * self.args[0] * self - 2 / sp.sqrt(sp.pi)
-
-    def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf | None:
-        if not isinstance(x, mpmath.mpf):
-            return None
-        with mpmath.extraprec(2 * max(0, mpmath.mag(x))):
-            return mpmath.exp(x * x) * mpmath.erfc(x)
 
     def _eval_is_positive(self) -> bool | None:
         return True if self.args[0].is_real else None
@@ -62,6 +57,7 @@ class normal_cdf(_NumericFunction):
     """
 
     nargs = 1
+    _precise = precise_functions.fn_normal_cdf
 
     @classmethod
     def eval(cls, x: sp.Expr) -> sp.Expr | None:
@@ -71,12 +67,6 @@ class normal_cdf(_NumericFunction):
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sp.exp(-(self.args[0] ** 2) / 2) / sp.sqrt(2 * sp.pi)
-
-    def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf | None:
-        if not isinstance(x, mpmath.mpf):
-            return None
-        with mpmath.extraprec(2 * max(0, mpmath.mag(x))):
-            return mpmath.erfc(-x / mpmath.sqrt(2)) / 2
 
     def _eval_is_positive(self) -> bool | None:
         return True if self.args[0].is_real else None
@@ -102,6 +92,7 @@ class log_normal_cdf(_NumericFunction):
     """
 
     nargs = 1
+    _precise = precise_functions.fn_log_normal_cdf
 
     @classmethod
     def eval(cls, x: sp.Expr) -> sp.Expr | None:
@@ -111,13 +102,6 @@ class log_normal_cdf(_NumericFunction):
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sp.sqrt(2 / sp.pi) / erfcx(-self.args[0] / sp.sqrt(2))
-
-    def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf | None:
-        if not isinstance(x, mpmath.mpf):
-            return None
-        with mpmath.extraprec(2 * max(0, mpmath.mag(x))):
-            tail = mpmath.erfc(abs(x) / mpmath.sqrt(2)) / 2
-            return mpmath.log1p(-tail) if x > 0 else mpmath.log(tail)
 
     def _eval_is_negative(self) -> bool | None:
         return True if self.args[0].is_real else None
@@ -143,6 +127,7 @@ class erf_difference(_NumericFunction):
     """
 
     nargs = 2
+    _precise = precise_functions.fn_erf_difference
 
     @classmethod
     def eval(cls, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
@@ -157,18 +142,6 @@ class erf_difference(_NumericFunction):
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         sign = 1 if argindex == 1 else -1
         return sign * 2 * sp.exp(-(self.args[argindex - 1] ** 2)) / sp.sqrt(sp.pi)
-
-    def _mpmath_value(self, a: mpmath.mpf, b: mpmath.mpf) -> mpmath.mpf | None:
-        if not isinstance(a, mpmath.mpf) or not isinstance(b, mpmath.mpf):
-            return None
-        if a == b:
-            return mpmath.mpf(0)
-        size = max(0, mpmath.mag(a), mpmath.mag(b))
-        with mpmath.extraprec(2 * size + max(0, -mpmath.mag(a - b))):
-            if mpmath.sign(a) * mpmath.sign(b) <= 0:
-                return mpmath.erf(a) - mpmath.erf(b)
-            inner = mpmath.erfc(abs(b)) - mpmath.erfc(abs(a))
-            return inner * mpmath.sign(a)
 
     def _eval_rewrite_as_erf(self, a: sp.Expr, b: sp.Expr, **hints: object) -> sp.Expr:
         return sp.erf(a) - sp.erf(b)

@@ -9,6 +9,8 @@ neighbours of the points :math:`t_1 < t_2 < \dots` and
 
 with :math:`p_i - p_{i-1}` times a step where it jumps: max(-1, min(1, t)) is
 relu(t + 1) - relu(t - 1) - 1. Points are compared exactly, by the assumptions on parameters.
+The same rules take apart functions that are other than polynomials between their kinks
+(:func:`.convex_losses.smooth_pieces`).
 """
 
 from __future__ import annotations
@@ -17,14 +19,15 @@ import functools
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
 from ..errors import UnsupportedExpressionError
-from ._singularities import real_zeros
+from ._singularities import NONSMOOTH, on_side, real_zeros
 from .functions import HALF, relu
 
-KINKED = (relu, sp.Abs, sp.sign, sp.Heaviside, sp.Max, sp.Min)
+KINKED = (*NONSMOOTH, sp.Max, sp.Min)
 
 # Points, and points times the degree.
 _MOST_POINTS = 200
@@ -32,16 +35,16 @@ _LONGEST = 600
 _MOST_PARTS = 20_000
 
 
-class _NotPiecewise(Exception):
+class NotPiecewise(UnsupportedExpressionError):
     """It is not a piecewise polynomial of one form, or the order of its points is not known."""
 
 
 @dataclass(frozen=True)
-class _Pieces:
-    """Polynomials left of the first point, between the points, and right of the last."""
+class Pieces:
+    """Polynomials or expressions: left of the first point, between points, right of the last."""
 
     points: tuple[sp.Expr, ...]
-    polynomials: tuple[sp.Poly, ...]
+    values: tuple[Any, ...]
 
 
 def flattened(expr: sp.Expr, *, whole: bool = False) -> sp.Expr:
@@ -166,7 +169,7 @@ def _flat(expr: sp.Expr, whole: bool) -> sp.Expr | None:
         try:
             pieces = _read(inside, t, whole)
             return _as_sum(inside, t, pieces, whole).xreplace({t: form})
-        except _NotPiecewise:
+        except NotPiecewise:
             continue
     return None
 
@@ -188,72 +191,80 @@ def _in_one_form(expr: sp.Expr) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr]]:
     return found
 
 
-def _read(expr: sp.Expr, t: sp.Symbol, whole: bool) -> _Pieces:
+def _read(expr: sp.Expr, t: sp.Symbol, whole: bool) -> Pieces:
     if not expr.has(*KINKED):
         inside = sp.expand(expr)
         if not inside.is_polynomial(t):
-            raise _NotPiecewise
-        return _Pieces((), (sp.Poly(inside, t),))
+            raise NotPiecewise
+        return Pieces((), (sp.Poly(inside, t),))
     parts = [_read(operand, t, whole) for operand in expr.args[: 1 if expr.is_Pow else None]]
     if expr.is_Add:
-        return _combined(parts, lambda ps: functools.reduce(sp.Poly.add, ps))
+        return combined(parts, lambda *ps: functools.reduce(sp.Poly.add, ps))
+    bend = functools.partial(_bent, whole)
     if isinstance(expr, sp.Max | sp.Min):
-        return functools.reduce(functools.partial(_larger, expr.func, whole), parts)
+        return functools.reduce(functools.partial(larger, expr.func, bend), parts)
     if isinstance(expr, KINKED):
-        return _bent(expr.func, parts[0], whole)
+        return bend(expr.func, parts[0])
     if expr.is_Mul:
-        constant = sum(part.points != () or part.polynomials[0].degree() > 0 for part in parts) < 2
+        constant = sum(part.points != () or part.values[0].degree() > 0 for part in parts) < 2
         if whole or constant:
-            return _combined(parts, lambda ps: functools.reduce(sp.Poly.mul, ps))
+            return combined(parts, lambda *ps: functools.reduce(sp.Poly.mul, ps))
     if expr.is_Pow and whole and expr.exp.is_Integer and 0 < expr.exp <= _LONGEST:
-        return _combined(parts, lambda ps: ps[0] ** int(expr.exp))
-    raise _NotPiecewise
+        return combined(parts, lambda p: p ** int(expr.exp))
+    raise NotPiecewise
 
 
-def _combined(parts: Sequence[_Pieces], combine: Callable[[list[sp.Poly]], sp.Poly]) -> _Pieces:
+def combined(parts: Sequence[Pieces], combine: Callable[..., Any]) -> Pieces:
+    """Return a function of piecewise functions, cut at the points of all of them."""
     points = _sorted(point for part in parts for point in part.points)
     if len(points) > _MOST_POINTS:
-        raise _NotPiecewise
+        raise NotPiecewise(f"there are {len(points)} kinks; keep them to {_MOST_POINTS}")
     places = [0] * len(parts)
-    polynomials = []
+    values = []
     for left in (None, *points):
         for k, part in enumerate(parts):
             ahead = part.points[places[k] :]
-            if left is not None and ahead and _compared(ahead[0], left) == 0:
+            if left is not None and ahead and compared(ahead[0], left) == 0:
                 places[k] += 1
-        polynomials.append(combine([p.polynomials[i] for p, i in zip(parts, places, strict=True)]))
-        if polynomials[-1].degree() * len(points) > _LONGEST:
-            raise _NotPiecewise
-    return _Pieces(tuple(points), tuple(polynomials))
+        values.append(combine(*(p.values[i] for p, i in zip(parts, places, strict=True))))
+        if isinstance(values[-1], sp.Poly) and values[-1].degree() * len(points) > _LONGEST:
+            raise NotPiecewise
+    return Pieces(tuple(points), tuple(values))
 
 
-def _larger(function: type, whole: bool, first: _Pieces, second: _Pieces) -> _Pieces:
+def larger(
+    function: type, bend: Callable[[type, Pieces], Pieces], first: Pieces, second: Pieces
+) -> Pieces:
     """max(a, b) = b + relu(a - b), min(a, b) = b - relu(b - a)."""
     sign = 1 if function is sp.Max else -1
-    rise = _bent(relu, _combined([first, second], lambda p: sign * (p[0] - p[1])), whole)
-    return _combined([second, rise], lambda p: p[0] + sign * p[1])
+    rise = bend(relu, combined([first, second], lambda a, b: sign * (a - b)))
+    return combined([second, rise], lambda b, more: b + sign * more)
 
 
-def _bent(function: type, inner: _Pieces, whole: bool) -> _Pieces:
-    """Compose relu, abs, sign or the step with a piecewise polynomial."""
-    ends = (None, *inner.points, None)
-    points: list[sp.Expr] = []
-    polynomials: list[sp.Poly] = []
-    for k, p in enumerate(inner.polynomials):
-        left, right = ends[k], ends[k + 1]
-        if p.degree() > 1 and not whole:
-            raise _NotPiecewise
-        zeros = [x for x in _zeros(p) if _inside(x, left, right)]
-        bounds = [left, *zeros, right]
-        for low, high in itertools.pairwise(bounds):
-            sign = _sign_between(p, low, high)
-            half = sp.Rational(1 + sign, 2)
-            weight = {relu: half * p, sp.Abs: sign * p}.get(function)
-            constant = sp.Integer(sign) if function is sp.sign else half
-            polynomials.append(p.zero + constant if weight is None else weight)
-        points += zeros
-        points += [] if right is None else [right]
-    return _Pieces(tuple(points), tuple(polynomials))
+def bent(
+    inner: Pieces,
+    zeros: Callable[[Any], list[sp.Expr]],
+    value: Callable[[Any, sp.Expr | None, sp.Expr | None], Any],
+) -> Pieces:
+    """Cut pieces at their zeros, in ascending order; `value` is what they become between two."""
+    points, values = [], []
+    for p, left, right in zip(
+        inner.values, (None, *inner.points), (*inner.points, None), strict=True
+    ):
+        inside = [x for x in zeros(p) if _inside(x, left, right)]
+        values += [value(p, low, high) for low, high in itertools.pairwise([left, *inside, right])]
+        points += [*inside, right]
+    return Pieces(tuple(points[:-1]), tuple(values))
+
+
+def _bent(whole: bool, function: type, inner: Pieces) -> Pieces:
+    def zeros(p: sp.Poly) -> list[sp.Expr]:
+        return _refused() if p.degree() > 1 and not whole else _zeros(p)
+
+    def value(p: sp.Poly, low: sp.Expr | None, high: sp.Expr | None) -> sp.Poly:
+        return on_side(function, p, _sign_between(p, low, high))
+
+    return bent(inner, zeros, value)
 
 
 def _zeros(p: sp.Poly) -> list[sp.Expr]:
@@ -263,15 +274,15 @@ def _zeros(p: sp.Poly) -> list[sp.Expr]:
         slope, shift = p.all_coeffs()
         return [sp.expand(-shift / slope)] if slope.is_nonzero else _refused()
     if p.free_symbols_in_domain:
-        raise _NotPiecewise
+        raise NotPiecewise
     found = real_zeros(p.as_expr(), p.gen)
     if any(isinstance(x, sp.CRootOf) for x in found):
-        raise _NotPiecewise
+        raise NotPiecewise
     return _sorted(found)
 
 
 def _refused() -> list[sp.Expr]:
-    raise _NotPiecewise
+    raise NotPiecewise
 
 
 def _sign_between(p: sp.Poly, low: sp.Expr | None, high: sp.Expr | None) -> int:
@@ -279,49 +290,52 @@ def _sign_between(p: sp.Poly, low: sp.Expr | None, high: sp.Expr | None) -> int:
     if p.is_zero:
         return 0
     if p.degree() == 1 and (low is None or high is None):
-        return _compared(p.LC() if high is None else -p.LC(), sp.S.Zero)
+        return compared(p.LC() if high is None else -p.LC(), sp.S.Zero)
     if low is not None and high is not None:
         point = (low + high) / 2
     elif low is not None:
         point = low + 1
     else:
         point = sp.S.Zero if high is None else high - 1
-    return _compared(p.eval(point), sp.S.Zero)
+    return compared(p.eval(point), sp.S.Zero)
 
 
 def _inside(x: sp.Expr, left: sp.Expr | None, right: sp.Expr | None) -> bool:
-    above = left is None or _compared(x, left) > 0
-    return above and (right is None or _compared(x, right) < 0)
+    above = left is None or compared(x, left) > 0
+    return above and (right is None or compared(x, right) < 0)
 
 
-def _compared(a: sp.Expr, b: sp.Expr) -> int:
+def compared(a: sp.Expr, b: sp.Expr) -> int:
+    """Return the sign of a - b, which has to be known."""
     difference = sp.expand(a - b)
     if difference.is_zero:
         return 0
     if difference.is_positive or difference.is_negative:
         return 1 if difference.is_positive else -1
-    raise _NotPiecewise
+    raise NotPiecewise(
+        f"which of the kinks {a} and {b} comes first is not known; declare their symbols positive"
+    )
 
 
 def _sorted(points: Iterable[sp.Expr]) -> list[sp.Expr]:
-    ordered = sorted(points, key=functools.cmp_to_key(_compared))
-    return [x for i, x in enumerate(ordered) if i == 0 or _compared(ordered[i - 1], x) != 0]
+    ordered = sorted(points, key=functools.cmp_to_key(compared))
+    return [x for i, x in enumerate(ordered) if i == 0 or compared(ordered[i - 1], x) != 0]
 
 
-def _as_sum(expr: sp.Expr, t: sp.Symbol, pieces: _Pieces, whole: bool) -> sp.Expr:
-    total = [pieces.polynomials[0].as_expr()]
-    sides = itertools.pairwise(pieces.polynomials)
+def _as_sum(expr: sp.Expr, t: sp.Symbol, pieces: Pieces, whole: bool) -> sp.Expr:
+    total = [pieces.values[0].as_expr()]
+    sides = itertools.pairwise(pieces.values)
     for point, (before, after) in zip(pieces.points, sides, strict=True):
         change = after - before
         if change.is_zero:
             continue
-        if _compared(change.eval(point), sp.S.Zero) == 0:
+        if compared(change.eval(point), sp.S.Zero) == 0:
             slope = sp.quo(change, sp.Poly(t - point, t))
             total.append(slope.as_expr() * relu(t - point))
             continue
         # A step is the mean of its sides where it is: that has to be what is written there.
         mean = (before.eval(point) + after.eval(point)) / 2
-        if not whole and _compared(expr.xreplace({t: point}), mean) != 0:
-            raise _NotPiecewise
+        if not whole and compared(expr.xreplace({t: point}), mean) != 0:
+            raise NotPiecewise
         total.append(change.as_expr() * sp.Heaviside(t - point, HALF))
     return sp.Add(*total)

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from ...errors import ConvergenceError
-from ...numeric.arguments import positive_number
+import numpy as np
+
+from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import positive_number, whole_number
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -222,12 +224,50 @@ class KernelDiagrams:
         >>> print(f"{abs(critical.x):.8f} {critical.y:.8f}")
         0.00000000 1.00000000
         """
-        from .phase_diagram import phase_diagram
+        from .branch_search import Search, checked_options
+        from .families import Family, numbers_of
+        from .phase_diagram import PhaseDiagram, Plane, different
 
-        return phase_diagram(
-            cast("Kernel", self), x, y, parameters, bounds=bounds, zeros=zeros, extremum=extremum,
-            starts=starts, points=points, cuts=cuts, data=data, rtol=rtol,
-        )  # fmt: skip
+        kernel = cast("Kernel", self)
+        axes = []
+        for word, axis in (("x", x), ("y", y)):
+            if not isinstance(axis, tuple | list) or len(axis) != 3 or not isinstance(axis[0], str):
+                raise ParameterError(
+                    f"{word} must be a parameter with its range, such as ('alpha', 0, 2), got "
+                    f"{axis!r}"
+                )
+            axes.append((axis[0], *numbers_of(axis[1:], f"the range of {axis[0]}")))
+        across, up = axes
+        if across[0] == up[0]:
+            raise ParameterError(f"x and y must be two parameters, got {across[0]} twice")
+        options = checked_options(kernel, zeros, extremum, starts, points)
+        rtol = positive_number("rtol", rtol)
+        ranges = {name: (low, high) for name, low, high in axes}
+        plane = Plane(dict(parameters), ranges, points, options[2])
+        for name, other in ((across[0], up[0]), (up[0], across[0])):
+            inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
+            for value in inner.tolist():
+                cut = Family(
+                    kernel=kernel,
+                    over=name,
+                    within=ranges[name],
+                    parameters={**parameters, other: value},
+                    bounds=dict(bounds or {}),
+                    data=data,
+                    rtol=rtol,
+                )
+                for point in Search(cut, *options).special:
+                    plane.add(point, cut, other, value)
+        found = list(plane.lines(across[0], up[0]))
+        return PhaseDiagram(
+            kernel=kernel,
+            x=across,
+            y=up,
+            parameters=dict(parameters),
+            lines=tuple(line for line, _ in found),
+            critical_points=different([p for _, cusps in found for p in cusps], across, up),
+            _names=plane.names,
+        )
 
     def iterate(
         self,
@@ -288,9 +328,11 @@ class KernelDiagrams:
         >>> print(path.ending, f"{float(path.m[-1]):.10f}")
         a fixed point after 18 steps 0.9575040241
         """
-        from .iterate import iterate
+        from .families import OpenKernel
+        from .iterate import trajectory
 
-        return iterate(
-            cast("Kernel", self), parameters, start=start, damping=damping, steps=steps,
-            tolerance=tolerance, data=data, rtol=rtol,
-        )  # fmt: skip
+        rtol = positive_number("rtol", rtol)
+        family = OpenKernel(
+            kernel=cast("Kernel", self), parameters=parameters, data=data, rtol=rtol
+        )
+        return trajectory(family, start, damping, steps, tolerance)

@@ -18,21 +18,15 @@ from .solution import KernelSolution
 if TYPE_CHECKING:
     import xarray as xr
 
-    from .kernel import Kernel
-
 Array = NDArray[np.float64]
 
 
-def iterate(
-    kernel: Kernel,
-    parameters: Mapping[str, Any],
-    *,
+def trajectory(
+    family: OpenKernel,
     start: Mapping[str, float] | KernelSolution | None,
     damping: float,
     steps: int,
     tolerance: float,
-    data: Mapping[str, Any] | None,
-    rtol: float,
 ) -> xr.Dataset:
     """Return the trajectory of the damped map; see :meth:`.kernel.Kernel.iterate`."""
     import xarray as xr
@@ -41,9 +35,7 @@ def iterate(
         raise ParameterError(f"damping must be a number from 0 to less than 1, got {damping!r}")
     steps = whole_number("steps", steps)
     tolerance = positive_number("tolerance", tolerance)
-    family = OpenKernel(
-        kernel=kernel, parameters=parameters, data=data, rtol=positive_number("rtol", rtol)
-    )
+    kernel = family.kernel
     if not family.open.is_map:
         implicit = [str(e.unknown) for e in family.open.core if e.value is None]
         raise ParameterError(

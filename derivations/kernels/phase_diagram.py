@@ -17,8 +17,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ParameterError
-from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
@@ -34,9 +32,9 @@ from ...numeric.branches import (
 )
 from ...symbolic.branch_conditions import Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
-from .branch_search import Search, checked_options, kind_of_crossing
+from .branch_search import kind_of_crossing
 from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
-from .families import Extremum, Family, numbers_of
+from .families import Extremum, Family
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -239,7 +237,7 @@ class _Followed:
         return any(lies_on(self.equations, self.curve, c, largest) for c in copies)
 
 
-class _Plane:
+class Plane:
     """Lines through special points of cuts, in the plane of parameters."""
 
     def __init__(
@@ -484,63 +482,7 @@ def _unfolded(names: Sequence[str], equations: Equations, y: Array) -> bool:
     return bool(abs(y[k]) > _UNFOLDED)
 
 
-def phase_diagram(
-    kernel: Kernel,
-    x: tuple[str, float, float],
-    y: tuple[str, float, float],
-    parameters: Mapping[str, Any],
-    *,
-    bounds: Mapping[str, tuple[float, float]] | None,
-    zeros: str | Sequence[str],
-    extremum: str | Mapping[str, str] | None,
-    starts: int | None,
-    points: int,
-    cuts: int,
-    data: Mapping[str, Any] | None,
-    rtol: float,
-) -> PhaseDiagram:
-    """Return lines of transitions; see :meth:`.kernel.Kernel.phase_diagram`."""
-    axes = []
-    for word, axis in (("x", x), ("y", y)):
-        if not isinstance(axis, tuple | list) or len(axis) != 3 or not isinstance(axis[0], str):
-            raise ParameterError(
-                f"{word} must be a parameter with its range, such as ('alpha', 0, 2), got {axis!r}"
-            )
-        axes.append((axis[0], *numbers_of(axis[1:], f"the range of {axis[0]}")))
-    across, up = axes
-    if across[0] == up[0]:
-        raise ParameterError(f"x and y must be two parameters, got {across[0]} twice")
-    options = checked_options(kernel, zeros, extremum, starts, points)
-    rtol = positive_number("rtol", rtol)
-    ranges = {name: (low, high) for name, low, high in (across, up)}
-    plane = _Plane(dict(parameters), ranges, points, options[2])
-    for name, other in ((across[0], up[0]), (up[0], across[0])):
-        inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
-        for value in inner.tolist():
-            cut = Family(
-                kernel=kernel,
-                over=name,
-                within=ranges[name],
-                parameters={**parameters, other: value},
-                bounds=dict(bounds or {}),
-                data=data,
-                rtol=rtol,
-            )
-            for point in Search(cut, *options).special:
-                plane.add(point, cut, other, value)
-    found = list(plane.lines(across[0], up[0]))
-    return PhaseDiagram(
-        kernel=kernel,
-        x=across,
-        y=up,
-        parameters=dict(parameters),
-        lines=tuple(line for line, _ in found),
-        critical_points=_different([p for _, cusps in found for p in cusps], across, up),
-        _names=plane.names,
-    )
-
-
-def _different(
+def different(
     points: Sequence[CriticalPoint], x: tuple[str, float, float], y: tuple[str, float, float]
 ) -> tuple[CriticalPoint, ...]:
     kept: list[CriticalPoint] = []

@@ -67,15 +67,7 @@ def with_values(system: SaddlePointSystem) -> SaddlePointSystem:
 def sensitivities(
     kernel: Kernel, options: Mapping[str, Any], *, wrt: str | Sequence[str] | None = None
 ) -> Sensitivities:
-    """Return the derivatives at one point; see :meth:`.kernel.Kernel.sensitivities`.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    options : mapping
-        Arguments of :meth:`.kernel.Kernel.solve`: parameters of the point, data, digits, ….
-    wrt : sequence of str, optional
-    """
+    """Do what :meth:`.kernel.Kernel.sensitivities` says; `options` are arguments of ``solve``."""
     parameters = {n: v for n, v in options.items() if n not in RESERVED}
     names = _chosen(kernel, wrt)
     infinite = [n for n in names if _is_infinite(parameters.get(n, kernel.defaults.get(n)))]

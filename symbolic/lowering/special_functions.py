@@ -3,7 +3,8 @@
 A function is known to a target by a name that its language has, such as ``math.erf``, or by a
 helper: a definition that a self-contained file carries along. Helpers are accurate to a few units
 in the last place on their whole domain and neither overflow nor cancel where the result does not
-(:mod:`.scalar_helpers`, :mod:`.julia_helpers`, :mod:`.vector_helpers`, :mod:`.mpmath_helpers`).
+(:mod:`.scalar_helpers`, :mod:`.julia_helpers`, :mod:`.vector_helpers`; for mpmath
+:mod:`giantstep.runtime.precise_functions`, which evaluate the functions here, too).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..functions import OwenT, log_cosh, relu, sigmoid, softplus
 from ..normal_functions import erf_difference, erfcx, log_normal_cdf, normal_cdf
 from .program import Assign, Newton, Program
 from .targets.julia_helpers import JULIA_HELPERS
-from .targets.mpmath_helpers import MPMATH_HELPERS
+from .targets.runtime_text import runtime_text
 from .targets.scalar_helpers import C_HELPERS, PYTHON_HELPERS
 from .targets.vector_helpers import JAX_HELPERS, NUMPY_HELPERS
 
@@ -87,10 +88,11 @@ _NAMES: dict[str, dict[str, str]] = {
     ),
     "julia": _table("", {"erf": "fn_erf", "erfc": "fn_erfc", "sign": "sign"}),
 }
+_PRECISE = runtime_text("precise_functions").split("\n\n\n")
 _HELPERS: dict[str, dict[str, str]] = {
     "python": dict(PYTHON_HELPERS),
     "numpy": dict(NUMPY_HELPERS),
-    "mpmath": dict(MPMATH_HELPERS),
+    "mpmath": {text[4 : text.index("(")]: f"{text}\n" for text in _PRECISE},
     "c": dict(C_HELPERS),
     "jax": dict(JAX_HELPERS),
     "julia": dict(JULIA_HELPERS),

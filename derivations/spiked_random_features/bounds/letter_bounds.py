@@ -248,11 +248,9 @@ def span_rule(module: ModuleType, rows: Sequence[Sequence[Any]], back: int) -> t
     zero = np.zeros(1)
     with np.errstate(divide="ignore", over="ignore"):
         width = min(float(module.outer_scale(zero, *row)) for row in rows)
-    breaks = {float(b) for row in rows for b in module.breaks(zero, *row)}
+    breaks = [b for row in rows for b in module.breaks(zero, *row)]
     if breaks:
-        edges = np.array([sorted({*breaks, 0.0})])
-        x, w = quadrature.split_rule(edges, refinement=_REFINEMENT - back)
-        return x[0], w[0]
+        return quadrature.line_rule(breaks, _REFINEMENT - back)
     return quadrature.trapezoidal_rule(_STEP_PER_WIDTH * min(width, _WIDEST) * 2**back)
 
 

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from ....errors import ParameterError
 from ....numeric.arguments import real_number, whole_number
 from ....numeric.cache import FileCache
+from ....runtime.quadrature import legendre_panels
 
 Array = NDArray[np.float64]
 
 _MOST_LETTERS = 40
-_PANELS, _PANEL_ORDER = 400, 16
+_PANELS = 400
 # Of an unbounded support, where a quantile of this size ends it.
 _TAIL = 1e-13
 _MASS_TOLERANCE = 1e-6
@@ -119,17 +120,15 @@ def checked_letter_number(letters: object) -> int:
 
 
 def _of_density(density: Callable[[Array], Any], low: float, high: float, name: str) -> LetterLaw:
-    t, w = np.polynomial.legendre.leggauss(_PANEL_ORDER)
     # Panels that shrink towards both ends: densities may be infinite there.
     edges = low + (high - low) * (1 - np.cos(np.linspace(0, math.pi, _PANELS + 1))) / 2
-    half = np.diff(edges) / 2
-    x = (edges[:-1, None] + half[:, None] * (1 + t)).ravel()
+    x, w = (part.ravel() for part in legendre_panels(edges))
     with np.errstate(all="ignore"):
         values = np.broadcast_to(np.asarray(density(x), dtype=float), x.shape)
     if not np.isfinite(values).all() or np.min(values) < 0:
         bad = float(x[np.argmin(np.where(np.isfinite(values), values, -np.inf))])
         raise ParameterError(f"{name} must be finite and not negative; it is not at a = {bad:.6g}")
-    weights = (half[:, None] * w).ravel() * values
+    weights = w * values
     mass = float(weights.sum())
     if abs(mass - 1) > _MASS_TOLERANCE:
         raise ParameterError(

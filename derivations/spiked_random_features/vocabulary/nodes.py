@@ -199,8 +199,7 @@ def _grid(
         )
     lines = [quadrature.trapezoidal_rule(step, reach)] * rank
     if breaks:
-        x, w = quadrature.split_rule(np.array([sorted({*breaks, 0.0})]), refinement, reach)
-        lines[0] = (x[0], w[0])
+        lines[0] = quadrature.line_rule(breaks, refinement, reach)
     nodes = np.stack(np.meshgrid(*(x for x, _ in lines), indexing="ij"), axis=-1).reshape(-1, rank)
     weights = np.ones(1)
     for _, w in lines:

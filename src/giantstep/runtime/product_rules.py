@@ -1,6 +1,6 @@
 """Rules for the normal law of several variables, as flat arrays of points with their weights.
 
-Plain NumPy like :mod:`.quadrature`, of which it uses the density; files that compute grids carry
+Plain NumPy like :mod:`.quadrature`, of which it uses the panels; files that compute grids carry
 copies of both. A grid is made variable by variable: each point of the earlier ones carries a rule
 for the next, trapezoidal, or composite Gauss-Legendre between break points of its own. Points
 farther from the origin than the reach, where the density is next to nothing, are left out. Nested
@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from .quadrature import normal_density
+from .quadrature import PANEL_ORDER, legendre_panels, normal_density
 
 # Trapezoidal steps per unit width, of the node and of inner nodes, at the first level. Coarser than
 # for one variable alone, because nodes multiply; each level doubles the nodes of two variables.
@@ -19,7 +19,6 @@ STEP = 0.17
 INNER_STEP = 0.4
 # Of a panel between break points, per unit width.
 PANEL_LENGTH = 3.0
-PANEL_ORDER = 16
 # Of distances from a steep place, from panel to panel.
 STEEP_GROWTH = 4.0
 REFINEMENT = math.sqrt(2.0)
@@ -50,16 +49,12 @@ def cut_rule(breaks, length, reach):
     x, w : array (n,)
         Weights include the normal density.
     """
-    inside = {float(b) for b in breaks if -reach < b < reach}
-    ends = np.array([-reach, *sorted(inside), reach])
-    counts = np.maximum(np.ceil((ends[1:] - ends[:-1]) / length).astype(int), 1)
-    pieces = [np.linspace(a, b, n + 1) for a, b, n in zip(ends[:-1], ends[1:], counts, strict=True)]
-    left = np.concatenate([edges[:-1] for edges in pieces])[:, None]
-    right = np.concatenate([edges[1:] for edges in pieces])[:, None]
-    t, w = np.polynomial.legendre.leggauss(PANEL_ORDER)
-    x = (left + right) / 2 + (right - left) / 2 * t
-    weights = (right - left) / 2 * w * normal_density(x)
-    return x.ravel(), weights.ravel()
+    edges = [-reach]
+    for end in [*sorted({float(b) for b in breaks if -reach < b < reach}), reach]:
+        count = max(math.ceil((end - edges[-1]) / length), 1)
+        edges += np.linspace(edges[-1], end, count + 1)[1:].tolist()
+    x, w = (part.ravel() for part in legendre_panels(np.array(edges)))
+    return x, w * normal_density(x)
 
 
 def graded_edges(places, width, growth, reach):

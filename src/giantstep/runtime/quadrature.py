@@ -24,7 +24,7 @@ REACH = 10.5
 # Each refinement of an inner rule goes farther, so that what lies beyond is part of the difference.
 _LONGER_REACH = 1.2
 _FARTHEST_REACH = 37.0
-_PANEL_ORDER = 16
+PANEL_ORDER = 16
 # Up to here 48 nodes of Gauss-Hermite integrate an oscillation to 1e-16.
 _HERMITE_FREQUENCY = 5.0
 # Panels are so long, and hold at most so many radians of a wave: sixteen nodes do the same for it.
@@ -122,20 +122,33 @@ def split_rule(breaks, refinement=0, reach=REACH, panel=_PANEL):
     per_piece = math.ceil(2 * reach / panel * 2.0**refinement)
     fractions = np.linspace(0.0, 1.0, per_piece + 1)
     edges = ends[:, :-1, None] + (ends[:, 1:] - ends[:, :-1])[:, :, None] * fractions
-    left, right = edges[:, :, :-1, None], edges[:, :, 1:, None]
-    t, w = np.polynomial.legendre.leggauss(_PANEL_ORDER)
-    x = (left + right) / 2 + (right - left) / 2 * t
-    weights = (right - left) / 2 * w * normal_density(x)
-    return x.reshape(len(inside), -1), weights.reshape(len(inside), -1)
+    x, w = (part.reshape(len(inside), -1) for part in legendre_panels(edges))
+    return x, w * normal_density(x)
+
+
+def line_rule(breaks, refinement=0, reach=REACH):
+    """Return the rule of :func:`split_rule` for one line, cut at zero, too; shape (n,)."""
+    x, w = split_rule(np.array([sorted({*map(float, breaks), 0.0})]), refinement, reach)
+    return x[0], w[0]
+
+
+def legendre_panels(edges, order=PANEL_ORDER):
+    """Return nodes and weights of Gauss-Legendre between neighbours in the last axis of `edges`.
+
+    They have one axis more, of the nodes of a panel; the weights do not hold the normal density.
+    """
+    left, right = edges[..., :-1, None], edges[..., 1:, None]
+    t, w = np.polynomial.legendre.leggauss(order)
+    return (left + right) / 2 + (right - left) / 2 * t, (right - left) / 2 * w
 
 
 def panel_rule(panels):
     """Return nodes and weights of composite Gauss-Legendre on [0, 1], weights adding up to 1.
 
-    The reference rule of lines that are cut at moving points; unlike those of the other rules, its
-    weights do not hold the normal density.
+    The reference rule of lines that are cut at moving points; its weights do not hold the normal
+    density either.
     """
-    t, w = np.polynomial.legendre.leggauss(_PANEL_ORDER)
+    t, w = np.polynomial.legendre.leggauss(PANEL_ORDER)
     x = (np.arange(panels)[:, None] + (1 + t) / 2) / panels
     return x.ravel(), np.tile(w / (2 * panels), panels)
 

@@ -36,11 +36,10 @@ def line_tables(values, level, shift=1.0):
     ends = [line_end(first, level, back) for back in range(3)]
     kinks = breaks(np.zeros(1), *values)
     if kinks:
-        edges = np.array([sorted({*map(float, kinks), 0.0})])
         found = []
         for back, end in enumerate(ends):
-            x, w = split_rule(edges, level - back, end)
-            found.append({"weight": w[0], NODE: x[0], **converged_tables(values, shift * x[0])[0]})
+            x, w = line_rule(kinks, level - back, end)
+            found.append({"weight": w, NODE: x, **converged_tables(values, shift * x)[0]})
         return found
     step = first_step(values) * rule_coarseness(level, 0)
     if not ends[0] / step < 1_000_000:

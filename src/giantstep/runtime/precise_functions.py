@@ -1,38 +1,54 @@
-"""Helpers on a local mpmath context named `ctx`, accurate at whatever its precision is."""
+"""Functions that mpmath lacks, accurate at whatever its precision is.
 
-from __future__ import annotations
+Here they are on the context that SymPy computes with; generated files carry copies, word for word,
+next to a local context of that name. Squares of the argument inside exp and erfc lose twice its
+binary magnitude, so these take so many bits more.
+"""
 
-from collections.abc import Mapping
+from mpmath import mp as ctx
 
-# Squares of the argument inside exp and erfc lose twice its binary magnitude; so many bits more.
-MPMATH_HELPERS: Mapping[str, str] = {
-    "fn_relu": "def fn_relu(x):\n    return ctx.zero if x < 0 else x\n",
-    "fn_step": (
-        "def fn_step(x):\n"
-        "    return ctx.one if x > 0 else (ctx.zero if x < 0 else ctx.one / 2 + x)\n"
-    ),
-    "fn_sigmoid": "def fn_sigmoid(x):\n    return 1 / (1 + ctx.exp(-x))\n",
-    "fn_softplus": (
-        "def fn_softplus(x):\n    return (ctx.zero if x < 0 else x) + ctx.log1p(ctx.exp(-abs(x)))\n"
-    ),
-    "fn_log_cosh": "def fn_log_cosh(x):\n    return ctx.log1p(2 * ctx.sinh(x / 2) ** 2)\n",
-    "fn_spare_bits": (
-        "def fn_spare_bits(x):\n    return max(0, 2 * int(ctx.mag(x))) if x != 0 else 0\n"
-    ),
-    "fn_erfcx": """def fn_erfcx(x):
+
+def fn_relu(x):
+    return ctx.zero if x < 0 else x
+
+
+def fn_step(x):
+    return ctx.one if x > 0 else (ctx.zero if x < 0 else ctx.one / 2 + x)
+
+
+def fn_sigmoid(x):
+    return 1 / (1 + ctx.exp(-x))
+
+
+def fn_softplus(x):
+    return (ctx.zero if x < 0 else x) + ctx.log1p(ctx.exp(-abs(x)))
+
+
+def fn_log_cosh(x):
+    return ctx.log1p(2 * ctx.sinh(x / 2) ** 2)
+
+
+def fn_spare_bits(x):
+    return max(0, 2 * int(ctx.mag(x))) if x != 0 else 0
+
+
+def fn_erfcx(x):
     with ctx.extraprec(fn_spare_bits(x)):
         return ctx.exp(x * x) * ctx.erfc(x)
-""",
-    "fn_normal_cdf": """def fn_normal_cdf(x):
+
+
+def fn_normal_cdf(x):
     with ctx.extraprec(fn_spare_bits(x)):
         return ctx.erfc(-x / ctx.sqrt(2)) / 2
-""",
-    "fn_log_normal_cdf": """def fn_log_normal_cdf(x):
+
+
+def fn_log_normal_cdf(x):
     with ctx.extraprec(fn_spare_bits(x)):
         tail = ctx.erfc(abs(x) / ctx.sqrt(2)) / 2
         return ctx.log1p(-tail) if x > 0 else ctx.log(tail)
-""",
-    "fn_erf_difference": """def fn_erf_difference(a, b):
+
+
+def fn_erf_difference(a, b):
     if a == b:
         return ctx.zero
     spare = fn_spare_bits(a) + fn_spare_bits(b) + max(0, -int(ctx.mag(a - b)))
@@ -41,8 +57,9 @@ MPMATH_HELPERS: Mapping[str, str] = {
             return ctx.erf(a) - ctx.erf(b)
         size = abs(ctx.erfc(abs(b)) - ctx.erfc(abs(a)))
         return size if a > b else -size
-""",
-    "fn_owen_t_inner": """def fn_owen_t_inner(h, a):
+
+
+def fn_owen_t_inner(h, a):
     # with y = h**2 (1 + a**2)/2 and x = a**2/(1 + a**2) it is exp(-y)/(2 pi) a/(1 + a**2) times the
     # sum over n of (2n)!!/(2n + 1)!! x**n (1 + y + ... + y**n/n!), here in integers over 2**bits
     square = a * a
@@ -67,12 +84,15 @@ MPMATH_HELPERS: Mapping[str, str] = {
     # beyond `end` the factor exp(-(h*x)**2/2) is below the precision
     end = min(a, ctx.sqrt(2 * (ctx.prec + 10) * ctx.ln2) / h) if h > 0 else a
     panels = 1 + int(h * end / 2)
-    weight = lambda x: ctx.exp(-((h * x) ** 2) / 2) / (1 + x * x)
-    edges = [end * j / panels for j in range(panels + 1)]
-    total = ctx.quad(weight, edges, method="gauss-legendre")
+    total = ctx.quad(
+        lambda x: ctx.exp(-((h * x) ** 2) / 2) / (1 + x * x),
+        [end * j / panels for j in range(panels + 1)],
+        method="gauss-legendre",
+    )
     return ctx.exp(-h * h / 2) * total / (2 * ctx.pi)
-""",
-    "fn_owen_t": """def fn_owen_t(h, a):
+
+
+def fn_owen_t(h, a):
     h, slope = abs(h), abs(a)
     if slope <= 1:
         value = fn_owen_t_inner(h, slope)
@@ -83,5 +103,3 @@ MPMATH_HELPERS: Mapping[str, str] = {
         if (slope * slope - 1) * h * h < 1.4 * (ctx.prec + 30) + 4 * ctx.ln(2 + h):
             value -= fn_owen_t_inner(slope * h, 1 / slope)
     return value if a > 0 else -value
-""",
-}
