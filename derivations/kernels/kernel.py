@@ -414,7 +414,9 @@ class Kernel(KernelTexts, KernelDiagrams):
     ) -> Refined:  # fmt: skip
         import sympy as sp
 
-        from .precise import derived_kernel, exact_number, refine
+        from .precise import derived_kernel, exact_number, refine, require_resolved
+
+        require_resolved(batch, digits)
 
         def exact(ctx: Any) -> dict[str, Any]:
             # Defaults of which nothing better is known are decimals, as what a user gives.

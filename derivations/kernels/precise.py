@@ -35,6 +35,8 @@ _COARSER = 4
 _SPARE_DIGITS = 5
 # Each one carries as many more digits as the last one has lost.
 _MOST_ROUNDS = 3
+# More than this take hours in numbers of many digits.
+_MOST_NODES = 10**5
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,22 @@ def exact_number(value: object) -> sp.Expr:
             return sp.oo if value > 0 else -sp.oo
         return sp.Rational(repr(float(value)))
     return sp.sympify(value, rational=True, strict=True)
+
+
+def require_resolved(batch: BatchSolution, digits: int) -> None:
+    """Refuse digits of a solution that no float rule resolves, which would take hours.
+
+    Raises
+    ------
+    ConvergenceError
+    """
+    nodes = int(batch.nodes[0])
+    if nodes > _MOST_NODES and not any(np.isfinite(e[0]) for e in batch.errors.values()):
+        raise ConvergenceError(
+            f"quadrature rules of {nodes} nodes do not resolve the equations here: an expectation "
+            f"is infinite, or nearly so, or an integrand varies on a very small scale; digits="
+            f"{digits} would take more nodes than that"
+        )
 
 
 def refine(

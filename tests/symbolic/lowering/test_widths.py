@@ -136,3 +136,11 @@ def test_the_mass_of_what_grows_is_reached_or_no_error_is_stated(integrand, exac
         else:
             found, right = kernel.solve(s=value), float(exact.subs(s, value))
             assert abs(found.y - right) <= min(allowed * right, 2 * found.errors["y"])
+
+
+def test_digits_of_an_infinite_expectation_are_refused():
+    mean = GaussianExpectation(sp.exp(s * z**2), z)
+    kernel = gs.lower(SaddlePointSystem.from_fixed_point({y: mean}, name="mass", parameters=(s,)))
+    with pytest.raises(ConvergenceError, match=r"infinite, or nearly so.*digits=20"):
+        kernel.solve(s=0.5, digits=20)
+    assert abs(kernel.solve(s=0.25, digits=20).y - mpmath.sqrt(2)) < 1e-16
