@@ -109,7 +109,7 @@ def resolve(expr: sp.Expr, u: sp.Expr, sign: sp.Expr) -> sp.Expr:
 
 def on_side(function: object, u: Any, sign: sp.Expr | int) -> Any:
     """Return what relu, abs, sign or the step of `u`, an expression or polynomial, is at a sign."""
-    half = (1 + sp.sympify(sign)) / 2
+    half = (1 + sp.sympify(sign, strict=True)) / 2
     return {relu: half * u, sp.Abs: sign * u, sp.sign: 0 * u + sign}.get(function, 0 * u + half)
 
 
