@@ -178,7 +178,7 @@ def _growth_of_product(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] |
             factor.is_polynomial(z) or (isinstance(base, _LEVEL) and power.is_positive)
         ):
             return None
-    return None if a == b == 0 else (a, b)
+    return None if b == 0 and a.is_nonpositive else (a, b)
 
 
 def _varying(function: sp.Expr) -> tuple[sp.Basic, ...]:
