@@ -120,7 +120,7 @@ class sigmoid(_NumericFunction):
         return self * (1 - self)
 
     def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf:
-        return 1 / (1 + mpmath.exp(-x))
+        return precise_functions.fn_sigmoid(x)  # of complex numbers, too
 
     def _eval_is_positive(self) -> bool | None:
         return True if self.args[0].is_real else None

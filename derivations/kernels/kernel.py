@@ -159,7 +159,8 @@ class Kernel(KernelTexts, KernelDiagrams):
         ParameterError
             If a parameter is missing, unknown or outside its domain.
         ConvergenceError
-            If Newton's method fails; names the point.
+            If Newton's method fails, naming the point; if digits are wanted where no float rule
+            resolves the integrands.
         CertificationError
             If a proof is wanted and does not succeed.
         UnsupportedExpressionError

@@ -485,6 +485,7 @@ def _unfolded(names: Sequence[str], equations: Equations, y: Array) -> bool:
 def different(
     points: Sequence[CriticalPoint], x: tuple[str, float, float], y: tuple[str, float, float]
 ) -> tuple[CriticalPoint, ...]:
+    """Return points without those that lie where an earlier one does, in shares of the axes."""
     kept: list[CriticalPoint] = []
     for p in points:
         near = (

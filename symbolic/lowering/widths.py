@@ -7,6 +7,7 @@ solvers refine until their nodes are closer than that.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,8 @@ _COMMON_WIDTH = sp.Rational(1, 2)
 # Of standard deviations beyond the centre of the mass: with so many its larger part is seen, and
 # the difference of two rules, of which one ends a tenth before the other, shows what is not.
 _SEEN = sp.Rational(16, 5)
+# Steps fall with this power of the reach: with each level one is halved, the other grows.
+_STEP_BY_REACH = round(math.log(2, LONGER_REACH), 2)
 # A scale that every rule resolves.
 _LARGE = 10**6
 # Functions that neither grow nor decay like exponentials.
@@ -151,9 +154,8 @@ def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
         a, b = powers
         rest = sp.Max(0, 1 - 2 * a)
         far = sp.Abs(b) + _SEEN * sp.sqrt(rest)
-        # Each level goes farther and has half the step: the scale that asks for the right one.
-        level = sp.log(2) / sp.log(sp.Rational(str(LONGER_REACH)))
-        scale = 2 * FIRST_STEP * (REACH * rest / far) ** round(float(level), 2)
+        # The scale that asks for the level whose rules reach so far.
+        scale = 2 * FIRST_STEP * (REACH * rest / far) ** _STEP_BY_REACH
         found += [scale, _LARGE * sp.Max(0, FARTHEST_REACH * rest - far)]
     return found
 
