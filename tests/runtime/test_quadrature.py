@@ -62,6 +62,15 @@ def test_trapezoidal_rule_beats_gauss_hermite_for_tanh():
     assert error(*quadrature.gauss_hermite_rule(len(x))) > 1e-10
 
 
+def test_a_line_is_cut_at_zero_and_at_its_kinks():
+    x, w = quadrature.line_rule([0.7], reach=12.0)
+    assert x.shape == w.shape and np.max(np.abs(x)) < 12
+    # E|z| and E max(z - t, 0) = phi(t) - t (1 - Phi(t)).
+    assert_allclose(expectation(np.abs, x, w), math.sqrt(2 / math.pi), rtol=1e-14)
+    above = math.exp(-0.7**2 / 2) / math.sqrt(2 * math.pi) - 0.35 * math.erfc(0.7 / math.sqrt(2))
+    assert_allclose(expectation(lambda z: np.maximum(z - 0.7, 0), x, w), above, rtol=1e-13)
+
+
 def test_split_rule_handles_a_jump_for_each_row():
     breaks = np.linspace(-2, 2, 5)[:, None]
     x, w = quadrature.split_rule(breaks)
