@@ -141,7 +141,8 @@ def helpers(target: str) -> Mapping[str, str]:
 
 def is_known(function: type) -> bool:
     """Whether at least one target knows the class of a SymPy function."""
-    return _CLASSES.get(function.__name__) == function
+    known = _CLASSES.get(function.__name__)
+    return known is not None and issubclass(function, known)
 
 
 def known_functions(target: str | None = None) -> tuple[str, ...]:
