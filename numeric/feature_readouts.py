@@ -75,7 +75,7 @@ def train_readouts(
     """
     layer = setup.first_layer(seed, checkpoint)
     run = _Run(setup, layer, loss, seed, checkpoint)
-    fit = run.ridge if loss is SQUARE else run.convex
+    fit = run.ridge if loss == SQUARE else run.convex
     readouts, training = fit(list(sizes), ridge)
     errors = {**training, **run.test(readouts, n_test)}
     if predictions is not None:

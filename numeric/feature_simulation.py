@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..errors import ParameterError
 from .arguments import MOST_SEEDS, checked_seed, positive_array, positive_number, whole_number
 from .conditional_prediction import ConditionalPrediction
-from .feature_losses import Loss, loss_of
+from .feature_losses import SQUARE, Loss, require_loss
 from .feature_network import SteppedNetwork
 from .feature_readouts import ERRORS, OVERLAPS, REALISED, TrainedFeatures, train_readouts
 from .feature_setup import FeatureSetup
@@ -109,7 +109,7 @@ def simulate_features(
     alpha: float | Sequence[float],
     *,
     ridge: float,
-    loss: str | Loss = "square",
+    loss: Loss = SQUARE,
     seeds: int = 10,
     seed: int = 0,
     workers: int | None = None,
@@ -129,8 +129,8 @@ def simulate_features(
         Samples of the readout divided by the dimension, in any order; the samples are nested.
     ridge : float
         λ > 0: half of it times the squared norm of the readout is added to the sum of losses.
-    loss : str or Loss
-        "square", "absolute", "logistic", "hinge", or one of :mod:`.feature_losses`.
+    loss : Loss
+        One of :mod:`.feature_losses`; the square loss by default.
     seeds : int
         Number of layers.
     seed : int
@@ -174,7 +174,7 @@ def simulate_features(
         )
     ratios = tuple(positive_array("alpha", alpha).tolist())
     ridge, seeds = positive_number("ridge", ridge), whole_number("seeds", seeds, maximum=MOST_SEEDS)
-    seed, loss = checked_seed(seed), loss_of(loss)
+    seed, loss = checked_seed(seed), require_loss(loss)
     counts = [sample_count("alpha", ratio, setup.dimension) for ratio in ratios]
     sizes, order = np.unique(counts, return_inverse=True)
     n_test = max(10_000, 10 * setup.dimension) if n_test is None else whole_number("n_test", n_test)

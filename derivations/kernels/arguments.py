@@ -27,6 +27,7 @@ _DOMAINS = {
     "nonnegative": lambda x: (x >= 0) & (x < math.inf),
     "nonpositive": lambda x: (x <= 0) & (x > -math.inf),
     "(-1, 1)": lambda x: np.abs(x) < 1,
+    "(0, 1)": lambda x: (x > 0) & (x < 1),
     "zero": lambda x: x == 0,
     "unit": lambda x: np.abs(x) == 1,
 }
@@ -38,6 +39,7 @@ _WORDS = {
     "nonnegative": ">= 0 and finite",
     "nonpositive": "<= 0 and finite",
     "(-1, 1)": "inside (-1, 1)",
+    "(0, 1)": "inside (0, 1)",
     "zero": "0 in this kernel, whose equations were derived for that",
     "unit": "1 or -1 in this kernel, whose equations were derived for that",
 }
@@ -50,6 +52,7 @@ _BOXES = {
     "negative": (-math.inf, 0.0),
     "nonpositive": (-math.inf, 0.0),
     "(-1, 1)": (-1.0, 1.0),
+    "(0, 1)": (0.0, 1.0),
 }
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import AssumptionError
 from ...numeric.arguments import checked_seed, positive_array, positive_number
 from ...numeric.conditional_prediction import ConditionalPrediction
-from ...numeric.feature_losses import Loss
+from ...numeric.feature_losses import SQUARE, Loss
 from ...numeric.feature_network import SteppedNetwork
 from ...numeric.feature_readouts import ERRORS
 from ...numeric.feature_setup import FeatureClass, FeatureSetup
@@ -111,7 +111,7 @@ def simulate_readout(
     alpha: object,
     ridge: float,
     *,
-    loss: str | Loss = "square",
+    loss: Loss = SQUARE,
     labels: str | Callable[..., Any] = "regression",
     seeds: int = 10,
     seed: int = 0,
@@ -130,7 +130,7 @@ def simulate_readout(
     alpha : float or sequence of float
     ridge : float
         λ: half of it times the squared norm of the readout is added to the sum of losses.
-    loss : str or Loss
+    loss : Loss
         As for :func:`.feature_simulation.simulate_features`.
     labels : str or callable
         Channel; its name stands for it in `store`.
@@ -161,7 +161,7 @@ def simulate_readout(
     attributes = {
         **model_attributes(model, ridge),
         **named,
-        "loss": loss if isinstance(loss, str) else loss.name,
+        "loss": loss.name,
     }
     return feature_dataset(result, attributes, dimension, seed)
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     )
     from .derivations.spiked_random_features.bounds.perfect_learning import perfect_learning
     from .derivations.spiked_random_features.bounds.step_bounds import bounds_over_step
+    from .derivations.spiked_random_features.convex.losses import ConvexLoss, convex_loss
     from .derivations.spiked_random_features.convex.readout import ConvexReadout
     from .derivations.spiked_random_features.finite_size import FiniteSizeStudy, finite_size_study
     from .derivations.spiked_random_features.learning_rates import per_neuron_step
@@ -78,6 +79,7 @@ _HOMES = {
     "Certificate": "derivations.certificates.certificate",
     "CertifiedValues": "derivations.certificates.certified_values",
     "Claim": "derivations.claims",
+    "ConvexLoss": "derivations.spiked_random_features.convex.losses",
     "ConvexReadout": "derivations.spiked_random_features.convex.readout",
     "Expansion": "derivations.expansions.expansion",
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
@@ -105,6 +107,7 @@ _HOMES = {
     "bounds_over_step": "derivations.spiked_random_features.bounds.step_bounds",
     "claims": "derivations.claims",
     "conditional_equivalence": "symbolic.equivalence",
+    "convex_loss": "derivations.spiked_random_features.convex.losses",
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
     "correlated_pair": "symbolic.gaussian_vector",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
@@ -148,6 +151,7 @@ __all__ = [
     "Certificate",
     "CertifiedValues",
     "Claim",
+    "ConvexLoss",
     "ConvexReadout",
     "Expansion",
     "FiniteSizeStudy",
@@ -175,6 +179,7 @@ __all__ = [
     "bounds_over_step",
     "claims",
     "conditional_equivalence",
+    "convex_loss",
     "coordinate_leap",
     "correlated_pair",
     "correlational_query_bound",

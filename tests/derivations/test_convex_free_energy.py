@@ -150,7 +150,8 @@ class Energy:
         expr = self.energy.written_out(self.energy.free_energy.expression)
         expr = expr.xreplace({Q1: symbols.q1 - symbols.psi**2})
         self.values = Values(expr, self.energy.free_energy.definitions)
-        self.given = {**POINTS, symbols.beta: beta, symbols.noise: noise, delta: found.delta}
+        self.given = {**POINTS, symbols.beta: beta, symbols.noise: noise}
+        self.given |= {p: float(value) for p, value in found.exact_values.items()}
 
     def slope(self, variable, at):
         """Derivative by differences of eighth order."""

@@ -38,7 +38,7 @@ v, V = sp.symbols("v V", positive=True)
 HALF = sp.Rational(1, 2)
 PIECEWISE = {
     "square": 0, "huber(0.3)": 0, "absolute": 0, "relu(abs(y - x) - 1/5)": 0,
-    "3*relu(y - x)/4 + relu(x - y)/4": 0,
+    "3*relu(y - x)/4 + relu(x - y)/4": 0, "quantile(0.3)": 0, "insensitive(0.2)": 0,
     "hinge": 1, "relu(1 - y*x)**2/2": -1,
 }  # fmt: skip
 
@@ -59,11 +59,12 @@ def written_out(expr):
 @pytest.mark.parametrize(("loss", "label"), PIECEWISE.items())
 def test_the_smoothed_envelope_is_the_gaussian_average_of_the_envelope(loss, label):
     # Against composite Gauss-Legendre quadrature of the envelope's defining minimum.
-    expr = without_cases(convex_loss(loss).at_label(label), x).xreplace({delta: sp.Rational(3, 10)})
+    numbers = convex_loss(loss).exact_values
+    expr = without_cases(convex_loss(loss).at_label(label), x).xreplace(numbers)
     point = {a: sp.Rational(7, 10), v: sp.Rational(3, 5), V: sp.Rational(13, 10)}
     closed = written_out(smoothed_envelope(
         without_cases(convex_loss(loss).at_label(label), x), x, a, v, V
-    )).xreplace({delta: sp.Rational(3, 10), **point})  # fmt: skip
+    )).xreplace({**numbers, **point})  # fmt: skip
     envelope = sp.lambdify(
         a, MoreauEnvelope(expr, x, a, V).doit().xreplace({V: point[V]}),
         [{"relu": lambda u: max(u, 0)}, "mpmath"],
@@ -80,7 +81,7 @@ def test_the_smoothed_envelope_is_the_gaussian_average_of_the_envelope(loss, lab
 @pytest.mark.parametrize(("loss", "label"), PIECEWISE.items())
 def test_the_envelope_tends_to_the_loss(loss, label):
     expr = without_cases(convex_loss(loss).at_label(label), x)
-    given = {delta: sp.Rational(3, 10), a: sp.Rational(-2, 5), v: sp.Rational(3, 5)}
+    given = {**convex_loss(loss).exact_values, a: sp.Rational(-2, 5), v: sp.Rational(3, 5)}
     plain = written_out(smoothed_loss(expr, x, a, v)).xreplace(given).evalf(20)
     envelope = written_out(smoothed_envelope(expr, x, a, v, V))
     near = envelope.xreplace({**given, V: sp.Rational(1, 10**12)}).evalf(20)
@@ -93,7 +94,7 @@ def test_smoothing_obeys_the_heat_equation_and_the_envelope_theorem(loss, label)
     found = smoothed_envelope(expr, x, a, v, V)
     assert sp.expand(found.diff(v) - found.diff(a, 2) / 2) == 0
     # ∂_V E M = -E M'^2/2 ≤ 0, and E M'^2 ≥ (E M')².
-    given = {delta: sp.Rational(3, 10), a: sp.Rational(2, 5), v: HALF, V: sp.Rational(6, 5)}
+    given = {**convex_loss(loss).exact_values, a: sp.Rational(2, 5), v: HALF, V: sp.Rational(6, 5)}
     square = -2 * written_out(found.diff(V)).xreplace(given).evalf(20)
     assert square >= written_out(found.diff(a)).xreplace(given).evalf(20) ** 2
 
@@ -193,6 +194,10 @@ def test_results_of_many_digits_are_shown_and_pickled():
         (np.nan, "teacher", 0, ParameterError, "loss must be one of"),
         (lambda y, x: x, "teacher", 0, ParameterError, "loss must be one of"),
         ("huber(nan)", "teacher", 0, ParameterError, "number"),
+        ("quantile", "teacher", 0, ParameterError, "quantile(0.9)"),
+        ("quantile(1.5)", "teacher", 0, ParameterError, "inside (0, 1)"),
+        ("insensitive(-1)", "teacher", 0, ParameterError, "positive"),
+        ("hinge(0.5)", "teacher", 0, ExpressionError, "hinge"),
         ("exp(x**2/5)", "teacher", 0, ParameterError, "more slowly"),
         ("exp(exp(x))", "teacher", 0, ParameterError, "more slowly"),
         ("(y - x)**2*(1 - 1e-9*x**2)", "teacher", 0, ParameterError, "x = 1e+06"),
@@ -247,6 +252,81 @@ def test_other_arguments_are_checked():
 def test_metrics_are_functions_with_a_mean(metrics, error, words):
     with pytest.raises(error, match=words):
         gs.ConvexReadout(features(), "square", metrics=metrics)
+
+
+# ------------------------------------------------------------------ losses with parameters
+
+PINBALL = "t*relu(y - x) + (1 - t)*relu(x - y)"
+
+
+def test_a_quantile_at_one_half_is_half_the_absolute_loss():
+    model = features(noise_variance=0.1)
+    half, absolute = model.with_loss("quantile(0.5)"), model.with_loss("absolute")
+    found, twice = half.solve(2.0, 0.1), absolute.solve(2.0, 0.2)
+    assert found.test_error == pytest.approx(twice.test_error, rel=1e-12)
+    assert found.training_loss == pytest.approx(twice.training_loss / 2, rel=1e-12)
+
+
+def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
+    model = features(noise_variance=0.1)
+    own = [model.with_loss(gs.convex_loss(PINBALL, t=t)) for t in (0.3, 0.9)]
+    named = model.with_loss("quantile(0.3)")
+    assert own[0]._case == own[1]._case
+    for readout, text in zip(own, (named, "9*relu(y - x)/10 + relu(x - y)/10"), strict=True):
+        other = text if isinstance(text, gs.ConvexReadout) else model.with_loss(text)
+        known = other.solve(2.0, 0.1)
+        assert readout.solve(2.0, 0.1).test_error == pytest.approx(known.test_error, rel=1e-12)
+    swept = named.kernel().solve(alpha=2.0, ridge=0.1, tau=0.9)
+    known = own[1].solve(2.0, 0.1, digits=20)
+    assert swept.values["test_error"] == pytest.approx(float(known.test_error), rel=1e-12)
+    assert own[1].kernel().parameters[-1] == "t"
+    with pytest.raises(ParameterError, match=r"tau must be inside \(0, 1\)"):
+        named.kernel().solve(alpha=2.0, ridge=0.1, tau=1.5)
+    again = gs.ConvexReadout.from_json(own[0].to_json())
+    assert again.to_json() == own[0].to_json() and again._case == own[0]._case
+    assert str(again.convex_loss) == f"{PINBALL} with t = 0.3"
+
+
+@pytest.mark.slow
+def test_a_smooth_loss_may_have_parameters_too():
+    model = features(noise_variance=0.1)
+    loss = gs.convex_loss("log(cosh(a*(x - y)))/a", a=3.0)
+    plain = model.with_loss("log(cosh(3*(x - y)))/3").solve(2.0, 0.1)
+    found = model.with_loss(loss).solve(2.0, 0.1)
+    assert found.test_error == pytest.approx(plain.test_error, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "parameters", "error", "words"),
+    [
+        (PINBALL, {}, ExpressionError, "unknown name"),
+        (PINBALL, {"t": 0.3, "u": 1.0}, ParameterError, "no parameter 'u'"),
+        (PINBALL, {"t": "0.3"}, ParameterError, "must be a number"),
+        (PINBALL, {"t": 0.0}, ParameterError, "leave it out"),
+        (PINBALL, {"t": np.inf}, ParameterError, "finite"),
+        ("ridge*(y - x)**2", {"ridge": 1.0}, ParameterError, "another one"),
+        ("huber(0.5)", {"delta": 0.5}, ParameterError, "in its name"),
+        ("(x - y)**2*(1 - a*x)", {"a": 1e-3}, ParameterError, "a = "),
+        ("a*(y - x)**2", {"a": -1.0}, ParameterError, "convex"),
+        # Convex at the given value, but not at all positive ones.
+        ("(x - y)**4 + (1 - a)*(x - y)**2", {"a": 0.5}, ParameterError, "a = "),
+    ],
+)
+def test_parameters_of_losses_are_checked(loss, parameters, error, words):
+    with pytest.raises(error, match=re.escape(words)):
+        gs.convex_loss(loss, **parameters)
+
+
+@pytest.mark.slow
+def test_quantile_fits_of_finite_size_agree():
+    for loss in ("quantile(0.2)", "insensitive(0.3)"):
+        readout = features(noise_variance=0.1).with_loss(loss)
+        theory = readout.solve(2.0, 0.1)
+        found = readout.simulate(300, 2.0, 0.1, seeds=40, progress=False)
+        for name in ("test_error", "training_loss", "q1", "m"):
+            values = found[name].values.ravel()
+            error = values.std(ddof=1) / np.sqrt(len(values))
+            assert abs(values.mean() - theory.to_dict()[name]) < 4 * error, (loss, name)
 
 
 def test_expressions_of_sympy_may_hold_cases():

@@ -10,10 +10,11 @@ from scipy.special import erf
 
 import giantstep as gs
 from giantstep.derivations.spiked_random_features.conditional_errors import conditional_prediction
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
+from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
 from giantstep.derivations.spiked_random_features.feature_simulation import simulate_readout
 from giantstep.errors import ParameterError
 from giantstep.numeric.extrapolation import extrapolate
-from giantstep.numeric.feature_losses import huber
 from giantstep.numeric.feature_network import SteppedNetwork
 from giantstep.numeric.feature_setup import FeatureClass, FeatureSetup
 from giantstep.numeric.feature_simulation import simulate_features
@@ -34,9 +35,10 @@ def agrees(values, theory, bias=0.0):
 
 def extrapolated(setup, alpha, ridge, loss, runs, quantities, seed=11):
     """Deviations of limits from what is expected, in standard errors."""
+    fitted = simulated_loss(convex_loss(loss))
     found = {
         d: simulate_features(
-            setup(d), alpha, ridge=ridge, loss=loss, seeds=n, seed=seed + d, progress=False,
+            setup(d), alpha, ridge=ridge, loss=fitted, seeds=n, seed=seed + d, progress=False,
             n_test=4000,
         )
         for d, n in runs
@@ -120,7 +122,7 @@ def test_simulations_of_given_features_resume_and_save(tmp_path):
 # Solutions of the general-loss equations for erf, r = 1.2, c = 1.1, γ = .9, α = 2, λ = .1, β = 1
 # (hinge: tanh, β = .7), to quadrature accuracy (derived here from Cui et al., App. C).
 CONVEX = {
-    "huber": (huber(0.3), "sin", "regression", 0.1,
+    "huber": ("huber(0.3)", "sin", "regression", 0.1,
               {"training_loss": 0.0371129245649489, "test_error": 0.202515821262693 - 0.1,
                "m": 1.01496522374221, "psi": 0.274768869799319, "q1": 0.262761756528336,
                "q2": 0.2713406628312}),
@@ -157,13 +159,15 @@ def test_readouts_of_convex_losses_extrapolate_to_their_theory(name):
 def test_readouts_of_a_model_are_labelled():
     model = features("erf", "sign", 1.2, 1.1, 0.9)
     found = simulate_readout(
-        model, 50, [1, 2], 0.1, loss="logistic", labels="sign", seeds=2, progress=False
-    )
+        model, 50, [1, 2], 0.1, loss=simulated_loss(convex_loss("logistic")), labels="sign",
+        seeds=2, progress=False,
+    )  # fmt: skip
     assert found.attrs["loss"] == "logistic" and found.attrs["labels"] == "sign"
     assert float(found["certificate"].max()) < 1e-8
     other = features("erf", "sin", 1.2, 1.1, 0.9)
     with pytest.raises(ParameterError, match="labels ±1"):
-        simulate_readout(other, 50, 1, 0.1, loss="hinge", seeds=1, progress=False)
+        hinge = simulated_loss(convex_loss("hinge"))
+        simulate_readout(other, 50, 1, 0.1, loss=hinge, seeds=1, progress=False)
 
 
 # ------------------------------------------------------------------ letters, biases, rank

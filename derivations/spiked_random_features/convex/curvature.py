@@ -15,8 +15,9 @@ _LABELS = (-1, 1)
 def largest_curvature(loss: ConvexLoss) -> sp.Expr:
     """Return an upper bound of the second derivative of a loss in the prediction.
 
-    Infinite for a loss with a jump in its slope. That of a smooth loss is looked up on a grid and
-    rounded up to a power of two, for it is the length of a step and not a result.
+    Infinite for a loss with a jump in its slope, and where it varies and has parameters. That of a
+    smooth loss is looked up on a grid and rounded up to a power of two, for it is the length of a
+    step and not a result.
 
     Examples
     --------
@@ -30,6 +31,8 @@ def largest_curvature(loss: ConvexLoss) -> sp.Expr:
 
 def _of_one_label(at_label: sp.Expr) -> sp.Expr:
     if not is_kinked(at_label, x):
+        if at_label.diff(x, 2).free_symbols > {x}:
+            return sp.oo
         largest = max((value for _, value in curvatures(at_label)), default=None)
         if largest is None:
             return at_label.diff(x, 2)

@@ -25,10 +25,12 @@ class ConvexCase:
     Attributes
     ----------
     loss, channel, student, teacher : str
-        The loss as in :func:`.losses.convex_loss`.
+        The loss by the name of :class:`.losses.ConvexLoss`.
     has_noise, unspiked, aligned, finite_width : bool
     metrics : tuple of (str, str)
         Name and expression.
+    signs : tuple of (str, bool)
+        Which parameters of the loss are positive; the others are negative.
     """
 
     loss: str
@@ -40,16 +42,17 @@ class ConvexCase:
     aligned: bool
     finite_width: bool
     metrics: tuple[tuple[str, str], ...] = ()
+    signs: tuple[tuple[str, bool], ...] = ()
 
     def energy(self) -> ConvexFreeEnergy:
         """Return the free energy."""
         from ....symbolic.activations import activation
         from .energy import convex_free_energy
         from .labels import Labels
-        from .losses import convex_loss
+        from .losses import loss_family
 
         return convex_free_energy(
-            convex_loss(self.loss),
+            loss_family(self.loss, self.signs),
             Labels(self.channel, activation(self.teacher), self.has_noise),
             activation(self.student),
             unspiked=self.unspiked,
@@ -118,7 +121,7 @@ def _derivation(case: ConvexCase) -> ConvexDerivation:
     from ...kernels.code import kernel_code, latex_names, parameter_domains
     from ...kernels.deriving import deriving
 
-    with deriving(f"the {case.loss.partition('(1)')[0]} loss", 3) as done:
+    with deriving(f"the {case.loss} loss", 3) as done:
         system = case.system()
         done()
         lowered = lower(system)

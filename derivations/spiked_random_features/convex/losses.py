@@ -8,8 +8,9 @@ variable: a *residual* loss depends on x − y, a *margin* loss on y x for label
 from __future__ import annotations
 
 import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -24,7 +25,7 @@ from ....errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from ....numeric.arguments import positive_number
+from ....numeric.arguments import positive_number, real_number
 from ....symbolic._singularities import expanded_terms, require_few_kinks
 from ....symbolic._tokens import shorten
 from ....symbolic.convex_losses import (
@@ -38,20 +39,54 @@ from ....symbolic.functions import relu, softplus, with_softplus
 from ....symbolic.lowering.compiled import compiled
 from ....symbolic.lowering.door import admit
 from ....symbolic.parser import parse_expression
+from ..free_energy import IDENTIFIERS
 
 y, x = sp.symbols("y x", real=True)
 """Label and prediction, in which losses are expressions."""
 
-delta = sp.Symbol("delta", positive=True)
-"""Where the Huber loss turns from quadratic to linear."""
 
-CATALOGUE = {
+@dataclass(frozen=True)
+class LossParameter:
+    """A parameter of a loss in the catalogue.
+
+    Attributes
+    ----------
+    symbol : Symbol
+    domain : str
+        Numbers that it may be, as kernels name them.
+    example : float
+        For messages.
+    meaning : str
+    """
+
+    symbol: sp.Symbol
+    domain: str
+    example: float
+    meaning: str
+
+
+delta, tau, epsilon = sp.symbols("delta tau epsilon", positive=True)
+
+CATALOGUE: Mapping[str, sp.Expr] = {
     "square": (y - x) ** 2 / 2,
     "huber": (y - x) ** 2 / 2 - relu(y - x - delta) ** 2 / 2 - relu(x - y - delta) ** 2 / 2,
     "absolute": sp.Abs(y - x),
+    "quantile": tau * relu(y - x) + (1 - tau) * relu(x - y),
+    "insensitive": relu(y - x - epsilon) + relu(x - y - epsilon),
     "logistic": softplus(-y * x),
     "hinge": relu(1 - y * x),
 }
+"""Losses by name; where an expression has a parameter, so has the name: ``huber(0.5)``."""
+
+_PARAMETERS = {
+    "huber": LossParameter(delta, "positive", 0.5, "where it turns linear"),
+    "quantile": LossParameter(tau, "(0, 1)", 0.9, "the quantile that it fits"),
+    "insensitive": LossParameter(epsilon, "positive", 0.1, "up to which residuals cost nothing"),
+}
+# Names of other parameters, of unknowns and of outputs.
+_TAKEN = frozenset({
+    *IDENTIFIERS.values(), "q1_orthogonal", "test_error", "test_loss", "training_loss", "objective",
+})  # fmt: skip
 # Labels at which convexity is looked at, besides ±1.
 _LABELS = (-3, sp.Rational(-1, 2), 0, sp.Rational(3, 4), 2)
 # Predictions at which the curvature is looked at: up to there, and how many in a unit.
@@ -65,7 +100,9 @@ _FAR_PREDICTIONS, _FASTEST = (2**12, 2**13), 3.5
 _MOST_FACTORS, _MOST_TERMS, _LARGEST_MAGNITUDE = 12, 2000, 2**16
 _OF_LARGE_ARGUMENTS = (sp.exp, sp.cosh, sp.sinh, sp.sech, sp.sin, sp.cos, sp.tan)
 _CORNERS = tuple({y: sp.Integer(b), x: sp.Integer(a)} for a in (-100, 100) for b in (-3, 3))
-_HUBER = re.compile(r"huber\s*\(\s*([^()]+)\s*\)")
+_WITH_NUMBER = re.compile(r"([A-Za-z_]{3,})\s*\(([^()]+)\)")
+# Sizes of a parameter of a user's loss at which it has to be convex, besides the given one.
+_SCALES = (sp.S.One, sp.Rational(1, 100), sp.Rational(3, 4), sp.Rational(7, 2), sp.Integer(100))
 
 
 @dataclass(frozen=True)
@@ -77,14 +114,46 @@ class ConvexLoss:
     name : str
         In the catalogue, or the text of the expression.
     expr : Expr
-        The loss, with the parameter δ for the Huber loss.
-    delta : float or None
-        δ of the Huber loss.
+        The loss, in y, x and its parameters.
+    values : tuple of (str, float)
+        Numbers for the parameters. All numbers share one kernel.
     """
 
     name: str
     expr: sp.Expr
-    delta: float | None = None
+    values: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def parameters(self) -> tuple[sp.Symbol, ...]:
+        """Symbols of the loss besides y and x."""
+        return tuple(sorted(self.expr.free_symbols - {y, x}, key=str))
+
+    @property
+    def in_catalogue(self) -> bool:
+        """Whether the loss has a name."""
+        return self.name in CATALOGUE
+
+    @property
+    def domains(self) -> dict[str, str]:
+        """Numbers that its parameters may be, where their assumptions do not say it."""
+        known = _PARAMETERS.get(self.name)
+        return {} if known is None else {known.symbol.name: known.domain}
+
+    @property
+    def signs(self) -> tuple[tuple[str, bool], ...]:
+        """Which of its parameters are positive; the others are negative."""
+        return tuple((name, value > 0) for name, value in self.values)
+
+    @property
+    def exact_values(self) -> dict[sp.Symbol, sp.Rational]:
+        """The numbers of the parameters, every float read as the decimal that it prints as."""
+        numbers = dict(self.values)
+        return {p: sp.Rational(repr(numbers[p.name])) for p in self.parameters}
+
+    @property
+    def with_numbers(self) -> sp.Expr:
+        """The loss in y and x alone."""
+        return self.expr.xreplace(self.exact_values)
 
     @cached_property
     def is_residual(self) -> bool:
@@ -105,29 +174,34 @@ class ConvexLoss:
         """Return the loss of the prediction `x` for one label."""
         return self.expr.xreplace({y: sp.sympify(label, strict=True)}).doit()
 
-    @property
-    def parameters(self) -> tuple[sp.Symbol, ...]:
-        """Symbols of the loss besides y and x."""
-        return tuple(sorted(self.expr.free_symbols - {y, x}, key=str))
-
     def __str__(self) -> str:
-        return self.name if self.delta is None else f"{self.name}({self.delta:g})"
+        numbers = [f"{name} = {_short(value)}" for name, value in self.values]
+        if self.in_catalogue:
+            return self.name + "".join(f"({_short(value)})" for _, value in self.values)
+        return f"{self.name} with {', '.join(numbers)}" if numbers else self.name
 
 
-def convex_loss(loss: object) -> ConvexLoss:
+def convex_loss(loss: object, **parameters: float) -> ConvexLoss:
     """Return the loss that a name, a text, an expression or a loss stands for.
 
     Parameters
     ----------
     loss : str, Expr or ConvexLoss
-        "square" (half the squared residual), "huber(δ)" with a number, "absolute", "logistic"
-        (log(1 + exp(−yx))), "hinge", or a text or a SymPy expression in y and x.
+        "square" (half the squared residual), "huber(δ)" with a number, "absolute",
+        "quantile(τ)" (τ of a residual y − x > 0, 1 − τ of −(y − x) > 0), "insensitive(ε)" (the
+        excess of |y − x| over ε), "logistic" (log(1 + exp(−yx))), "hinge", or a text or a SymPy
+        expression in y and x.
+    **parameters : float
+        Numbers for further symbols of the expression. They are parameters of the kernel, which is
+        derived once for all their values of the same sign, as `delta` of the Huber loss is.
 
     Raises
     ------
     ParameterError
-        If the loss is unknown, does not depend on x, is not finite, or is not convex in x; the
-        message names the point where it fails.
+        If the loss is unknown, does not depend on x, is not finite, or is not convex in x (at all
+        values of its parameters that have the sign of the given ones); the message names the point
+        where it fails. If parameters are missing, too many, or named like another one of a
+        kernel.
     ExpressionError
         If a text cannot be read.
     UnsupportedExpressionError
@@ -139,49 +213,116 @@ def convex_loss(loss: object) -> ConvexLoss:
     (True, True)
     >>> print(convex_loss("exp(x - y) - x"))
     exp(x - y) - x
+    >>> print(convex_loss("log(cosh(a*(x - y)))/a", a=2))
+    log(cosh(a*(x - y)))/a with a = 2
     """
     if isinstance(loss, ConvexLoss):
+        if parameters:
+            raise ParameterError(f"loss {loss.name!r} has its parameters already: {loss}")
         return loss
+    symbols = _symbols(parameters)
     if isinstance(loss, str):
         text = loss.strip()
         if not text:
             raise ParameterError(f"loss must be one of {_names()} or an expression in y and x")
-        if text == "huber":
-            raise ParameterError("loss 'huber' needs its δ, where it turns linear: 'huber(0.5)'")
-        if found := _HUBER.fullmatch(text):
-            return ConvexLoss("huber", CATALOGUE["huber"], _positive(found[1]))
-        if text in CATALOGUE:
-            return ConvexLoss(text, CATALOGUE[text])
-        if re.fullmatch(r"[A-Za-z_]{3,}", text):
-            raise ParameterError(
-                f"loss must be one of {_names()} or an expression in y and x, got {shorten(text)!r}"
-            )
-        expr = parse_expression(text, [y, x], argument="loss")
+        if known := _of_the_catalogue(text):
+            if parameters:
+                raise ParameterError(f"loss {text!r} has its parameters in its name")
+            return known
+        expr = parse_expression(text, [y, x, *symbols], argument="loss")
     elif isinstance(loss, sp.Expr):
         # As text it is read again, so cases become what the parser knows.
-        expr = without_cases(in_label_and_prediction(loss, "loss"), x)
+        expr = without_cases(in_label_and_prediction(loss, "loss", symbols), x)
         text = str(expr)
     else:
         raise ParameterError(
             f"loss must be one of {_names()}, or a text or SymPy expression in y and x, got "
             f"{loss!r}"
         )
-    return _checked(text, expr)
+    values = {symbol.name: float(parameters[symbol.name]) for symbol in symbols}
+    if idle := [name for symbol, name in zip(symbols, values, strict=True)
+                if symbol not in expr.free_symbols]:  # fmt: skip
+        raise ParameterError(f"loss {shorten(text)!r} has no parameter {idle[0]!r}")
+    return _checked(text, expr, values)
+
+
+def loss_family(name: str, signs: tuple[tuple[str, bool], ...]) -> ConvexLoss:
+    """Return a loss without numbers for its parameters: what a kernel is derived from.
+
+    Parameters
+    ----------
+    name : str
+        :attr:`ConvexLoss.name` of a loss that was checked.
+    signs : tuple of (str, bool)
+        Its :attr:`ConvexLoss.signs`.
+    """
+    if name in CATALOGUE:
+        return ConvexLoss(name, CATALOGUE[name])
+    symbols = [_signed(parameter, positive) for parameter, positive in signs]
+    return ConvexLoss(name, with_softplus(parse_expression(name, [y, x, *symbols])))
+
+
+def _of_the_catalogue(text: str) -> ConvexLoss | None:
+    """Return a loss that is named, with its number; None if the text is an expression."""
+    found = _WITH_NUMBER.fullmatch(text)
+    name = found[1] if found else text
+    known = _PARAMETERS.get(name)
+    if known is None:
+        if name in CATALOGUE and not found:
+            return ConvexLoss(name, CATALOGUE[name])
+        if re.fullmatch(r"[A-Za-z_]{3,}", text):
+            raise ParameterError(
+                f"loss must be one of {_names()} or an expression in y and x, got {shorten(text)!r}"
+            )
+        return None
+    letter = sp.pretty(known.symbol, use_unicode=True)
+    if not found:
+        raise ParameterError(
+            f"loss {name!r} needs its {letter}, {known.meaning}: '{name}({known.example:g})'"
+        )
+    try:
+        value = float(found[2])
+    except ValueError:
+        raise ParameterError(f"loss '{text}': {letter} must be a number") from None
+    value = positive_number(f"{letter} of the {name} loss", value)
+    if known.domain == "(0, 1)" and not value < 1:
+        raise ParameterError(f"{letter} of the {name} loss must be inside (0, 1), got {value:g}")
+    return ConvexLoss(name, CATALOGUE[name], ((known.symbol.name, value),))
+
+
+def _short(value: float) -> str:
+    return text if float(text := f"{value:g}") == value else repr(value)
 
 
 def _names() -> str:
-    return ", ".join(repr("huber(0.5)" if n == "huber" else n) for n in CATALOGUE)
+    return ", ".join(
+        repr(f"{name}({_PARAMETERS[name].example:g})" if name in _PARAMETERS else name)
+        for name in CATALOGUE
+    )
 
 
-def _positive(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise ParameterError(f"loss 'huber({text})': δ must be a number") from None
-    return positive_number("δ of the Huber loss", value)
+def _symbols(parameters: Mapping[str, float]) -> tuple[sp.Symbol, ...]:
+    """Return symbols for the parameters of a loss, with the signs of their values."""
+    for name, value in parameters.items():
+        if name in (*map(str, (y, x)), *_TAKEN):
+            raise ParameterError(
+                f"parameter {name!r} of the loss has the name of something else; choose another one"
+            )
+        if real_number(f"parameter {name!r} of the loss", value) in (0.0, math.inf, -math.inf):
+            raise ParameterError(
+                f"parameter {name!r} of the loss must be finite and not 0, got {value}; the "
+                "equations of a term that vanishes are others: leave it out"
+            )
+    return tuple(_signed(name, value > 0) for name, value in sorted(parameters.items()))
 
 
-def in_label_and_prediction(expr: sp.Expr, argument: str) -> sp.Expr:
+def _signed(name: str, positive: bool) -> sp.Symbol:
+    return sp.Symbol(name, positive=True) if positive else sp.Symbol(name, negative=True)
+
+
+def in_label_and_prediction(
+    expr: sp.Expr, argument: str, parameters: Sequence[sp.Symbol] = ()
+) -> sp.Expr:
     """Return a SymPy expression of users in the symbols `y` and `x`, exact.
 
     Raises
@@ -189,11 +330,12 @@ def in_label_and_prediction(expr: sp.Expr, argument: str) -> sp.Expr:
     ExpressionError
         If it holds other symbols, or what is not made of arithmetic and known functions.
     """
-    names = {"y": y, "x": x}
+    names = {s.name: s for s in (y, x, *parameters)}
     foreign = sorted(str(s) for s in expr.free_symbols if s.name not in names)
     if foreign:
+        others = "".join(f", {s}" for s in parameters) or " alone"
         raise ExpressionError(
-            f"{argument} must be an expression in y and x alone, but {expr} holds "
+            f"{argument} must be an expression in y and x{others}, but {expr} holds "
             f"{', '.join(foreign)}"
         )
     require_evaluated(expr, argument)
@@ -206,23 +348,33 @@ def in_label_and_prediction(expr: sp.Expr, argument: str) -> sp.Expr:
         raise ExpressionError(str(error)) from None
 
 
-def _checked(name: str, expr: sp.Expr) -> ConvexLoss:
+def _checked(name: str, expr: sp.Expr, values: Mapping[str, float]) -> ConvexLoss:
     if x not in expr.free_symbols:
         raise ParameterError(f"loss must depend on the prediction x, and {name!r} does not")
     require_moderate_size(expr, f"loss {shorten(name)!r}")
-    expr = with_softplus(expr)
-    loss = ConvexLoss(name, expr)
+    loss = ConvexLoss(name, with_softplus(expr), tuple(values.items()))
     labels = (-1, 1) if loss.needs_binary_labels else (-1, 1, *_LABELS)
-    reduced = [(label, without_cases(loss.at_label(label), x)) for label in labels]
-    for label, at_label in reduced:
-        _require_convex(name, label, at_label)
-    for _, at_label in reduced:
+    at_labels = [(label, without_cases(loss.at_label(label), x)) for label in labels]
+    for numbers in _numbers(loss):
+        described = name + "".join(f", {p} = {float(v):g}" for p, v in numbers.items())
+        for label, at_label in at_labels:
+            _require_convex(described, label, at_label.xreplace(numbers))
+    for _, at_label in at_labels:
         if is_kinked(at_label, x) and not _is_piecewise_quadratic(at_label):
             raise UnsupportedExpressionError(
                 f"loss {name!r} has kinks and is not quadratic between them: its proximal point "
                 "has no derivative by rule; smooth losses and piecewise quadratic ones do"
             )
     return loss
+
+
+def _numbers(loss: ConvexLoss) -> Iterator[dict[sp.Symbol, sp.Rational]]:
+    """The parameters of a loss as given, and one after the other elsewhere."""
+    given = loss.exact_values
+    yield given
+    for symbol in given:
+        for scale in _SCALES:
+            yield {**given, symbol: scale * sp.sign(given[symbol])}
 
 
 def require_moderate_size(expr: sp.Expr, described: str) -> None:

@@ -31,9 +31,8 @@ def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
             "precision; give the features by SpikedRandomFeatures.from_parameters"
         )
     found = exact_parameters(given, ctx)
-    own = {"noise_variance": sp.Rational(repr(readout.features.noise_variance))}
-    if readout.convex_loss.delta is not None:
-        own["delta"] = sp.Rational(repr(readout.convex_loss.delta))
+    own = {p.name: value for p, value in readout.convex_loss.exact_values.items()}
+    own["noise_variance"] = sp.Rational(repr(readout.features.noise_variance))
     if readout.width is not None:
         own["inverse_width"] = sp.Rational(1, readout.width)
     return found | {name: ctx.mpf(str(sp.N(x, ctx.dps + 5))) for name, x in own.items()}

@@ -53,10 +53,11 @@ class ConvexReadout:
     ----------
     features : SpikedRandomFeatures
         The features: given by a gradient step, or by (r, c, γ).
-    loss : str or Expr
+    loss : str, Expr or ConvexLoss
         "square" (half the squared residual, so that λ is that of the ridge readout),
-        "huber(δ)", "absolute", "logistic", "hinge", or a text or SymPy expression in y and x that
-        is convex in x.
+        "huber(δ)", "absolute", "quantile(τ)", "insensitive(ε)", "logistic", "hinge", or a text or
+        SymPy expression in y and x that is convex in x; one with parameters is made by
+        :func:`giantstep.convex_loss`.
     labels : {"teacher", "sign", "probit", "logistic"}
         "teacher": :math:`y = \sigma_*(\theta\cdot x) + \sqrt\Delta\,\xi`. The others have labels
         ±1 of the field θ·x itself, and the teacher of `features` plays no part: its sign; the sign
@@ -99,7 +100,7 @@ class ConvexReadout:
     """
 
     features: SpikedRandomFeatures
-    loss: str | sp.Expr = "square"
+    loss: str | sp.Expr | ConvexLoss = "square"
     labels: str = "teacher"
     width: int | None = None
     metrics: Mapping[str, Any] | None = None
@@ -197,7 +198,8 @@ class ConvexReadout:
     def _case(self) -> ConvexCase:
         loss, labels = self.convex_loss, self.channel
         return ConvexCase(
-            loss=str(loss) if loss.delta is None else "huber(1)",
+            loss=loss.name,
+            signs=loss.signs,
             channel=labels.channel,
             student=self.features.student,
             teacher=self.features.teacher if labels.channel == "teacher" else "identity",
@@ -235,8 +237,7 @@ class ConvexReadout:
             "alignment": spike.alignment,
             "orthogonal_alignment": spike.orthogonal_alignment,
         }
-        if self.convex_loss.delta is not None:
-            found["delta"] = self.convex_loss.delta
+        found |= self.convex_loss.values
         if self.width is not None:
             found["inverse_width"] = 1.0 / self.width
         return found
@@ -245,7 +246,7 @@ class ConvexReadout:
         """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
         found, values = self._derivation, self._values
         domains = dict(found.domains)
-        special: dict[str, str] = {}
+        special = self.convex_loss.domains
         if self._case.aligned:
             special |= {"alignment": "unit"}
         if self._case.unspiked:
@@ -419,7 +420,7 @@ class ConvexReadout:
             _MODEL,
             {
                 "features": json.loads(self.features.to_json()),
-                "loss": self.loss if isinstance(self.loss, str) else str(self.convex_loss),
+                "loss": self._loss_as_json(),
                 "labels": self.labels,
                 "width": self.width,
                 "metrics": {
@@ -429,6 +430,13 @@ class ConvexReadout:
                 or None,
             },
         )
+
+    def _loss_as_json(self) -> Any:
+        if isinstance(self.loss, str):
+            return self.loss
+        loss = self.convex_loss
+        own = loss.values and not loss.in_catalogue
+        return {"expression": loss.name, "parameters": dict(loss.values)} if own else str(loss)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -442,6 +450,10 @@ class ConvexReadout:
         arguments = from_json(_MODEL, text)
         try:
             features = SpikedRandomFeatures.from_json(json.dumps(arguments.pop("features")))
+            if isinstance(given := arguments.get("loss"), dict):
+                from .losses import convex_loss
+
+                arguments["loss"] = convex_loss(given["expression"], **given["parameters"])
             return cls(features, **arguments)
         except (KeyError, TypeError) as error:
             raise ParameterError(f"text is not a readout written by to_json: {error}") from None

@@ -5,16 +5,17 @@ from __future__ import annotations
 import sympy as sp
 
 from ....errors import UnsupportedExpressionError
-from ....numeric.feature_losses import Loss, huber, proximal_loss, smooth_loss
+from ....numeric.feature_losses import SQUARE, Loss, proximal_loss, smooth_loss
 from ....symbolic.convex_losses import is_kinked, piecewise_linear_proximal, without_cases
 from ....symbolic.lowering.compiled import compiled
-from .losses import CATALOGUE, ConvexLoss, x, y
+from .curvature import largest_curvature
+from .losses import ConvexLoss, x, y
 
 _z = sp.Symbol("z", real=True)
 _step = sp.Symbol("s", positive=True)
 
 
-def simulated_loss(loss: ConvexLoss) -> str | Loss:
+def simulated_loss(loss: ConvexLoss) -> Loss:
     """Return what simulations take for a loss.
 
     Raises
@@ -22,30 +23,34 @@ def simulated_loss(loss: ConvexLoss) -> str | Loss:
     UnsupportedExpressionError
         If the loss has kinks whose order depends on the label.
     """
-    if loss.delta is not None:
-        return huber(loss.delta)
-    if loss.name in CATALOGUE:
-        return loss.name
-    binary = loss.needs_binary_labels
-    if not is_kinked(loss.expr, x):
-        slope = compiled(loss.expr.diff(x), (y, x))
-        return smooth_loss(compiled(loss.expr, (y, x)), slope, name=loss.name, binary=binary)
-    # A margin or residual loss is one of a single variable.
-    if binary:
-        point = piecewise_linear_proximal(without_cases(loss.at_label(1), x), x, y * _z, _step)
-        point = None if point is None else y * point
-    elif loss.is_residual:
-        point = piecewise_linear_proximal(without_cases(loss.at_label(0), x), x, _z - y, _step)
-        point = None if point is None else point + y
-    else:
-        point = piecewise_linear_proximal(without_cases(loss.expr, x), x, _z, _step)
+    if loss.name == "square":
+        return SQUARE
+    name, binary = str(loss), loss.needs_binary_labels
+    expr = loss.with_numbers
+    value = compiled(expr, (y, x))
+    if largest_curvature(loss) != sp.oo or not is_kinked(expr, x):
+        return smooth_loss(value, compiled(expr.diff(x), (y, x)), name=name, binary=binary)
+    point = _proximal_point(loss, expr)
     if point is None:
-        raise UnsupportedExpressionError(f"loss {loss.name!r} has no proximal point by rule")
+        raise UnsupportedExpressionError(f"loss {name!r} has no proximal point by rule")
     slope = sp.simplify(point.diff(_z).xreplace({y**2: sp.S.One}))
     return proximal_loss(
-        compiled(loss.expr, (y, x)),
-        compiled(point, (y, _z, _step)),
-        compiled(slope, (y, _z, _step)),
-        name=loss.name,
-        binary=binary,
-    )
+        value, compiled(point, (y, _z, _step)), compiled(slope, (y, _z, _step)),
+        name=name, binary=binary,
+    )  # fmt: skip
+
+
+def _proximal_point(loss: ConvexLoss, expr: sp.Expr) -> sp.Expr | None:
+    """Return the proximal point of z; a margin or residual loss is one of a single variable."""
+    if loss.needs_binary_labels:
+        found = _at_label(expr, 1, y * _z)
+        return None if found is None else y * found
+    if loss.is_residual:
+        found = _at_label(expr, 0, _z - y)
+        return None if found is None else found + y
+    return piecewise_linear_proximal(without_cases(expr, x), x, _z, _step)
+
+
+def _at_label(expr: sp.Expr, label: int, center: sp.Expr) -> sp.Expr | None:
+    at_label = expr.xreplace({y: sp.Integer(label)}).doit()
+    return piecewise_linear_proximal(without_cases(at_label, x), x, center, _step)

@@ -177,7 +177,7 @@ def _smoothed_ramps(
     steep piece outwards, so that what is added vanishes on this piece.
     """
     slopes = [piece.diff(x) for piece in pieces]
-    base = min(range(len(slopes)), key=lambda n: abs(slopes[n]))
+    base = _flattest(slopes)
     total = pieces[base].xreplace({x: mean}) - step * slopes[base] ** 2 / 2
     for n, kink in enumerate(kinks):
         left, right = slopes[n], slopes[n + 1]
@@ -185,6 +185,13 @@ def _smoothed_ramps(
         beyond = mean - kink - step * left if n >= base else kink + step * right - mean
         total += jump * ramp_moment(1, 0, beyond, step * jump, variance)
     return total
+
+
+def _flattest(slopes: Sequence[sp.Expr]) -> int:
+    """Return the place of the least slope; one in the middle where parameters decide."""
+    sizes = [sp.Abs(slope) for slope in slopes]
+    least = (n for n, size in enumerate(sizes) if all((size <= other) == True for other in sizes))  # noqa: E712
+    return next(least, len(slopes) // 2)
 
 
 def smoothed_loss(loss: sp.Expr, x: sp.Symbol, mean: sp.Symbol, variance: sp.Symbol) -> sp.Expr:

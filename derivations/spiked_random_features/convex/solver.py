@@ -23,7 +23,7 @@ from ..model import SpikedRandomFeatures
 from .derivation import ConvexCase, loaded_kernel
 from .folds import NODES, folds, inner_width
 from .labels import Labels
-from .losses import ConvexLoss, delta
+from .losses import ConvexLoss
 from .losses import x as prediction
 
 _SMALLEST_OVERLAP = 1e-12
@@ -147,8 +147,8 @@ class ReadoutSolver:
         at_label = without_cases(self.loss.at_label(label), prediction)
         if not is_kinked(at_label, prediction):
             return ()
-        parameters = {} if self.loss.delta is None else {delta: self.loss.delta}
-        return tuple(float(k.subs(parameters)) for k in smooth_pieces(at_label, prediction)[0])
+        numbers = self.loss.exact_values
+        return tuple(float(k.subs(numbers)) for k in smooth_pieces(at_label, prediction)[0])
 
     def solve(
         self, alphas: NDArray[np.float64], ridge: float, *, rtol: float, workers: int | None
@@ -191,7 +191,8 @@ class ReadoutSolver:
         if not self.loss.needs_binary_labels:
             return
         loss = self.loss
-        near, far = (loss.at_label(1).subs(prediction, margin).evalf() for margin in _FAR_MARGINS)
+        at_label = loss.at_label(1).xreplace(loss.exact_values)
+        near, far = (at_label.subs(prediction, margin).evalf() for margin in _FAR_MARGINS)
         if far > near:
             return
         kernel = self.kernel

@@ -10,10 +10,9 @@ from ....symbolic.saddle_point import SaddlePointSystem
 from .. import free_energy as symbols
 from ..free_energy import IDENTIFIERS, average
 from .energy import Q1, ConvexFreeEnergy
-from .losses import delta
 
 # Names in code of what the square loss does not have.
-NAMES = {**IDENTIFIERS, Q1: "q1_orthogonal", delta: "delta"}
+NAMES = {**IDENTIFIERS, Q1: "q1_orthogonal"}
 NAME = "convex_readout"
 
 
@@ -30,7 +29,8 @@ def convex_system(
     """
     found = energy.free_energy
     used = {x for e in energy.equations for x in e.residual.free_symbols}
-    names = {x: NAMES[x] for x in (*found.parameters, *(e.unknown for e in energy.equations))}
+    named = (*found.parameters, *(e.unknown for e in energy.equations))
+    names = {x: NAMES.get(x, x.name) for x in named}
     return SaddlePointSystem(
         name=NAME,
         equations=energy.equations,
