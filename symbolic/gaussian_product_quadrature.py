@@ -19,7 +19,7 @@ from mpmath.calculus.quadrature import GaussLegendre
 from mpmath.libmp import to_fixed
 
 from .gaussian_quadrature import FARTHEST, ROUNDING_BITS, NotConverged
-from .lowering.compiled import compiled
+from .printing.compiled import compiled
 from .regularity import analyse
 
 # Pairs of nodes in the longest rules: seconds of work.

@@ -114,6 +114,16 @@ def test_rooms_import_only_what_they_may_know(modules):
     assert offenders == {}
 
 
+def test_lowering_is_imported_by_no_other_part_of_symbolic(modules):
+    offenders = {
+        name: sorted(wrong)
+        for room, package, name, tree in modules
+        if room == "symbolic" and not name.startswith("symbolic/lowering/")
+        if (wrong := broken(imported_names(tree, package), {"giantstep.symbolic.lowering"}))
+    }
+    assert offenders == {}
+
+
 def test_symbolic_reads_no_text_of_other_rooms(modules):
     others = {"numeric", "derivations"}
     offenders = [

@@ -27,7 +27,7 @@ from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.boundedness import is_bounded, value_at_infinity
 from ...symbolic.gaussian import expect
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from .amplitude_error import AmplitudeError, amplitude, with_numbers
 
 _FARTHEST, _FARTHEST_OSCILLATING = 1024.0, 32.0

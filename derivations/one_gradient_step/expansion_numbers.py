@@ -174,7 +174,7 @@ class _Run:
 
     def _effective_ridge(self) -> sp.Expr:
         """Return ν of the fixed penalty, by the secant method from the float solution."""
-        from ...symbolic.lowering.compiled import compiled
+        from ...symbolic.printing.compiled import compiled
         from .risk_system import covariance
 
         known, ctx = self._known, self._ctx

@@ -35,9 +35,9 @@ from ....symbolic.convex_losses import (
 )
 from ....symbolic.exact_numbers import require_evaluated
 from ....symbolic.functions import relu, softplus, with_softplus
-from ....symbolic.lowering.compiled import compiled
 from ....symbolic.lowering.door import admit
 from ....symbolic.parser import parse_expression
+from ....symbolic.printing.compiled import compiled
 
 y, x = sp.symbols("y x", real=True)
 """Label and prediction, in which losses are expressions."""

@@ -14,9 +14,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
+from ...accuracy import rewrite_for_accuracy
 from ...gaussian import GaussianExpectation
 from ...regularity import ImaginaryGrowth, analyse
-from ..accuracy import rewrite_for_accuracy
 from ..fuse import magnitude
 from ..lower import table_name
 from ..program import Assign
