@@ -25,22 +25,22 @@ import mpmath
 import numpy as np
 import sympy as sp
 
+from giantstep.symbolic.accuracy import rewrite_for_accuracy
 from giantstep.symbolic.activations import CATALOGUE
 from giantstep.symbolic.functions import OwenT, log_cosh, sigmoid, softplus
-from giantstep.symbolic.lowering.accuracy import rewrite_for_accuracy
-from giantstep.symbolic.lowering.targets.c_printer import CPrinter
-from giantstep.symbolic.lowering.targets.printers import (
-    MpmathPrinter,
-    NumpyPrinter,
-    ScalarPrinter,
-    SourcePrinter,
-    helper_definitions,
-)
 from giantstep.symbolic.normal_functions import (
     erf_difference,
     erfcx,
     log_normal_cdf,
     normal_cdf,
+)
+from giantstep.symbolic.printing.c_printer import CPrinter
+from giantstep.symbolic.printing.printers import (
+    MpmathPrinter,
+    NumpyPrinter,
+    ScalarPrinter,
+    SourcePrinter,
+    helper_definitions,
 )
 
 r, kappa, z, x, y, mu_0, mu_1 = sp.symbols("r kappa z x y mu_0 mu_1", real=True)

@@ -37,8 +37,8 @@ HEAD = """# Accuracy of generated code
 <!-- Written by docs/make_accuracy_table.py. -->
 
 Kernels are emitted after a pass that rewrites expressions for floating point
-(`giantstep.symbolic.lowering.accuracy`), with functions that are accurate on their whole domain
-(`giantstep.symbolic.lowering.special_functions`). The tables state bounds on the error of the
+(`giantstep.symbolic.accuracy`), with functions that are accurate on their whole domain
+(`giantstep.symbolic.printing.special_functions`). The tables state bounds on the error of the
 integrands of a kernel, for every activation of the catalogue: σ is taken at x = rκ + √c z, with
 
 - κ from −40 to 40, c from 1e-8 to 1e4, r from 0 to 10, z from −9.5 to 9.5, extremes included;

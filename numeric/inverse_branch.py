@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ConvergenceError
+from ..runtime.roots import newton
 
 # Steps in x, as a part of the distance over which the branch is certainly single-valued.
 _STEP = 0.1
 _FIRST, _LAST, _LATEST = 1e-6, 1e-3, 1e-5
 _MOST_STEPS = 5000
+# Of a step of Newton's method, relatively: what is left is its square.
+_CLOSE = 1e-6
 
 
 def inverse_radius(
@@ -130,10 +133,11 @@ def _meets(function: _Rational, u: Any, target: Any, point: Any, ctx: Any) -> bo
 
 
 def _corrected(function: _Rational, u: Any, x: Any) -> Any:
-    for _ in range(3):
+    def move(u: Any) -> Any:
         value, slope, _ = function.at(u)
-        u -= (value - x) / slope
-    return u
+        return (value - x) / slope
+
+    return newton(move, u, _CLOSE, "a branch of the solution")
 
 
 def _derivatives(coefficients: Sequence[Any], ctx: Any) -> list[list[Any]]:

@@ -140,8 +140,7 @@ def _rule(
     """Components of the averages along u and across it, shape (2, pairs)."""
     inner = np.linspace(-_REACH, _REACH, order)
     inner_weights = (inner[1] - inner[0]) * normal_density(inner)
-    half, half_weights = np.polynomial.legendre.leggauss(halves)
-    half, half_weights = _REACH * (1 + half) / 2, _REACH * half_weights / 2
+    (half,), (half_weights,) = legendre_panels(np.array([0.0, _REACH]), halves)
     nodes = np.concatenate([-half[::-1], half])
     weights = np.concatenate([half_weights[::-1], half_weights]) * normal_density(nodes)
     found = np.empty((2, len(p)))

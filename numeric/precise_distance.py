@@ -14,9 +14,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-import mpmath
-
 from ..errors import ConvergenceError
+from ..runtime.precise_rules import legendre
 
 # Integrands that grow like powers need some more of the line than the density alone.
 _LONGER = 2
@@ -275,7 +274,6 @@ class LegendrePanels:
     def __call__(self, a: Any, b: Any, level: int) -> list[tuple[Any, Any]]:
         """Return nodes and weights on an interval: 3·2^(level + 2) of them."""
         if level not in self._rules:
-            rule = mpmath.calculus.quadrature.GaussLegendre(self._ctx)
-            self._rules[level] = rule.calc_nodes(level + 3, self._ctx.prec)
+            self._rules[level] = legendre(self._ctx, level + 3)
         middle, half = (a + b) / 2, (b - a) / 2
         return [(middle + half * x, half * w) for x, w in self._rules[level]]

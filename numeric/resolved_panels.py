@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
 ORDER = 16
+# Kept, unlike those of :mod:`..runtime.quadrature`: finding them takes longer than a few panels.
 _NODES, _WEIGHTS = leggauss(ORDER)
 _HALVES = np.concatenate([(_NODES - 1) / 2, (_NODES + 1) / 2])
 # Values at the nodes to values at the nodes of both halves.
@@ -31,14 +32,13 @@ _NOISE = 1e-9
 """Below, relatively, differences that halving does not remove are rounding of the function."""
 
 
-def panel_nodes(left: Array, right: Array) -> Array:
-    """Return the Gauss nodes of panels; shape (panels, 16)."""
+def panel_rule(edges: Array) -> tuple[Array, Array]:
+    """Return the Gauss nodes and weights of the panels between edges; shape (panels, 16)."""
+    return _nodes(edges[:-1], edges[1:]), (np.diff(edges) / 2)[:, None] * _WEIGHTS
+
+
+def _nodes(left: Array, right: Array) -> Array:
     return ((left + right) / 2)[:, None] + ((right - left) / 2)[:, None] * _NODES
-
-
-def panel_weights(left: Array, right: Array) -> Array:
-    """Return the weights that belong to :func:`panel_nodes`."""
-    return ((right - left) / 2)[:, None] * _WEIGHTS
 
 
 def resolved_panels(function: Function, edges: Array, scale: float) -> Array:
@@ -128,10 +128,10 @@ def _differences(
 ) -> tuple[Array, Array]:
     """Return by how much each panel misses being resolved, not positive if it is, and sizes."""
     with np.errstate(all="ignore"):
-        nodes = panel_nodes(left, right)
+        nodes = _nodes(left, right)
         values = _values(function, nodes)
         middle = (left + right) / 2
-        finer = np.concatenate([panel_nodes(left, middle), panel_nodes(middle, right)], axis=1)
+        finer = np.concatenate([_nodes(left, middle), _nodes(middle, right)], axis=1)
         found = _values(function, finer)
         difference = np.max(np.abs(values @ _TO_HALVES.T - found), axis=1)
         # The argument is rounded too, which matters where the function is steep.

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.quadrature import REACH, normal_density
-from .resolved_panels import merged_panels, panel_nodes, panel_weights, resolved_panels
+from .resolved_panels import merged_panels, panel_rule, resolved_panels
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -78,9 +78,9 @@ class ScaledDistance:
     @cached_property
     def size(self) -> float:
         """E f²."""
-        t = panel_nodes(self.panels[:-1], self.panels[1:])
-        w = panel_weights(self.panels[:-1], self.panels[1:]) * normal_density(t)
-        return float(np.sum(w * np.broadcast_to(self.function(t), t.shape) ** 2))
+        t, w = panel_rule(self.panels)
+        f = np.broadcast_to(self.function(t), t.shape)
+        return float(np.sum(w * normal_density(t) * f**2))
 
     @property
     def finest(self) -> float:
@@ -95,8 +95,8 @@ class ScaledDistance:
         edges = np.union1d(self.panels, self._student_edges(h))
         for _ in range(refinement):
             edges = np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
-        t = panel_nodes(edges[:-1], edges[1:]).ravel()
-        w = panel_weights(edges[:-1], edges[1:]).ravel() * normal_density(t)
+        t, w = (part.ravel() for part in panel_rule(edges))
+        w *= normal_density(t)
         with np.errstate(over="ignore", invalid="ignore"):
             f = np.broadcast_to(self.function(t), t.shape)
             return t, w, f - self.smoothed(h * t)

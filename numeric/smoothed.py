@@ -23,7 +23,7 @@ from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import NDArray
 
 from ..runtime.quadrature import REACH, normal_density
-from .resolved_panels import panel_nodes, panel_weights, resolved_panels
+from .resolved_panels import panel_rule, resolved_panels
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -99,11 +99,10 @@ class Smoothed:
         edges = resolved_panels(
             self.function, np.unique(np.concatenate([edges, inside])), float(np.max(typical))
         )
-        left, right = edges[:-1], edges[1:]
-        unit = np.floor((left + right) / 2).astype(int)
-        v = panel_nodes(left, right)
-        q = panel_weights(left, right) * np.broadcast_to(self.function(v), v.shape)
-        moments = np.empty((len(left), _DEGREES))
+        unit = np.floor((edges[:-1] + edges[1:]) / 2).astype(int)
+        v, q = panel_rule(edges)
+        q *= np.broadcast_to(self.function(v), v.shape)
+        moments = np.empty((len(v), _DEGREES))
         x = 2 * (v - unit[:, None]) - 1
         below, here = np.zeros_like(x), np.ones_like(x)
         for k in range(_DEGREES):

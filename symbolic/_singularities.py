@@ -7,9 +7,9 @@ Symbols other than the variable are real parameters in general position.
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import mpmath
@@ -107,6 +107,14 @@ def resolve(expr: sp.Expr, u: sp.Expr, sign: sp.Expr) -> sp.Expr:
     return expr.xreplace({atom: on_side(atom.func, u, sign) for atom in found})
 
 
+def resolved(expr: sp.Expr, z: sp.Symbol, sign: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
+    """Replace all non-smooth functions, inner ones first; `sign` tells that of an argument."""
+    while atoms := _nonsmooth_atoms(expr, z):
+        u = atoms[0].args[0]
+        expr = resolve(expr, u, sign(u))
+    return expr
+
+
 def on_side(function: object, u: Any, sign: sp.Expr | int) -> Any:
     """Return what relu, abs, sign or the step of `u`, an expression or polynomial, is at a sign."""
     half = (1 + sp.sympify(sign, strict=True)) / 2
@@ -124,7 +132,7 @@ def pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
         If there are too many kinks, or the order of more than a few is not known.
     """
     if _count_kinks(expr, z) > _MAX_NONSMOOTH:
-        return list(dict.fromkeys(_ordered_pieces(expr, z, None, None)))
+        return list(dict.fromkeys(_ordered_pieces(expr, z)))
     branches = [expr]
     for _ in range(_MAX_NONSMOOTH):
         following = []
@@ -165,41 +173,13 @@ def _too_many(expr: sp.Expr, limit: int) -> UnsupportedExpressionError:
     )
 
 
-def _ordered_pieces(
-    expr: sp.Expr, z: sp.Symbol, left: sp.Expr | None, right: sp.Expr | None
-) -> list[sp.Expr]:
-    """Return the smooth expressions between two points, from left to right."""
-    require_few_kinks(expr, z)
-    inner = [a.args[0] for a in _nonsmooth_atoms(expr, z) if not has_nonsmooth(a.args[0], z)]
-    if not inner:
-        return [expr]
-    found = _union([*real_zeros(u, z), *_real_poles(u, z)] for u in inner)
-    if not all(point.is_number for point in found):
+def _ordered_pieces(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    """Return the smooth expressions beside the kinks, which have to be numbers."""
+    kinks, _ = find_kinks(expr, z)
+    if not all(point.is_number for point in kinks):
         raise _too_many(expr, _MAX_NONSMOOTH)
-    known: dict[float, sp.Expr] = {}
-    for point in found:
-        if not _vanishes(point - known.setdefault(float(point), point)):
-            raise _too_many(expr, _MAX_NONSMOOTH)  # too close to tell which comes first
-    ordered = sorted(known.items())
-    low, high = (None if end is None else float(end) for end in (left, right))
-    kept = [p for f, p in ordered if (low is None or low < f) and (high is None or f < high)]
-    branches = []
-    for a, b in itertools.pairwise([left, *kept, right]):
-        middle = _between(a, b)
-        branch = expr
-        for u in dict.fromkeys(inner):
-            branch = resolve(branch, u, sp.sign(u.subs(z, middle).evalf(30)))
-        branches += _ordered_pieces(branch, z, a, b)
-    return branches
-
-
-def _between(left: sp.Expr | None, right: sp.Expr | None) -> sp.Rational:
-    """Return a number between two points."""
-    if left is None and right is None:
-        return sp.S.Zero
-    if left is None or right is None:
-        return sp.floor(right) - 1 if left is None else sp.ceiling(left) + 1
-    return sp.Rational((left + right).evalf(30)) / 2
+    first = kinks[0] if kinks else sp.S.Zero
+    return [beside(expr, z, first, -1), *(beside(expr, z, point, 1) for point in kinks)]
 
 
 def real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
@@ -271,6 +251,7 @@ def _polynomial_real_zeros(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     )
 
 
+@functools.lru_cache(maxsize=512)
 def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
     """Return the points where `expr` is not analytic, and those of them where it jumps.
 
@@ -317,10 +298,7 @@ def _inverse_powers(u: sp.Expr, z: sp.Symbol) -> list[sp.Pow]:
 
 def beside(expr: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:
     """Return the smooth branch of `expr` just above (side 1) or below (side -1) the point."""
-    while atoms := _nonsmooth_atoms(expr, z):
-        u = atoms[0].args[0]
-        expr = resolve(expr, u, _sign_beside(u, z, point, side))
-    return expr
+    return resolved(expr, z, lambda u: _sign_beside(u, z, point, side))
 
 
 def _sign_beside(u: sp.Expr, z: sp.Symbol, point: sp.Expr, side: int) -> sp.Expr:

@@ -22,6 +22,7 @@ import sympy as sp
 from sympy.core.sorting import default_sort_key
 
 from ..errors import ConvergenceError, ParameterError
+from ..runtime.roots import bracketed_root
 from .arguments import as_expression
 from .functions import OwenT
 
@@ -366,11 +367,8 @@ def _maximum_before(h: Any, log_slope: Callable[[Any], Any]) -> Any:
         step = mpmath.mpf(1)
         while log_slope(h - step) < 0:
             step *= 2
-        low, high = h - step, h
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (middle, high) if log_slope(middle) > 0 else (low, middle)
-        return low
+        # Without a slope the bracket is halved.
+        return bracketed_root(lambda x: (-log_slope(x), 0), (h - step, h), mpmath.mp, size=1)
 
 
 def _cuts(integrand: Callable[[Any], Any], peak: Any, height: Any, h: Any) -> set[Any]:

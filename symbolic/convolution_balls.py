@@ -34,6 +34,7 @@ from ..errors import (
     UndecidedError,
     UnsupportedExpressionError,
 )
+from .accuracy import rewrite_for_accuracy
 from .ball_functions import (
     Ball,
     BallEvaluator,
@@ -44,7 +45,6 @@ from .ball_functions import (
 from .convolution_integrands import ARGUMENT
 from .gaussian_branches import analytic_branches
 from .gaussian_convolutions import Convolution, GaussianTables
-from .lowering.accuracy import rewrite_for_accuracy
 from .tail_analysis import TailAnalysis
 from .tail_bounds import smooth_growth
 from .tail_growth import Growth, TailBound

@@ -16,10 +16,10 @@ import sympy as sp
 
 from ..errors import StructureError
 from .averages import Average
+from .deltas import integrate_deltas
 from .functions import with_cosh
 from .integration_by_parts import reduced
 from .jumps import jumps_as_steps
-from .lowering.deltas import integrate_deltas
 from .replica_stability import SingleSite, replicon
 
 # The two sides of a matching.

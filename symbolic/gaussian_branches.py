@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sympy as sp
 
 from ..errors import AssumptionError, UndecidedError, UnsupportedExpressionError
-from ._singularities import NONSMOOTH, expanded, find_kinks, has_nonsmooth, resolve
+from ._singularities import expanded, find_kinks, resolved
 from .ball_functions import Ball, BallEvaluator
-from .piecewise_polynomials import without_extrema
+from .piecewise_polynomials import in_order, without_extrema
 
 # Where arguments are looked at, as fractions of a piece or distances from its only end.
 _FRACTIONS = (sp.S.Half, sp.Rational(3, 7), sp.Rational(7, 11))
@@ -78,27 +77,21 @@ def analytic_branches(
     points = list(find_kinks(f, variable)[0])
     if cut_at_zero:
         points.insert(0, sp.S.Zero)  # first: of equal points the first is kept
-    ordered = _in_order(points, evaluator)
-    ends = [None, *ordered, None]
+    ends = [None, *in_order(points, functools.partial(_compared, evaluator)), None]
     return [
         Branch(_resolved(f, variable, left, right, evaluator), left, right)
         for left, right in itertools.pairwise(ends)
     ]
 
 
-def _in_order(points: Iterable[sp.Expr], evaluator: BallEvaluator) -> list[sp.Expr]:
-    """Sort points, equal ones once."""
-
-    def compare(first: sp.Expr, second: sp.Expr) -> int:
-        a, b = evaluator.real_constant(first), evaluator.real_constant(second)
-        if a < b or a > b:
-            return -1 if a < b else 1
-        if first == second or (first - second).equals(0):
-            return 0
-        raise UndecidedError(f"whether the kinks at {first} and {second} differ cannot be decided")
-
-    ordered = sorted(points, key=functools.cmp_to_key(compare))
-    return [p for i, p in enumerate(ordered) if i == 0 or compare(ordered[i - 1], p)]
+def _compared(evaluator: BallEvaluator, first: sp.Expr, second: sp.Expr) -> int:
+    """Return the proven sign of first - second."""
+    a, b = evaluator.real_constant(first), evaluator.real_constant(second)
+    if a < b or a > b:
+        return -1 if a < b else 1
+    if first == second or (first - second).equals(0):
+        return 0
+    raise UndecidedError(f"whether the kinks at {first} and {second} differ cannot be decided")
 
 
 def _resolved(
@@ -110,11 +103,7 @@ def _resolved(
 ) -> sp.Expr:
     """Replace kinked functions by the branches that hold between two points."""
     shown, inside = f, _points_inside(left, right, evaluator)
-    while has_nonsmooth(f, variable):
-        atoms = [atom for atom in f.atoms(*NONSMOOTH) if variable in atom.free_symbols]
-        # Innermost first: the arguments of the others are not smooth yet.
-        argument = min(atoms, key=lambda atom: len(atom.atoms(*NONSMOOTH))).args[0]
-        f = resolve(f, argument, _sign(argument, variable, inside, evaluator))
+    f = resolved(f, variable, lambda u: _sign(u, variable, inside, evaluator))
     if f.has(sp.zoo, sp.nan):
         raise AssumptionError(
             f"{str(shown)[:100]} is infinite or undefined between "

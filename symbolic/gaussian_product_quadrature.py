@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
-from mpmath.calculus.quadrature import GaussLegendre
 from mpmath.libmp import to_fixed
 
+from ..runtime.precise_rules import legendre
 from .gaussian_quadrature import FARTHEST, ROUNDING_BITS, NotConverged
-from .lowering.compiled import compiled
+from .printing.compiled import compiled
 from .regularity import analyse
 
 # Pairs of nodes in the longest rules: seconds of work.
@@ -249,7 +249,7 @@ def _pieces(first: _Side, second: _Side, r: Any, ctx: Any, agree: Callable[..., 
     lost = 2 * max(0, int(ctx.mag(max(first.reach, second.reach) / spread)))
     band = 2 * min(spread * first.reach, second.reach)
     with ctx.workprec(ctx.prec + lost):
-        rule = GaussLegendre(ctx).get_nodes(-1, 1, _DEGREE, ctx.prec)
+        rule = legendre(ctx, _DEGREE)
         while len(rule) ** 2 * 2 * first.reach * band / width**2 <= _MOST_PAIRS_OF_PIECES:
             mine, others = (_rule_on_pieces(s, rule, width, spread) for s in (first, second))
             value, size = _sum_over_pieces(mine, others, r, ctx)

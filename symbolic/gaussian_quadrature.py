@@ -17,7 +17,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import ConvergenceError
-from .lowering.compiled import compiled
+from .printing.compiled import compiled
 from .regularity import analyse
 
 GUARD_BITS = 24

@@ -29,7 +29,7 @@ from .gaussian_quadrature import (
     half_line_sum,
 )
 from .gaussian_rules import closed_form
-from .lowering.compiled import compiled
+from .printing.compiled import compiled
 
 _MOST_DIMENSIONS = 2
 

@@ -23,7 +23,7 @@ from sympy.core.function import AppliedUndef
 
 from .data_average import DataAverage
 from .gaussian import GaussianExpectation
-from .lowering.compiled import compiled
+from .printing.compiled import compiled
 from .proximal import MoreauEnvelope, Proximal
 from .random_matrix import MarchenkoPasturAverage, Resolvent
 

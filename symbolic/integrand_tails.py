@@ -13,8 +13,7 @@ a symbol is declared to be, except that it is real.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from collections.abc import Mapping
 
 import sympy as sp
 
@@ -24,17 +23,9 @@ from .tail_analysis import TailAnalysis
 from .tail_growth import Growth, TailBound
 
 
-class _Assignment(Protocol):
-    @property
-    def target(self) -> sp.Symbol: ...
-
-    @property
-    def value(self) -> sp.Expr: ...
-
-
 def integrand_tails(
-    local_values: Iterable[_Assignment],
-    sums: Iterable[_Assignment],
+    local_values: Mapping[sp.Symbol, sp.Expr],
+    sums: Mapping[sp.Symbol, sp.Expr],
     *,
     node: sp.Symbol,
     tables: Mapping[sp.Symbol, Growth],
@@ -44,9 +35,9 @@ def integrand_tails(
 
     Parameters
     ----------
-    local_values, sums : iterables of assignments
-        ``target = value``, as :class:`.lowering.program.NodeLoop` holds them; each local value may
-        use those before it, the sums all of them.
+    local_values, sums : mappings from Symbol to Expr
+        What is computed at a node and what is summed; each local value may use those before it,
+        the sums all of them.
     node : Symbol
         κ.
     tables : mapping from Symbol to Growth
@@ -66,10 +57,9 @@ def integrand_tails(
     --------
     >>> import pytest
     >>> flint = pytest.importorskip("flint")
-    >>> from giantstep.symbolic.lowering.program import Assign
     >>> k, f, v, total = sp.symbols("k f v total", real=True)
     >>> bounded = Growth(TailBound(*map(flint.arb, (2, 0, 0, 0, 1))))
-    >>> (tail,) = integrand_tails([], [Assign(total, k**2 * f**2 / (1 + v * f**2))], node=k,
+    >>> (tail,) = integrand_tails({}, {total: k**2 * f**2 / (1 + v * f**2)}, node=k,
     ...                           tables={f: bounded}, scalars={v: flint.arb(3)})
     >>> tail.at(flint.arb(5))
     100.000000000000
@@ -86,25 +76,25 @@ def integrand_tails(
     known = {renamed(symbol): growth for symbol, growth in {**tables, node: itself}.items()}
     analysis = TailAnalysis(evaluator, known)
 
-    def bounded(item: _Assignment) -> Growth:
-        value = item.value.xreplace(plain)
+    def bounded(target: sp.Symbol, value: sp.Expr) -> Growth:
+        value = value.xreplace(plain)
         missing = value.free_symbols - analysis.known.keys() - set(plain.values())
         if missing:
             names = ", ".join(sorted(map(str, missing)))
-            raise UnsupportedExpressionError(f"{item.target} holds {names} without a value")
+            raise UnsupportedExpressionError(f"{target} holds {names} without a value")
         try:
             return analysis.growth(value)
         except AssumptionError as error:
-            raise CertificationError(f"the integrand of {item.target}: {error}") from None
+            raise CertificationError(f"the integrand of {target}: {error}") from None
         except UnsupportedExpressionError as error:
             raise CertificationError(
-                f"the integrand of {item.target} is not bounded far out on the line: {error}"
+                f"the integrand of {target} is not bounded far out on the line: {error}"
             ) from None
 
-    for item in local_values:
-        growth = bounded(item)
-        analysis.known[renamed(item.target)] = growth
-    return [bounded(item).size for item in sums]
+    for target, value in local_values.items():
+        growth = bounded(target, value)
+        analysis.known[renamed(target)] = growth
+    return [bounded(target, value).size for target, value in sums.items()]
 
 
 def mass_outside(bound: TailBound, reach: Ball, what: str = "an integrand") -> Ball:

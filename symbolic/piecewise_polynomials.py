@@ -216,7 +216,7 @@ def _read(expr: sp.Expr, t: sp.Symbol, whole: bool) -> Pieces:
 
 def combined(parts: Sequence[Pieces], combine: Callable[..., Any]) -> Pieces:
     """Return a function of piecewise functions, cut at the points of all of them."""
-    points = _sorted(point for part in parts for point in part.points)
+    points = in_order(point for part in parts for point in part.points)
     if len(points) > _MOST_POINTS:
         raise NotPiecewise(f"there are {len(points)} kinks; keep them to {_MOST_POINTS}")
     places = [0] * len(parts)
@@ -278,7 +278,7 @@ def _zeros(p: sp.Poly) -> list[sp.Expr]:
     found = real_zeros(p.as_expr(), p.gen)
     if any(isinstance(x, sp.CRootOf) for x in found):
         raise NotPiecewise
-    return _sorted(found)
+    return in_order(found)
 
 
 def _refused() -> list[sp.Expr]:
@@ -317,9 +317,12 @@ def compared(a: sp.Expr, b: sp.Expr) -> int:
     )
 
 
-def _sorted(points: Iterable[sp.Expr]) -> list[sp.Expr]:
-    ordered = sorted(points, key=functools.cmp_to_key(compared))
-    return [x for i, x in enumerate(ordered) if i == 0 or compared(ordered[i - 1], x) != 0]
+def in_order(
+    points: Iterable[sp.Expr], compare: Callable[[sp.Expr, sp.Expr], int] = compared
+) -> list[sp.Expr]:
+    """Return points in ascending order, of equal ones the first."""
+    ordered = sorted(points, key=functools.cmp_to_key(compare))
+    return [x for i, x in enumerate(ordered) if i == 0 or compare(ordered[i - 1], x) != 0]
 
 
 def _as_sum(expr: sp.Expr, t: sp.Symbol, pieces: Pieces, whole: bool) -> sp.Expr:

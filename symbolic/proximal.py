@@ -40,7 +40,7 @@ from .convex_losses import (
 )
 from .functions import with_softplus
 from .gaussian import ranges_over_the_line
-from .lowering.compiled import compiled
+from .printing.compiled import compiled
 
 _GUARD_BITS = 30
 

@@ -25,7 +25,7 @@ import sympy as sp
 from ..errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
 from .arguments import as_expression
 from .averages import Average, mathml_leaf
-from .lowering.compiled import compiled
+from .printing.compiled import compiled
 
 
 class Resolvent(sp.Function):

@@ -3,7 +3,7 @@ r"""State a model of statistical physics by its free energy or its fixed-point e
 The public entry of the pipeline from equations to kernels. A :class:`SaddlePointSystem` is made
 from a free energy (:meth:`~SaddlePointSystem.from_free_energy`) or from fixed-point equations
 (:meth:`~SaddlePointSystem.from_fixed_point`), both in SymPy with 𝔼 nodes; it gives equations,
-LaTeX, block structure and Jacobian, and :func:`lower` turns it into a program for all targets.
+LaTeX, block structure and Jacobian; :func:`giantstep.lower` makes a kernel of it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from dataclasses import fields as dataclass_fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
@@ -29,15 +29,10 @@ from .equations import (
 from .structure import BlockStructure, block_structure
 from .system_checks import check_free_energy, check_identifiers, check_system, code_names
 
-if TYPE_CHECKING:
-    from .lowering.lowered import LoweredSystem
-
 __all__ = [
     "Equation",
     "FreeEnergy",
     "SaddlePointSystem",
-    "inspect",
-    "lower",
     "saddle_point_equations",
     "stationarity",
 ]
@@ -424,42 +419,3 @@ def _mapping(name: str, given: Mapping[Any, Any] | None) -> dict[Any, Any]:
 def complement(x: sp.Expr) -> sp.Expr:
     r"""Return :math:`\sqrt{1 - x^2}` such that it keeps its digits where x is near 1 or -1."""
     return sp.sqrt((1 - x) * (1 + x))
-
-
-def lower(system: SaddlePointSystem) -> LoweredSystem:
-    """Lower a system to a program from which the sources of all targets are printed.
-
-    Raises
-    ------
-    EmissionError
-        If an expression holds something that no target knows; the message names the node.
-    StructureError
-        If the equations do not determine their unknowns.
-
-    See Also
-    --------
-    giantstep.lower : the same with numbers: solve, sweep, any number of digits.
-    """
-    from .lowering.lowered import lower_system
-
-    return lower_system(system)
-
-
-def inspect(kernel: LoweredSystem, stage: str = "program") -> str:
-    """Return one stage of the way from equations to code as text.
-
-    Parameters
-    ----------
-    kernel : LoweredSystem or Kernel
-    stage : str
-        "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program",
-        "functions", "tables" or the name of a target.
-
-    Examples
-    --------
-    >>> x, a = sp.symbols("x a", positive=True)
-    >>> system = SaddlePointSystem.from_fixed_point({x: a / (1 + x)}, name="mean", parameters=(a,))
-    >>> print(inspect(lower(system), "blocks"))
-    1 block: 1 unknown Newton {x}
-    """
-    return kernel.inspect(stage)

@@ -114,6 +114,19 @@ def test_rooms_import_only_what_they_may_know(modules):
     assert offenders == {}
 
 
+def test_lowering_is_imported_by_no_other_part_of_symbolic(modules):
+    """Not for type checkers either: what is below it knows nothing of it."""
+    offenders = {
+        f"{name}:{node.lineno}": ast.unparse(node)
+        for room, _, name, tree in modules
+        if room == "symbolic" and not name.startswith("symbolic/lowering/")
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        if "lowering" in ast.unparse(node).replace(".", " ").split()
+    }
+    assert offenders == {}
+
+
 def test_symbolic_reads_no_text_of_other_rooms(modules):
     others = {"numeric", "derivations"}
     offenders = [

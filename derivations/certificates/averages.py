@@ -107,8 +107,9 @@ class LineAverages:
         CertificationError
             If an integrand cannot be enclosed on the line or bounded outside.
         """
+        local_values, sums = ({a.target: a.value for a in x} for x in (loop.locals, loop.sums))
         bounds = integrand_tails(
-            loop.locals, loop.sums, node=self._node, tables=self._growth, scalars=scalars
+            local_values, sums, node=self._node, tables=self._growth, scalars=scalars
         )
         tails = [mass_outside(bound, self._reach) for bound in bounds]
         integrands = loop.integrands(scalars)

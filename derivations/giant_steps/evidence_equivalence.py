@@ -22,7 +22,7 @@ from ...symbolic.equivalence_values import features_at, spiked_rows
 from ...symbolic.functions import OwenT
 from ...symbolic.gaussian_vector import correlated_pair, expect_joint
 from ...symbolic.hermite_polynomials import affine_argument, hermite_polynomial
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets import target
 from ..claims import Finding
 from ..comparison import Comparison, compare, finding

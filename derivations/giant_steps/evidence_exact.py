@@ -25,7 +25,7 @@ from ...symbolic.leaps.generative_leap import generative_leap
 from ...symbolic.leaps.isotropic_leap import isotropic_leap
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import staircase
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.projections import residual_norms
 from ...symbolic.subspaces import Subspace
 from ...symbolic.targets import Target, target

@@ -15,7 +15,7 @@ from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.regularity import Parity
 from ...symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets import Target, target

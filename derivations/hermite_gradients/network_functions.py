@@ -8,7 +8,7 @@ from typing import Any
 
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets import Target
 
 

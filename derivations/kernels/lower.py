@@ -9,8 +9,8 @@ from typing import Any
 from ...errors import ParameterError
 from ...one_thread import one_at_a_time
 from ...symbolic.lowering.lowered import LoweredSystem
+from ...symbolic.lowering.lowered import lower as lower_symbolically
 from ...symbolic.saddle_point import SaddlePointSystem
-from ...symbolic.saddle_point import lower as lower_symbolically
 from .code import kernel_code, latex_names, parameter_domains
 from .kernel import RESERVED, Kernel
 

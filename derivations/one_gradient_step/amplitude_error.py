@@ -30,7 +30,7 @@ from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.regularity import Parity
 from ...symbolic.zero_test import is_exactly_zero
 

@@ -23,11 +23,12 @@ from ...errors import ConvergenceError, EmissionError, GiantstepError
 from ...numeric.scaled_distance import ScaledDistance, Scan, scan
 from ...numeric.smoothed import Smoothed
 from ...runtime.quadrature import REACH
+from ...runtime.roots import secant
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.boundedness import is_bounded, value_at_infinity
 from ...symbolic.gaussian import expect
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from .amplitude_error import AmplitudeError, amplitude, with_numbers
 
 _FARTHEST, _FARTHEST_OSCILLATING = 1024.0, 32.0
@@ -42,7 +43,6 @@ _SAME = 1e-12
 _ROUNDING = 1e-15
 _LARGEST = 1e100
 _MOST_INTERVALS = 4
-_MOST_ITERATIONS = 40
 _MOST_EXTRA_DIGITS = 40
 # Of numbers that are printed with fewer.
 _SPARE_DIGITS = 12
@@ -188,28 +188,13 @@ def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int)
     extra = min(_MOST_EXTRA_DIGITS, max(0, math.ceil(small)))
     evaluate = error.precise(digits + extra + _SPARE_DIGITS)
     ctx = evaluate.ctx
-    h = ctx.mpf(start.amplitude)
-    value, slope = evaluate(h)
-    if start.amplitude == 0 and slope == 0:
-        return "0", held_digits(value, digits)
-    width = ctx.mpf(10) ** -6 * (1 + abs(h))
-    before, slope_before = h + width, evaluate(h + width)[1]
+    near, what = ctx.mpf(start.amplitude), f"the amplitude near h = {start.amplitude:.9g}"
+    width = 1 + abs(near)
     goal = ctx.mpf(10) ** -(digits + _SPARE_DIGITS - 2)
-    for _ in range(_MOST_ITERATIONS):
-        if slope == slope_before:
-            break
-        step = -slope * (h - before) / (slope - slope_before)
-        before, slope_before = h, slope
-        h += step
-        if abs(h - start.amplitude) > 1e-3 * (1 + abs(start.amplitude)):
-            break
-        value, slope = evaluate(h)
-        if abs(step) <= goal * (1 + abs(h)):
-            return held_digits(h, digits), held_digits(value, digits)
-    raise ConvergenceError(
-        f"the amplitude did not settle to {digits} digits near h = {start.amplitude:.9g}; J may be "
-        "flat there: ask for fewer digits"
-    )
+    h = secant(lambda h: evaluate(h)[1], near, near + width / 10**6, goal, what, size=1)
+    if abs(h - near) > 1e-3 * width:
+        raise ConvergenceError(f"{what} cannot be refined: J is flat there; ask for fewer digits")
+    return held_digits(h, digits), held_digits(evaluate(h)[0], digits)
 
 
 # ---------------------------------------------------------------------- parts

@@ -22,7 +22,6 @@ from ...symbolic.gaussian_balls import ConstantBalls
 from ...symbolic.gaussian_convolutions import GaussianTables, gaussian_tables
 from ...symbolic.hermite_polynomials import hermite_polynomial
 from ...symbolic.integrand_tails import integrand_tails, mass_outside
-from ...symbolic.lowering.program import Assign
 from ..certificates.averages import branched, convolution
 from .amplitude_error import AmplitudeError, amplitude, coordinate
 
@@ -119,10 +118,8 @@ class AmplitudeTables:
             means = {symbol: mean.ball(prec) for symbol, (_, mean) in self._means.items()}
             balls = tables.balls({amplitude: point, **means})
             growth = dict(zip((*smoothed_values, teacher_value), balls.growth, strict=True))
-            assigned = [
-                Assign(sp.Symbol(f"J_{k}"), x) for k, x in enumerate(distance_derivatives())
-            ]
-            bounds = integrand_tails([], assigned, node=coordinate, tables=growth, scalars={})
+            sums = {sp.Symbol(f"J_{k}"): x for k, x in enumerate(distance_derivatives())}
+            bounds = integrand_tails({}, sums, node=coordinate, tables=growth, scalars={})
             starts = [float(b.start.upper()) for b in bounds]
             reach = flint.arb(math.ceil(max(4, math.sqrt(2 * bits * math.log(2)) + 3, *starts)))
             line = LineIntegrator(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.lowering.compiled import Formula, function_source
+from ...symbolic.printing.compiled import Formula, function_source
 
 eigenvalue = sp.Symbol("eigenvalue", nonnegative=True)
 r"""x, of :math:`WW^\top`."""

@@ -16,6 +16,7 @@ import sympy as sp
 
 from ...errors import ConvergenceError
 from ...runtime.precision import local_context
+from ...runtime.roots import secant
 from ...symbolic.asymptotic_series import Series, solve_series, substitute
 from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
 from .decimals import mp_number
@@ -174,7 +175,7 @@ class _Run:
 
     def _effective_ridge(self) -> sp.Expr:
         """Return ν of the fixed penalty, by the secant method from the float solution."""
-        from ...symbolic.lowering.compiled import compiled
+        from ...symbolic.printing.compiled import compiled
         from .risk_system import covariance
 
         known, ctx = self._known, self._ctx
@@ -182,7 +183,10 @@ class _Run:
         penalty = (at.ridge(alpha / beta - 1) - ridge).rewrite(sp.Piecewise)
         function = compiled(penalty.xreplace(known), (nu,), ctx)
         start = ctx.mpf(self._question.float_risk().effective_ridge)
-        root = ctx.findroot(function, (start, start * (1 + ctx.mpf(10) ** -9)), verify=False)
+        root = secant(
+            function, start, start * (1 + ctx.mpf(10) ** -9), ctx.eps ** ctx.mpf(0.75),
+            "the effective ridge of the fixed penalty",
+        )  # fmt: skip
         if abs(function(root)) > self._number(known[ridge]) * ctx.mpf(10) ** -self._question.digits:
             raise ConvergenceError(
                 "the effective ridge of the fixed penalty cannot be computed: parameters differ by "

@@ -18,7 +18,7 @@ from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.lowering.compiled import Formula, function_source
+from ...symbolic.printing.compiled import Formula, function_source
 from ..derived import derived
 from .pair_kernels import c, p, pair_kernel, q
 

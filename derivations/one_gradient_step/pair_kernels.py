@@ -18,7 +18,7 @@ from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.gaussian_vector import JointExpectation, correlated_pair, expect_joint
 from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.lowering.compiled import Formula, function_source
+from ...symbolic.printing.compiled import Formula, function_source
 
 p, q = sp.symbols("p q", positive=True)
 """Squared lengths of the weights."""

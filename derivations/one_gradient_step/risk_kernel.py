@@ -124,7 +124,7 @@ def _derivation(kind: str) -> _Derivation:
 
 @lru_cache(maxsize=3)
 def _lowered(kind: str) -> LoweredSystem:
-    from ...symbolic.saddle_point import lower
+    from ...symbolic.lowering.lowered import lower
     from . import risk_system
 
     systems = {

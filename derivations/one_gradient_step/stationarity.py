@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from ...runtime.precision import local_context
-from ...symbolic.lowering.compiled import compiled
 from ...symbolic.positive_roots import positive_roots
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.ridge_equivalent import Spike
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction, mp_number
 from .proofs import SCALAR, kappa, s

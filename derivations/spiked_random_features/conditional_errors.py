@@ -14,7 +14,7 @@ import sympy as sp
 from ...numeric.conditional_prediction import ConditionalPrediction
 from ...numeric.kernel_arrays import converged_tables
 from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.lowering.compiled import compiled
+from ...symbolic.printing.compiled import compiled
 from . import free_energy as symbols
 
 if TYPE_CHECKING:

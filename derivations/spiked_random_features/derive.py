@@ -12,9 +12,8 @@ from ...errors import AssumptionError, ConvergenceError
 from ...runtime.precise_kernel import PreciseKernel
 from ...symbolic.activations import Activation, activation, z
 from ...symbolic.hermite import information_exponent
-from ...symbolic.lowering.compiled import Formula, function_source
 from ...symbolic.lowering.documentation import domain_of
-from ...symbolic.lowering.lowered import LoweredSystem
+from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.targets.solver_source import solver_source
 from ...symbolic.lowering.targets.table_source import (
@@ -22,12 +21,12 @@ from ...symbolic.lowering.targets.table_source import (
     mpmath_table_source,
     table_source,
 )
+from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.saddle_point import (
     Equation,
     FreeEnergy,
     SaddlePointSystem,
     complement,
-    lower,
     stationarity,
 )
 from ...symbolic.structure import BlockStructure

@@ -61,7 +61,7 @@ def _special_domains(model: SpikedRandomFeatures) -> dict[str, str]:
 
 
 def _lowered(model: SpikedRandomFeatures) -> LoweredSystem:
-    from ...symbolic.saddle_point import lower
+    from ...symbolic.lowering.lowered import lower
     from .derive import with_constraints
 
     return lower(with_constraints(model.symbolic().system, model.spike))

@@ -131,7 +131,7 @@ def _exact_map(
 
 
 def _source(constants: list[sp.Symbol], formulas: dict[str, sp.Expr]) -> str:
-    from ...symbolic.lowering.compiled import Formula, function_source
+    from ...symbolic.printing.compiled import Formula, function_source
     from .derive import STEP_ARGUMENTS
 
     arguments = [*STEP_ARGUMENTS, *constants]

@@ -14,7 +14,7 @@ from ...errors import ConvergenceError
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.saddle_point_solver import solve_rows
 from ...runtime.precise_kernel import PreciseKernel
-from ...symbolic.saddle_point import lower
+from ...symbolic.lowering.lowered import lower
 from ...symbolic.sensitivities import derivative_name
 from ..kernels import precise
 from ..kernels.code import kernel_code

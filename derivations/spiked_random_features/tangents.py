@@ -72,7 +72,7 @@ def tangent_kernel(model: SpikedRandomFeatures, motion: Motion) -> LoadedKernel:
 
 @derived("spiked_random_features/tangents", KernelCode)
 def _code(student: str, teacher: str, motion: Motion, **flags: bool) -> KernelCode:
-    from ...symbolic.saddle_point import lower
+    from ...symbolic.lowering.lowered import lower
     from ..kernels.code import kernel_code
     from ..kernels.deriving import deriving
     from .derive import symbolic_model
@@ -169,7 +169,7 @@ def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool)
 
 
 def _print_rates(mapping: SpikeMapping, infinite: bool) -> str:
-    from ...symbolic.lowering.compiled import Formula
+    from ...symbolic.printing.compiled import Formula
     from .derive import STEP_ARGUMENTS, scalar_functions
 
     derivatives = mapping_derivatives(mapping, infinite)

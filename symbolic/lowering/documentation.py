@@ -1,13 +1,14 @@
-"""What a generated file says about itself: equations, parameters, source."""
+"""What is said about code: equations, parameters and source; the functions that it calls."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 import sympy as sp
 
-if TYPE_CHECKING:
-    from ..saddle_point import SaddlePointSystem
+from ..printing.special_functions import TARGETS, is_known, names
+from ..saddle_point import SaddlePointSystem
+from .program import Assign, Newton, Program
 
 
 def documentation(system: SaddlePointSystem) -> str:
@@ -48,3 +49,31 @@ def _what(p: sp.Symbol, system: SaddlePointSystem) -> str:
     name = system.identifiers[p]
     alias = "" if str(p) == name else f"{p} of the equations, "
     return f"{alias}{domain_of(p)}"
+
+
+def describe_functions(program: Program) -> str:
+    """Return a table of the functions in a program and of what each target calls for them."""
+    found: set[str] = set()
+    for expr in _expressions(program):
+        found |= {type(f).__name__ for f in expr.atoms(sp.Function) if is_known(type(f))}
+        if any(abs(p.exp) == sp.S.Half for p in expr.atoms(sp.Pow)):
+            found.add("sqrt")
+    lines = []
+    for name in sorted(found):
+        lines.append(f"{name}:")
+        lines += [f"    {t:8}{names(t).get(name, 'not known')}" for t in TARGETS]
+    return "\n".join(lines) or "no functions, only arithmetic"
+
+
+def _expressions(program: Program) -> Iterator[sp.Expr]:
+    for root in program.roots:
+        yield from (root.residual, root.slope, root.start)
+    steps = list(program.steps)
+    for step in steps:
+        if isinstance(step, Newton):
+            yield from step.start
+            steps += step.body
+        elif isinstance(step, Assign):
+            yield step.value
+    for loop in program.loops():
+        yield from (a.value for a in (*loop.at_nodes, *loop.sums))

@@ -17,10 +17,10 @@ from ..averages import Average
 from ..cases import single_comparisons
 from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
+from ..printing.special_functions import is_known, known_functions
 from ..proximal import MoreauEnvelope, Proximal
 from ..ramp_moments import ramp_moment
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
-from .special_functions import is_known, known_functions
 
 _ARITHMETIC = (
     sp.Add, sp.Mul, sp.Pow, sp.Symbol, sp.Rational, sp.NumberSymbol, sp.Piecewise,
@@ -79,7 +79,7 @@ def _check(node: sp.Basic, place: str) -> None:
         raise EmissionError(
             f"{place} holds {text}, and no target knows the function {type(node).__name__}; known "
             f"functions: {', '.join(known_functions())}; teach it with "
-            "giantstep.symbolic.lowering.special_functions.register_function"
+            "giantstep.symbolic.printing.special_functions.register_function"
         )
     raise EmissionError(
         f"{place} holds {text} of type {type(node).__name__}, which has no meaning in a kernel; "

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from ..accuracy import is_tail
 from ..data_average import DataAverage
 from ..equations import Equation
 from ..gaussian import GaussianExpectation
 from ..structure import BlockStructure, Component
-from .accuracy import is_tail
 from .inner_averages import InnerAverage
 from .program import Assign, LinearSolve, rename
 

@@ -12,15 +12,15 @@ from functools import partial
 
 import sympy as sp
 
+from ..accuracy import rewrite_for_accuracy
 from ..data_average import DataAverage
+from ..deltas import integrate_deltas
 from ..gaussian import GaussianExpectation
 from ..proximal import MoreauEnvelope, Proximal
 from ..random_matrix import MarchenkoPasturAverage
 from ..saddle_point import SaddlePointSystem
 from ..structure import block_structure
-from .accuracy import rewrite_for_accuracy
 from .declarations import validate
-from .deltas import integrate_deltas
 from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost

@@ -13,13 +13,14 @@ import sympy as sp
 
 from ...atomic_files import write_atomically
 from ...errors import ParameterError
+from ..saddle_point import SaddlePointSystem
+from .documentation import describe_functions
 from .lower import lower_to_program
 from .product_measures import ProductMeasure
 from .program import Program
 from .targets import registry as targets
 
 if TYPE_CHECKING:
-    from ..saddle_point import SaddlePointSystem
     from .baked import BakedTables
 
 # In the order of the work; "tables" and the targets are printed on demand.
@@ -153,8 +154,6 @@ class LoweredSystem:
         if stage == "tables":
             return self._tables()
         if stage == "functions":
-            from .special_functions import describe_functions
-
             return describe_functions(self.program)
         if stage in targets.TARGETS:
             return self.source(stage)
@@ -181,8 +180,28 @@ class LoweredSystem:
         return f"LoweredSystem({self.system.name!r})"
 
 
-def lower_system(system: SaddlePointSystem) -> LoweredSystem:
-    """Run all passes on a system; see :func:`giantstep.symbolic.saddle_point.lower`."""
+def lower(system: SaddlePointSystem) -> LoweredSystem:
+    """Lower a system to a program from which the sources of all targets are printed.
+
+    Raises
+    ------
+    EmissionError
+        If an expression holds something that no target knows; the message names the node.
+    StructureError
+        If the equations do not determine their unknowns.
+
+    See Also
+    --------
+    giantstep.lower : the same with numbers: solve, sweep, any number of digits.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.saddle_point import SaddlePointSystem
+    >>> x, a = sp.symbols("x a", positive=True)
+    >>> system = SaddlePointSystem.from_fixed_point({x: a / (1 + x)}, name="mean", parameters=(a,))
+    >>> print(lower(system).inspect("blocks"))
+    1 block: 1 unknown Newton {x}
+    """
     stated = system.independent()
     system = stated.in_coordinates()
     stages: dict[str, Callable[[], str]] = {}

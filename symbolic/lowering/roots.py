@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
+from ..accuracy import rewrite_for_accuracy
 from ..proximal import MoreauEnvelope, Proximal
-from .accuracy import rewrite_for_accuracy
 from .program import ScalarRoot
 
 

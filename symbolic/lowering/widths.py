@@ -15,12 +15,12 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import UnsupportedExpressionError
+from ..accuracy import rewrite_for_accuracy
 from ..gaussian import GaussianExpectation
 from ..gaussian_vector import JointExpectation
 from ..normal_functions import log_normal_cdf
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency, strip_and_growth
-from .accuracy import rewrite_for_accuracy
 from .targets.refinement import FARTHEST_REACH, FIRST_STEP, LONGER_REACH, REACH
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import mpmath
 import pytest
 
 from giantstep.errors import ConvergenceError
-from giantstep.runtime.roots import bracketed_root, newton
+from giantstep.runtime.roots import bracketed_root, newton, secant
 
 CTX = mpmath.mp.clone()
 CTX.dps = 40
@@ -23,6 +23,19 @@ def test_newton_says_what_it_does_not_find():
     # x² + 1 has no real root.
     with pytest.raises(ConvergenceError, match="the edge cannot be refined"):
         newton(lambda x: (x * x + 1) / (2 * x), CTX.mpf("0.3"), CTX.eps, "the edge")
+
+
+def test_slopes_between_points_do_where_there_is_no_derivative():
+    start = CTX.mpf("1.2")
+    found = secant(lambda x: x**3 - 2, start, start + 1, CTX.eps, "a root")
+    assert abs(found - CTX.cbrt(2)) < 1e-39
+    # Relative to the root itself, steps towards zero never get short.
+    tiny = secant(lambda x: x + x**2, start / 8, start, CTX.eps, "a root", size=1)
+    assert abs(tiny) < 1e-39
+    # A root is one, whatever the other point says.
+    assert secant(lambda x: CTX.zero, start, start + 1, CTX.eps, "a root") == start
+    with pytest.raises(ConvergenceError, match="the amplitude cannot be refined: values are flat"):
+        secant(lambda x: CTX.one, start, start + 1, CTX.eps, "the amplitude")
 
 
 @pytest.mark.parametrize("start", [None, CTX.mpf(0), CTX.mpf(3)])

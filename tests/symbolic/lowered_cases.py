@@ -6,7 +6,8 @@ import numpy as np
 
 from giantstep.derivations.spiked_random_features.free_energy import kappa
 from giantstep.symbolic.equations import saddle_point_equations
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.lowering.lowered import lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 
 def lowered(energy, equations=None, **options):

@@ -7,7 +7,6 @@ from giantstep.errors import CertificationError, UnsupportedExpressionError
 from giantstep.symbolic.functions import log_cosh, relu, softplus
 from giantstep.symbolic.gaussian_convolutions import gaussian_tables
 from giantstep.symbolic.integrand_tails import integrand_tails, mass_outside
-from giantstep.symbolic.lowering.program import Assign
 from giantstep.symbolic.tail_growth import Growth, TailBound
 
 flint = pytest.importorskip("flint")
@@ -28,10 +27,8 @@ SCALARS = {v: arb("0.5", "0.01"), w: arb(-2)}
 
 
 def tail(expr, before=()):
-    local_values = [Assign(sp.Symbol(name, real=True), value) for name, value in before]
-    return integrand_tails(
-        local_values, [Assign(total, expr)], node=k, tables=TABLES, scalars=SCALARS
-    )[0]
+    local_values = {sp.Symbol(name, real=True): value for name, value in before}
+    return integrand_tails(local_values, {total: expr}, node=k, tables=TABLES, scalars=SCALARS)[0]
 
 
 def test_every_sum_of_the_spiked_model_is_bounded():
@@ -48,8 +45,8 @@ def test_every_sum_of_the_spiked_model_is_bounded():
         others = set().union(*(a.value.free_symbols for a in (*loop.locals, *loop.sums))) - inside
         scalars = {x: R(3 + i, 7) for i, x in enumerate(sorted(others, key=str))}
         found = integrand_tails(
-            loop.locals,
-            loop.sums,
+            {a.target: a.value for a in loop.locals},
+            {a.target: a.value for a in loop.sums},
             node=lowered.node,
             tables=dict(zip(names, growth, strict=True)),
             scalars={x: arb(flint.fmpq(int(q.p), int(q.q))) for x, q in scalars.items()},
@@ -88,12 +85,11 @@ def test_a_declared_sign_is_not_believed():
     positive = sp.Symbol("positive", positive=True)
     tables = {positive: Growth(bound(1))}
     with pytest.raises(CertificationError, match="integrand of total"):
-        integrand_tails([], [Assign(total, 1 / (1 + positive))], node=k, tables=tables, scalars={})
+        integrand_tails({}, {total: 1 / (1 + positive)}, node=k, tables=tables, scalars={})
     with pytest.raises(CertificationError, match="integrand of total"):
         integrand_tails(
-            [], [Assign(total, 1 / (1 + positive))], node=k, tables={},
-            scalars={positive: arb(-1)},
-        )  # fmt: skip
+            {}, {total: 1 / (1 + positive)}, node=k, tables={}, scalars={positive: arb(-1)}
+        )
 
 
 def test_other_functions_of_tables_and_of_the_node():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import ClosedFormNotFoundError, ConvergenceError, ParameterError
-from giantstep.symbolic.lowering.targets.printers import ScalarPrinter
+from giantstep.symbolic.printing.printers import ScalarPrinter
 from giantstep.symbolic.random_matrix import (
     MarchenkoPasturAverage,
     Resolvent,

@@ -18,7 +18,7 @@ def spectrum_sources() -> dict[str, str]:
     ``upper_half_plane``. Those of ``"arrays"``: ``quartic``, ``resolvent_quadratic``,
     ``equation_terms``, ``equation_slope`` and ``counting_function``.
     """
-    from ....symbolic.lowering.compiled import Formula, function_source
+    from ....symbolic.printing.compiled import Formula, function_source
     from ..spike_sizes import spike_square
     from ..symbols import IDENTIFIERS
     from . import equations as eq

@@ -59,7 +59,7 @@ def _functions(student: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     from ....symbolic.activations import activation
     from ....symbolic.activations import z as variable
     from ....symbolic.gaussian import expect
-    from ....symbolic.lowering.compiled import compiled
+    from ....symbolic.printing.compiled import compiled
     from ..pair_kernels import c, p, pair_kernel, q
 
     sigma = activation(student, argument="student")

@@ -315,7 +315,7 @@ def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
 
 def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
     from ....symbolic.activations import activation
-    from ....symbolic.saddle_point import lower
+    from ....symbolic.lowering.lowered import lower
     from .bound_system import bound_system
 
     return lower(

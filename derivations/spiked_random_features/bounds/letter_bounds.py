@@ -32,6 +32,7 @@ from ....numeric.arguments import positive_number, real_number
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
 from ....numeric.least_squares import squared_distance
+from ....numeric.local_minima import local_minima
 from ....runtime import quadrature
 from ...derived import derived
 
@@ -178,8 +179,6 @@ def learned_bias_bound(
         Biases that are searched, by 81 points and Brent's method between them.
     cache_folder : path, optional
     """
-    from scipy.optimize import minimize_scalar
-
     low, high = (real_number("bounds", x) for x in bounds)
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ParameterError(f"bounds must be two biases in ascending order, got {bounds!r}")
@@ -190,17 +189,7 @@ def learned_bias_bound(
             biases=[float(bias)], cache_folder=cache_folder,
         ).lower  # fmt: skip
 
-    grid = np.linspace(low, high, 81)
-    values = np.array([lower(b) for b in grid])
-    minima = []
-    for k in range(len(grid)):
-        left, right = max(k - 1, 0), min(k + 1, len(grid) - 1)
-        if values[k] <= values[left] and values[k] <= values[right]:
-            best = minimize_scalar(
-                lower, bounds=(grid[left], grid[right]), method="bounded", options={"xatol": 1e-9}
-            )
-            minima.append((float(best.x), float(best.fun)))
-    minima = sorted({round(b, 6): (b, value) for b, value in minima}.values())
+    _, minima = local_minima(lower, np.linspace(low, high, 81), "the bound over the bias")
     bias, least = min(minima, key=lambda pair: pair[1])
     return LearnedBiasBound(bias, least, tuple(minima), (low, high))
 

@@ -132,7 +132,7 @@ def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
 
 def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
     from ....symbolic.activations import activation
-    from ....symbolic.saddle_point import lower
+    from ....symbolic.lowering.lowered import lower
     from .limit_system import limit_system
 
     return lower(

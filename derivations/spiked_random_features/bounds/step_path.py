@@ -98,7 +98,7 @@ def _derived(student: str, teacher: str) -> dict[str, Any]:
 
     from ....symbolic.activations import activation
     from ....symbolic.hermite import information_exponent
-    from ....symbolic.lowering.compiled import Formula
+    from ....symbolic.printing.compiled import Formula
     from ..derive import STEP_ARGUMENTS, scalar_functions
     from ..mapping import best_linear_error, is_odd, spike_mapping, step_size
 

@@ -69,7 +69,7 @@ class ConvexCase:
 
     def lowered(self, spike: SpikeParameters | None = None) -> LoweredSystem:
         """Derive the equations and lower them, with the constraints of a spike if one is given."""
-        from ....symbolic.saddle_point import lower
+        from ....symbolic.lowering.lowered import lower
         from ..derive import with_constraints
 
         system = self.system()
@@ -117,7 +117,7 @@ class ConvexDerivation:
 
 @derived("convex_readout", ConvexDerivation)
 def _derivation(case: ConvexCase) -> ConvexDerivation:
-    from ....symbolic.saddle_point import lower
+    from ....symbolic.lowering.lowered import lower
     from ...kernels.code import kernel_code, latex_names, parameter_domains
     from ...kernels.deriving import deriving
 

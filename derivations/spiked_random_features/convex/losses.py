@@ -36,9 +36,9 @@ from ....symbolic.convex_losses import (
 )
 from ....symbolic.exact_numbers import require_evaluated
 from ....symbolic.functions import relu, softplus, with_softplus
-from ....symbolic.lowering.compiled import compiled
 from ....symbolic.lowering.door import admit
 from ....symbolic.parser import parse_expression
+from ....symbolic.printing.compiled import compiled
 from ..free_energy import IDENTIFIERS
 
 y, x = sp.symbols("y x", real=True)

@@ -7,7 +7,7 @@ import sympy as sp
 from ....errors import UnsupportedExpressionError
 from ....numeric.feature_losses import SQUARE, Loss, proximal_loss, smooth_loss
 from ....symbolic.convex_losses import is_kinked, piecewise_linear_proximal, without_cases
-from ....symbolic.lowering.compiled import compiled
+from ....symbolic.printing.compiled import compiled
 from .curvature import largest_curvature
 from .losses import ConvexLoss, x, y
 

@@ -112,10 +112,7 @@ def _in_line(
     values = [given.get(fe.IDENTIFIERS[p], ctx.zero) for p in parameters]
     previous: Terms | None = None
     for level in range(_MOST_LEVELS):
-        rule = lines.rule(level)
-        terms, start = programs.solve(
-            ctx, rule.weights, rule.nodes, rule.tables, values, start, progress
-        )
+        terms, start = programs.solve(ctx, *lines.rule(level), values, start, progress)
         if previous is not None and _settled(ctx, terms, previous, digits, lines.composite):
             return _expansion(
                 model, name, order, terms, case.last, case.unit, digits, fixed, case.region,

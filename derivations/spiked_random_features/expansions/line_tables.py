@@ -10,7 +10,6 @@ as the smallest conditional variance has leading zeros.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,8 @@ import sympy as sp
 from ....errors import ConvergenceError
 from ....runtime.generated import defined
 from ....runtime.precise_averages import InnerRule
-from ....runtime.precise_rules import Rule, composite, equidistant, folded, legendre_order
+from ....runtime.precise_lines import outer_rule
+from ....runtime.precise_rules import folded
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
 from ....symbolic.lowering.targets.table_source import mpmath_table_source
@@ -34,19 +34,8 @@ if TYPE_CHECKING:
 _SPARE_DIGITS = 10
 _FARTHEST = 60
 _STEP = 0.4
-_PANEL_LENGTH = 2
 _FLOAT_DIGITS = 16
 _MOST_LEVELS = 7
-
-
-@dataclass(frozen=True)
-class LineRule:
-    """Nodes, weights and tables, arrays of numbers of `ctx`."""
-
-    ctx: Any
-    nodes: Any
-    weights: Any
-    tables: dict[sp.Expr, Any]
 
 
 class LineTables:
@@ -145,33 +134,23 @@ class LineTables:
             "ask for a lower order or fewer digits"
         )
 
-    def rule(self, level: int) -> LineRule:
-        """Return the rule of a level; each is twice as fine as the one before."""
-        found = self._nodes(level)
-        if self._even:
-            # Breaks come in pairs, so that the rule is symmetric.
-            found = folded(found)
-        nodes, weights = zip(*found, strict=True)
+    def rule(self, level: int) -> tuple[Any, Any, dict[sp.Expr, Any]]:
+        """Return weights, nodes and tables of a level; each is twice as fine as the one before."""
+        share = max(1.0, self._digits / _FLOAT_DIGITS) ** 0.9
+        step = _STEP * self._width / share / 2**level
+        found = outer_rule(self.ctx, self._digits, self._reach, step, level, False, self._breaks)
+        # Breaks come in pairs, so that the rule is symmetric.
+        nodes, weights = zip(*(folded(found) if self._even else found), strict=True)
         columns = zip(*(self._tables(x) for x in nodes), strict=True)
         tables = {
             f: _column(list(values)) for f, values in zip(self._functions, columns, strict=True)
         }
-        return LineRule(self.ctx, _column(nodes), _column(weights), tables)
+        return _column(weights), _column(nodes), tables
 
     @property
     def composite(self) -> bool:
         """Whether rules are composite: two that agree then tell of the digits of both."""
         return bool(self._breaks)
-
-    def _nodes(self, level: int) -> Rule:
-        ctx = self.ctx
-        if self._breaks:
-            order = legendre_order(ctx, self._digits) + level
-            return composite(ctx, self._breaks, self._reach, _PANEL_LENGTH, order)
-        share = max(1.0, self._digits / _FLOAT_DIGITS) ** 0.9
-        # A float has 53 bits, so that multiples of it are exact: nodes return at the next level.
-        h = ctx.mpf(_STEP * self._width / share) / 2**level
-        return equidistant(ctx, h, int(ctx.ceil(self._reach / h)))
 
 
 def _column(values: Sequence[Any]) -> Any:

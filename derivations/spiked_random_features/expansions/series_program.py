@@ -19,7 +19,7 @@ import sympy as sp
 from ....runtime.generated import defined
 from ....symbolic.asymptotic_series import Series
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.compiled import Formula, function_source
+from ....symbolic.printing.compiled import Formula, function_source
 from ....symbolic.random_matrix import Resolvent
 from .. import free_energy as fe
 from .scaling import small

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import sympy as sp
 
+from ....runtime.roots import newton
 from ....symbolic.activations import z as variable
 from ....symbolic.asymptotic_series import Series
 from ....symbolic.gaussian import GaussianExpectation
@@ -196,11 +197,13 @@ def gauss_hermite(ctx: Any, count: int) -> tuple[Any, Any]:
     """Return nodes and weights of the rule for the normal law that is exact to degree 2n − 1."""
     start, _ = np.polynomial.hermite_e.hermegauss(count)
     nodes, weights = [], []
+
+    def move(x: Any) -> Any:
+        last, before = _last_two(x, count, ctx)
+        return last / (count * before)
+
     for guess in start:
-        x = ctx.mpf(float(guess))
-        for _ in range(2 + int(math.log2(ctx.dps / 10 + 1)) + 2):
-            last, before = _last_two(x, count, ctx)
-            x -= last / (count * before)
+        x = newton(move, ctx.mpf(float(guess)), ctx.sqrt(ctx.eps), "a node", size=1)
         _, before = _last_two(x, count, ctx)
         nodes.append(x)
         weights.append(ctx.factorial(count) / (count * before) ** 2)

@@ -22,7 +22,7 @@ import sympy as sp
 
 from ....runtime.precision import local_context
 from ....symbolic.activations import Activation, z
-from ....symbolic.lowering.compiled import compiled
+from ....symbolic.printing.compiled import compiled
 
 # Where the decay is measured; the digits resolve 1 − tanh² there.
 _POINTS = (40, 60, 80)

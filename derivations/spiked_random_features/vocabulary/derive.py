@@ -13,9 +13,9 @@ from ....symbolic.equivalence import (
     slope_definition,
 )
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.compiled import Formula, function_source
 from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 from ....symbolic.parser import parse_target
+from ....symbolic.printing.compiled import Formula, function_source
 from . import free_energy as f
 from .bulks import BULKS
 from .derivation import Derivation

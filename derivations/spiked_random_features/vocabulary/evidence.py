@@ -10,7 +10,7 @@ import sympy as sp
 
 from ....numeric.letter_saddle_point import conditional_variance_problem, solve_letters
 from ....numeric.positive_minimum import expansion
-from ....symbolic.lowering.compiled import compiled
+from ....symbolic.printing.compiled import compiled
 from ...claims import Finding
 from ..identities import cancels, finding
 from ..model import SpikedRandomFeatures

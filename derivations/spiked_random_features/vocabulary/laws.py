@@ -152,8 +152,8 @@ def _discrete(law: Any, low: float, high: float) -> LetterLaw:
 def _density(text: str, cache: FileCache) -> Callable[[Array], Any]:
     import sympy as sp
 
-    from ....symbolic.lowering.compiled import compiled
     from ....symbolic.parser import parse_expression
+    from ....symbolic.printing.compiled import compiled
 
     a = sp.Symbol("a", real=True)
     expr = parse_expression(text, [a], argument="law")

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
-from ....errors import ConvergenceError, ParameterError
+from ....errors import ParameterError
 from ....numeric.arguments import real_number, whole_number
+from ....numeric.local_minima import local_minima
 from .arguments import LARGEST_BIAS
 from .solution import VocabularySolution
 
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 # The objective is flat at a minimum: rounding hides smaller changes of the bias.
 _RESOLVED = 1e-7
-_XTOL = 1e-9
-# Differences of the objective below this, relative, are rounding: a flat stretch is no minimum.
-_FLAT = 1e-13
 
 
 @dataclass(frozen=True)
@@ -133,41 +130,16 @@ def learned_bias(
     grid = np.linspace(low, high, whole_number("points", points, minimum=5))
 
     def solve(bias: float) -> VocabularySolution:
-        return model.with_biases(float(bias)).solve(alpha, ridge, width=width)
+        return model.with_biases(bias).solve(alpha, ridge, width=width)
 
-    values = np.array([solve(b).regularised_training_error for b in grid])
+    def objective(bias: float) -> float:
+        return solve(float(bias)).regularised_training_error
+
+    values, minima = local_minima(objective, grid, "the training objective over the bias")
     found = []
-    for i in _local_minima(values):
-        if i in (0, len(grid) - 1):
-            found.append(_minimum(grid[i], solve, at_end=True))
-            continue
-        refined = minimize_scalar(
-            lambda b: solve(b).regularised_training_error,
-            bounds=(grid[i - 1], grid[i + 1]), method="bounded", options={"xatol": _XTOL},
-        )  # fmt: skip
-        if not refined.success:
-            raise ConvergenceError(
-                f"the minimum of the training objective near bias {grid[i]:.4g} was not found: "
-                f"{refined.message}",
-                state=refined,
-            )
-        found.append(_minimum(float(refined.x), solve, at_end=False))
+    for bias, least in minima:
+        found.append(BiasMinimum(bias, least, solve(bias), bias in (grid[0], grid[-1])))
     return LearnedBias(tuple(found), grid, values)
-
-
-def _minimum(bias: float, solve: object, *, at_end: bool) -> BiasMinimum:
-    assert callable(solve)
-    solution = solve(bias)
-    return BiasMinimum(float(bias), solution.regularised_training_error, solution, at_end)
-
-
-def _local_minima(values: NDArray[np.float64]) -> list[int]:
-    """Return where values are below those beside them; of a flat stretch its first place."""
-    scale = _FLAT * float(np.max(np.abs(values)))
-    padded = np.concatenate([[np.inf], values, [np.inf]])
-    below_left = values < padded[:-2] - scale
-    below_right = values <= padded[2:] + scale
-    return [int(i) for i in np.flatnonzero(below_left & below_right)]
 
 
 def _checked_interval(interval: object) -> tuple[float, float]:

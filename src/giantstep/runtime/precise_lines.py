@@ -73,7 +73,7 @@ class Lines:
         if self._grid is not None:
             return self._grid.arrays(level)
         longer = self._ctx.mpf(LONGER_REACH) ** level if self._kernel.moving else 1
-        rule = _outer_rule(
+        rule = outer_rule(
             self._ctx, self._digits, self._reach * longer, self._step / 2**level, level,
             self._kernel.even, self._breaks,
         )  # fmt: skip
@@ -131,7 +131,7 @@ def _sufficient_reach(
         reach *= ctx.mpf(5) / 4
 
 
-def _outer_rule(
+def outer_rule(
     ctx: Any, digits: int, reach: Any, step: float, level: int, even: bool, breaks: Sequence[Any]
 ) -> Rule:
     """Return the rule from -reach to reach, from 0 if all integrands are even."""

@@ -1,9 +1,13 @@
 """Roots of functions of one number, to the precision of an mpmath context.
 
-Systems, and many equations at once, have methods of their own: those of generated kernels
-(:mod:`giantstep.symbolic.lowering`), of branches (:mod:`giantstep.numeric.branches`) and of
-self-consistent resolvents (:mod:`giantstep.numeric.spectra`). Roots of functions of floats are
-SciPy's.
+Roots and minima of functions of one float are SciPy's. Newton's method for systems is that of
+generated kernels (:mod:`giantstep.symbolic.lowering`), in all languages. What is no such system has
+steps of its own: solutions in a box at many points at once, across a curve
+(:mod:`giantstep.numeric.branches`), complex ones without safeguards, as roots far away are not
+wanted (:mod:`giantstep.numeric.spectra`), minima over positive matrices along curves that stay
+inside (:mod:`giantstep.numeric.positive_minimum`), and leading coefficients of series, whose
+equations are series themselves. Intervals that prove a root are no iteration towards it
+(:mod:`giantstep.numeric.krawczyk`).
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ from ..errors import ConvergenceError
 _MOST_STEPS = 200
 
 
-def newton(move: Callable[[Any], Any], start: Any, accuracy: Any, what: str) -> Any:
+def newton(
+    move: Callable[[Any], Any], start: Any, accuracy: Any, what: str, *, size: Any = 0
+) -> Any:
     """Return a root by Newton's method, from close to it.
 
     Parameters
@@ -28,6 +34,8 @@ def newton(move: Callable[[Any], Any], start: Any, accuracy: Any, what: str) -> 
         Relative size of the last step; what is left is about its square.
     what : str
         Of what the root is, for the message.
+    size : number
+        That steps are relative to, too, where the root may be zero.
 
     Raises
     ------
@@ -38,9 +46,44 @@ def newton(move: Callable[[Any], Any], start: Any, accuracy: Any, what: str) -> 
     for _ in range(_MOST_STEPS):
         step = move(x)
         x -= step
-        if abs(step) <= abs(x) * accuracy:
+        if abs(step) <= (abs(x) + size) * accuracy:
             return x
     raise ConvergenceError(f"{what} cannot be refined: Newton's method is lost", state=x)
+
+
+def secant(
+    function: Callable[[Any], Any], start: Any, before: Any, accuracy: Any, what: str, *,
+    size: Any = 0,
+) -> Any:  # fmt: skip
+    """Return a root as :func:`newton` does, by slopes between the last two points.
+
+    Parameters
+    ----------
+    function : callable
+    start, before : number
+        The first two points; `start` is close to the root.
+    accuracy, what, size
+        As for :func:`newton`.
+
+    Raises
+    ------
+    ConvergenceError
+        If steps do not get so short, or the function is flat between two points.
+    """
+    last: tuple[Any, Any] | None = None
+
+    def move(x: Any) -> Any:
+        nonlocal last
+        value = function(x)
+        if value == 0:
+            return value
+        other, there = last or (before, function(before))
+        last = x, value
+        if value == there:
+            raise ConvergenceError(f"{what} cannot be refined: values are flat there", state=x)
+        return value * (x - other) / (value - there)
+
+    return newton(move, start, accuracy, what, size=size)
 
 
 def bracketed_root(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import sympy as sp
 
 from ....one_thread import syntax_tree
-from .c_printer import CPrinter
+from ...printing.c_printer import CPrinter
 from .language import Function, Kind, Language
 
 _KEYWORDS = (

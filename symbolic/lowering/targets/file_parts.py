@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...printing.printers import NumpyPrinter
+from ...printing.runtime_text import runtime_text
 from ..documentation import domain_of
 from ..program import Newton, Panels, Program
 from .kernel_parts import baked_step
-from .printers import NumpyPrinter
 from .product_parts import grid_constants, grid_text
-from .runtime_text import runtime_text
 from .table_source import table_source
 from .vector_source import VectorSource
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...printing.jax_printer import JaxPrinter
+from ...printing.printers import helper_definitions
+from ...printing.runtime_text import runtime_text
 from .about import about
 from .file_driver import driver
 from .file_parts import (
@@ -21,11 +24,8 @@ from .file_parts import (
     table_text,
 )
 from .jax_grid import GRID
-from .jax_printer import JaxPrinter
 from .jax_support import GIVEN_ARRAYS, HEAD, LINE, NESTED, SOLVE_ROWS, SUPPORT, TABLES
-from .printers import helper_definitions
 from .product_parts import FUTURE, IMPORTS, grid_text
-from .runtime_text import runtime_text
 from .vector_source import VectorSource
 from .vector_support import array_support, estimate_text
 from .width_function import width_text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .julia_printer import JuliaPrinter
+from ...printing.julia_printer import JuliaPrinter
 from .language import Function, Kind, Language
 
 _KEYWORDS = (

@@ -15,9 +15,9 @@ from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ....one_thread import syntax_tree
+from ...printing.special_functions import helper_texts, helpers
 from ..documentation import domain_of
 from ..program import Data, Program
-from ..special_functions import helper_texts, helpers
 from .language import Function, Language
 from .product_functions import product_functions
 from .product_plan import ProductPlan, product_plan

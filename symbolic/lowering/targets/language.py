@@ -44,7 +44,7 @@ from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ....one_thread import syntax_tree
-from .printers import SourcePrinter
+from ...printing.printers import SourcePrinter
 
 
 class Kind(Enum):

@@ -16,8 +16,8 @@ from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ...gaussian import GaussianExpectation
+from ...printing.printers import NumpyPrinter
 from ..lower import table_name
-from .printers import NumpyPrinter
 
 _INDENT = "    "
 

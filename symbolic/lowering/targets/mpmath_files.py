@@ -16,6 +16,8 @@ import sympy as sp
 
 from ....errors import EmissionError
 from ...gaussian import GaussianExpectation
+from ...printing.printers import MpmathPrinter
+from ...printing.runtime_text import runtime_text
 from ...regularity import ImaginaryGrowth, analyse
 from ..documentation import domain_of
 from ..program import Newton, Program
@@ -23,10 +25,8 @@ from .about import about
 from .file_driver import GIVEN
 from .language import Function, Kind, Parameter
 from .mpmath_driver import DRIVER, IMPORTS, LINE, NO_LINE
-from .printers import MpmathPrinter
 from .python_language import MpmathLanguage
 from .renaming import safe_program
-from .runtime_text import runtime_text
 from .scalar_source import RESERVED, integrands_move
 from .solver_source import solver_functions
 from .table_source import frequencies, mpmath_table_source, outer_breaks, outer_widths

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...printing.printers import NumpyPrinter, helper_definitions
 from .about import about
 from .file_driver import driver
 from .file_parts import (
@@ -19,7 +20,6 @@ from .file_parts import (
     line_parts,
     makes_grid,
 )
-from .printers import NumpyPrinter, helper_definitions
 from .product_parts import FUTURE, IMPORTS
 from .vector_source import VectorSource
 from .vector_support import array_support, estimate_text

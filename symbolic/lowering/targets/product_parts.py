@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .runtime_text import runtime_text
+from ...printing.runtime_text import runtime_text
 
 if TYPE_CHECKING:
     from ..lowered import LoweredSystem

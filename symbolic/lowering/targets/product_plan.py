@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ....errors import EmissionError
-from ..accuracy import rewrite_for_accuracy
+from ...accuracy import rewrite_for_accuracy
 from ..lower import table_name
 from ..product_measures import ProductMeasure
 from ..program import Assign

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ....errors import EmissionError
+from ...printing.printers import NumpyPrinter, helper_definitions
 from ..program import Program
 from .about import about
 from .file_driver import Keyword, driver
@@ -20,7 +21,6 @@ from .file_parts import (
     line_parts,
     makes_grid,
 )
-from .printers import NumpyPrinter, helper_definitions
 from .product_parts import FUTURE, IMPORTS
 from .python_language import NumbaLanguage, argument_names
 from .row_source import LEVELS

@@ -7,8 +7,8 @@ import keyword
 from collections.abc import Mapping, Sequence
 
 from ....errors import EmissionError
+from ...printing.printers import MpmathPrinter, NumpyPrinter, ScalarPrinter, SourcePrinter
 from .language import Function, Language
-from .printers import MpmathPrinter, NumpyPrinter, ScalarPrinter, SourcePrinter
 
 _MODULES = ("math", "np", "numpy", "njit", "prange", "numba", "scipy", "mpmath", "ctx")
 

@@ -5,13 +5,10 @@ Rules and constants are those of :mod:`giantstep.runtime.quadrature`.
 
 from __future__ import annotations
 
-from functools import cache
-
-from sympy.integrals.quadrature import gauss_legendre
-
+from ...printing.scalar_helpers import LEGENDRE_NODES, LEGENDRE_WEIGHTS
 from .language import Function, Kind, Parameter
 
-PANEL_ORDER = 16
+PANEL_ORDER = 2 * len(LEGENDRE_NODES)
 # A wave of this frequency is resolved by panels of the usual length.
 PANEL_FREQUENCY = 10.0
 
@@ -100,8 +97,8 @@ for i in range(panels):
 )
 
 
-@cache
 def gauss_rule() -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return nodes and weights of the Gauss–Legendre rule on [0, 1]."""
-    nodes, weights = gauss_legendre(PANEL_ORDER, 25)
-    return tuple(float((1 + x) / 2) for x in nodes), tuple(float(w / 2) for w in weights)
+    nodes = (*(-x for x in reversed(LEGENDRE_NODES)), *LEGENDRE_NODES)
+    weights = (*reversed(LEGENDRE_WEIGHTS), *LEGENDRE_WEIGHTS)
+    return tuple((1 + x) / 2 for x in nodes), tuple(w / 2 for w in weights)

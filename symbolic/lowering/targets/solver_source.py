@@ -7,9 +7,9 @@ changes in other files.
 
 from __future__ import annotations
 
+from ...printing.printers import helper_definitions
 from ..program import Program
 from .language import Function
-from .printers import helper_definitions
 from .python_language import MpmathLanguage, NumbaLanguage, PythonLanguage, argument_names
 from .refinement import array_driver
 from .scalar_source import scalar_functions

@@ -14,9 +14,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
+from ...accuracy import rewrite_for_accuracy
 from ...gaussian import GaussianExpectation
 from ...regularity import ImaginaryGrowth, analyse
-from ..accuracy import rewrite_for_accuracy
 from ..fuse import magnitude
 from ..lower import table_name
 from ..program import Assign
@@ -24,7 +24,7 @@ from .table_source import evaluated_forms, frequencies, outer_breaks, outer_widt
 
 
 @dataclass(frozen=True)
-class InnerRule:
+class InnerMeasure:
     """How an inner expectation is summed.
 
     Attributes
@@ -51,7 +51,7 @@ class InnerRule:
 class InnerPass:
     """One pass over the nodes of an inner variable, at one node of the outer one."""
 
-    rule: InnerRule
+    rule: InnerMeasure
     locals: tuple[Assign, ...]
     sums: tuple[Assign, ...]
 
@@ -214,11 +214,11 @@ def _inner_pass(
     )
 
 
-def _rule(variable: sp.Symbol, integrands: Sequence[sp.Expr]) -> InnerRule:
+def _rule(variable: sp.Symbol, integrands: Sequence[sp.Expr]) -> InnerMeasure:
     found = [analyse(f, variable) for f in integrands]
     kinks = tuple(dict.fromkeys(k for a in found for k in a.kinks))
     if kinks:
-        return InnerRule(variable, kinks, (), (), frequencies(found))
+        return InnerMeasure(variable, kinks, (), (), frequencies(found))
     strips, growths = [], []
     for a in found:
         if a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL:
@@ -226,7 +226,7 @@ def _rule(variable: sp.Symbol, integrands: Sequence[sp.Expr]) -> InnerRule:
         # Where no distance is known, one, from which the rule is refined until it agrees.
         strips.append(sp.S.One if a.strip is None or a.strip == 0 else a.strip)
         growths.append(a.gaussian_coefficient or sp.S.Zero)
-    return InnerRule(
+    return InnerMeasure(
         variable,
         (),
         tuple(dict.fromkeys(s for s in strips if s != sp.oo)),

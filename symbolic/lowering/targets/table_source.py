@@ -14,14 +14,14 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
+from ...accuracy import rewrite_for_accuracy
 from ...bivariate_normal import BivariateNormalCDF
 from ...functions import OwenT, relu
 from ...gaussian import GaussianExpectation
+from ...printing.printers import MpmathPrinter, NumpyPrinter, helper_definitions
 from ...regularity import ImaginaryGrowth, Regularity, analyse, highest_frequency
-from ..accuracy import rewrite_for_accuracy
 from ..lower import table_name
 from ..product_measures import ProductMeasure
-from .printers import MpmathPrinter, NumpyPrinter, helper_definitions
 from .smoothed_functions import SmoothedFunctions, is_smoothed, smoothed_functions
 
 # Entire functions of exponential type: 48 nodes integrate exp(i w z) to 1e-16 up to w = 5; the

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import sympy as sp
 
 from ....errors import EmissionError
+from ...printing.printers import SourcePrinter
 from ..program import (
     Assign,
     Data,
@@ -27,7 +28,6 @@ from ..program import (
     ScalarRoot,
     Step,
 )
-from .printers import SourcePrinter
 
 # Names that the text below and the support code use inside the emitted functions.
 _OWN_NAMES = (

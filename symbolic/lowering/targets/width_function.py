@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from ..compiled import with_helpers
+from ...printing.compiled import with_helpers
 from ..widths import integrand_widths
 from .language import Function, Kind, Language, Parameter
 from .python_language import ArrayLanguage

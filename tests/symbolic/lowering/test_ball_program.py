@@ -17,9 +17,10 @@ from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.functions import log_cosh, relu, sigmoid, softplus
 from giantstep.symbolic.lowering.ball_program import BallLoop, BallNewton, BallProgram
 from giantstep.symbolic.lowering.forward_derivatives import with_derivatives
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import Assign, Newton, NodeLoop
 from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 flint = pytest.importorskip("flint")
 

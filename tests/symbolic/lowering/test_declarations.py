@@ -10,9 +10,10 @@ from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.functions import softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.declarations import Kind, validate
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, NodeLoop
 from giantstep.symbolic.proximal import Proximal
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 q, a, t = sp.symbols("q a t", positive=True)
 x, y, z, w = sp.symbols("x y z w", real=True)

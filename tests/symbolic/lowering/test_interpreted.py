@@ -21,6 +21,7 @@ from giantstep.symbolic.functions import relu, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.declarations import Kind
 from giantstep.symbolic.lowering.hoist import outermost
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import (
     Assign,
     Data,
@@ -30,7 +31,7 @@ from giantstep.symbolic.lowering.program import (
     NodeLoop,
 )
 from giantstep.symbolic.proximal import Proximal
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 NAMED = {
     "relu": lambda x: max(x, 0.0),

@@ -14,8 +14,8 @@ from giantstep.derivations.mean_field.ridge_regression import closed_form, ridge
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import EmissionError
 from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.targets import jax_files, numpy_files
-from giantstep.symbolic.saddle_point import lower
 
 from ..generated_code import module_of
 from . import hand_programs as hand

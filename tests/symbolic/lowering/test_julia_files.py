@@ -7,9 +7,10 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.targets import c_files, julia_files
-from giantstep.symbolic.lowering.targets.julia_printer import JuliaPrinter
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.printing.julia_printer import JuliaPrinter
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from .vectors import MEAN_FIELD, SPIKED_VECTORS
 

@@ -15,8 +15,9 @@ from giantstep.errors import EmissionError
 from giantstep.symbolic.functions import OwenT
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.targets.numpy_files import files
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from ..generated_code import module_of
 from . import hand_programs as hand

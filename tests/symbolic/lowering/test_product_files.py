@@ -12,8 +12,8 @@ from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
 from giantstep.runtime import product_rules
 from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.targets import product_functions, refinement
-from giantstep.symbolic.saddle_point import lower
 
 from ..generated_code import module_of, names_in
 from . import compiled_c

@@ -17,8 +17,9 @@ from giantstep.errors import EmissionError
 from giantstep.symbolic.equations import Equation
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.targets import python_files
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from ..generated_code import names_in
 from .vectors import MEAN_FIELD, SPIKED_VECTORS

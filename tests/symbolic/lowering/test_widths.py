@@ -11,8 +11,9 @@ import giantstep as gs
 from giantstep.errors import ConvergenceError
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.widths import integrand_widths
-from giantstep.symbolic.saddle_point import SaddlePointSystem, lower
+from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 s, y = sp.symbols("s y", positive=True)
 z = sp.Symbol("z", real=True)

@@ -10,7 +10,7 @@ import sympy as sp
 from giantstep.errors import EmissionError
 from giantstep.runtime.generated import defined
 from giantstep.symbolic.functions import relu
-from giantstep.symbolic.lowering.compiled import Formula, compiled, function_source
+from giantstep.symbolic.printing.compiled import Formula, compiled, function_source
 
 x, y = sp.symbols("x y", real=True)
 EXPRESSIONS = (

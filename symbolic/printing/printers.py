@@ -15,9 +15,9 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.printing.codeprinter import CodePrinter
 
-from ....digits import MOST_DIGITS
-from ....errors import EmissionError
-from .. import special_functions
+from ...digits import MOST_DIGITS
+from ...errors import EmissionError
+from . import special_functions
 
 # Integers up to here are floating-point numbers.
 _LARGEST_EXACT = 2**53
@@ -65,7 +65,7 @@ class SourcePrinter(CodePrinter):
         raise EmissionError(
             f"target {self.target!r} has no rule for {name} in {str(expr)[:80]}\n"
             f"  known functions: {known}\n"
-            "  a function of your own: giantstep.symbolic.lowering.special_functions."
+            "  a function of your own: giantstep.symbolic.printing.special_functions."
             "register_function"
         )
 

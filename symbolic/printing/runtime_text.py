@@ -10,8 +10,8 @@ from collections.abc import Collection
 from itertools import pairwise
 from pathlib import Path
 
-from .... import runtime
-from ....one_thread import syntax_tree
+from ... import runtime
+from ...one_thread import syntax_tree
 
 
 def runtime_text(module: str, names: Collection[str] = (), without: Collection[str] = ()) -> str:

@@ -1,4 +1,4 @@
-"""Between passes 3 and 4: do the delta functions that differentiating a jump leaves behind.
+"""Do the delta functions that differentiating a jump leaves behind.
 
 Where an integrand jumps at a place that moves with the unknowns, the Jacobian holds 𝔼 of a delta
 function: the derivative of the place of the jump. It is a number, the integrand at that place
@@ -10,9 +10,9 @@ from __future__ import annotations
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ...errors import EmissionError
-from ..cases import single_comparisons
-from ..gaussian import GaussianExpectation
+from ..errors import EmissionError
+from .cases import single_comparisons
+from .gaussian import GaussianExpectation
 
 
 def integrate_deltas(value: sp.Expr) -> sp.Expr:

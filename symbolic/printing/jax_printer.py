@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import sympy as sp
 
-from .. import special_functions
+from . import special_functions
 from .printers import NumpyPrinter
 
 

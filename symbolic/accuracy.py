@@ -1,4 +1,4 @@
-"""Pass 4: rewrite expressions so that floating point keeps their digits.
+"""Rewrite expressions so that floating point keeps their digits.
 
 Each rule replaces a form that overflows or subtracts nearly equal numbers by one that does not and
 that equals it on the whole domain on which it is real and finite; where the better form is better
@@ -14,10 +14,10 @@ from __future__ import annotations
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-from ..functions import log_cosh, sigmoid, softplus
-from ..normal_functions import erfcx, log_normal_cdf, normal_cdf
-from ..ramp_moments import ramp_moment
 from .accuracy_sums import Cases, rewrite_sum, two_cases
+from .functions import log_cosh, sigmoid, softplus
+from .normal_functions import erfcx, log_normal_cdf, normal_cdf
+from .ramp_moments import ramp_moment
 
 # Tails of the normal law, which decay like exp(-u²).
 _TAILS = (sp.erfc, normal_cdf)

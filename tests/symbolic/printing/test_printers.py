@@ -13,7 +13,7 @@ from giantstep.derivations.spiked_random_features import free_energy as model
 from giantstep.errors import EmissionError
 from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.targets.printers import (
+from giantstep.symbolic.printing.printers import (
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...runtime.generated import GeneratedFunction, defined
-from .targets.printers import (
+from .printers import (
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,

@@ -13,8 +13,8 @@ from itertools import pairwise
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-from ..functions import sigmoid
-from ..normal_functions import erf_difference, normal_cdf
+from .functions import sigmoid
+from .normal_functions import erf_difference, normal_cdf
 
 Cases = Callable[..., sp.Expr | None]
 """Makes a case distinction: better form, condition, form elsewhere, forms not to be rewritten."""

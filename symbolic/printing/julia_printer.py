@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ..special_functions import names
 from .printers import CompiledPrinter
+from .special_functions import names
 
 
 class JuliaPrinter(CompiledPrinter):

@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from sympy.codegen.cfunctions import expm1, log1p
 
+from giantstep.symbolic.accuracy import rewrite_for_accuracy
 from giantstep.symbolic.activations import CATALOGUE
 from giantstep.symbolic.functions import log_cosh, relu, sigmoid, softplus, with_softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.accuracy import rewrite_for_accuracy
-from giantstep.symbolic.lowering.compiled import compiled
-from giantstep.symbolic.lowering.targets.printers import ScalarPrinter, helper_definitions
 from giantstep.symbolic.normal_functions import (
     erf_difference,
     erfcx,
     log_normal_cdf,
     normal_cdf,
 )
+from giantstep.symbolic.printing.compiled import compiled
+from giantstep.symbolic.printing.printers import ScalarPrinter, helper_definitions
 from giantstep.symbolic.proximal import Proximal
 
 x, y = sp.symbols("x y", real=True)

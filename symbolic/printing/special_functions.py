@@ -18,11 +18,10 @@ from sympy.codegen.cfunctions import expm1, log1p
 from ...errors import EmissionError, ParameterError
 from ..functions import OwenT, log_cosh, relu, sigmoid, softplus
 from ..normal_functions import erf_difference, erfcx, log_normal_cdf, normal_cdf
-from .program import Assign, Newton, Program
-from .targets.julia_helpers import JULIA_HELPERS
-from .targets.runtime_text import runtime_text
-from .targets.scalar_helpers import C_HELPERS, PYTHON_HELPERS
-from .targets.vector_helpers import JAX_HELPERS, NUMPY_HELPERS
+from .julia_helpers import JULIA_HELPERS
+from .runtime_text import runtime_text
+from .scalar_helpers import C_HELPERS, PYTHON_HELPERS
+from .vector_helpers import JAX_HELPERS, NUMPY_HELPERS
 
 PREFIX = "fn_"
 """Names of helpers begin with it, and no other name in a generated file does."""
@@ -276,31 +275,3 @@ def helper_texts(target: str, text: str) -> list[str]:
 
     visit(text, frozenset())
     return list(ordered.values())
-
-
-def describe_functions(program: Program) -> str:
-    """Return a table of the functions in a program and of what each target calls for them."""
-    found: set[str] = set()
-    for expr in _expressions(program):
-        found |= {type(f).__name__ for f in expr.atoms(sp.Function) if is_known(type(f))}
-        if any(abs(p.exp) == sp.S.Half for p in expr.atoms(sp.Pow)):
-            found.add("sqrt")
-    lines = []
-    for name in sorted(found):
-        lines.append(f"{name}:")
-        lines += [f"    {t:8}{_NAMES[t].get(name, 'not known')}" for t in TARGETS]
-    return "\n".join(lines) or "no functions, only arithmetic"
-
-
-def _expressions(program: Program) -> Iterator[sp.Expr]:
-    for root in program.roots:
-        yield from (root.residual, root.slope, root.start)
-    steps = list(program.steps)
-    for step in steps:
-        if isinstance(step, Newton):
-            yield from step.start
-            steps += step.body
-        elif isinstance(step, Assign):
-            yield step.value
-    for loop in program.loops():
-        yield from (a.value for a in (*loop.at_nodes, *loop.sums))

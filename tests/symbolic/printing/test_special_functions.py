@@ -18,30 +18,30 @@ from sympy.integrals.quadrature import gauss_legendre
 
 from giantstep.errors import EmissionError, ParameterError
 from giantstep.symbolic.functions import OwenT, log_cosh, relu, sigmoid, softplus
-from giantstep.symbolic.lowering import special_functions
+from giantstep.symbolic.lowering.documentation import describe_functions
 from giantstep.symbolic.lowering.program import Assign, Program
-from giantstep.symbolic.lowering.special_functions import (
-    describe_functions,
+from giantstep.symbolic.normal_functions import (
+    erf_difference,
+    erfcx,
+    log_normal_cdf,
+    normal_cdf,
+)
+from giantstep.symbolic.printing import special_functions
+from giantstep.symbolic.printing.c_printer import CPrinter
+from giantstep.symbolic.printing.printers import (
+    MpmathPrinter,
+    NumpyPrinter,
+    ScalarPrinter,
+    helper_definitions,
+)
+from giantstep.symbolic.printing.scalar_helpers import LEGENDRE_NODES, LEGENDRE_WEIGHTS
+from giantstep.symbolic.printing.special_functions import (
     helper_texts,
     helpers,
     is_known,
     known_functions,
     names,
     register_function,
-)
-from giantstep.symbolic.lowering.targets.c_printer import CPrinter
-from giantstep.symbolic.lowering.targets.printers import (
-    MpmathPrinter,
-    NumpyPrinter,
-    ScalarPrinter,
-    helper_definitions,
-)
-from giantstep.symbolic.lowering.targets.scalar_helpers import LEGENDRE_NODES, LEGENDRE_WEIGHTS
-from giantstep.symbolic.normal_functions import (
-    erf_difference,
-    erfcx,
-    log_normal_cdf,
-    normal_cdf,
 )
 
 x, y = sp.symbols("x y", real=True)
@@ -168,7 +168,7 @@ def test_numba_compiles_every_helper():
 def test_jax(expr):
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from giantstep.symbolic.lowering.targets.jax_printer import JaxPrinter
+    from giantstep.symbolic.printing.jax_printer import JaxPrinter
 
     text = JaxPrinter().print(expr)
     namespace = {"jax": jax, "jnp": jax.numpy}
@@ -193,7 +193,7 @@ def test_jax_derivatives_of_two_arguments_where_branches_meet(f):
 def _compare_jax_slopes(expr, points):
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from giantstep.symbolic.lowering.targets.jax_printer import JaxPrinter
+    from giantstep.symbolic.printing.jax_printer import JaxPrinter
 
     text = JaxPrinter().print(expr)
     namespace = {"jax": jax, "jnp": jax.numpy}
