@@ -18,6 +18,7 @@ from .accuracy_sums import Cases, rewrite_sum, two_cases
 from .functions import log_cosh, sigmoid, softplus
 from .normal_functions import erfcx, log_normal_cdf, normal_cdf
 from .ramp_moments import ramp_moment
+from .traversal import FreeSymbols
 
 # Tails of the normal law, which decay like exp(-u²).
 _TAILS = (sp.erfc, normal_cdf)
@@ -65,11 +66,14 @@ class _Rewriter:
         # A form that a rule keeps as one of its cases is entered here as its own result.
         self._done: dict[sp.Expr, sp.Expr] = {}
         self._count = 0
+        self._free_symbols = FreeSymbols()
 
     def visit(self, expr: sp.Expr) -> sp.Expr:
-        if not isinstance(expr, sp.Expr) or not expr.args or not expr.free_symbols:
+        if not isinstance(expr, sp.Expr) or not expr.args:
             return expr
         if expr not in self._done:
+            if not self._free_symbols(expr):
+                return expr
             apart = self._decay_apart(expr) if expr.is_Mul else None
             if apart is not None:
                 return self._settle(expr, self.visit(apart))
@@ -133,7 +137,7 @@ class _Rewriter:
         otherwise = expr.args[-1][0]
         # SymPy takes powers of a case distinction case by case.
         base = otherwise.base if otherwise.is_Pow else otherwise
-        again = self._rewritten(base) if base.free_symbols else None
+        again = self._rewritten(base) if self._free_symbols(base) else None
         if isinstance(again, sp.Piecewise) and again.args[0][1] == expr.args[0][1]:
             self._done[otherwise] = otherwise
 

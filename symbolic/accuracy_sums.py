@@ -15,6 +15,7 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from .functions import sigmoid
 from .normal_functions import erf_difference, normal_cdf
+from .traversal import parts_of
 
 Cases = Callable[..., sp.Expr | None]
 """Makes a case distinction: better form, condition, form elsewhere, forms not to be rewritten."""
@@ -256,7 +257,7 @@ def _root_minus_term(terms: _Terms, parts: list[_Part], cases: Cases) -> sp.Expr
 
 
 def _ingredients(expr: sp.Expr) -> set[sp.Basic]:
-    return expr.free_symbols | expr.atoms(sp.Function)
+    return expr.free_symbols | parts_of(expr, sp.Function)
 
 
 # -- polynomials

@@ -20,6 +20,7 @@ from ..proximal import MoreauEnvelope, Proximal
 from ..random_matrix import MarchenkoPasturAverage
 from ..saddle_point import SaddlePointSystem
 from ..structure import block_structure
+from ..traversal import nodes_of
 from .declarations import validate
 from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
@@ -31,7 +32,6 @@ from .parity import averages_are_even, sums_are_even
 from .product_measures import BROKEN
 from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename
 from .schedule import Scheduler
-from .traversal import nodes_of
 
 
 def lower_to_program(

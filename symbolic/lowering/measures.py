@@ -19,6 +19,7 @@ from sympy.core.relational import Relational
 from ..data_average import DataAverage
 from ..functions import relu
 from ..proximal import MoreauEnvelope, Proximal
+from ..traversal import parts_of
 
 _KINKED = (sp.Abs, sp.sign, sp.Heaviside, relu)
 
@@ -43,7 +44,7 @@ def break_points(integrand: sp.Expr, node: sp.Symbol) -> tuple[sp.Expr, ...]:
     >>> break_points(sp.Abs(2 * z - m) + sp.tanh(z), z)
     (m/2,)
     """
-    if integrand.atoms(AppliedUndef):
+    if parts_of(integrand, AppliedUndef):
         return ()
     found: dict[sp.Expr, None] = {}
     for argument in chain.from_iterable(map(pieces, switches(integrand))):
@@ -57,7 +58,7 @@ def break_points(integrand: sp.Expr, node: sp.Symbol) -> tuple[sp.Expr, ...]:
 
 def switches(integrand: sp.Expr) -> Iterator[sp.Expr]:
     """Iterate over the expressions at whose zeros the integrand is not smooth."""
-    for f in sorted(integrand.atoms(*_KINKED), key=sp.default_sort_key):
+    for f in sorted(parts_of(integrand, *_KINKED), key=sp.default_sort_key):
         yield f.args[0]
     for f in sorted(integrand.atoms(sp.Max, sp.Min), key=sp.default_sort_key):
         for a, b in combinations(sorted(f.args, key=sp.default_sort_key), 2):
@@ -73,7 +74,7 @@ def pieces(argument: sp.Expr) -> Iterator[sp.Expr]:
 
     A zero of the wrong piece costs one more cut.
     """
-    bent = sorted(argument.atoms(sp.Max, sp.Min, sp.Abs, relu, sp.Piecewise), key=sp.count_ops)
+    bent = sorted(parts_of(argument, sp.Max, sp.Min, sp.Abs, relu, sp.Piecewise), key=sp.count_ops)
     if not bent:
         yield argument
         return

@@ -6,6 +6,7 @@ import sympy as sp
 
 from ..accuracy import rewrite_for_accuracy
 from ..proximal import MoreauEnvelope, Proximal
+from ..traversal import parts_of
 from .program import ScalarRoot
 
 
@@ -22,10 +23,10 @@ class Roots:
 
     def called(self, expr: sp.Expr) -> sp.Expr:
         """Replace proximal operators and Moreau envelopes by calls of these functions."""
-        expr = expr.xreplace({m: m.rewrite(Proximal) for m in expr.atoms(MoreauEnvelope)})
+        expr = expr.xreplace({m: m.rewrite(Proximal) for m in parts_of(expr, MoreauEnvelope)})
         while True:
             # Innermost first: the centre of one may hold another.
-            found = [p for p in expr.atoms(Proximal) if not p.center.has(Proximal)]
+            found = [p for p in parts_of(expr, Proximal) if not p.center.has(Proximal)]
             if not found:
                 return expr
             expr = expr.xreplace({p: self._call(p) for p in found})

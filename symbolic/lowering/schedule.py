@@ -15,13 +15,13 @@ from ...errors import EmissionError
 from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
+from ..traversal import nodes_of
 from .fuse import Abs, FreshSymbols, Item, Size
 from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points
 from .program import Assign, Data, InnerPass, Line, LinearSolve, Measure, NodeLoop, Panels
 from .roots import Roots
 from .sharing import share_in_loop, share_scalars, split_off, take_out_invariants
-from .traversal import nodes_of
 
 _Ordered = Assign | LinearSolve | NodeLoop
 

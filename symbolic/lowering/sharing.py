@@ -12,6 +12,7 @@ import sympy as sp
 from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
+from ..traversal import FreeSymbols, parts_of
 from .fuse import FreshSymbols
 from .program import Assign
 
@@ -62,13 +63,16 @@ def take_out_invariants(
     tuple of Expr
         The integrands in these scalars.
     """
-    moving = set(varying)
+    moving, free_symbols = set(varying), FreeSymbols()
     found: dict[sp.Expr, sp.Symbol] = {}
+    seen: set[sp.Basic] = set()
 
     def visit(expr: sp.Basic) -> None:
-        if isinstance(expr, sp.Function | sp.Pow) and not expr.free_symbols & moving:
-            if expr not in found:
-                found[expr] = fresh("invariant_")
+        if expr in seen:
+            return
+        seen.add(expr)
+        if isinstance(expr, sp.Function | sp.Pow) and not free_symbols(expr) & moving:
+            found[expr] = fresh("invariant_")
             return
         for argument in expr.args:
             visit(argument)
@@ -187,7 +191,7 @@ def _share_reciprocals(
     inverses: dict[sp.Expr, sp.Symbol] = {}
     table = {}
     for integrand in integrands:
-        for power in integrand.atoms(sp.Pow):
+        for power in parts_of(integrand, sp.Pow):
             if power.base.is_Add and power.exp.is_Integer and power.exp < 0:
                 if power.base not in inverses:
                     inverses[power.base] = fresh("inverse_")
@@ -205,7 +209,7 @@ def _share_roots(
         powers = {
             p
             for f in integrands
-            for p in f.atoms(sp.Pow)
+            for p in parts_of(f, sp.Pow)
             if p.exp.is_Rational and p.exp.q == 2 and p.exp.p < 0 and p.base.free_symbols
         }
         # Innermost first: a base may hold another root.
