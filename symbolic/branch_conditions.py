@@ -21,7 +21,7 @@ otherwise overdetermined system regular; μ vanishes at the solution.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -148,10 +148,15 @@ class OpenSystem:
     def _without_roots(self, value: sp.Expr) -> sp.Expr:
         found = reduced(value)
         if self._divides(found):
-            # Too long a sum for `reduced`: what is left of the chain rule, term by term.
-            nodes = found.atoms(GaussianExpectation)
-            found = found.xreplace({n: linear_by_parts(n) for n in nodes if self._divides(n)})
+            # Too long a sum for `reduced`, or one that holds inner expectations: what is left of
+            # the chain rule, term by term.
+            found = sp.bottom_up(found, self._term_by_term)
         return found
+
+    def _term_by_term(self, node: sp.Expr) -> sp.Expr:
+        if isinstance(node, GaussianExpectation) and self._divides(node):
+            return linear_by_parts(node)
+        return node
 
     def _divides(self, value: sp.Expr) -> bool:
         """Tell whether something is divided by a root of an unknown."""
@@ -198,7 +203,7 @@ class OpenSystem:
         system = self.system
         return replace(
             system,
-            equations=tuple(_zero_of(e, zeros) for e in system.equations),
+            equations=tuple(_at_zeros(system.equations, zeros)),
             start={x: value for x, value in system.start.items() if x not in zeros},
             domains={x: domain for x, domain in system.domains.items() if x not in zeros},
             easier=None,
@@ -216,10 +221,9 @@ class OpenSystem:
             sp.Add(*(jacobian[i][j] * w for j, w in zip(places, vector, strict=True)))
             for i in places
         ]
-        core = [_zero_of(e, set(zeros)) for e in self.core]
-        found = self._closed("boundary", control, [*core, *rest], vector, fixed, conditions)
+        found = self._closed("boundary", control, [*self.core, *rest], vector, fixed, conditions)
         free = {x: domain for x, domain in found.domains.items() if x not in zeros}
-        return replace(found, domains=free)
+        return replace(found, equations=tuple(_at_zeros(found.equations, zeros)), domains=free)
 
     def _fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
         jacobian, rest = self._jacobian(())
@@ -259,9 +263,9 @@ class OpenSystem:
                 None if e.value is None else e.value.xreplace(other),
                 e.residual.xreplace(other),
             )
-            for e in (_zero_of(e, set(zeros_other)) for e in self.system.equations)
+            for e in _at_zeros(self.system.equations, zeros_other)
         ]
-        own = [_zero_of(e, set(zeros)) for e in self.system.equations]
+        own = _at_zeros(self.system.equations, zeros)
         condition = Equation(control, None, free_energy - free_energy.xreplace(other))
         equations = [*own, *copies, condition]
         found = self._with_control("coexistence", control, equations, names)
@@ -409,9 +413,35 @@ def hessian_name(i: int, j: int) -> str:
     return f"hessian_{max(i, j)}_{min(i, j)}"
 
 
-def _zero_of(e: Equation, zeros: Collection[sp.Symbol]) -> Equation:
-    """Return the equation ``x = 0`` in place of that of an unknown among `zeros`."""
-    return Equation(e.unknown, sp.S.Zero, e.unknown) if e.unknown in zeros else e
+def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list[Equation]:
+    """Return equations where unknowns vanish, and with them what follows from these.
+
+    Zero stands for them in all expressions that have a value there: the derivative of sqrt(p) by a
+    parameter is 0/0 where p is zero all along.
+    """
+    gone = dict.fromkeys(zeros, sp.S.Zero)
+    found = list(equations)
+    while True:
+        follow = [
+            e.unknown
+            for e in found
+            if e.unknown not in gone and e.value is not None and e.value.xreplace(gone) == 0
+        ]
+        if not follow:
+            break
+        gone |= dict.fromkeys(follow, sp.S.Zero)
+
+    def at(expr: sp.Expr) -> sp.Expr:
+        value = expr.xreplace(gone)
+        return expr if value.has(sp.nan, sp.zoo, sp.oo) else value
+
+    for k, e in enumerate(found):
+        if e.unknown in gone:
+            found[k] = Equation(e.unknown, sp.S.Zero, e.unknown)
+        else:
+            value = None if e.value is None else at(e.value)
+            found[k] = Equation(e.unknown, value, at(e.residual))
+    return found
 
 
 def _reached(equations: Iterable[Equation], wanted: Iterable[sp.Expr]) -> set[sp.Symbol]:

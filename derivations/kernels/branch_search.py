@@ -229,6 +229,11 @@ class Search:
         if how == LONG:
             return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
         reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
+        # The last point is as near to where points are refused as steps are small.
+        if self.family.blur(y[None], self.equations.sizes(y)[None])[2][0] > SAME / 2:
+            reason = (
+                f"{over} = {value:.10g}, beyond which quadrature does not resolve the equations"
+            )
         for k, (name, number) in enumerate(x.items()):
             if k in face:
                 continue

@@ -1217,23 +1217,26 @@ def _mean_square_of_signs(overlap):
     return float((weights * nodes**2) @ inside @ weights)
 
 
-def spinodal_of_phase_retrieval():
-    """Largest α of an overlap below one: E g² = (E[u² tanh] − q)/(1 − q)², q̂ = αE g²."""
-
+def _phase_retrieval():
+    # E g² = (E[u² tanh] − q)/(1 − q)², q̂ = αE g²: α is largest where the overlap jumps to one.
     def load(overlap):
         gain = (_mean_square_of_signs(overlap) - overlap) / (1 - overlap) ** 2
         return overlap / (1 - overlap) / gain
 
     (fold,) = extrema(load, 0.3, 0.98)
+    assert abs(fold - 1.128) < 5e-4  # Barbier et al.
     # An overlap appears at 1/2: E g² is 2q where q is small.
     assert abs(load(1e-7) - 0.5) < 1e-6
-    return fold
+    return {"spinodal": [fold], "second-order": [0.5]}
 
 
 @problem(
     "Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395: labels |u|",
     {"alpha": 0.8}, "average", "domain", "nested", "several", start={"q": 0.5},
-    over=None,
+    over=Over(
+        "alpha", (0.3, 1.4), {0.4: 1, 0.8: 2, 1.1: 3, 1.3: 1},
+        special=_phase_retrieval, relative=1e-10,
+    ),
 )  # fmt: skip
 def phase_retrieval():
     def solution(alpha):
