@@ -132,10 +132,14 @@ def linear_by_parts(node: GaussianExpectation) -> GaussianExpectation:
     E_z[a*exp(-cosh(z)) - b*exp(-cosh(z))*sinh(z)]
     """
     z = node.variable
-    functions = {f for f in node.integrand.atoms(sp.Function) if z in f.free_symbols}
+    # Inner averages are such functions, whatever they hold.
+    inner = {n: sp.Dummy(real=True) for n in _outermost(node.integrand) if z in n.free_symbols}
+    marked = node.integrand.xreplace(inner)
+    functions = {f for f in marked.atoms(sp.Function) if f.free_symbols & {z, *inner.values()}}
     marks = {f: sp.Dummy(real=True) for f in functions}
-    back = {mark: f for f, mark in marks.items()}
-    marked = node.integrand.xreplace(marks)
+    back = {mark: n for n, mark in inner.items()}
+    back |= {mark: f.xreplace(back) for f, mark in marks.items()}
+    marked = marked.xreplace(marks)
     factor = marked.diff(z)
     if factor == 0 or z in factor.free_symbols:
         return node
