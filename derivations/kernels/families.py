@@ -344,7 +344,8 @@ class OpenKernel:
     def closed(self, condition: Condition, control: str) -> Kernel:
         """Return the kernel of the equations with a condition, which a parameter meets."""
         zeros = (*map(str, condition.zeros), "", *map(str, condition.zeros_other))
-        key = (condition.kind, condition.output, str(condition.component), control, *zeros)
+        kind = f"{condition.kind} {condition.bent}"
+        key = (kind, condition.output, str(condition.component), control, *zeros)
         return self.opened(key, lambda: condition.system(self.symbol(control)))
 
     @cached_property
