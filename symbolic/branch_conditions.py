@@ -6,7 +6,10 @@ the residuals :math:`R(x, p)` of the core as functions of x and of a control par
 * two solutions meet and vanish (a fold, a spinodal) where :math:`R = 0,\ \partial_x R\,v = 0`;
 * branches cross where :math:`R = 0,\ w^\top\partial_x R = 0,\ w^\top\partial_p R = 0`;
 * a branch leaves solutions with x_S = 0, on which the residuals R_S vanish identically, where
-  :math:`x_S = 0,\ \partial_{x_S} R_S\,w = 0`: the overlap that becomes positive at a transition;
+  :math:`x_S = 0,\ \partial_{x_S} R_S\,w = 0`: the overlap that becomes positive at a transition.
+  On the branch :math:`p = p_0 + p_1\varepsilon + p_2\varepsilon^2`; it leaves to the other side
+  where p_1, or p_2 if p_1 is zero by symmetry, changes its sign: a tricritical point. Both are
+  multiples of derivatives of R_S along the branch at fixed p, the :data:`BENDS`;
 * a quantity E vanishes along a branch where :math:`R = 0,\ E = 0`;
 * two phases coexist where :math:`R(x) = R(y) = 0,\ F(x) = F(y)` for the free energy F.
 
@@ -21,7 +24,7 @@ otherwise overdetermined system regular; μ vanishes at the solution.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -32,13 +35,15 @@ from .equations import Equation, stationarity
 from .gaussian import GaussianExpectation
 from .integration_by_parts import linear_by_parts, reduced
 from .saddle_point import SaddlePointSystem
-from .sensitivities import derivative_name, with_sensitivities
+from .sensitivities import derivative_name, with_derivatives_along, with_sensitivities
 from .smoothed_derivatives import smooth_partial
 
 # The output that decides how fine a quadrature rule has to be: of size one, so that the errors of
 # residuals, which vanish at solutions, count absolutely.
 SIZE = "one_plus_residuals"
 FREE_ENERGY = "free_energy"
+# Second and third derivative of the residual of an unknown that vanishes, along what leaves there.
+BENDS = ("second_derivative_along", "third_derivative_along")
 
 
 @dataclass(frozen=True)
@@ -148,10 +153,15 @@ class OpenSystem:
     def _without_roots(self, value: sp.Expr) -> sp.Expr:
         found = reduced(value)
         if self._divides(found):
-            # Too long a sum for `reduced`: what is left of the chain rule, term by term.
-            nodes = found.atoms(GaussianExpectation)
-            found = found.xreplace({n: linear_by_parts(n) for n in nodes if self._divides(n)})
+            # Too long a sum for `reduced`, or one that holds inner expectations: what is left of
+            # the chain rule, term by term.
+            found = sp.bottom_up(found, self._term_by_term)
         return found
+
+    def _term_by_term(self, node: sp.Expr) -> sp.Expr:
+        if isinstance(node, GaussianExpectation) and self._divides(node):
+            return linear_by_parts(node)
+        return node
 
     def _divides(self, value: sp.Expr) -> bool:
         """Tell whether something is divided by a root of an unknown."""
@@ -198,7 +208,7 @@ class OpenSystem:
         system = self.system
         return replace(
             system,
-            equations=tuple(_zero_of(e, zeros) for e in system.equations),
+            equations=tuple(_at_zeros(system.equations, zeros)),
             start={x: value for x, value in system.start.items() if x not in zeros},
             domains={x: domain for x, domain in system.domains.items() if x not in zeros},
             easier=None,
@@ -216,10 +226,59 @@ class OpenSystem:
             sp.Add(*(jacobian[i][j] * w for j, w in zip(places, vector, strict=True)))
             for i in places
         ]
-        core = [_zero_of(e, set(zeros)) for e in self.core]
-        found = self._closed("boundary", control, [*core, *rest], vector, fixed, conditions)
+        found = self._closed("boundary", control, [*self.core, *rest], vector, fixed, conditions)
         free = {x: domain for x, domain in found.domains.items() if x not in zeros}
-        return replace(found, domains=free)
+        return replace(found, equations=tuple(_at_zeros(found.equations, zeros)), domains=free)
+
+    def _bent_boundary(
+        self, control: sp.Symbol, zeros: Sequence[sp.Symbol], fixed: int
+    ) -> SaddlePointSystem:
+        """Return the same for one unknown that vanishes, with the outputs `BENDS`.
+
+        Along the branch that leaves, x_S = ε, and the others follow so that their own residuals
+        vanish: what is linear and quadratic in ε are further unknowns.
+        """
+        (zero,) = zeros
+        found = self._boundary(control, zeros, fixed)
+        names = self.system.identifiers
+        others = [x for x in self.unknowns if x != zero]
+        linear = {x: self._new(f"linear_{names[x]}") for x in others}
+        quadratic = {x: self._new(f"quadratic_{names[x]}") for x in others}
+        rates = {zero: sp.S.One, **linear, **{linear[x]: quadratic[x] for x in others}}
+        system = self.opened({}, whole=False)
+        along = with_derivatives_along(system, rates, (), order=3)
+        own = set(system.unknowns)
+        regular = tuple(e if e.unknown in own else self._regular(e) for e in along.equations)
+        along = replace(along, equations=regular)
+        values, helpers = self._derivatives(
+            along, [[derivative_name(r.name, *"t" * k) for k in (1, 2, 3)] for r in self.residuals]
+        )
+        slopes = dict(zip(self.unknowns, values, strict=True))
+        known = {e.unknown for e in found.equations}
+        equations = [
+            *found.equations,
+            *(e for e in helpers if e.unknown not in known),
+            *(Equation(linear[x], None, slopes[x][0]) for x in others),
+            *(Equation(quadratic[x], None, slopes[x][1]) for x in others),
+        ]
+        fresh = {x: x.name for x in (*linear.values(), *quadratic.values())}
+        # As values of helpers, so that zeros are put in; what has no value there is no output.
+        bends = [
+            Equation(self._new(name), value, -value)
+            for name, value in zip(BENDS, slopes[zero][1:], strict=True)
+        ]
+        *equations, second, third = _at_zeros([*equations, *bends], zeros)
+        outputs = {
+            name: e.value
+            for name, e in zip(BENDS, (second, third), strict=True)
+            if e.value is not None and not e.value.free_symbols & set(zeros)
+        }
+        return replace(
+            found,
+            equations=tuple(equations),
+            outputs={**found.outputs, **outputs},
+            identifiers={**found.identifiers, **fresh},
+        )
 
     def _fold(self, control: sp.Symbol, fixed: int) -> SaddlePointSystem:
         jacobian, rest = self._jacobian(())
@@ -259,9 +318,9 @@ class OpenSystem:
                 None if e.value is None else e.value.xreplace(other),
                 e.residual.xreplace(other),
             )
-            for e in (_zero_of(e, set(zeros_other)) for e in self.system.equations)
+            for e in _at_zeros(self.system.equations, zeros_other)
         ]
-        own = [_zero_of(e, set(zeros)) for e in self.system.equations]
+        own = _at_zeros(self.system.equations, zeros)
         condition = Equation(control, None, free_energy - free_energy.xreplace(other))
         equations = [*own, *copies, condition]
         found = self._with_control("coexistence", control, equations, names)
@@ -273,25 +332,33 @@ class OpenSystem:
         self, parameters: tuple[sp.Symbol, ...]
     ) -> tuple[list[list[sp.Expr]], list[Equation]]:
         """Return derivatives of residuals as expressions, and the equations of what they hold."""
-        linear = self.linearised(parameters)
-        by_name = {linear.identifiers[e.unknown]: e for e in linear.equations}
         labels = [self.system.identifiers[x] for x in (*self.unknowns, *parameters)]
-        entries = [
-            [by_name.get(derivative_name(r.name, label)) for label in labels]
-            for r in self.residuals
-        ]
+        found, helpers = self._derivatives(
+            self.linearised(parameters),
+            [[derivative_name(r.name, label) for label in labels] for r in self.residuals],
+        )
+        core = set(self.unknowns)
+        rest = [e for e in self.system.equations if e.unknown not in core]
+        return found, [*rest, *helpers]
+
+    def _derivatives(
+        self, derived: SaddlePointSystem, names: Sequence[Sequence[str]]
+    ) -> tuple[list[list[sp.Expr]], list[Equation]]:
+        """Return derivatives of residuals by name, and the equations of what they hold."""
+        by_name = {derived.identifiers[e.unknown]: e for e in derived.equations}
+        entries = [[by_name.get(name) for name in row] for row in names]
         # Derivatives of explicit residuals are explicit.
         found: list[list[sp.Expr]] = [
             [sp.S.Zero if e is None else e.unknown - e.residual for e in row] for row in entries
         ]
         mine = {*self.system.unknowns, *self.residuals}
         mine |= {e.unknown for row in entries for e in row if e is not None}
-        helpers = [e for e in linear.equations if e.unknown not in mine]
+        helpers = [e for e in derived.equations if e.unknown not in mine]
         needed = _reached(helpers, (a for row in found for a in row))
         helpers = [e for e in helpers if e.unknown in needed]
         # Other names than those of derivatives, which these equations may be given, too.
         fresh = {
-            e.unknown: self._new(f"slope_{linear.identifiers[e.unknown].removeprefix('d_')}")
+            e.unknown: self._new(f"slope_{derived.identifiers[e.unknown].removeprefix('d_')}")
             for e in helpers
         }
         helpers = [
@@ -302,9 +369,7 @@ class OpenSystem:
             )
             for e in helpers
         ]
-        core = set(self.unknowns)
-        rest = [e for e in self.system.equations if e.unknown not in core]
-        return [[a.xreplace(fresh) for a in row] for row in found], [*rest, *helpers]
+        return [[a.xreplace(fresh) for a in row] for row in found], helpers
 
     def _vector(self, kind: str, fixed: int, names: Sequence[str]) -> list[sp.Expr]:
         """Return a null vector in new symbols, one component set to one."""
@@ -370,6 +435,8 @@ class Condition:
         What vanishes at a zero.
     zeros, zeros_other : tuple of Symbol
         Unknowns of the core that vanish there, in one phase and in the other.
+    bent : bool
+        At a boundary at which one unknown vanishes, whether :data:`BENDS` are among the outputs.
     """
 
     of: OpenSystem
@@ -378,6 +445,7 @@ class Condition:
     output: str = ""
     zeros: tuple[sp.Symbol, ...] = ()
     zeros_other: tuple[sp.Symbol, ...] = ()
+    bent: bool = False
 
     @property
     def components(self) -> tuple[str, ...]:
@@ -395,7 +463,8 @@ class Condition:
         if self.kind == "coexistence":
             return self.of._coexistence(control, self.zeros, self.zeros_other)
         if self.kind == "boundary":
-            return self.of._boundary(control, self.zeros, self.component)
+            make = self.of._bent_boundary if self.bent else self.of._boundary
+            return make(control, self.zeros, self.component)
         of = replace(self.of, system=self.of.with_zeros(self.zeros)) if self.zeros else self.of
         if self.kind == "fold":
             return of._fold(control, self.component)
@@ -409,9 +478,35 @@ def hessian_name(i: int, j: int) -> str:
     return f"hessian_{max(i, j)}_{min(i, j)}"
 
 
-def _zero_of(e: Equation, zeros: Collection[sp.Symbol]) -> Equation:
-    """Return the equation ``x = 0`` in place of that of an unknown among `zeros`."""
-    return Equation(e.unknown, sp.S.Zero, e.unknown) if e.unknown in zeros else e
+def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list[Equation]:
+    """Return equations where unknowns vanish, and with them what follows from these.
+
+    Zero stands for them in all expressions that have a value there: the derivative of sqrt(p) by a
+    parameter is 0/0 where p is zero all along.
+    """
+    gone = dict.fromkeys(zeros, sp.S.Zero)
+    found = list(equations)
+    while True:
+        follow = [
+            e.unknown
+            for e in found
+            if e.unknown not in gone and e.value is not None and e.value.xreplace(gone) == 0
+        ]
+        if not follow:
+            break
+        gone |= dict.fromkeys(follow, sp.S.Zero)
+
+    def at(expr: sp.Expr) -> sp.Expr:
+        value = expr.xreplace(gone)
+        return expr if value.has(sp.nan, sp.zoo, sp.oo) else value
+
+    for k, e in enumerate(found):
+        if e.unknown in gone:
+            found[k] = Equation(e.unknown, sp.S.Zero, e.unknown)
+        else:
+            value = None if e.value is None else at(e.value)
+            found[k] = Equation(e.unknown, value, at(e.residual))
+    return found
 
 
 def _reached(equations: Iterable[Equation], wanted: Iterable[sp.Expr]) -> set[sp.Symbol]:

@@ -122,7 +122,8 @@ def linear_by_parts(node: GaussianExpectation) -> GaussianExpectation:
     r"""Return :math:`\mathbb{E}[f + zg]` as :math:`\mathbb{E}[f + g']`, f and g as they stand.
 
     The z is that of the chain rule, outside of all functions; without one, or where g has kinks,
-    `node` itself is returned. Nothing is multiplied out, unlike in :func:`by_parts`.
+    `node` itself is returned. Functions are not multiplied out, unlike in :func:`by_parts`, nor are
+    coefficients but for those over a root, which the argument of a function may cancel.
 
     Examples
     --------
@@ -131,17 +132,31 @@ def linear_by_parts(node: GaussianExpectation) -> GaussianExpectation:
     E_z[a*exp(-cosh(z)) - b*exp(-cosh(z))*sinh(z)]
     """
     z = node.variable
-    functions = {f for f in node.integrand.atoms(sp.Function) if z in f.free_symbols}
+    # Inner averages are such functions, whatever they hold.
+    inner = {n: sp.Dummy(real=True) for n in _outermost(node.integrand) if z in n.free_symbols}
+    marked = node.integrand.xreplace(inner)
+    functions = {f for f in marked.atoms(sp.Function) if f.free_symbols & {z, *inner.values()}}
     marks = {f: sp.Dummy(real=True) for f in functions}
-    back = {mark: f for f, mark in marks.items()}
-    marked = node.integrand.xreplace(marks)
+    back = {mark: n for n, mark in inner.items()}
+    back |= {mark: f.xreplace(back) for f, mark in marks.items()}
+    marked = marked.xreplace(marks)
     factor = marked.diff(z)
     if factor == 0 or z in factor.free_symbols:
         return node
-    slope = factor.xreplace(back).diff(z)
+    slope = _each_over_its_root(factor).xreplace(back).diff(z)
     if slope.has(sp.DiracDelta, sp.Derivative, sp.Heaviside, sp.sign):
         return node
     return GaussianExpectation(marked.xreplace({z: sp.S.Zero}).xreplace(back) + slope, z)
+
+
+def _each_over_its_root(coefficient: sp.Expr) -> sp.Expr:
+    """Return a coefficient as a sum of products if it holds one over a root, which then cancels."""
+    if not _divides_by_root(coefficient):
+        return coefficient
+    # Such as (1 - q)**2, which loses digits as a sum.
+    powers = {p: sp.Dummy() for p in coefficient.atoms(sp.Pow) if p.base.is_Add}
+    expanded = coefficient.xreplace(powers).expand(**PRODUCTS_ONLY)
+    return expanded.xreplace({mark: p for p, mark in powers.items()})
 
 
 def _lemma(term: sp.Expr, z: sp.Symbol) -> sp.Expr:

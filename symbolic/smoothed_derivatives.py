@@ -75,6 +75,10 @@ def _derivative(node: GaussianExpectation, x: sp.Symbol) -> sp.Expr:
         return smooth_partial(rewritten, x)
     slope = smooth_partial(integrand, x)
     if not slope.has(sp.DiracDelta):
+        if _power(slope, z) <= _power(integrand, z) and slope.has(GaussianExpectation):
+            # A factor of the integrand's own: by parts nothing cancels, and inner expectations
+            # have derivatives twice as long.
+            return GaussianExpectation(slope, z)
         return mean_by_parts(slope, z)
     deltas = {d: sp.Dummy(real=True) for d in slope.atoms(sp.DiracDelta)}
     marked = slope.xreplace(deltas)
@@ -95,12 +99,17 @@ def mean_by_parts(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr:
     The derivative with respect to a spread b is E[z f'(a + b z)] = b E f''(a + b z): on the right
     nothing is lost when b is small, and b cancels against what it is divided by.
     """
-    powers = (f.as_base_exp() for f in sp.Mul.make_args(integrand))
-    if any(base == z and n.is_Integer and n > 0 for base, n in powers):
+    if _power(integrand, z) > 0:
         rest = (integrand / z).diff(z)
         if not rest.has(sp.DiracDelta, sp.Derivative):
             return GaussianExpectation(rest, z)
     return GaussianExpectation(integrand, z)
+
+
+def _power(product: sp.Expr, z: sp.Symbol) -> int:
+    """Return the power of z itself among the factors of a product."""
+    powers = (f.as_base_exp() for f in sp.Mul.make_args(product))
+    return sum(int(n) for base, n in powers if base == z and n.is_Integer)
 
 
 def _mean_of_delta(delta: sp.DiracDelta, weight: sp.Expr, z: sp.Symbol) -> sp.Expr:

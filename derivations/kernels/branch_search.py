@@ -229,6 +229,11 @@ class Search:
         if how == LONG:
             return End(value, x, f"{over} = {value:.10g}, left after {MOST_POINTS} points")
         reason = f"{over} = {value:.10g}, beyond which the equations have no solution or no value"
+        # The last point is as near to where points are refused as steps are small.
+        if self.family.blur(y[None], self.equations.sizes(y)[None])[2][0] > SAME / 2:
+            reason = (
+                f"{over} = {value:.10g}, beyond which quadrature does not resolve the equations"
+            )
         for k, (name, number) in enumerate(x.items()):
             if k in face:
                 continue
@@ -404,11 +409,7 @@ class Search:
             return float(family.described(y[None]).values[output][0])
 
         column = family.described(np.array(curve.points)).values[output]
-        signs = np.sign(column)
-        for k in np.flatnonzero(signs[1:] == 0).tolist():
-            # What is zero at a point changes its sign next to it.
-            signs[k + 1] = signs[k]
-        for k in np.flatnonzero(signs[:-1] * signs[1:] < 0).tolist():
+        for k in sign_changes(column):
             place = partial(between, equations, curve, k, end=curve.points[k + 1])
             share = zero_between(lambda s, place=place: value(place(s)))  # type: ignore[misc]
             if share is None:
@@ -515,6 +516,15 @@ def checked_options(
         Extremum.of(kernel, extremum),
         outputs,
     )
+
+
+def sign_changes(column: Array) -> list[int]:
+    """Return the places after which a column changes its sign; next to a zero, after it."""
+    signs = np.sign(column)
+    for k in np.flatnonzero(signs[1:] == 0).tolist():
+        signs[k + 1] = signs[k]
+    found: list[int] = np.flatnonzero(signs[:-1] * signs[1:] < 0).tolist()
+    return found
 
 
 def kind_of_crossing(

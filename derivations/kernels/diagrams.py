@@ -194,7 +194,7 @@ class KernelDiagrams:
         Returns
         -------
         PhaseDiagram
-            With ``lines``, ``critical_points`` and ``plot()``.
+            With ``lines``, ``critical_points``, ``tricritical_points`` and ``plot()``.
 
         Raises
         ------
@@ -259,13 +259,17 @@ class KernelDiagrams:
                 for point in Search(cut, *options).special:
                     plane.add(point, cut, other, value)
         found = list(plane.lines(across[0], up[0]))
+        turns = different([p for _, _, points in found for p in points], across, up)
+        cusps = different([*turns, *(p for _, points, _ in found for p in points)], across, up)
         return PhaseDiagram(
             kernel=kernel,
             x=across,
             y=up,
             parameters=dict(parameters),
-            lines=tuple(line for line, _ in found),
-            critical_points=different([p for _, cusps in found for p in cusps], across, up),
+            lines=tuple(line for line, _, _ in found),
+            # Spinodals have a cusp at a tricritical point, too.
+            critical_points=cusps[len(turns) :],
+            tricritical_points=turns,
             _names=plane.names,
         )
 

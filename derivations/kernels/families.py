@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ...numeric.arguments import is_one_of
-from ...numeric.branches import Equations, Remembered
+from ...numeric.branches import SAME, Equations, Remembered
 from ...numeric.saddle_point_solver import BatchSolution
 from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
 from ...symbolic.equations import FreeEnergy
@@ -213,9 +213,29 @@ class OpenKernel:
 
         With `rough`, on one rule of a level that sees most integrands: 0, or 1 with half the nodes.
         """
-        values = self._run(self._linear, points, rough=rough).values
+        return self._linearisation(self._run(self._linear, points, rough=rough))
+
+    def _linearisation(self, batch: BatchSolution) -> tuple[Array, Array]:
+        values = batch.values
         residuals = np.stack([values[r.name] for r in self.open.residuals], axis=1)
         return residuals, _matrix(self.open, values, (*self.names, *self.moving))
+
+    def blur(self, points: Array, sizes: Array) -> tuple[Array, Array, Array]:
+        """Return what :meth:`linearised` does, and how far errors of residuals move solutions.
+
+        Parameters
+        ----------
+        points : array (N, m)
+        sizes : array (N, m)
+            Typical sizes of the coordinates, in which the distance is measured. It is infinite
+            where the rules of quadrature are too coarse to tell.
+        """
+        batch = self._run(self._linear, points)
+        residuals, jacobian = self._linearisation(batch)
+        # The error is that of the sum of all residuals: that of the one that changes most.
+        change = np.max(np.abs(jacobian * sizes[:, None, :]).sum(axis=2), axis=1)
+        with np.errstate(all="ignore"):
+            return residuals, jacobian, batch.errors[SIZE] / change
 
     def residual_error(self, point: Array) -> float:
         """Return the estimated error of the residuals at a point, of quadrature and rounding."""
@@ -324,7 +344,8 @@ class OpenKernel:
     def closed(self, condition: Condition, control: str) -> Kernel:
         """Return the kernel of the equations with a condition, which a parameter meets."""
         zeros = (*map(str, condition.zeros), "", *map(str, condition.zeros_other))
-        key = (condition.kind, condition.output, str(condition.component), control, *zeros)
+        kind = f"{condition.kind} {condition.bent}"
+        key = (kind, condition.output, str(condition.component), control, *zeros)
         return self.opened(key, lambda: condition.system(self.symbol(control)))
 
     @cached_property
@@ -435,13 +456,21 @@ class Family(OpenKernel):
         usual = np.ones(len(low)) if sizes is None else np.where(sizes > _TINY, sizes, 1.0)
         scale = np.where(np.isfinite(width), width, usual)
         first, last = self.within
-        return Equations(
-            Remembered(self.linearised),
+        box = Equations(
+            self.linearised,
             np.append(low, first),
             np.append(high, last),
             np.append(scale, last - first),
             (partial(self.linearised, rough=1), partial(self.linearised, rough=0)),
         )
+
+        def resolved(points: Array) -> tuple[Array, Array]:
+            """Return no residuals where quadrature does not tell solutions apart."""
+            residuals, jacobian, blur = self.blur(points, box.sizes(points))
+            residuals[~(blur <= SAME)] = np.nan
+            return residuals, jacobian
+
+        return replace(box, evaluate=Remembered(resolved))
 
 
 def _variables(

@@ -8,7 +8,9 @@ critical point.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...errors import EmissionError, StructureError, UnsupportedExpressionError
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
@@ -30,9 +33,9 @@ from ...numeric.branches import (
     tangent,
     zero_between,
 )
-from ...symbolic.branch_conditions import Condition
+from ...symbolic.branch_conditions import BENDS, Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
-from .branch_search import kind_of_crossing
+from .branch_search import kind_of_crossing, sign_changes
 from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
 from .families import Extremum, Family
 
@@ -50,6 +53,13 @@ _STYLES = {
     SECOND_ORDER: (GREEN, "-"),
     FIRST_ORDER: (VERMILLION, "-"),
 }
+TRICRITICAL = "tricritical"
+# Second derivatives relative to third ones, below which they vanish by symmetry.
+_SYMMETRIC = 1e-9
+# Relative to the largest value along a line.
+_ROUNDING = 1e-13
+# Points next to a tricritical point whose kind is not looked at.
+_UNSURE = 2
 # At a cusp neither parameter moves along the line of spinodals.
 _CUSP = 1e-5
 # Scaled distance of two phases at which a line of first-order transitions ends.
@@ -89,27 +99,29 @@ class TransitionLine:
 
 @dataclass(frozen=True)
 class CriticalPoint:
-    """A cusp, where two lines of spinodals and one of first-order transitions end.
+    """A point at which lines of transitions end.
 
     Attributes
     ----------
     x, y : float
     unknowns : mapping from str to float
-    fold : SpecialPoint
-        The cusp as a fold of the line of spinodals.
+    point : SpecialPoint
+        As a special point of a line over one of the parameters: a critical point is a fold of the
+        line of spinodals, a cusp, where two of these and one of first-order transitions end; at a
+        tricritical point what leaves a line of crossings turns to the other side.
     """
 
     x: float
     y: float
     unknowns: Mapping[str, float]
-    fold: SpecialPoint = field(repr=False)
+    point: SpecialPoint = field(repr=False)
 
     def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
         """Solve the equations of the critical point, to any number of digits.
 
         Both parameters are among the unknowns; see :meth:`.branches.SpecialPoint.refine`.
         """
-        return self.fold.refine(digits, **options)
+        return self.point.refine(digits, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +137,9 @@ class PhaseDiagram:
         The fixed ones.
     lines : tuple of TransitionLine
     critical_points : tuple of CriticalPoint
+        Cusps of lines of spinodals, where the line of first-order transitions ends.
+    tricritical_points : tuple of CriticalPoint
+        Where a transition that is continuous becomes one of first order.
     """
 
     kernel: Kernel
@@ -133,6 +148,7 @@ class PhaseDiagram:
     parameters: Mapping[str, Any]
     lines: tuple[TransitionLine, ...]
     critical_points: tuple[CriticalPoint, ...]
+    tricritical_points: tuple[CriticalPoint, ...]
     _names: tuple[str, ...] = field(repr=False)
 
     def of(self, kind: str) -> tuple[TransitionLine, ...]:
@@ -158,16 +174,23 @@ class PhaseDiagram:
                 label = "_" if line.kind in named else line.kind
                 named.add(line.kind)
                 ax.plot(line.x, line.y, style, color=colour, label=label)
-            for n, p in enumerate(self.critical_points):
-                ax.plot(p.x, p.y, "o", color=GREY, label="_" if n else "critical point")
+            for kind, marker, found in self._marked():
+                for n, p in enumerate(found):
+                    ax.plot(p.x, p.y, marker, color=GREY, label="_" if n else f"{kind} point")
             for put, name in ((ax.set_xlabel, self.x[0]), (ax.set_ylabel, self.y[0])):
                 labels = self.kernel.labels
                 put(f"${labels[name]}$" if name in labels else name)
             ax.set_xlim(*self.x[1:])
             ax.set_ylim(*self.y[1:])
-            if named or self.critical_points:
+            if named or self.critical_points or self.tricritical_points:
                 ax.legend(frameon=False)
         return ax
+
+    def _marked(self) -> tuple[tuple[str, str, tuple[CriticalPoint, ...]], ...]:
+        """Return points where lines end, by kind, with their markers."""
+        return (
+            ("critical", "o", self.critical_points), (TRICRITICAL, "^", self.tricritical_points)
+        )  # fmt: skip
 
     def to_dataset(self) -> xr.Dataset:
         """Return all points of all lines as a labelled data set, one row each."""
@@ -198,11 +221,13 @@ class PhaseDiagram:
         for line in self.lines:
             first, last = line.ends
             lines.append(f"  {line.kind}, {len(line)} points: from {first} to {last}")
-        for p in self.critical_points:
-            where = ", ".join(f"{name} = {value:.10g}" for name, value in p.unknowns.items())
-            lines.append(
-                f"  critical point at {self.x[0]} = {p.x:.12g}, {self.y[0]} = {p.y:.12g} ({where})"
-            )
+        for kind, _, found in self._marked():
+            for p in found:
+                where = ", ".join(f"{name} = {value:.10g}" for name, value in p.unknowns.items())
+                lines.append(
+                    f"  {kind} point at {self.x[0]} = {p.x:.12g}, {self.y[0]} = {p.y:.12g} "
+                    f"({where})"
+                )
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -317,7 +342,8 @@ class Plane:
 
     def _family(self, point: SpecialPoint, cut: Family, other: str, component: int) -> Family:
         """Return the equations of a special point over the parameter that the cut has fixed."""
-        kernel = cut.closed(replace(point.condition, component=component), point.over)
+        condition = replace(point.condition, component=component)
+        kernel = self._closed(condition, cut, point.over)
         bounds = {**cut.bounds, **{f"{n}_other": limits for n, limits in cut.bounds.items()}}
         bounds[point.over] = self.ranges[point.over]
         family = Family(
@@ -332,30 +358,64 @@ class Plane:
         names = family.names
         return replace(family, bounds={n: limits for n, limits in bounds.items() if n in names})
 
-    def lines(self, x: str, y: str) -> Iterator[tuple[TransitionLine, list[CriticalPoint]]]:
-        """Iterate over the lines with the critical points on them."""
-        for line in self.followed:
-            curve, points = line.curve, np.array(line.curve.points)
-            table = dict(zip(line.names, points.T, strict=True))
-            cusps = [self._critical_point(line, cusp, x, y) for cusp in self._cusps(line)]
-            kinds = self._kinds(line, table)
-            cuts = [k for k in range(1, len(kinds)) if kinds[k] != kinds[k - 1]]
-            for first, last in itertools.pairwise([0, *cuts, len(kinds)]):
-                part = slice(first, last)
-                ends = (
-                    self._end(curve.start if not first else CROSSING, points[first], line),
-                    self._end(
-                        curve.end if last == len(kinds) else CROSSING, points[last - 1], line
-                    ),
-                )
-                zero = np.zeros(last - first)
-                unknowns = {n: table[n][part] if n in table else zero for n in self.names}
-                found = TransitionLine(kinds[first], table[x][part], table[y][part], unknowns, ends)
-                yield found, [] if first else cusps
+    def _closed(self, condition: Condition, cut: Family, control: str) -> Kernel:
+        """Return the kernel of a condition, with what tells tricritical points if it has that."""
+        if condition.kind == "boundary" and len(condition.zeros) == 1:
+            # Third derivatives may need tables at jumps, or print no more.
+            with contextlib.suppress(EmissionError, StructureError, UnsupportedExpressionError):
+                return cut.closed(replace(condition, bent=True), control)
+        return cut.closed(condition, control)
 
-    def _kinds(self, line: _Followed, table: Mapping[str, Array]) -> list[str]:
+    def lines(
+        self, x: str, y: str
+    ) -> Iterator[tuple[TransitionLine, list[CriticalPoint], list[CriticalPoint]]]:
+        """Iterate over the lines with the critical and tricritical points on them."""
+        for line in self.followed:
+            cusps = [self._critical_point(line, cusp, x, y) for cusp in self._cusps(line)]
+            turns = self._tricritical(line)
+            tricritical = []
+            for _, point, place in turns:
+                found = dict(zip(line.names, place.tolist(), strict=True))
+                tricritical.append(CriticalPoint(found[x], found[y], point.unknowns, point))
+            for kind, points, ends in self._pieces(line, [(k, place) for k, _, place in turns]):
+                table = dict(zip(line.names, points.T, strict=True))
+                zero = np.zeros(len(points))
+                unknowns = {n: table.get(n, zero) for n in self.names}
+                yield (
+                    TransitionLine(kind, table[x], table[y], unknowns, ends), cusps, tricritical
+                )  # fmt: skip
+                cusps, tricritical = [], []
+
+    def _pieces(
+        self, line: _Followed, turns: Sequence[tuple[int, Array]]
+    ) -> Iterator[tuple[str, Array, tuple[End, End]]]:
+        """Iterate over parts of a line of one kind, cut at tricritical points, with their ends."""
+        curve, points = line.curve, np.array(line.curve.points)
+        kinds = self._kinds(line)
+        bounds = [0, *(k + 1 for k, _ in turns), len(points)]
+        for n, (first, last) in enumerate(itertools.pairwise(bounds)):
+            own = kinds[first:last]
+            # Next to a tricritical point what leaves is another branch within a step.
+            if n > 0 and len(own) > 2 * _UNSURE:
+                own[:_UNSURE] = [own[_UNSURE]] * _UNSURE
+            if n < len(turns) and len(own) > 2 * _UNSURE:
+                own[-_UNSURE:] = [own[-_UNSURE - 1]] * _UNSURE
+            cuts = [k for k in range(1, len(own)) if own[k] != own[k - 1]]
+            for a, b in itertools.pairwise([0, *cuts, len(own)]):
+                part = points[first + a : first + b]
+                begin = curve.start if first + a == 0 else CROSSING
+                end = curve.end if first + b == len(points) else CROSSING
+                if a == 0 and n > 0:
+                    part = np.vstack([turns[n - 1][1], part])
+                if b == len(own) and n < len(turns):
+                    part = np.vstack([part, turns[n][1]])
+                ends = self._end(begin, part[0], line), self._end(end, part[-1], line)
+                yield own[a], part, ends
+
+    def _kinds(self, line: _Followed) -> list[str]:
         """Return the kind of each point of a line: that of a crossing depends on what leaves it."""
         n = len(line.curve)
+        table = dict(zip(line.names, np.array(line.curve.points).T, strict=True))
         if line.kind != SECOND_ORDER:
             return [line.kind] * n
         kinds = []
@@ -389,6 +449,49 @@ class Plane:
             data=family.data,
         )
         return CriticalPoint(found[x], found[y], unknowns, fold)
+
+    def _tricritical(self, line: _Followed) -> list[tuple[int, SpecialPoint, Array]]:
+        """Return where what leaves a line of crossings turns, each after a point of the line."""
+        family, points = line.family, np.array(line.curve.points)
+        if line.kind != SECOND_ORDER or BENDS[0] not in family.open.system.outputs:
+            return []
+        tables = family.described(points).values
+        name, values = BENDS[0], tables[BENDS[0]]
+        third = tables.get(BENDS[1])
+        if third is not None and np.all(np.abs(values) <= _SYMMETRIC * np.abs(third)):
+            name, values = BENDS[1], third
+        found = []
+        # A point that is tricritical itself has rounding for a sign.
+        vanish = np.abs(values) <= _ROUNDING * np.max(np.abs(values))
+        for k in sign_changes(np.where(vanish, 0.0, values)):
+            at = partial(between, line.equations, line.curve, k, end=points[k + 1])
+            share = 0.0
+            if not vanish[k]:
+                root = zero_between(
+                    lambda s, at=at: float(family.described(at(s)[None]).values[name][0])  # type: ignore[misc]
+                )
+                if root is None:
+                    continue
+                share = root
+            y = at(share) if share else points[k]
+            batch = family.described(y[None])
+            slope = abs(float((values[k + 1] - values[k]) / (points[k + 1] - points[k])[-1]))
+            values_there = dict(zip(line.names, y.tolist(), strict=True))
+            error = float(batch.errors[name][0] + abs(batch.values[name][0])) / slope
+            point = SpecialPoint(
+                kind=TRICRITICAL,
+                over=family.over,
+                value=float(y[-1]),
+                error=max(error, math.ulp(y[-1])),
+                unknowns={n: values_there.get(n, 0.0) for n in self.names},
+                condition=Condition(family.open, "zero", output=name),
+                control=family.control,
+                start={n: float(column[0]) for n, column in batch.values.items()} | values_there,
+                parameters=family.parameters,
+                data=family.data,
+            )
+            found.append((k, point, y))
+        return found
 
     def _cusps(self, line: _Followed) -> Iterator[Array]:
         """Iterate over points of a line of spinodals at which neither parameter moves."""

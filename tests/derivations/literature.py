@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import sympy as sp
 from scipy.optimize import brentq, minimize_scalar, root
-from scipy.special import erf, expit, log_ndtr, ndtr, xlogy
+from scipy.special import erf, expit, log_ndtr, ndtr, owens_t, xlogy
 
 import giantstep as gs
+from giantstep.symbolic.functions import OwenT
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
@@ -1217,23 +1218,26 @@ def _mean_square_of_signs(overlap):
     return float((weights * nodes**2) @ inside @ weights)
 
 
-def spinodal_of_phase_retrieval():
-    """Largest α of an overlap below one: E g² = (E[u² tanh] − q)/(1 − q)², q̂ = αE g²."""
-
+def _phase_retrieval():
+    # E g² = (E[u² tanh] − q)/(1 − q)², q̂ = αE g²: α is largest where the overlap jumps to one.
     def load(overlap):
         gain = (_mean_square_of_signs(overlap) - overlap) / (1 - overlap) ** 2
         return overlap / (1 - overlap) / gain
 
     (fold,) = extrema(load, 0.3, 0.98)
+    assert abs(fold - 1.128) < 5e-4  # Barbier et al.
     # An overlap appears at 1/2: E g² is 2q where q is small.
     assert abs(load(1e-7) - 0.5) < 1e-6
-    return fold
+    return {"spinodal": [fold], "second-order": [0.5]}
 
 
 @problem(
     "Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395: labels |u|",
     {"alpha": 0.8}, "average", "domain", "nested", "several", start={"q": 0.5},
-    over=None,
+    over=Over(
+        "alpha", (0.3, 1.4), {0.4: 1, 0.8: 2, 1.1: 3, 1.3: 1},
+        special=_phase_retrieval, relative=1e-10,
+    ),
 )  # fmt: skip
 def phase_retrieval():
     def solution(alpha):
@@ -1299,6 +1303,74 @@ def committee_of_many_units():
     return fixed(
         "committee", equations, alpha, domains={q: UNIT}, outputs={"free_energy": energy}
     ), solution
+
+
+def _two_units(overlap):
+    """E Σ_y (∂_s Z_y)²/Z_y and E Σ_y (∂_d² Z_y)²/Z_y over the labels of two units.
+
+    Z_y is the probability of a label y, given the overlap of the sum s of the fields of the two
+    units and none of their difference d: y = ±1 where ±s > |d|, else 0.
+    """
+    x = math.sqrt(overlap / (2 - overlap)) * _NODES
+    c = 1 / math.sqrt(1 - overlap)
+    density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+    joint = density * np.exp(-((c * x) ** 2) / 2) / math.sqrt(2 * math.pi)
+    both, neither = ndtr(x) - 2 * owens_t(x, c), 4 * owens_t(x, c)
+    odd = erf(c * x / math.sqrt(2))
+    totals = []
+    for one, none in (
+        (density * ndtr(c * x), density * odd),
+        (x * density * ndtr(c * x) + joint / c, x * density * odd + 2 * joint / c),
+    ):
+        seen, rare = both > 1e-20, neither > 1e-30
+        terms = 2 * np.where(seen, one**2 / np.where(seen, both, 1), 0)
+        terms += np.where(rare, none**2 / np.where(rare, neither, 1), 0)
+        totals.append(float(_WEIGHTS @ terms) * 4 / (2 - overlap) ** (len(totals) + 1))
+    return totals
+
+
+def _specialisation():
+    # The overlap of the difference is q_d = α E Σ (∂_d² Z)²/Z q_d to first order.
+    def load(overlap):
+        return overlap / (1 - overlap) / _two_units(overlap)[0]
+
+    where = brentq(lambda x: load(x) * _two_units(x)[1] - 1, 0.3, 0.95, xtol=1e-15)
+    assert abs(load(where) - 2.04) < 0.02  # as quoted by Aubin et al.
+    return {"zero of specialisation": [load(where)]}
+
+
+@problem(
+    "Aubin, Maillard, Barbier, Krzakala, Macris, Zdeborová, arXiv 1806.05451: two units, before "
+    "they specialise",
+    {"alpha": 1.5}, "average", "domain", "nested", "kink",
+    over=Over(
+        "alpha", (0.5, 3), {1: 1, 2.5: 1}, zeros="specialisation", special=_specialisation,
+        relative=1e-10,
+    ),
+)  # fmt: skip
+def committee_of_two_units():
+    # A sum of two signs, three labels. By a rule over both fields q is 0.61447415902 at α = 1.5.
+    def solution(alpha):
+        def step(x):
+            other = alpha * _two_units(float(x[0]))[0]
+            return other / (1 + other)
+
+        (overlap,) = iterated(step, 0.5)
+        assert alpha != 1.5 or abs(overlap - 0.61447415902) < 1e-11
+        return {"q": overlap}
+
+    x, c = z * sp.sqrt(q) / sp.sqrt(2 - q), 1 / sp.sqrt(1 - q)
+    # Of s > |d| at given d: Φ(x) - 2T(x, c) would cancel.
+    d = sp.Symbol("d", real=True)
+    both = GaussianExpectation(Phi(c * (sp.sqrt(q) * z - sp.Abs(d))), d)
+    neither = 4 * OwenT(x, c)
+    first = 2 * E((phi(x) * Phi(c * x)) ** 2 / both)
+    first += E((phi(x) * sp.erf(c * x / sp.sqrt(2))) ** 2 / neither)
+    second = 2 * E(phi(x) ** 2 * (x * Phi(c * x) + phi(c * x) / c) ** 2 / both)
+    second += E(phi(x) ** 2 * (x * sp.erf(c * x / sp.sqrt(2)) + 2 * phi(c * x) / c) ** 2 / neither)
+    equations = {q: r / (1 + r), r: 4 * alpha / (2 - q) * first}
+    outputs = {"specialisation": 4 * alpha / (2 - q) ** 2 * second - 1}
+    return fixed("committee_of_two", equations, alpha, domains={q: UNIT}, outputs=outputs), solution
 
 
 def lowered(given: Problem) -> gs.Kernel:

@@ -15,6 +15,7 @@ import giantstep as gs
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
 from giantstep.numeric.branches import CLOSED, FOLD, Equations, curve_through
 from giantstep.numeric.first_values import low_discrepancy, spread
+from giantstep.symbolic.branch_conditions import Condition, OpenSystem
 from giantstep.symbolic.functions import softplus
 
 beta, x, y, a = sp.symbols("beta x y a", positive=True)
@@ -243,9 +244,73 @@ def test_lines_of_landau_theory_meet_at_the_tricritical_point():
     (spinodals,) = plane.of("spinodal")
     np.testing.assert_allclose(spinodals.x, spinodals.y**2 / 4, rtol=0, atol=1e-13)
     (second,), (unstable,) = plane.of("second-order"), plane.of("instability")
-    assert second.y.min() == -1 and -0.03 < second.y.max() < 0.01
-    assert unstable.y.max() == 1 and -0.01 < unstable.y.min() < 0.03
+    assert second.y.min() == -1 and abs(second.y.max()) < 1e-14
+    assert unstable.y.max() == 1 and abs(unstable.y.min()) < 1e-14
     assert np.abs(np.concatenate([second.x, unstable.x])).max() < 1e-12
+    (turn,) = plane.tricritical_points
+    assert abs(turn.x) < 1e-14 and abs(turn.y) < 1e-14 and plane.critical_points == ()
+
+
+@pytest.mark.slow
+def test_the_tricritical_point_of_a_random_field():
+    # Fields ±h: the field is lost at β = cosh² βh, and where tanh² βh = 1/3 the third derivative
+    # of tanh vanishes there, too: Aharony, Phys. Rev. B 18, 3318 (1978).
+    b, field = sp.symbols("b field", positive=True)
+    value = (sp.tanh(b * (m + field)) + sp.tanh(b * (m - field))) / 2
+    kernel = gs.lower(
+        gs.SaddlePointSystem.from_fixed_point({m: value}, name="bimodal", parameters=(b, field))
+    )
+    plane = kernel.phase_diagram(
+        ("b", 1.3, 1.8), ("field", 0.4, 0.48), bounds={"m": (-1, 1)}, cuts=1, points=10, starts=8
+    )
+    (turn,) = plane.tricritical_points
+    exact = math.atanh(1 / math.sqrt(3)) / 1.5
+    assert turn.x == pytest.approx(1.5, rel=1e-13) and turn.y == pytest.approx(exact, rel=1e-13)
+    assert turn.point.error < 1e-12
+    many = turn.refine(digits=40)
+    with mpmath.workdps(45):
+        assert abs(many.b - mpmath.mpf(3) / 2) < mpmath.mpf("1e-39")
+        assert abs(many.field - mpmath.atanh(1 / mpmath.sqrt(3)) / 1.5) < mpmath.mpf("1e-39")
+    # Both lines end there.
+    (second,), (lost,) = plane.of("second-order"), plane.of("instability")
+    for line in (second, lost):
+        assert np.min(np.hypot(line.x - turn.x, line.y - turn.y)) == 0
+    assert "tricritical point at b = 1.5" in str(plane)
+
+
+def test_the_tricritical_point_of_an_overlap_that_cannot_be_negative():
+    # q = 1 − exp(−aq − bq²) leaves zero at a = 1, where a = 1 + (1/2 − b)q + …
+    a, b = sp.symbols("a b", positive=True)
+    q = sp.Symbol("q", positive=True)
+    kernel = gs.lower(
+        gs.SaddlePointSystem.from_fixed_point(
+            {q: 1 - sp.exp(-a * q - b * q**2)}, name="hypergraph", parameters=(a, b)
+        )
+    )
+    plane = kernel.phase_diagram(
+        ("a", 0.7, 1.4), ("b", 0.2, 0.9), bounds={"q": (0, 1)}, cuts=1, points=30
+    )
+    (turn,) = plane.tricritical_points
+    assert (turn.x, turn.y) == pytest.approx((1, 0.5), rel=1e-13)
+    (second,), (lost,) = plane.of("second-order"), plane.of("instability")
+    assert second.y.max() == lost.y.min() == turn.y
+    assert plane.plot().get_legend() is not None
+
+
+def test_a_tricritical_point_with_an_overlap_that_follows():
+    # m³ + m(a + r) = 0 with r = bm² + r²: what follows from m changes the cubic term to 1 + b.
+    a, b = sp.symbols("a b", real=True)
+    r = sp.Symbol("r", real=True)
+    system = OpenSystem(
+        gs.SaddlePointSystem.from_fixed_point(
+            {m: m - m**3 - m * (a + r), r: b * m**2 + r**2}, name="coupled", parameters=(a, b)
+        )
+    )
+    closed = Condition(system, "boundary", zeros=(m,), bent=True).system(a)
+    found = gs.lower(closed).solve(b=0.25, start={"r": 0.1})
+    assert found.a == pytest.approx(0, abs=1e-14)
+    assert found.second_derivative_along == pytest.approx(0, abs=1e-14)
+    assert found.third_derivative_along == pytest.approx(6 * 1.25, rel=1e-13)
 
 
 def test_a_free_energy_may_be_a_maximum_in_one_variable_and_a_minimum_in_another():

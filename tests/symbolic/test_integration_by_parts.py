@@ -9,9 +9,10 @@ from giantstep.errors import AssumptionError, ParameterError, UnsupportedExpress
 from giantstep.symbolic.equations import FreeEnergy, saddle_point_equations, stationarity
 from giantstep.symbolic.functions import relu, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.integration_by_parts import reduced
+from giantstep.symbolic.integration_by_parts import linear_by_parts, reduced
 from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf
 from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.smoothed_derivatives import smooth_partial
 
 q, qhat, beta, alpha, rho = sp.symbols("q qhat beta alpha rho", positive=True)
 a, h, kappa, m, z = sp.symbols("a h kappa m z", real=True)
@@ -266,6 +267,37 @@ def test_even_powers_at_a_tilted_argument(c, sign):
     assert abs(E(sp.tanh(z + 2) ** 2).evalf(8) - E(sp.tanh(z + 2)).evalf(8)) > 1e-3
     apart = E(sp.tanh(c * z + m) ** 2)
     assert reduced(apart) == apart
+
+
+def test_a_root_that_vanishes_cancels_inside_of_an_average():
+    # d/dq of E_u[u² E_z tanh(u² o + u √o z)], o = q/(1 - q): the chain rule leaves z/(2√q) inside.
+    u = sp.Symbol("u", real=True)
+    odds = q / (1 - q)
+    inner = E(sp.tanh(u**2 * odds + u * sp.sqrt(odds) * z))
+    slope = smooth_partial(GaussianExpectation(u**2 * inner, u), q)
+    # The factor u² is none of the chain rule: nothing is integrated by parts over u.
+    (outer,) = (n for n in slope.atoms(GaussianExpectation) if n.variable == u)
+    (raw,) = outer.integrand.atoms(GaussianExpectation)
+    assert outer.integrand == u**2 * raw
+    regular = linear_by_parts(raw)
+    x = np.linspace(-9, 9, 721)
+    weights = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi) * (x[1] - x[0])
+    here = {u: sp.Rational(17, 10), q: sp.Rational(2, 5)}
+    means = [weights @ sp.lambdify(z, n.integrand.subs(here))(x) for n in (raw, regular)]
+    assert abs(means[0] - means[1]) < 1e-13
+    # At q = 0 the slope is u² E[1 - tanh²] = u².
+    assert regular.subs(q, 0) == u**2
+    assert raw.subs(q, 0) != u**2
+
+
+def test_an_inner_average_is_a_function_of_the_outer_variable():
+    u = sp.Symbol("u", real=True)
+    inner = GaussianExpectation(1 + sp.tanh(z - sp.Abs(u)), u)
+    node = E(z / inner)
+    found = linear_by_parts(node)
+    assert found.free_symbols == set()
+    assert found != node
+    assert found == E(-inner.diff(z) / inner**2)
 
 
 # -- the whole chain
