@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from giantstep.errors import ConvergenceError
 from giantstep.numeric.packed_numbers import packed, unpacked
 from giantstep.runtime.precise_averages import InnerRule
 from giantstep.runtime.precise_kernel import PreciseKernel
@@ -131,6 +132,12 @@ def test_errors_grow_as_the_equations_are_ill_conditioned(gap):
     assert abs(values["y"] - 1 / ctx.mpf(gap)) <= error
     # A bound that says nothing would be honest too: 35 digits, some for each digit of the gap.
     assert error <= 1e-27 / ctx.mpf(gap) ** 2
+
+
+def test_a_division_by_zero_is_no_solution():
+    ctx = local_context(15)
+    with pytest.raises(ConvergenceError, match="divide by zero at high precision"):
+        solve_precisely(linear_kernel("0"), {}, ctx=ctx, digits=15, start={}, step=0.5)
 
 
 def test_erf_is_odd_and_computed_once_for_each_size():

@@ -134,7 +134,7 @@ def solve_precisely(
     ------
     ConvergenceError
         If two successive rules do not agree after some halvings of the step, Newton's method
-        fails, or the rule of an inner expectation does not converge.
+        fails, the equations divide by zero, or the rule of an inner expectation does not converge.
     """
     solve_on = kernel.solver(ctx)
     lines = None
@@ -151,7 +151,14 @@ def solve_precisely(
         arrays: Sequence[Sequence[Any]], begin: Sequence[Any], out: list[Any], info: list[Any],
         **options: Any,
     ) -> None:  # fmt: skip
-        solve_on(*arguments, *arrays, *columns, *begin, out, info, **options)
+        try:
+            solve_on(*arguments, *arrays, *columns, *begin, out, info, **options)
+        except ZeroDivisionError:
+            raise ConvergenceError(
+                "the equations divide by zero at high precision, where a denominator vanishes or "
+                "is lost beside others; ask for fewer digits or another start",
+                state=list(begin),
+            ) from None
 
     previous: list[Any] | None = None
     coarser: tuple[Sequence[Sequence[Any]], dict[str, Any]] = [], {}
