@@ -43,11 +43,11 @@ _CURVE = """\
 neurons have it. Several letters approach the limit of many neurons slowly, so give --width.
 --width P includes what the ridge penalty takes for the mean direction at p = P neurons.
 
---loss takes another readout than ridge regression: huber(0.5), absolute, logistic, hinge, or an
-expression in the label y and the output x that is convex in x. Losses of the margin y x need labels
-+-1: --labels sign, probit (--noise D) or logistic, of the teacher's field; the error is then the
-fraction of wrong signs, and --teacher plays no part. "square" is half the squared residual, so that
-the ridge penalty means the same.
+--loss takes another readout than ridge regression: huber(0.5), absolute, quantile(0.9),
+insensitive(0.1), logistic, hinge, or an expression in the label y and the output x that is convex
+in x. Losses of the margin y x need labels +-1: --labels sign, probit (--noise D) or logistic, of the
+teacher's field; the error is then the fraction of wrong signs, and --teacher plays no part. "square"
+is half the squared residual, so that the ridge penalty means the same.
 
 examples:
   giantstep srf curve --student erf --teacher sin --alpha 0.5:4:8
