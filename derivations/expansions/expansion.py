@@ -19,9 +19,9 @@ import numpy as np
 
 from ...digits import checked_digits
 from ...errors import ApproximationWarning, ParameterError
+from ...json_document import JsonDocument
 from ...numeric.arguments import checked_switch, real_number
 from ...runtime.precision import local_context
-from ..json_document import JsonDocument
 from .formula_access import FormulaAccess
 from .names import chosen
 
@@ -77,7 +77,7 @@ class Expansion(FormulaAccess, JsonDocument):
         or as floats; None for an expansion that was read from a file.
     """
 
-    kind = "expansion"
+    _document = "expansion"
 
     name: str
     parameter: str

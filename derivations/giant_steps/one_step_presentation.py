@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from ...pages import aligned
 from ...symbolic.expression_text import expression_text
 from ...symbolic.standing import Standing
 from ...symbolic.stein import DIMENSION, Direction
 from ..readable import readable
-from ..tables import aligned
 from .one_step_values import STEP, Prefactor
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..tables import aligned
+from ...pages import aligned
 from .learned_directions import CLEAR, CLEAR_WEIGHTS, LearnedDirection
 
 if TYPE_CHECKING:

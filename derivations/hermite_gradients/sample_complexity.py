@@ -25,6 +25,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError
+from ...pages import aligned
 from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import hermite_coefficient
@@ -38,7 +39,6 @@ from ...symbolic.targets import target as read_target
 from ...symbolic.zero_test import is_exactly_zero
 from ..formulas import latex
 from ..spiked_random_features.mapping import noise
-from ..tables import aligned
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 

@@ -27,9 +27,9 @@ import sympy as sp
 
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_number, whole_number
+from ...pages import aligned
 from ...symbolic.standing import Standing
 from ...symbolic.stein import DIMENSION
-from ..tables import aligned
 
 _HIGHEST_DEGREE = 64
 

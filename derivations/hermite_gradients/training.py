@@ -16,10 +16,10 @@ import sympy as sp
 from ...errors import ParameterError
 from ...numeric.arguments import whole_number
 from ...numeric.preprocessed_step import PreprocessedResult, PreprocessedSetup, train_preprocessed
+from ...pages import aligned
 from ...symbolic.activations import Activation, activation
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
-from ..tables import aligned
 from .network_functions import network_functions
 from .sample_complexity import sample_complexity
 

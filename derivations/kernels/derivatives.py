@@ -9,7 +9,7 @@ from typing import Any
 
 from ...digits import held_digits
 from ...errors import ParameterError
-from ...numeric.packed_numbers import SentWithDigits
+from ...packed_numbers import SentWithDigits
 
 
 @dataclass(frozen=True, eq=False)
