@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import itertools
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,8 @@ class Table:
         With them a terminal shows the table with rules, aligned to the right; without, the first
         cell of a row names it, and columns are aligned to the left.
     beside : sequence of sequences of str
-        Further cells of each row, for which a terminal has no room.
+        Further cells of each row, for which a terminal has no room; their headings follow the
+        others.
     column : int
         Where the second column starts in a terminal, if the first is narrow enough.
     """
@@ -113,6 +115,18 @@ def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(text)
 
 
+def latex_text(text: str) -> str:
+    r"""Return words as LaTeX of a formula.
+
+    Examples
+    --------
+    >>> print(latex_text("test_error, 5 %"))
+    \text{test\_error, 5 \%}
+    """
+    escaped = re.sub(r"([&%$#_{}])", r"\\\1", text)
+    return rf"\text{{{escaped}}}"
+
+
 def columns(rows: Sequence[Sequence[str]], column: int = 0) -> str:
     """Return a table as text, columns aligned to the left.
 
@@ -145,7 +159,8 @@ def _text(block: Block) -> str:
     match block:
         case Table():
             if block.headings:
-                return aligned(block.headings, block.rows)
+                shown = max(map(len, block.rows), default=len(block.headings))
+                return aligned(block.headings[:shown], block.rows)
             return columns(block.rows, block.column)
         case Listing():
             return "\n".join(f"{_INDENT}{block.mark}{item}" for item in block.items)
@@ -170,7 +185,7 @@ def _html(block: Block) -> str:
             return f"<ul>{''.join(f'<li>{html.escape(item)}</li>' for item in items)}</ul>"
         case Indented():
             return "".join(map(_html, block.blocks))
-    return f"<p>{html.escape(block)}</p>"
+    return f"<p>{html.escape(block)}</p>" if block else ""
 
 
 def _html_row(cells: Sequence[str]) -> str:

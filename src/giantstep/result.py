@@ -18,7 +18,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
@@ -26,7 +26,7 @@ from .digits import checked_digits, error_text, held_digits
 from .errors import GiantstepError, ParameterError
 from .json_document import JsonDocument
 from .packed_numbers import SentWithDigits
-from .pages import Block, Page, Table, Typeset
+from .pages import Block, Page, Table, Typeset, latex_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,6 +48,7 @@ _TYPE_NAMES = {
 class _About:
     words: str
     symbol: str
+    meaning: str
     symbols: Mapping[str, str]
     significant: int
 
@@ -56,6 +57,7 @@ def quantity(
     words: str,
     symbol: str = "",
     *,
+    meaning: str = "",
     symbols: Mapping[str, str] | None = None,
     significant: int = 12,
 ) -> Mapping[str, Any]:
@@ -67,12 +69,14 @@ def quantity(
         What the field is, in few words. The numbers of a mapping are named by its keys instead.
     symbol : str
         In LaTeX; by default the words.
+    meaning : str
+        What stands behind the value, where the words are no more than a name.
     symbols : mapping from str to str, optional
         Those of the numbers of a mapping.
     significant : int
         Digits of floats that are shown.
     """
-    return {_ABOUT: _About(words, symbol, symbols or {}, significant)}
+    return {_ABOUT: _About(words, symbol, meaning, symbols or {}, significant)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ class Row:
     ----------
     name : str
         Of the field, or the key in it.
-    words, symbol : str
+    words, symbol, meaning : str
     value : number, str, bool or tuple
     text : str
         The value.
@@ -94,6 +98,7 @@ class Row:
     name: str
     words: str
     symbol: str
+    meaning: str
     value: Any
     text: str
     error: str
@@ -123,19 +128,20 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
             if isinstance(value, Mapping):
                 for key, one in value.items():
                     symbol = about.symbols.get(key, "")
-                    found.append(self._row(key, key, symbol, one, about.significant))
+                    found.append(self._row(key, replace(about, words=key, symbol=symbol), one))
             elif value is not None and value != () and not _is_nan(value):
-                found.append(self._row(name, about.words, about.symbol, value, about.significant))
+                found.append(self._row(name, about, value))
         return found
 
-    def _row(self, name: str, words: str, symbol: str, value: Any, significant: int) -> Row:
+    def _row(self, name: str, about: _About, value: Any) -> Row:
         error = self._error(name)
         return Row(
             name=name,
-            words=words,
-            symbol=symbol or rf"\text{{{words}}}",
+            words=about.words,
+            symbol=about.symbol or latex_text(about.words),
+            meaning=about.meaning,
             value=value,
-            text=self.text(value, error, significant=significant),
+            text=self.text(value, error, significant=about.significant),
             error="" if error is None else f"± {error_text(error)}",
         )
 
@@ -172,7 +178,9 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
         """Return the numbers as a table, errors beside it, and what they rest on."""
         rows = self.rows()
         beside = [(row.error,) for row in rows] if any(row.error for row in rows) else ()
-        yield Table([(row.words, row.text) for row in rows], beside=beside, column=self._column)
+        meanings = any(row.meaning for row in rows)
+        cells = [(row.words, row.text, *([row.meaning] if meanings else [])) for row in rows]
+        yield Table(cells, beside=beside, column=self._column)
         if rests_on := getattr(self, "rests_on", ""):
             yield rests_on
 
@@ -270,7 +278,7 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
 
         Words, symbols and estimated errors are attributes of the variables; what is no number is
         an attribute of the dataset. Numbers with digits become floats, proven intervals their
-        midpoints with the radius as error.
+        midpoints with the radius as error, means keep their standard error.
         """
         import xarray as xr
 
@@ -280,22 +288,26 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
             if isinstance(row.value, str | bool):
                 about[row.name] = row.text
                 continue
-            error = getattr(row.value, "radius", self._error(row.name))
-            attributes: dict[str, Any] = {"long_name": row.words, "symbol": row.symbol}
-            if error is not None:
-                attributes |= {"error": float(error)}
             several = isinstance(row.value, tuple)
+            parts = row.value if several else (row.value,)
+            found = [_with_error(part, self._error(row.name)) for part in parts]
+            attributes: dict[str, Any] = {"long_name": row.words, "symbol": row.symbol}
+            if found[0][1] is not None:
+                attributes["error"] = float(found[0][1])
             dimensions = (f"{row.name}_number",) if several else ()
-            number = [float(x) for x in row.value] if several else _float(row.value)
+            number = [x for x, _ in found] if several else found[0][0]
             data[row.name] = (dimensions, number, attributes)
         if rests_on := getattr(self, "rests_on", ""):
             about["rests_on"] = rests_on
         return xr.Dataset(data, attrs=about)
 
 
-def _float(value: Any) -> float:
-    # Of a proven interval, its midpoint.
-    return float(getattr(value, "midpoint", value))
+def _with_error(value: Any, error: Any) -> tuple[float, Any]:
+    """Return a number and its error; those of proven intervals and means are their own."""
+    for centre, spread in (("midpoint", "radius"), ("mean", "standard_error")):
+        if hasattr(value, centre):
+            return float(getattr(value, centre)), getattr(value, spread)
+    return float(value), error
 
 
 def _short(value: Any) -> str:
@@ -311,8 +323,8 @@ def _latex_value(row: Row) -> str:
     if hasattr(row.value, "latex"):
         return str(row.value.latex())
     if isinstance(row.value, str | bool):
-        return rf"\text{{{row.text}}}"
-    text = row.text.replace("inf", r"\infty").replace("±", r"\pm")
+        return latex_text(row.text)
+    text = row.text.replace("inf", r"\infty").replace("nan", r"\text{nan}").replace("±", r"\pm")
     number, _, power = text.partition("e")
     return rf"{number} \cdot 10^{{{int(power)}}}" if power.lstrip("+-").isdigit() else text
 

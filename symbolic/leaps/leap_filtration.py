@@ -15,6 +15,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import ParameterError
+from ...pages import Typeset
 from ..subspaces import Number, Subspace
 from ..targets import Target
 from ..targets import target as read_target
@@ -43,7 +44,7 @@ class FiltrationLevel:
 
 
 @dataclass(frozen=True)
-class LeapFiltration:
+class LeapFiltration(Typeset):
     """The subspaces V_1 ⊆ V_2 ⊆ … of the directions that show up to an order.
 
     Attributes
@@ -120,9 +121,6 @@ class LeapFiltration:
     def latex(self) -> str:
         """Return the chain in LaTeX, without delimiters."""
         return r" \subset ".join(f"V_{{{v.order}}} = {v.subspace.latex()}" for v in self.levels)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(str(self))}</p>"

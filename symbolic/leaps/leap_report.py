@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...errors import GiantstepError
+from ...pages import Typeset
 from ..standing import Standing
 from ..targets import Target
 from ..targets import target as read_target
@@ -48,7 +49,7 @@ class Consequence:
 
 
 @dataclass(frozen=True, repr=False)
-class LeapReport:
+class LeapReport(Typeset):
     """The leaps of a target.
 
     Attributes
@@ -174,9 +175,6 @@ its wording is not verified)
         found = (getattr(self, key) for key in _NAMES)
         lines = [part.latex() for part in found if part is not None]
         return r"\begin{array}{l}" + r" \\ ".join(lines) + r"\end{array}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
         rows = "".join(
