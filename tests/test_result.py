@@ -16,6 +16,12 @@ import giantstep.derivations
 from giantstep import OneGradientStep, SpikedRandomFeatures
 from giantstep.derivations.certificates.certificate import Certificate
 from giantstep.derivations.certificates.certified_values import CertifiedValues
+from giantstep.derivations.giant_steps.conjecture_outcomes import (
+    ConjectureReport,
+    Figure,
+    Outcome,
+    TargetOutcome,
+)
 from giantstep.derivations.hermite_gradients.statistical_queries import CorrelationalQueryBound
 from giantstep.derivations.hermite_gradients.training import Estimate, TrainedNetworks
 from giantstep.derivations.one_gradient_step.conditional_risk import ConditionalRisk
@@ -31,6 +37,9 @@ STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_v
 SPIKED = SpikedRandomFeatures("erf", "erf")
 THIRD = Enclosure(sp.Rational(1365, 4096), sp.Rational(1, 4096))
 ABOUT = Estimate(0.25, 0.01)
+SEEN = TargetOutcome(
+    "x1", ("⟨e1⟩",), (Figure("rank", "step 1", 2.0, 1.0, 0.1, Outcome.DISAGREES),), True
+)
 NUMBER = local_context(20).mpf(2) / 3
 
 MADE = {
@@ -64,6 +73,8 @@ MADE = {
         bits=53, panels=0, contraction=0.5, statement="one solution & no other",
     ),
     "CertifiedValues": lambda: CertifiedValues("numbers", {"a": THIRD}, "they hold", ("all",), 3),
+    "TargetOutcome": lambda: SEEN,
+    "ConjectureReport": lambda: ConjectureReport("dandi-1", (SEEN,), "4 networks"),
     "CorrelationalQueryBound": lambda: CorrelationalQueryBound(2, 100, 1e6, 0.3, 0.1),
     "TrainedNetworks": lambda: TrainedNetworks(
         "relu", "x1*x2", 8, 100, 20, 2, 1, 0.0, None, ABOUT, 0.3, (ABOUT, ABOUT), ABOUT, ABOUT,
