@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -336,8 +337,10 @@ def _plain(value: Any, name: str, text: Callable[[str, Any], str]) -> Any:
     """Return a value as JSON has it, numbers of mpmath as the text that a function makes."""
     if isinstance(value, Enum):
         return value.value
-    if value is None or isinstance(value, bool | str | int):
+    if value is None or isinstance(value, bool | str):
         return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if hasattr(value, "_mpf_"):
