@@ -11,15 +11,15 @@ Importing this module imports neither SymPy nor numpy.
 from __future__ import annotations
 
 import difflib
-import html
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib import import_module
 from typing import Any
 
 from ..errors import MissingDependencyError, ParameterError
+from ..pages import Block, Indented, Listing, Page, Table
 from .claim_options import Option, check_options
 from .evidence import Check, Deferred, Evidence, EvidenceKind, Finding
 
@@ -53,7 +53,7 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Claim:
+class Claim(Page):
     """A statement with the checks that support it.
 
     Attributes
@@ -93,35 +93,24 @@ class Claim:
     def __repr__(self) -> str:
         return f"Claim({self.identifier!r}: {self.title})"
 
-    def __str__(self) -> str:
-        lines = [
-            f"{self.identifier}: {self.title} ({self.status.value}; {self.source})",
-            f"  {self.statement}",
-        ]
-        for check in self.checks:
-            lines.append(
-                f"  - {check.kind.value}{', slow' if check.slow else ''}: {check.description}"
-            )
-            lines += [f"      option {option}" for option in check.options]
-        return "\n".join(lines)
+    def page(self) -> Iterable[Block]:
+        """Return the statement and its checks."""
+        yield f"{self.identifier}: {self.title} ({self.status.value}; {self.source})"
+        yield Indented([self.statement])
+        yield Listing(
+            [
+                f"{check.kind.value}{', slow' if check.slow else ''}: {check.description}"
+                + "".join(f"\n      option {option}" for option in check.options)
+                for check in self.checks
+            ]
+        )
 
     def _repr_latex_(self) -> str:
         return rf"**{self.identifier}** ({self.title}). {self.statement}"
 
-    def _repr_html_(self) -> str:
-        checks = "".join(
-            f"<li>{check.kind.value}: {html.escape(check.description)}</li>"
-            for check in self.checks
-        )
-        return (
-            f"<h4>{html.escape(self.identifier)}: {html.escape(self.title)}</h4>"
-            f"<p>{html.escape(self.statement)}</p>"
-            f"<p><em>{self.status.value}; {html.escape(self.source)}</em></p><ul>{checks}</ul>"
-        )
-
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Page):
     """A claim with its evidence, freshly computed.
 
     Attributes
@@ -159,6 +148,18 @@ class Verdict:
     def __repr__(self) -> str:
         return f"Verdict({self.claim.identifier!r}: {self.outcome}, {len(self.evidence)} checks)"
 
+    def page(self) -> Iterable[Block]:
+        """Return the outcome and the evidence; a page shows the statement, too."""
+        claim = self.claim
+        head = f"{self.outcome}  {claim.identifier}: {claim.title} ({claim.status.value})"
+        yield Table([(head,)], beside=[(claim.statement,)])
+        lines = [
+            *map(str, self.evidence),
+            *(f"not available: {text}" for text in self.unavailable),
+            *(f"skipped (slow): {description}" for description in self.skipped),
+        ]
+        yield Indented([Listing(lines, mark="")])
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: texts, numbers, lists and dictionaries."""
         claim = self.claim
@@ -177,37 +178,6 @@ class Verdict:
     def to_json(self) -> str:
         """Return :meth:`to_dict` as JSON."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def __str__(self) -> str:
-        claim = self.claim
-        lines = [
-            f"{self.outcome}  {claim.identifier}: {claim.title} ({claim.status.value})",
-            *(f"    {evidence}" for evidence in self.evidence),
-            *(f"    not available: {text}" for text in self.unavailable),
-            *(f"    skipped (slow): {description}" for description in self.skipped),
-        ]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{'passed' if e.passed else '<strong>FAILED</strong>'}</td>"
-            f"<td>{e.kind.value}</td><td>{html.escape(e.description)}</td>"
-            f"<td>{html.escape(e.summary)}</td></tr>"
-            for e in self.evidence
-        )
-        skipped = "".join(
-            f"<tr><td>{mark}</td><td></td><td>{html.escape(text)}</td><td>{why}</td></tr>"
-            for mark, why, texts in (
-                ("not available", "", self.unavailable),
-                ("skipped", "slow", self.skipped),
-            )
-            for text in texts
-        )
-        claim = self.claim
-        return (
-            f"<h4>{html.escape(claim.identifier)}: {html.escape(claim.title)}</h4>"
-            f"<p>{html.escape(claim.statement)}</p><table>{rows}{skipped}</table>"
-        )
 
 
 def claims() -> tuple[Claim, ...]:

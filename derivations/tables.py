@@ -7,8 +7,6 @@ terminal would have to wait for.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from unicodedata import combining
 
 THEORY_COLUMNS = ("α", "theory", "estimated error")
 SIMULATION_COLUMNS = ("simulation ± s.e.", "difference/s.e.", "difference")
@@ -58,27 +56,6 @@ def complete_cells(theory: float, mean: float, error: float) -> list[str]:
     ['0.031497', '−0.3']
     """
     return [f"{theory:.5g}", simulation_cells(theory, mean, error)[1]]
-
-
-def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as text, columns aligned to the right.
-
-    Examples
-    --------
-    >>> print(aligned(["α", "theory"], [["0.5", "0.046"], ["10", "0.03"]]))
-      α │ theory
-    ────┼───────
-    0.5 │  0.046
-     10 │   0.03
-    """
-    lines = [list(headings), *map(list, rows)]
-    widths = [max(map(_width, column)) for column in zip(*lines, strict=True)]
-    text = [
-        " │ ".join(" " * (w - _width(c)) + c for c, w in zip(line, widths, strict=True))
-        for line in lines
-    ]
-    text.insert(1, "─┼─".join("─" * w for w in widths))
-    return "\n".join(text)
 
 
 def theory_rests_on(residual: float, error: float) -> str:
@@ -135,7 +112,3 @@ def uninformative(leap_index: int) -> str:
         "uninformative, γ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0. One step of this size does not "
         "find the teacher's direction."
     )
-
-
-def _width(text: str) -> int:
-    return sum(not combining(character) for character in text)

@@ -24,6 +24,7 @@ import sympy as sp
 
 from ..digits import checked_digits
 from ..errors import AssumptionError, ParameterError
+from ..pages import Typeset
 from .activations import Activation, activation, z
 from .arguments import as_expression
 from .bivariate_normal import with_far_tails
@@ -69,7 +70,7 @@ class DualValue:
 
 
 @dataclass(frozen=True, repr=False)
-class DualActivation:
+class DualActivation(Typeset):
     r"""The function :math:`\rho \mapsto \mathbb{E}[f(u)g(v)]` of the correlation.
 
     Made by :func:`dual_activation`.
@@ -175,9 +176,6 @@ class DualActivation:
         if self.closed_form is not None:
             return left
         return rf"{left} + O\left({sp.latex(self.rho)}^{{{self.order + 1}}}\right)"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def __repr__(self) -> str:
         if self.closed_form is not None:

@@ -19,6 +19,7 @@ from typing import Any
 import sympy as sp
 
 from ..errors import ParameterError, UndecidedError
+from ..pages import Typeset
 
 _HEXADECIMAL = re.compile(r"(-?)0x([0-9a-f]+)p(-?[0-9]+)")
 # Beyond these powers of two, text and JSON would be of no use and rationals fill the memory.
@@ -27,7 +28,7 @@ _COMPARISON_DIGITS = 50
 
 
 @dataclass(frozen=True, repr=False)
-class Enclosure:
+class Enclosure(Typeset):
     r"""A real number that is proven to lie in [midpoint − radius, midpoint + radius].
 
     Attributes
@@ -139,9 +140,6 @@ class Enclosure:
     def latex(self) -> str:
         r"""Return the interval as LaTeX, midpoint ± radius."""
         return self._formatted(r"{} \pm {}", r"{} \times 10^{{{}}}", exact="{}")
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _formatted(self, pattern: str, power: str, *, exact: str) -> str:
         """Print an interval that contains this one: rounding of the midpoint adds to the radius."""

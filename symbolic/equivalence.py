@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from ..errors import ParameterError
+from ..pages import Typeset
 from .activations import Activation, activation, z
 from .exact_numbers import require_exact
 from .gaussian import GaussianExpectation, require_one_meaning
@@ -105,7 +106,7 @@ class ConditionalCoefficient:
 
 
 @dataclass(frozen=True, repr=False)
-class ConditionalEquivalence:
+class ConditionalEquivalence(Typeset):
     r"""The coefficients μ, β, Ψ of the equivalent features, as functions of c and ρ.
 
     Made by :func:`conditional_equivalence`.
@@ -255,9 +256,6 @@ class ConditionalEquivalence:
         from .equivalence_text import as_latex
 
         return as_latex(self)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
         from .equivalence_text import as_html

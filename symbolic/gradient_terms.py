@@ -11,6 +11,7 @@ from ..errors import (
     UndecidedError,
     UnsupportedExpressionError,
 )
+from ..pages import Typeset
 from .heat_flow import gaussian_moment
 from .hermite_expansion import HermiteExpansion
 
@@ -26,7 +27,7 @@ class Direction(enum.Enum):
 
 
 @dataclass(frozen=True, repr=False)
-class GradientTerm:
+class GradientTerm(Typeset):
     r"""One term of the expansion.
 
     Attributes
@@ -104,9 +105,6 @@ class GradientTerm:
         from .stein_text import term_latex
 
         return term_latex(self, full=full)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
 
 def _mean_of_square(polynomial: sp.Expr, weights: tuple[sp.Symbol, ...]) -> sp.Expr:

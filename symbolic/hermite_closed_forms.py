@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import sympy as sp
 
+from ..pages import Typeset
 from .arguments import as_expression
 from .hermite_polynomials import checked_order, hermite_prob
 from .hermite_sequences import (
@@ -32,7 +33,7 @@ _M = sp.Dummy("m", integer=True, nonnegative=True)
 
 
 @dataclass(frozen=True)
-class ClosedForm:
+class ClosedForm(Typeset):
     r"""The Hermite moments :math:`\mu_k` of a function as an expression in k.
 
     Attributes
@@ -115,9 +116,6 @@ class ClosedForm:
             rows += [(f"2{self.m}", self.even_orders), (f"2{self.m}+1", self.odd_orders)]
         body = r" \\ ".join(rf"\mu_{{{order}}} &= {sp.latex(value)}" for order, value in rows)
         return rf"\begin{{aligned}} {body} \end{{aligned}}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
 
 def closed_form_of(

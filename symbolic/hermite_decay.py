@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from ..pages import Typeset
 from .functions import sigmoid, softplus
 from .gaussian_kernels import affine_or_quadratic
 from .hermite_closed_forms import order_symbol
@@ -48,7 +49,7 @@ _SLOWEST_LAST = list(DecayKind)
 
 
 @dataclass(frozen=True)
-class Decay:
+class Decay(Typeset):
     r"""Asymptotic size of the orthonormal coefficients :math:`|\mu_k|/\sqrt{k!}`.
 
     Attributes
@@ -89,9 +90,6 @@ class Decay:
         """Return LaTeX of the asymptotic relation."""
         relation = r"\simeq" if self.sharp else r"\lesssim"
         return rf"|\mu_k|/\sqrt{{k!}} {relation} {sp.latex(self.envelope)}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from sympy.polys.orderings import lex
 from sympy.polys.rings import PolyElement, PolyRing
 
 from ..errors import ParameterError
+from ..pages import Typeset
 from . import hermite_tensors
 from .exact_fields import common_field, exact_field
 from .heat_flow import checked_element, function_of, symbol_of
@@ -37,7 +38,7 @@ from .polynomial_elements import checked_variables, element_from_terms, polynomi
 
 
 @dataclass(frozen=True, eq=False)
-class HermiteExpansion:
+class HermiteExpansion(Typeset):
     r"""A polynomial f of independent standard normal variables, by its Hermite coefficients.
 
     Make one with `from_polynomial`, `from_he_coefficients`, `from_moments` or `from_symbol`.
@@ -256,9 +257,6 @@ class HermiteExpansion:
         3 \mathrm{He}_{2}(x_{1})
         """
         return expansion_latex(self.symbol_element, full=full)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; see :func:`.hermite_expansion_text.expansion_to_dict`."""

@@ -23,6 +23,7 @@ from ..errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
+from ..pages import Typeset
 from .activations import Activation, activation, z
 from .expression_text import expression_text
 from .hermite_closed_forms import ClosedForm, closed_form_of
@@ -52,7 +53,7 @@ class CoefficientBasis(enum.Enum):
 
 
 @dataclass(frozen=True, repr=False)
-class HermiteCoefficients(AbstractSequence[sp.Expr]):
+class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
     r"""The exact Hermite coefficients :math:`\mu_0, \dots, \mu_K` of a function, as a sequence.
 
     Made by :func:`.hermite.hermite_coefficients`; the constructor does not check anything.
@@ -314,9 +315,6 @@ class HermiteCoefficients(AbstractSequence[sp.Expr]):
             rows = [*rows[:_SHOWN_ORDERS], r"&\;\;\vdots"]
         body = r" \\ ".join(rows)
         return rf"\begin{{aligned}} {body} \end{{aligned}}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
         rows = "".join(

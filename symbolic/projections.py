@@ -30,6 +30,7 @@ from typing import Any
 import sympy as sp
 
 from ..errors import ParameterError, UndecidedError, UnsupportedExpressionError
+from ..pages import Typeset
 from .activations import Activation
 from .averages import Average
 from .enclosed_formulas import FormulaBalls
@@ -54,7 +55,7 @@ _SHOWN_DEGREE = 2
 
 
 @dataclass(frozen=True, repr=False)
-class Projection:
+class Projection(Typeset):
     r"""A target split into its part of degree at most l outside a subspace, and the rest.
 
     Made by :func:`project`.
@@ -191,9 +192,6 @@ class Projection:
     def latex(self, *, full: bool = False) -> str:
         """Return fitted function and residual norm in LaTeX; long functions cut unless `full`."""
         return as_latex(self, full=full)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_html(self) -> str:
         """Return a table in HTML."""

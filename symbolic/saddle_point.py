@@ -17,6 +17,7 @@ from typing import Any
 import sympy as sp
 
 from ..errors import ParameterError
+from ..pages import Typeset
 from .arguments import as_expression
 from .equations import (
     REPLICON,
@@ -89,7 +90,7 @@ class Coordinate:
 
 
 @dataclass(frozen=True, eq=False)
-class SaddlePointSystem:
+class SaddlePointSystem(Typeset):
     r"""Equations that determine order parameters, with what is computed from them.
 
     Parameters
@@ -392,9 +393,6 @@ class SaddlePointSystem:
             right = e.residual if e.value is None else e.value
             rows.append(rf"{sp.latex(left)} &= {sp.latex(right)}")
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
 
     def __str__(self) -> str:
         lines = [self.title or self.name]

@@ -34,6 +34,7 @@ from ..errors import (
     ParameterError,
     UndecidedError,
 )
+from ..pages import Typeset
 from .activations import Activation, activation, z
 from .expression_text import expression_text
 from .gaussian import expect
@@ -51,7 +52,7 @@ _DEFAULT_ORDER = 4
 
 
 @dataclass(frozen=True, repr=False)
-class GradientExpansion:
+class GradientExpansion(Typeset):
     r"""The population gradient of a neuron as a sum of terms; made by :func:`gradient_expansion`.
 
     Attributes
@@ -179,9 +180,6 @@ class GradientExpansion:
         from .stein_text import as_latex
 
         return as_latex(self, full=full)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that :meth:`from_dict` derives the expansion from again.

@@ -23,6 +23,7 @@ from sympy.polys.matrices import DomainMatrix
 from sympy.polys.rings import PolyElement
 
 from ..errors import ExpressionError, ParameterError
+from ..pages import Typeset
 from .exact_fields import (
     common_field,
     exact_field,
@@ -43,7 +44,7 @@ MAX_DIMENSION = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Subspace:
+class Subspace(Typeset):
     """A linear subspace of K^r.
 
     Make one with `spanned_by`, `zero` or `whole`.
@@ -293,9 +294,6 @@ class Subspace:
             return r"\{0\}"
         rows = r",\ ".join(vector_latex(row) for row in self.basis)
         return rf"\left\langle {rows}\right\rangle"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: the dimension r and the rows as texts."""

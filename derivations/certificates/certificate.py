@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ParameterError
-from ..json_document import JsonDocument
-from .certified_values import LIBRARIES, intervals_html, list_html
+from ...pages import Block, Listing, Table
+from ...result import Result, quantity
+from .certified_values import LIBRARIES, enclosures
 
 if TYPE_CHECKING:
     from ...symbolic.enclosures import Enclosure
@@ -23,8 +23,8 @@ ASSUMPTIONS = (
 """What every certificate assumes about software and input."""
 
 
-@dataclass(frozen=True)
-class Certificate(JsonDocument):
+@dataclass(frozen=True, repr=False)
+class Certificate(Result):
     """Proven intervals for the solution of a system of equations.
 
     Attributes
@@ -63,18 +63,26 @@ class Certificate(JsonDocument):
     (True, True)
     """
 
-    kind = "certificate"
+    _document = "certificate"
 
     system: str
     parameters: Mapping[str, str]
-    values: Mapping[str, Enclosure]
-    box: Mapping[str, Enclosure] = field(repr=False)
+    values: Mapping[str, Enclosure] = field(metadata=quantity("proven intervals"))
+    box: Mapping[str, Enclosure]
     digits: int
-    bits: int = field(repr=False)
-    panels: int = field(repr=False)
-    contraction: float = field(repr=False)
+    bits: int
+    panels: int
+    contraction: float
     statement: str
-    assumptions: tuple[str, ...] = field(repr=False, default=ASSUMPTIONS)
+    assumptions: tuple[str, ...] = ASSUMPTIONS
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise ParameterError("values must hold at least one interval: nothing is certified")
+
+    @classmethod
+    def _imported(cls) -> dict[str, Any]:
+        return enclosures()
 
     def __getitem__(self, name: str) -> Enclosure:
         try:
@@ -103,6 +111,13 @@ class Certificate(JsonDocument):
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
         return f"certified: a proven interval of width {self.width:.1e} around {self.main}"
+
+    def page(self) -> Iterable[Block]:
+        """Return what is proven, and on which assumptions."""
+        yield self.statement
+        yield Table([(row.words, row.text) for row in self.rows()])
+        yield "on the assumptions that"
+        yield Listing(self.assumptions)
 
     def resting_on(self, *assumptions: str) -> Certificate:
         """Return the certificate with further assumptions, those of a model."""
@@ -138,54 +153,6 @@ class Certificate(JsonDocument):
             for name, x in self.values.items()
         }
         return exact, bounds
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values; intervals as exact hexadecimal numbers."""
-        fields: dict[str, Any] = {k: v for k, v in self.__dict__.items()}
-        fields["parameters"] = dict(self.parameters)
-        fields["assumptions"] = list(self.assumptions)
-        for group in ("values", "box"):
-            fields[group] = {name: value.to_dict() for name, value in fields[group].items()}
-        return fields
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Certificate:
-        """Return the certificate that :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the data are none.
-        """
-        from ...symbolic.enclosures import Enclosure
-
-        try:
-            fields = dict(data)
-            fields["assumptions"] = tuple(map(str, fields["assumptions"]))
-            fields["parameters"] = {str(k): str(v) for k, v in fields["parameters"].items()}
-            for group in ("values", "box"):
-                fields[group] = {k: Enclosure.from_dict(v) for k, v in fields[group].items()}
-            for name in ("digits", "bits", "panels"):
-                if isinstance(fields[name], bool) or not isinstance(fields[name], int):
-                    raise TypeError(f"{name} is no integer")
-            fields["contraction"] = float(fields["contraction"])
-            if not fields["values"]:
-                raise ValueError("it holds no values")
-            return cls(**fields)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"data are no certificate: {error}") from None
-
-    def __str__(self) -> str:
-        pad = max(map(len, self.values))
-        lines = [f"{name:<{pad}}  {value}" for name, value in self.values.items()]
-        bullets = [f"  - {text}" for text in self.assumptions]
-        return "\n".join([self.statement, *lines, "on the assumptions that", *bullets])
-
-    def _repr_html_(self) -> str:
-        return (
-            f"<p>{html.escape(self.statement)}</p>{intervals_html(self.values)}"
-            f"<p>on the assumptions that</p>{list_html(self.assumptions)}"
-        )
 
 
 def _float(number: Any) -> float:

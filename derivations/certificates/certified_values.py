@@ -5,15 +5,13 @@ There is no saddle point behind them, so nothing but the numbers themselves is p
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...errors import ParameterError
-from ..json_document import JsonDocument
-from ..tables import aligned
+from ...pages import Block, Listing, Table
+from ...result import Result, quantity
 
 if TYPE_CHECKING:
     from ...symbolic.enclosures import Enclosure
@@ -27,7 +25,7 @@ LIBRARIES = (
 
 
 @dataclass(frozen=True, repr=False)
-class CertifiedValues(JsonDocument):
+class CertifiedValues(Result):
     """Quantities with proven intervals.
 
     Attributes
@@ -54,13 +52,18 @@ class CertifiedValues(JsonDocument):
     (False, True)
     """
 
-    kind = "certified values"
+    _document = "certified values"
+    _where = ("title",)
 
     title: str
-    values: Mapping[str, Enclosure]
+    values: Mapping[str, Enclosure] = field(metadata=quantity("proven intervals"))
     statement: str
     assumptions: tuple[str, ...] = ()
     digits: int = 15
+
+    @classmethod
+    def _imported(cls) -> dict[str, Any]:
+        return enclosures()
 
     def __getitem__(self, name: str) -> Enclosure:
         return self.values[name]
@@ -81,68 +84,20 @@ class CertifiedValues(JsonDocument):
         """What the numbers rest on, in words."""
         return f"certified intervals of relative width {self.width:.1e}"
 
-    def __str__(self) -> str:
-        rows = [(name, str(value)) for name, value in self.values.items()]
-        lines = [self.title, aligned(("quantity", "proven interval"), rows), self.statement]
-        return "\n".join([*lines, "assumed:", *(f"  {text}" for text in self.assumptions)])
-
-    def __repr__(self) -> str:
-        return f"CertifiedValues({self.title}: {', '.join(self.values)}; {self.rests_on})"
-
-    def _repr_html_(self) -> str:
-        return (
-            f"<p>{html.escape(self.title)}</p>{intervals_html(self.values)}"
-            f"<p>{html.escape(self.statement)}</p><p>Assumed:</p>{list_html(self.assumptions)}"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values; intervals as exact hexadecimal numbers."""
-        return {
-            "title": self.title,
-            "values": {name: value.to_dict() for name, value in self.values.items()},
-            "statement": self.statement,
-            "assumptions": list(self.assumptions),
-            "digits": self.digits,
-        }
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> CertifiedValues:
-        """Return what :meth:`to_dict` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If it is something else.
-        """
-        from ...symbolic.enclosures import Enclosure
-
-        try:
-            enclosures = {str(k): Enclosure.from_dict(v) for k, v in values["values"].items()}
-            return cls(
-                title=str(values["title"]),
-                values=enclosures,
-                statement=str(values["statement"]),
-                assumptions=tuple(map(str, values["assumptions"])),
-                digits=int(values["digits"]),
-            )
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ParameterError(
-                f"these are no certified values written by to_dict: {error}"
-            ) from None
+    def page(self) -> Iterable[Block]:
+        """Return the intervals, what is proven of them and on which assumptions."""
+        yield self.title
+        yield Table([(row.words, row.text) for row in self.rows()], ("quantity", "proven interval"))
+        yield self.statement
+        yield "assumed:"
+        yield Listing(self.assumptions, mark="")
 
 
-def intervals_html(values: Mapping[str, Enclosure]) -> str:
-    """Return a table of intervals in HTML."""
-    rows = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
-        for name, value in values.items()
-    )
-    return f"<table>{rows}</table>"
+def enclosures() -> dict[str, Any]:
+    """Return the type of intervals, for results that are read; importing it needs SymPy."""
+    from ...symbolic.enclosures import Enclosure
 
-
-def list_html(texts: Iterable[str]) -> str:
-    """Return texts as a list in HTML."""
-    return f"<ul>{''.join(f'<li>{html.escape(text)}</li>' for text in texts)}</ul>"
+    return {"Enclosure": Enclosure}
 
 
 def midpoint(value: Enclosure, ctx: Any = None) -> Any:

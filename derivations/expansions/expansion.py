@@ -19,9 +19,10 @@ import numpy as np
 
 from ...digits import checked_digits
 from ...errors import ApproximationWarning, ParameterError
+from ...json_document import JsonDocument
 from ...numeric.arguments import checked_switch, real_number
+from ...pages import Typeset
 from ...runtime.precision import local_context
-from ..json_document import JsonDocument
 from .formula_access import FormulaAccess
 from .names import chosen
 
@@ -36,7 +37,7 @@ Exact = Callable[[Any, int | None], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class Expansion(FormulaAccess, JsonDocument):
+class Expansion(Typeset, FormulaAccess, JsonDocument):
     r"""A truncated series :math:`\sum_k c_k x^{e_k} + O(x^e)` of every output of a solution.
 
     Attributes
@@ -77,7 +78,7 @@ class Expansion(FormulaAccess, JsonDocument):
         or as floats; None for an expansion that was read from a file.
     """
 
-    kind = "expansion"
+    _document = "expansion"
 
     name: str
     parameter: str
@@ -295,9 +296,6 @@ class Expansion(FormulaAccess, JsonDocument):
         if checked_switch("formulas", formulas):
             return formulas_latex(self, name)
         return series_latex(self, name, checked_digits(digits))
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
         from .presentation import html_table

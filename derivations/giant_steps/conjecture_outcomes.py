@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
+from ...pages import Block, Listing
+from ...result import Result, quantity
 from ..claims import Finding
 
 
@@ -52,8 +52,8 @@ class Figure:
         )
 
 
-@dataclass(frozen=True)
-class TargetOutcome:
+@dataclass(frozen=True, repr=False)
+class TargetOutcome(Result):
     """What was seen of one target.
 
     Attributes
@@ -67,7 +67,10 @@ class TargetOutcome:
         Whether a first run disagreed and this is the second one.
     """
 
-    target: str
+    _document = "outcome of a target"
+    _derived = ("outcome",)
+
+    target: str = field(metadata=quantity("target"))
     chain: tuple[str, ...]
     figures: tuple[Figure, ...]
     repeated: bool = False
@@ -80,35 +83,17 @@ class TargetOutcome:
             return Outcome.DISAGREES
         return Outcome.AGREES if found == {Outcome.AGREES} else Outcome.UNDECIDED
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all figures as plain values."""
-        figures = [asdict(f) | {"outcome": f.outcome.value} for f in self.figures]
-        return {
-            "target": self.target,
-            "outcome": self.outcome.value,
-            "chain": list(self.chain),
-            "repeated": self.repeated,
-            "figures": figures,
-        }
-
-    @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> TargetOutcome:
-        """Return what `to_dict` wrote."""
-        figures = tuple(
-            Figure(**{**figure, "outcome": Outcome(figure["outcome"])})
-            for figure in content["figures"]
-        )
-        return cls(content["target"], tuple(content["chain"]), figures, content["repeated"])
-
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the outcome and the figures that do not agree."""
         again = ", in a second run" if self.repeated else ""
-        lines = [f"{self.target}: {self.outcome.value}{again}; {' ⊂ '.join(self.chain)}"]
-        lines += [f"  {f}" for f in self.figures if f.outcome is not Outcome.AGREES]
-        return "\n".join(lines)
+        yield f"{self.target}: {self.outcome.value}{again}; {' ⊂ '.join(self.chain)}"
+        others = [str(f) for f in self.figures if f.outcome is not Outcome.AGREES]
+        if others:
+            yield Listing(others, mark="")
 
 
 @dataclass(frozen=True, repr=False)
-class ConjectureReport:
+class ConjectureReport(Result):
     """What all targets say of a conjecture.
 
     Attributes
@@ -120,7 +105,9 @@ class ConjectureReport:
         Sizes and numbers of networks.
     """
 
-    conjecture: str
+    _document = "report on a conjecture"
+
+    conjecture: str = field(metadata=quantity("conjecture"))
     targets: tuple[TargetOutcome, ...]
     description: str
 
@@ -160,6 +147,11 @@ class ConjectureReport:
             text += "; disagreements: " + ", ".join(t.target for t in self.disagreements)
         return text
 
+    def page(self) -> Iterable[Block]:
+        """Return the summary, and what was seen of each target."""
+        yield self.summary
+        yield from self.targets
+
     def finding(self) -> Finding:
         """Return the report as evidence: no disagreement, and agreement on figures of all kinds."""
         agree = all(self.count(Outcome.AGREES, kind) for kind in self.kinds)
@@ -169,24 +161,6 @@ class ConjectureReport:
         }
         passed = bool(self.kinds) and agree and not self.disagreements
         return Finding(passed, self.summary, details)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values: texts, numbers, lists and dictionaries."""
-        return {
-            "conjecture": self.conjecture,
-            "description": self.description,
-            "targets": [t.to_dict() for t in self.targets],
-        }
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def __repr__(self) -> str:
-        return f"ConjectureReport({self.conjecture!r}: {self.summary})"
-
-    def __str__(self) -> str:
-        return "\n".join([self.summary, *map(str, self.targets)])
 
 
 _VERBS = {

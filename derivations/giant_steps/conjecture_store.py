@@ -44,7 +44,7 @@ class OutcomeStore:
             return None
         try:
             content = json.loads(text)
-            if content["key"] != self.key:
+            if content.pop("key") != self.key:
                 raise ValueError("written by another run")
             found = TargetOutcome.from_dict(content)
             if found.target != target:

@@ -24,7 +24,7 @@ derived here from the gradient expansion (:mod:`giantstep.symbolic.stein`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -32,6 +32,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError
+from ...pages import Block, Page, Typeset
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.expression_text import expression_text
@@ -61,7 +62,7 @@ _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, repr=False)
-class GiantStep(StepSizes):
+class GiantStep(StepSizes, Page, Typeset):
     r"""What one giant step learns of a target; made by :func:`giant_step`.
 
     Attributes
@@ -236,10 +237,11 @@ class GiantStep(StepSizes):
             return f"{found}, {self.basis}"
         return f"{found}, from any number of samples"
 
-    def __str__(self) -> str:
-        from .one_step_presentation import as_text
+    def page(self) -> Iterable[Block]:
+        """Return the statements as a table with their remarks below."""
+        from .one_step_presentation import page
 
-        return as_text(self)
+        return page(self)
 
     def __repr__(self) -> str:
         if self.order is None:
@@ -254,14 +256,6 @@ class GiantStep(StepSizes):
         from .one_step_presentation import as_latex
 
         return as_latex(self)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def _repr_html_(self) -> str:
-        from .one_step_presentation import as_html
-
-        return as_html(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: what the step was made of, and what was found."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from ...pages import Block, Table
 from ...symbolic.expression_text import expression_text
 from ...symbolic.standing import Standing
 from ...symbolic.stein import DIMENSION, Direction
 from ..readable import readable
-from ..tables import aligned
 from .one_step_values import STEP, Prefactor
 
 if TYPE_CHECKING:
@@ -205,19 +205,22 @@ def headline(step: GiantStep) -> str:
     )
 
 
-def as_text(step: GiantStep) -> str:
+def page(step: GiantStep) -> Iterable[Block]:
     """Return the statements as a table with their remarks below."""
-    lines = [_wrapped(headline(step))]
+    yield _wrapped(headline(step))
     if step.obstruction:
-        lines.append(_wrapped(_advice(step)))
+        yield _wrapped(_advice(step))
     rows = statements(step)
-    if rows:
-        cells = [(row.subject, row.text, row.standing.value) for row in rows]
-        lines.append(aligned(("what", "is", "rests on"), cells))
-        lines += [_wrapped(f"{row.subject}: {row.remark}") for row in rows if row.remark]
-        sources = dict.fromkeys(row.source for row in rows if row.standing is Standing.THEOREM)
-        lines += [_wrapped(f"theorem: {source}") for source in sources]
-    return "\n".join(lines)
+    if not rows:
+        return
+    yield Table(
+        [(row.subject, row.text, row.standing.value) for row in rows],
+        ("what", "is", "rests on", "source"),
+        beside=[(row.source,) for row in rows],
+    )
+    yield from (_wrapped(f"{row.subject}: {row.remark}") for row in rows if row.remark)
+    sources = dict.fromkeys(row.source for row in rows if row.standing is Standing.THEOREM)
+    yield from (_wrapped(f"theorem: {source}") for source in sources)
 
 
 def _wrapped(text: str) -> str:
@@ -237,18 +240,6 @@ def as_latex(step: GiantStep) -> str:
         for row in statements(step)
     ] or [rf"\text{{{_escaped(step.obstruction)}}}"]
     return r"\begin{array}{lll}" + r" \\ ".join(lines) + r"\end{array}"
-
-
-def as_html(step: GiantStep) -> str:
-    """Return the statements as an HTML table."""
-    rows = "".join(
-        f"<tr><th>{html.escape(row.subject)}</th><td>{html.escape(row.text)}</td>"
-        f"<td>{row.standing.value}</td><td>{html.escape(row.source)}</td>"
-        f"<td>{html.escape(row.remark)}</td></tr>"
-        for row in statements(step)
-    )
-    obstruction = f"<p>{html.escape(_advice(step))}</p>" if step.obstruction else ""
-    return f"<p>{html.escape(headline(step))}</p>{obstruction}<table>{rows}</table>"
 
 
 def as_dict(step: GiantStep) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from ...pages import aligned
 from ...symbolic.expression_text import expression_text
 from ...symbolic.hermite_expansion_text import expansion_latex
 from ...symbolic.projection_presentation import digits_of, function_text, number_text
-from ..tables import aligned
 
 if TYPE_CHECKING:
     from .regimes import FitPrediction, RegimeTable

@@ -28,6 +28,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError, UndecidedError
+from ...pages import Typeset
 from ...symbolic.activations import Activation, activation
 from ...symbolic.leaps.activation_mask import activation_mask
 from ...symbolic.projections import Projection, project
@@ -64,7 +65,7 @@ _RANKS = (
 
 
 @dataclass(frozen=True, repr=False)
-class FitPrediction:
+class FitPrediction(Typeset):
     r"""The predicted fit for one scaling of samples and neurons with the dimension.
 
     Made by :func:`predict_fit`.
@@ -159,16 +160,13 @@ class FitPrediction:
         """Return the prediction as a table of one row in LaTeX, without delimiters."""
         return table_latex([self])
 
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; exact numbers and functions as texts."""
         return prediction_dict(self)
 
 
 @dataclass(frozen=True, repr=False)
-class RegimeTable:
+class RegimeTable(Typeset):
     """Predictions for several scalings, one row each.
 
     Made by :func:`regimes`.
@@ -199,9 +197,6 @@ class RegimeTable:
     def latex(self) -> str:
         """Return the table in LaTeX, an array without delimiters."""
         return table_latex(self.rows)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_html(self) -> str:
         """Return the table in HTML, with all sources and caveats."""

@@ -14,7 +14,7 @@ import json
 import os
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +26,7 @@ import sympy as sp
 from ...atomic_files import replacing
 from ...errors import ParameterError
 from ...numeric.giant_steps import GiantStepsResult, take_giant_steps
+from ...pages import Block, Page
 from ...symbolic.activations import Activation
 from ...symbolic.leaps.staircase import Staircase
 from ...symbolic.subspaces import Subspace
@@ -40,14 +41,14 @@ from .learned_directions import (
     mean_over_networks,
     step_spectra,
 )
-from .simulated_presentation import as_dict, as_html, as_text
+from .simulated_presentation import as_dict, page
 from .simulation_plan import GiantStepsPlan, NetworkSettings, plan_giant_steps
 
 _FORMAT = 1
 
 
 @dataclass(frozen=True, repr=False)
-class SimulatedGiantSteps:
+class SimulatedGiantSteps(Page):
     """What finite networks learned in giant steps, and what the staircase says of it.
 
     Attributes
@@ -135,11 +136,9 @@ class SimulatedGiantSteps:
             f"{asked} verdicts as predicted)"
         )
 
-    def __str__(self) -> str:
-        return as_text(self)
-
-    def _repr_html_(self) -> str:
-        return as_html(self)
+    def page(self) -> Iterable[Block]:
+        """Return tables and remarks."""
+        return page(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings, prediction and what is derived from the measurements, plain."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from ..tables import aligned
+from ...pages import Block, Table
 from .learned_directions import CLEAR, CLEAR_WEIGHTS, LearnedDirection
 
 if TYPE_CHECKING:
@@ -44,36 +43,17 @@ def headline(settings: NetworkSettings, networks: int) -> str:
     )
 
 
-def as_text(found: SimulatedGiantSteps) -> str:
-    """Return tables and remarks for a terminal."""
-    parts = [
-        _wrapped(headline(found.settings, len(found.result.completed))),
-        _wrapped(f"predicted: {_chain(found)}"),
-        "",
-        aligned(_headings(found), _direction_cells(found.directions, found.compares_shared)),
-        "",
-        "singular values divided by √p:",
-        aligned(_spectrum_headings(found), _spectrum_cells(found)),
-        "",
-        *map(_wrapped, _remarks(found)),
-    ]
-    return "\n".join(parts)
-
-
-def as_html(found: SimulatedGiantSteps) -> str:
-    """Return tables and remarks for a notebook or a page."""
-    paragraphs = [
-        headline(found.settings, len(found.result.completed)), f"predicted: {_chain(found)}",
-    ]  # fmt: skip
-    return "".join(
-        [
-            *(f"<p>{html.escape(text)}</p>" for text in paragraphs),
-            _table(_headings(found), _direction_cells(found.directions, found.compares_shared)),
-            "<p>singular values divided by √p:</p>",
-            _table(_spectrum_headings(found), _spectrum_cells(found)),
-            *(f"<p>{html.escape(text)}</p>" for text in _remarks(found)),
-        ]
-    )
+def page(found: SimulatedGiantSteps) -> Iterable[Block]:
+    """Return tables and remarks; a terminal shows a blank line for an empty paragraph."""
+    yield _wrapped(headline(found.settings, len(found.result.completed)))
+    yield _wrapped(f"predicted: {_chain(found)}")
+    yield ""
+    yield Table(_direction_cells(found.directions, found.compares_shared), _headings(found))
+    yield ""
+    yield "singular values divided by √p:"
+    yield Table(_spectrum_cells(found), _spectrum_headings(found))
+    yield ""
+    yield from map(_wrapped, _remarks(found))
 
 
 def as_dict(found: SimulatedGiantSteps) -> dict[str, Any]:
@@ -217,11 +197,3 @@ def _remarks(found: SimulatedGiantSteps) -> list[str]:
     if found.result.interrupted:
         remarks.append("The run was interrupted: these are the networks that had finished.")
     return remarks
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in headings)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from ...pages import Typeset
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.linear_part import correlation_square, slope_variance, variance
@@ -30,7 +31,7 @@ from ..spiked_random_features.mapping import alpha0, noise
 
 
 @dataclass(frozen=True, repr=False)
-class FirstStep:
+class FirstStep(Typeset):
     r"""Limits of the parts of the first gradient, exact, in α0 and Δ.
 
     Attributes
@@ -113,9 +114,6 @@ class FirstStep:
         }
         lines = [rf"{heads[name]} &\to {latex(limit)}" for name, limit in self._limits().items()]
         return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
 
 def first_step(

@@ -17,14 +17,14 @@ V depends on :math:`\mathbb{E} y^2` alone.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import sympy as sp
 
 from ...errors import AssumptionError
+from ...pages import Block, Page, Table, Typeset
 from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import hermite_coefficient
@@ -38,7 +38,6 @@ from ...symbolic.targets import target as read_target
 from ...symbolic.zero_test import is_exactly_zero
 from ..formulas import latex
 from ..spiked_random_features.mapping import noise
-from ..tables import aligned
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
@@ -90,7 +89,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, repr=False)
-class SampleComplexity:
+class SampleComplexity(Page, Typeset):
     r"""The ledger of a student and a target.
 
     Attributes
@@ -173,13 +172,15 @@ class SampleComplexity:
             f"{len(self.rows)} rows apply)"
         )
 
-    def __str__(self) -> str:
-        cells = [(row.subject, row.statement, row.basis) for row in self.rows]
-        table = aligned(("what", "samples or neurons", "rests on"), cells)
-        remarks = [
-            f"{row.subject}: {row.remark}" for row in self.rows if row.remark and row.applies
-        ]
-        return "\n".join([self._headline(), table, *remarks])
+    def page(self) -> Iterable[Block]:
+        """Return a table of the rows, and remarks on those that apply."""
+        yield self._headline()
+        yield Table(
+            [(row.subject, row.statement, row.basis) for row in self.rows],
+            ("what", "samples or neurons", "rests on", "source", "remark"),
+            beside=[(row.source, row.remark) for row in self.rows],
+        )
+        yield from (f"{x.subject}: {x.remark}" for x in self.rows if x.remark and x.applies)
 
     def _headline(self) -> str:
         degree = "not a polynomial" if self.degree is None else f"degree {self.degree}"
@@ -195,18 +196,6 @@ class SampleComplexity:
             for row in self.rows
         ]
         return r"\begin{array}{lll}" + r" \\ ".join(lines) + r"\end{array}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{html.escape(row.subject)}</th><td>{html.escape(row.statement)}</td>"
-            f"<td>{row.basis}</td><td>{html.escape(row.source)}</td>"
-            f"<td>{html.escape(row.remark)}</td></tr>"
-            for row in self.rows
-        )
-        return f"<p>{html.escape(self._headline())}</p><table>{rows}</table>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: texts, numbers, lists and dictionaries."""

@@ -20,16 +20,17 @@ them is below 1 for :math:`M^2 = e^{d\varepsilon^2/2}`. (Damian, Lee, Soltanolko
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_number, whole_number
+from ...pages import Block, Table
+from ...result import Result, quantity
 from ...symbolic.standing import Standing
 from ...symbolic.stein import DIMENSION
-from ..tables import aligned
 
 _HIGHEST_DEGREE = 64
 
@@ -67,7 +68,7 @@ def required_queries(size: sp.Expr, tolerance: sp.Expr, correlation: sp.Expr) ->
 
 
 @dataclass(frozen=True, repr=False)
-class CorrelationalQueryBound:
+class CorrelationalQueryBound(Result):
     r"""The bound for the class :math:`\mathrm{He}_p(\langle u, x\rangle)/\sqrt{p!}`.
 
     Attributes
@@ -82,11 +83,14 @@ class CorrelationalQueryBound:
         τ, such that q queries of a larger tolerance cannot single out a direction.
     """
 
+    _document = "bound of correlational queries"
+    _derived = ("samples", "standing")
+
     degree: int
     dimension: int
     queries: float
-    overlap: float
-    tolerance: float
+    overlap: float = field(metadata=quantity("overlap of directions ε", r"\varepsilon"))
+    tolerance: float = field(metadata=quantity("tolerance τ that defeats them", r"\tau"))
 
     @property
     def samples(self) -> float:
@@ -110,17 +114,18 @@ class CorrelationalQueryBound:
             f"n ≳ {self.samples:.4g})"
         )
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the class of functions and the bound."""
+        yield (
+            f"{self.queries:g} correlational queries, functions He_{self.degree}(u·x) of all "
+            f"directions in d = {self.dimension}"
+        )
         cells = [
             ("overlap of directions ε", f"{self.overlap:.6g}"),
             ("tolerance τ that defeats them", f"{self.tolerance:.6g}"),
             ("samples 1/τ² (heuristic)", f"{self.samples:.6g}"),
         ]
-        head = (
-            f"{self.queries:g} correlational queries, functions He_{self.degree}(u·x) of all "
-            f"directions in d = {self.dimension}"
-        )
-        return "\n".join([head, aligned(("quantity", "value"), cells)])
+        yield Table(cells, ("quantity", "value"))
 
     def latex(self) -> str:
         """Return the bound in LaTeX, without delimiters."""
@@ -129,21 +134,6 @@ class CorrelationalQueryBound:
             r"\varepsilon^2 = \frac{\log\left(2q(cd)^{p/2}\right)}{cd} \quad\Rightarrow\quad "
             r"n \gtrsim d^{p/2}"
         )
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {
-            "degree": self.degree,
-            "dimension": self.dimension,
-            "queries": self.queries,
-            "overlap": self.overlap,
-            "tolerance": self.tolerance,
-            "samples": self.samples,
-            "standing": self.standing.value,
-        }
 
 
 def overlap_square(degree: int) -> sp.Expr:

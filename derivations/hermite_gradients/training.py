@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import sympy as sp
 
 from ...errors import ParameterError
 from ...numeric.arguments import whole_number
 from ...numeric.preprocessed_step import PreprocessedResult, PreprocessedSetup, train_preprocessed
+from ...pages import Block, Table
+from ...result import Result, quantity
 from ...symbolic.activations import Activation, activation
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
-from ..tables import aligned
 from .network_functions import network_functions
 from .sample_complexity import sample_complexity
 
@@ -36,7 +37,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, repr=False)
-class TrainedNetworks:
+class TrainedNetworks(Result):
     r"""What one preprocessed step and ridge regression achieved, simulated.
 
     Attributes
@@ -59,6 +60,8 @@ class TrainedNetworks:
         The same for random features of the same width and for the linear part alone.
     """
 
+    _document = "networks trained on Hermite gradients"
+
     student: str
     target: str
     dimension: int
@@ -68,12 +71,12 @@ class TrainedNetworks:
     seed: int
     noise_variance: float
     ridge: float | None
-    relevant_share: Estimate
-    predicted_share: float
+    relevant_share: Estimate = field(metadata=quantity("relevant share of the gradient"))
+    predicted_share: float = field(metadata=quantity("predicted share, d → ∞", significant=4))
     principal_angles: tuple[Estimate, ...]
-    test_error: Estimate
-    random_features_error: Estimate
-    linear_error: Estimate
+    test_error: Estimate = field(metadata=quantity("test error"))
+    random_features_error: Estimate = field(metadata=quantity("test error of random features"))
+    linear_error: Estimate = field(metadata=quantity("test error of the linear part"))
 
     def __repr__(self) -> str:
         return (
@@ -82,8 +85,14 @@ class TrainedNetworks:
             f"{self.random_features_error})"
         )
 
-    def __str__(self) -> str:
-        return "\n".join([self._headline(), aligned(("quantity", "mean ± s.e."), self._cells())])
+    def page(self) -> Iterable[Block]:
+        """Return what was trained, and the means with their standard errors."""
+        yield self._headline()
+        rows = [(row.words, row.text) for row in self.rows()]
+        angles = enumerate(self.principal_angles, start=1)
+        # Behind both shares.
+        rows[2:2] = [(f"principal angle {i}", str(angle)) for i, angle in angles]
+        yield Table(rows, ("quantity", "mean ± s.e."))
 
     def _headline(self) -> str:
         chosen = "ridge held out" if self.ridge is None else f"ridge {self.ridge:g}"
@@ -92,30 +101,6 @@ class TrainedNetworks:
             f"m = {self.width}, noise variance {self.noise_variance:g}, {chosen}; simulated, "
             f"{self.seeds} networks"
         )
-
-    def _cells(self) -> list[tuple[str, str]]:
-        angles = [(f"principal angle {i + 1}", a) for i, a in enumerate(self.principal_angles)]
-        rows = [
-            ("relevant share of the gradient", self.relevant_share),
-            *angles,
-            ("test error", self.test_error),
-            ("test error of random features", self.random_features_error),
-            ("test error of the linear part", self.linear_error),
-        ]
-        cells = [(name, str(value)) for name, value in rows]
-        cells.insert(1, ("predicted share, d → ∞", f"{self.predicted_share:.4g}"))
-        return cells
-
-    def _repr_html_(self) -> str:
-        import html
-
-        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._cells())
-        return f"<p>{html.escape(self._headline())}</p><table>{rows}</table>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values: texts, numbers, lists and dictionaries."""
-        values = asdict(self)
-        return {**values, "principal_angles": list(values["principal_angles"])}
 
 
 def train_by_preprocessed_step(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.branches import CROSSING
+from ...pages import Typeset
 from ...symbolic.branch_conditions import Condition
 from ...symbolic.saddle_point import SaddlePointSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
@@ -130,7 +131,7 @@ class Branch:
 
 
 @dataclass(frozen=True, eq=False)
-class SpecialPoint:
+class SpecialPoint(Typeset):
     """A point where solutions meet, exchange or satisfy a condition.
 
     Attributes
@@ -220,15 +221,12 @@ class SpecialPoint:
         """Return the equations and the condition in LaTeX."""
         return self.system.latex()
 
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
-
     def __str__(self) -> str:
         return f"{self.kind} at {self.over} = {self.value:.12g} ± {self.error:.1e}"
 
 
 @dataclass(frozen=True, eq=False)
-class BranchDiagram:
+class BranchDiagram(Typeset):
     """All branches over one parameter; from :meth:`.kernel.Kernel.branches`.
 
     Attributes
@@ -432,9 +430,6 @@ class BranchDiagram:
             values = r",\ ".join(f"{p.value:.10g}" for p in self._of(kind))
             rows.append(rf"\text{{{kind}}}&:\ R = 0,\ {condition}:\quad {control} = {values}")
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
 
     def __str__(self) -> str:
         n = len(self.branches)

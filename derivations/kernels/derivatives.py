@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...digits import held_digits
 from ...errors import ParameterError
-from ...numeric.packed_numbers import SentWithDigits
+from ...packed_numbers import SentWithDigits
+from ...pages import Block, Page, Table
 
 
 @dataclass(frozen=True, eq=False)
-class Derivatives(SentWithDigits, Mapping[tuple[str, str], Any]):
+class Derivatives(SentWithDigits, Page, Mapping[tuple[str, str], Any]):
     """Derivatives at one point: ``found["test_error", "ridge"]``.
 
     Attributes
@@ -93,36 +93,19 @@ class Derivatives(SentWithDigits, Mapping[tuple[str, str], Any]):
             return f"{value:.10g}"
         return held_digits(value, self.digits, self.errors[output, parameter])
 
-    def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [("derivative of, with respect to", *self.parameters)]
-        rows += [(o, *(self.text(o, p) for p in self.parameters)) for o in self.outputs]
-        return "\n".join([columns(rows), *self.remarks()])
+    def page(self) -> Iterable[Block]:
+        """Return a table of the derivatives, what has none, and what they rest on."""
+        rows = [(o, *(self.text(o, p) for p in self.parameters)) for o in self.outputs]
+        yield Table(rows, ("derivative of, with respect to", *self.parameters))
+        yield from self.remarks()
 
     def __repr__(self) -> str:
         shown = [f"d {o}/d {p} = {float(v):.6g}" for (o, p), v in list(self.items())[:4]]
         return f"{type(self).__name__}({', '.join(shown)}{', …' if len(self) > 4 else ''})"
 
-    def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(p)}</th>" for p in self.parameters)
-        rows = "".join(
-            f"<tr><th>{html.escape(o)}</th>"
-            + "".join(f"<td>{self.text(o, p)}</td>" for p in self.parameters)
-            + "</tr>"
-            for o in self.outputs
-        )
-        notes = "".join(f"<p>{html.escape(line)}</p>" for line in self.remarks())
-        return f"<table><tr><th>derivative of, with respect to</th>{head}</tr>{rows}</table>{notes}"
-
     def remarks(self) -> list[str]:
         """Return what has no derivative and what the numbers rest on, line by line."""
         return [f"{name}: none, {why}" for name, why in self.excluded.items()] + [self.rests_on]
-
-
-def columns(rows: list[tuple[str, ...]]) -> str:
-    """Return a table as text, columns aligned to the left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(x.ljust(w) for x, w in zip(r, widths, strict=True)) for r in rows]
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def value_of(name: str) -> str:

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from ...pages import Typeset
+
 if TYPE_CHECKING:
     from ...symbolic.lowering.baked import BakedTables
     from ...symbolic.lowering.lowered import LoweredSystem
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from .kernel import Kernel
 
 
-class KernelTexts:
+class KernelTexts(Typeset):
     """The part of a :class:`.kernel.Kernel` that is text and needs no numbers.
 
     `make`, a field of the kernel, returns the lowered system; `make_solved` the one that its code
@@ -107,9 +109,6 @@ class KernelTexts:
     def latex(self) -> str:
         """Return the equations in LaTeX."""
         return self.system.latex()
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
 
     def _baked(self, tables: str, values: Mapping[str, Any]) -> BakedTables | None:
         from .baking import wanted_tables

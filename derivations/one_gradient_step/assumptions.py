@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import sympy as sp
 
 from ...errors import GiantstepError
+from ...pages import Block
+from ...result import Result, quantity
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.boundedness import derivative_is_bounded, is_bounded
@@ -19,8 +20,8 @@ from ...symbolic.zero_test import is_exactly_zero
 _WORDS = {True: "holds", False: "does not hold", None: "not known"}
 
 
-@dataclass(frozen=True)
-class Assumption:
+@dataclass(frozen=True, repr=False)
+class Assumption(Result):
     """One assumption.
 
     Attributes
@@ -32,17 +33,21 @@ class Assumption:
         What the verdict rests on.
     """
 
-    statement: str
-    holds: bool | None
-    reason: str
+    _document = "assumption"
+    _derived = ("verdict",)
+
+    statement: str = field(metadata=quantity("statement"))
+    holds: bool | None = field(metadata=quantity("holds"))
+    reason: str = field(metadata=quantity("reason"))
 
     @property
     def verdict(self) -> str:
         """The verdict in words."""
         return _WORDS[self.holds]
 
-    def __str__(self) -> str:
-        return f"{self.statement}: {self.verdict} ({self.reason})"
+    def page(self) -> Iterable[Block]:
+        """Return the assumption with its verdict as a sentence."""
+        yield f"{self.statement}: {self.verdict} ({self.reason})"
 
 
 def all_hold(assumptions: Sequence[Assumption]) -> bool | None:
@@ -51,16 +56,6 @@ def all_hold(assumptions: Sequence[Assumption]) -> bool | None:
     if False in verdicts:
         return False
     return None if None in verdicts else True
-
-
-def assumptions_html(assumptions: Sequence[Assumption]) -> str:
-    """Return a table of assumptions in HTML."""
-    rows = "".join(
-        f"<tr><td>{html.escape(a.statement)}</td><td>{a.verdict}</td>"
-        f"<td>{html.escape(a.reason)}</td></tr>"
-        for a in assumptions
-    )
-    return f"<table>{rows}</table>"
 
 
 def oddness(student: Activation) -> Assumption:

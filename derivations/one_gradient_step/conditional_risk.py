@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
 
 from ...errors import ConvergenceError, ParameterError
+from ...result import Result, quantity
 from ...runtime.generated import defined
 from ..derived import derived
-from ..json_text import to_json
 from .penalties import one_ridge
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _TOLERANCE = 0.01
 """Largest relative deviation of N/d from the model's ratio, as in simulations."""
 
 
-@dataclass(frozen=True)
-class ConditionalRisk:
+@dataclass(frozen=True, repr=False)
+class ConditionalRisk(Result):
     r"""What Gaussian equivalence predicts for one first layer.
 
     Attributes
@@ -62,30 +62,18 @@ class ConditionalRisk:
     rests_on : str
     """
 
-    ridge: float
-    paper_ridge: float
-    risk: float
-    bias: float
-    variance: float
-    training_error: float
-    objective: float
-    effective_ridge: float
-    ridge_derivative: float
+    _document = "conditional risk"
+
+    ridge: float = field(metadata=quantity("ridge", r"\lambda"))
+    paper_ridge: float = field(metadata=quantity("paper ridge", r"\lambda_B"))
+    risk: float = field(metadata=quantity("risk", "R"))
+    bias: float = field(metadata=quantity("bias", "B"))
+    variance: float = field(metadata=quantity("variance", "V"))
+    training_error: float = field(metadata=quantity("training error", r"E_\mathrm{train}"))
+    objective: float = field(metadata=quantity("objective", "L"))
+    effective_ridge: float = field(metadata=quantity("effective ridge", r"\nu"))
+    ridge_derivative: float = field(metadata=quantity("ridge derivative", "D"))
     rests_on: str = "Gaussian equivalence at the given first layer, float"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all values by name."""
-        return asdict(self)
-
-    def to_json(self) -> str:
-        """Return all values as JSON."""
-        return to_json("conditional_risk", self.to_dict())
-
-    def __str__(self) -> str:
-        return (
-            f"risk {self.risk:.6g} (bias {self.bias:.6g}, variance {self.variance:.6g}), training "
-            f"error {self.training_error:.6g} at ridge {self.ridge:g}; {self.rests_on}"
-        )
 
 
 class ConditionalPrediction:

@@ -17,25 +17,24 @@ from :math:`\eta \sim N^{(k-1)/(2k)}` on.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from ...errors import ParameterError
 from ...numeric.arguments import real_number
+from ...pages import Block, Table
+from ...result import Result, quantity
 from ...symbolic.activations import activation
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.standing import Standing
 from ...symbolic.zero_test import is_exactly_zero
-from ..tables import aligned
 from .assumptions import (
     Assumption,
     all_hold,
-    assumptions_html,
     bounded_derivatives,
     centredness,
     first_harmful_degree,
@@ -77,7 +76,7 @@ def failure_exponent(degree: int) -> sp.Rational:
 
 
 @dataclass(frozen=True, repr=False)
-class GaussianEquivalence:
+class GaussianEquivalence(Result):
     r"""Whether the trained features of a model are equivalent to Gaussian ones.
 
     Attributes
@@ -95,14 +94,19 @@ class GaussianEquivalence:
         :math:`\|P_{>1}f_*\|^2`, a lower bound of the risk where equivalence holds.
     """
 
-    student: str
-    teacher: str
-    step_exponent: float
+    _document = "Gaussian equivalence"
+    _derived = ("proven", "expected", "standing", "statement", "risk_lower_bound")
+
+    student: str = field(metadata=quantity("student"))
+    teacher: str = field(metadata=quantity("teacher"))
+    step_exponent: float = field(metadata=quantity("step exponent", r"\log_N\eta"))
     assumptions: tuple[Assumption, ...]
-    failure_degree: int | None
-    failure_exponent: sp.Rational | None
-    best_linear_error: float
-    linear: bool
+    failure_degree: int | None = field(metadata=quantity("failure degree", "k"))
+    failure_exponent: sp.Rational | None = field(
+        metadata=quantity("failure exponent", r"(k - 1)/(2k)")
+    )
+    best_linear_error: float = field(metadata=quantity("best linear error", r"\|P_{>1} f_*\|^2"))
+    linear: bool = field(metadata=quantity("linear student"))
 
     @property
     def proven(self) -> bool | None:
@@ -163,23 +167,20 @@ class GaussianEquivalence:
             f"GaussianEquivalence({self.student!r}, η ~ N^{self.step_exponent:g}: {self.statement})"
         )
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the assumptions with their verdicts, and what follows."""
+        yield (
+            f"Gaussian equivalence, student {self.student}, teacher {self.teacher}, "
+            f"η ~ N^{self.step_exponent:g}"
+        )
         cells = [(a.statement, a.verdict, a.reason) for a in self.assumptions]
+        yield Table(cells, ("assumption", "verdict", "because"))
+        yield self.statement
         bound = self.risk_lower_bound
-        consequence = (
-            "no lower bound of the risk follows"
-            if bound is None
-            else f"risk >= {bound:.12g}, the best linear error, for every ridge penalty"
-        )
-        return "\n".join(
-            [
-                f"Gaussian equivalence, student {self.student}, teacher {self.teacher}, "
-                f"η ~ N^{self.step_exponent:g}",
-                aligned(("assumption", "verdict", "because"), cells),
-                self.statement,
-                consequence,
-            ]
-        )
+        if bound is None:
+            yield "no lower bound of the risk follows"
+        else:
+            yield f"risk >= {bound:.12g}, the best linear error, for every ridge penalty"
 
     def latex(self) -> str:
         """Return the equivalence and its consequence in LaTeX, without delimiters."""
@@ -191,32 +192,6 @@ class GaussianEquivalence:
         if self.failure_exponent is not None:
             lines.append(rf"\eta &\ll N^{{{self.failure_exponent}}}\ \text{{(heuristic)}}")
         return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def _repr_html_(self) -> str:
-        return assumptions_html(self.assumptions) + f"<p>{html.escape(self.statement)}</p>"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        exponent = self.failure_exponent
-        return {
-            "student": self.student,
-            "teacher": self.teacher,
-            "step_exponent": self.step_exponent,
-            "proven": self.proven,
-            "expected": self.expected,
-            "standing": self.standing.value,
-            "statement": self.statement,
-            "failure_degree": self.failure_degree,
-            "failure_exponent": None if exponent is None else str(exponent),
-            "risk_lower_bound": self.risk_lower_bound,
-            "assumptions": [
-                {"statement": a.statement, "verdict": a.verdict, "reason": a.reason}
-                for a in self.assumptions
-            ],
-        }
 
 
 def standing(model: OneGradientStep, *, vanishing_ridge: bool = False) -> str:

@@ -11,14 +11,15 @@ et al., arXiv 2205.01445.)
 
 from __future__ import annotations
 
-import html
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from ...digits import checked_digits, held_digits
+from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
-from ...numeric.packed_numbers import SentWithDigits
+from ...pages import Block
+from ...result import Number, Result, quantity
 from .penalties import one_ridge
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _FLOAT_DIGITS = 17
 
 
 @dataclass(frozen=True, repr=False)
-class InterpolationPeak(SentWithDigits):
+class InterpolationPeak(Result):
     r"""Height of the peak at n = N, to leading order in the penalty and exactly.
 
     Attributes
@@ -52,14 +53,23 @@ class InterpolationPeak(SentWithDigits):
         Digits asked for; None for floats.
     """
 
-    ridge: Any
-    amplitude_initial: Any
-    amplitude_trained: Any
-    initial: Any
-    trained: Any
-    exact_initial: Any
-    exact_trained: Any
-    inverse_trace: Any
+    _document = "interpolation peak"
+    _derived = ("relative_error",)
+
+    ridge: Number = field(metadata=quantity("penalty at n = N", r"\lambda"))
+    amplitude_initial: Number = field(metadata=quantity("√λ (risk + Δ) for λ → 0, before", "A_0"))
+    amplitude_trained: Number = field(
+        metadata=quantity("√λ (risk + Δ) for λ → 0, after", r"A_\mathrm{GD}")
+    )
+    initial: Number = field(
+        metadata=quantity("leading order, before", r"A_0/\sqrt\lambda - \Delta")
+    )
+    trained: Number = field(
+        metadata=quantity("leading order, after", r"A_\mathrm{GD}/\sqrt\lambda - \Delta")
+    )
+    exact_initial: Number = field(metadata=quantity("exact risk, before", "R_0"))
+    exact_trained: Number = field(metadata=quantity("exact risk, after", r"R_\mathrm{GD}"))
+    inverse_trace: Number = field(metadata=quantity("trace of the inverse covariance", r"\tau_1"))
     beta: float
     digits: int | None = None
 
@@ -71,50 +81,10 @@ class InterpolationPeak(SentWithDigits):
         pairs = ((self.initial, self.exact_initial), (self.trained, self.exact_trained))
         return max(abs(float(a / b) - 1) if b else math.inf for a, b in pairs)
 
-    def text(self, number: Any) -> str:
-        """Return a number with the digits that were asked for."""
-        if self.digits is None:
-            return f"{float(number):.10g}"
-        return held_digits(number, self.digits)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values; numbers with digits as text."""
-        found = dict(self.__dict__)
-        if self.digits is not None:
-            found |= {name: self.text(found[name]) for name in _NUMBERS}
-        return found
-
-    def __str__(self) -> str:
-        return "\n".join(f"{head:<28}{value}" for head, value in self._rows())
-
-    def __repr__(self) -> str:
-        return (
-            f"InterpolationPeak(ridge={float(self.ridge):g}, initial={float(self.initial):.10g}, "
-            f"trained={float(self.trained):.10g})"
-        )
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(head)}</td><td>{html.escape(value)}</td></tr>"
-            for head, value in self._rows()
-        )
-        return f"<table>{rows}</table>"
-
-    def _rows(self) -> list[tuple[str, str]]:
-        return [
-            ("penalty at n = N", self.text(self.ridge)),
-            ("leading order, before", self.text(self.initial)),
-            ("exact risk, before", self.text(self.exact_initial)),
-            ("leading order, after", self.text(self.trained)),
-            ("exact risk, after", self.text(self.exact_trained)),
-            ("relative error", f"{self.relative_error:.2g}"),
-        ]
-
-
-_NUMBERS = (
-    "ridge", "amplitude_initial", "amplitude_trained", "initial", "trained", "exact_initial",
-    "exact_trained", "inverse_trace",
-)  # fmt: skip
+    def page(self) -> Iterable[Block]:
+        """Return the numbers, and how far the leading order is off."""
+        yield from super().page()
+        yield f"relative error of the leading order {self.relative_error:.2g}"
 
 
 def interpolation_peak(

@@ -16,9 +16,9 @@ with ``conditional=True`` beside the prediction of Gaussian features on the trai
 
 from __future__ import annotations
 
-import html
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,15 +30,15 @@ from ...digits import checked_digits
 from ...errors import ParameterError
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
+from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.activations import activation
 from ..certificates.wanted import certificate_wanted
 from ..formulas import latex
 from ..spiked_random_features.arguments import activation_text, checked_switch
-from ..tables import aligned
 from .amplitude_error import AmplitudeError
 from .amplitude_minimum import AmplitudeMinimum, float_distance, least_error, precise_minimum
 from .arguments import require_centred
-from .assumptions import Assumption, all_hold, assumptions_html, boundedness
+from .assumptions import Assumption, all_hold, boundedness
 from .moments import Moments, moments
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ _RIDGE_WINDOW = "the ridge penalty has n^(ε-1) < λ_B/N < n^(-ε) for some ε >
 
 
 @dataclass(frozen=True, repr=False)
-class LargeStepLimit:
+class LargeStepLimit(Page, Typeset):
     r"""What neurons of one amplitude can represent of a teacher after a large step.
 
     Attributes
@@ -213,35 +213,20 @@ class LargeStepLimit:
             ("below the best linear error", beats),
         ]
 
+    def page(self) -> Iterable[Block]:
+        """Return the numbers, the bound and its assumptions."""
+        head = f"large steps, student {self.student}, teacher {self.teacher}"
+        yield head + (", both centred" if self.centre else "")
+        yield Table(self._cells(), ("quantity", "value"))
+        yield self.rests_on if self.certificate is None else self.certificate
+        yield "R <= 16 τ* + C (sqrt(τ*/α) + 1/α) for α > α*; C and α* are not known"
+        yield Listing([*map(str, self.assumptions), f"{_RIDGE_WINDOW}: to be chosen so"], mark="")
+
     def __repr__(self) -> str:
         return (
             f"LargeStepLimit({self.student!r} on {self.teacher!r}: tau_star = "
             f"{self.tau_star:.6g} at h = {self.amplitude:.6g})"
         )
-
-    def __str__(self) -> str:
-        head = f"large steps, student {self.student}, teacher {self.teacher}"
-        if self.centre:
-            head += ", both centred"
-        lines = [head, aligned(("quantity", "value"), self._cells())]
-        lines.append(self.rests_on if self.certificate is None else str(self.certificate))
-        lines.append("R <= 16 τ* + C (sqrt(τ*/α) + 1/α) for α > α*; C and α* are not known")
-        lines += [f"  {assumption}" for assumption in self.assumptions]
-        lines.append(f"  {_RIDGE_WINDOW}: to be chosen so")
-        return "\n".join(lines)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{html.escape(a)}</th><td>{html.escape(b)}</td></tr>" for a, b in self._cells()
-        )
-        title = html.escape(f"large steps, student {self.student}, teacher {self.teacher}")
-        rests = f"<p>{html.escape(self.rests_on)}</p>"
-        if self.certificate is not None:
-            rests = self.certificate._repr_html_()
-        return f"<p>{title}</p><table>{rows}</table>{rests}{assumptions_html(self.assumptions)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values; infinite amplitudes and missing numbers as texts and None."""
@@ -260,10 +245,7 @@ class LargeStepLimit:
             "rests_on": self.rests_on,
             "digits": None if self.texts is None else list(self.texts),
             "exact": None if self.exact is None else [str(x) for x in self.exact],
-            "assumptions": [
-                {"statement": a.statement, "verdict": a.verdict, "reason": a.reason}
-                for a in self.assumptions
-            ],
+            "assumptions": [assumption.to_dict() for assumption in self.assumptions],
             **({"certificate": self.certificate.to_dict()} if self.certificate else {}),
         }
 

@@ -5,14 +5,15 @@ The formulas are those of :mod:`.properties`, with the numbers of the model in t
 
 from __future__ import annotations
 
-import html
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError
+from ...pages import Block, Page, Table, Typeset
 from ...symbolic.ridge_equivalent import NO_SPIKE, Spike
 from ..formulas import latex
 from .penalties import one_ridge
@@ -75,7 +76,7 @@ class RiskLimit:
 
 
 @dataclass(frozen=True, repr=False)
-class RiskLimits:
+class RiskLimits(Page, Typeset):
     """Limits of the risk of a model.
 
     Attributes
@@ -100,26 +101,18 @@ class RiskLimits:
             for limit in self.limits
         }
 
-    def __str__(self) -> str:
-        width = max(len(limit.name) for limit in self.limits) + 2
-        return "\n".join(
-            f"{limit.name:<{width}}{limit.value:.10g}  ({limit.remark})" for limit in self.limits
-        )
+    def page(self) -> Iterable[Block]:
+        """Return the limits with what they assume."""
+        yield Table([(x.name, f"{x.value:.10g}", f"({x.remark})") for x in self.limits])
+        yield self.rests_on
+
+    def latex(self) -> str:
+        """Return the limits in LaTeX, one below the other, without delimiters."""
+        lines = r" \\ ".join(limit.latex() for limit in self.limits)
+        return rf"\begin{{gathered}}{lines}\end{{gathered}}"
 
     def __repr__(self) -> str:
         return f"RiskLimits({len(self.limits)} limits at paper_ridge={self.paper_ridge:g})"
-
-    def _repr_latex_(self) -> str:
-        lines = [limit.latex() for limit in self.limits]
-        return r"$\displaystyle \begin{gathered}" + r" \\ ".join(lines) + r"\end{gathered}$"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(limit.name)}</td><td>{limit.value:.10g}</td>"
-            f"<td>{html.escape(limit.remark)}</td></tr>"
-            for limit in self.limits
-        )
-        return f"<table>{rows}</table>"
 
 
 def risk_limits(model: OneGradientStep, ridge: object, *, paper_ridge: object) -> RiskLimits:

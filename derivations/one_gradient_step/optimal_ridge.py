@@ -8,16 +8,15 @@ the risk only falls with the penalty.
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ...digits import checked_digits, held_digits
+from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_number
-from ...numeric.packed_numbers import SentWithDigits
+from ...result import Number, Result, quantity
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ _FLOAT_DIGITS = 16
 
 
 @dataclass(frozen=True, repr=False)
-class OptimalRidge(SentWithDigits):
+class OptimalRidge(Result):
     r"""Where the risk of the ridge readout is smallest, as a function of its penalty.
 
     Attributes
@@ -72,17 +71,20 @@ class OptimalRidge(SentWithDigits):
     η at every penalty, so that the risk at its best penalty falls with η, too.
     """
 
-    ridge: Any
-    paper_ridge: Any
-    risk: Any
-    kind: str
-    effective_ridge: Any
-    curvature: Any
+    _document = "optimal ridge"
+    _entry = "document"
+
+    ridge: Number = field(metadata=quantity("optimal ridge", r"\lambda"))
+    paper_ridge: Number = field(metadata=quantity("paper ridge", r"\lambda_B"))
+    risk: Number = field(metadata=quantity("risk there", "R"))
+    kind: str = field(metadata=quantity("kind"))
+    effective_ridge: Number = field(metadata=quantity("effective ridge", r"\nu"))
+    curvature: Number = field(metadata=quantity("curvature of the risk", r"d^2R/d\lambda^2"))
     residual: float
-    other_minima: tuple[float, ...]
-    vanishing: Any
-    infinite: Any
-    trained: bool
+    other_minima: tuple[float, ...] = field(metadata=quantity("other local minima", significant=6))
+    vanishing: Number = field(metadata=quantity("vanishing penalty", r"R(\lambda \to 0)"))
+    infinite: Number = field(metadata=quantity("infinite penalty", r"R(\lambda \to \infty)"))
+    trained: bool = field(metadata=quantity("after the step"))
     alpha: float
     rests_on: str
     digits: int | None = None
@@ -91,56 +93,6 @@ class OptimalRidge(SentWithDigits):
     def is_interior(self) -> bool:
         """Whether the risk is stationary at the optimum."""
         return self.kind == INTERIOR
-
-    def text(self, number: Any) -> str:
-        """Return a number of this optimum with the digits that were asked for."""
-        if self.digits is None or number in (0, math.inf):
-            return f"{float(number):.12g}"
-        return held_digits(number, self.digits)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values; numbers with digits, and infinities, as text."""
-        found = dict(self.__dict__)
-        for name in _NUMBERS:
-            value = found[name]
-            if self.digits is not None or not math.isfinite(value):
-                found[name] = self.text(value)
-        return {**found, "other_minima": list(self.other_minima)}
-
-    def __str__(self) -> str:
-        return "\n".join(f"{head:<22}{value}" for head, value in self._rows())
-
-    def __repr__(self) -> str:
-        return (
-            f"OptimalRidge(ridge={float(self.ridge):.10g}, risk={float(self.risk):.10g}, "
-            f"{self.kind!r})"
-        )
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(head)}</td><td>{html.escape(value)}</td></tr>"
-            for head, value in self._rows()
-        )
-        return f"<table>{rows}</table>"
-
-    def _rows(self) -> list[tuple[str, str]]:
-        layer = "after the step" if self.trained else "before the step"
-        rows = [
-            ("optimal ridge", self.text(self.ridge)),
-            ("paper ridge", self.text(self.paper_ridge)),
-            (f"risk {layer}", self.text(self.risk)),
-            ("vanishing penalty", self.text(self.vanishing)),
-            ("infinite penalty", self.text(self.infinite)),
-            ("kind", self.kind),
-        ]
-        if self.other_minima:
-            rows.append(("other local minima", ", ".join(f"{x:.6g}" for x in self.other_minima)))
-        return [*rows, ("rests on", self.rests_on)]
-
-
-_NUMBERS = (
-    "ridge", "paper_ridge", "risk", "effective_ridge", "curvature", "vanishing", "infinite"
-)  # fmt: skip
 
 
 def optimal_ridge(
@@ -238,11 +190,15 @@ def _best(
 ) -> OptimalRidge:
     """Return the lowest of all minima and of both ends."""
     minima = sorted(landscape.minima, key=lambda point: point.risk)
+    from ...runtime.precision import local_context
+
+    ctx = None if digits is None else local_context(digits)
     # λ/λ_B, exactly: results may have more digits than a float.
     ratio = decimal_fraction(model.alpha) / decimal_fraction(model.beta)
 
     def number(value: Any) -> Any:
-        return float(value) if digits is None else value
+        # Roots are known to many more digits, and those of ends come from other contexts.
+        return float(value) if ctx is None else +ctx.make_mpf(ctx.convert(value)._mpf_)
 
     def toolkit(paper_ridge: Any) -> Any:
         return paper_ridge * ratio.numerator / ratio.denominator

@@ -8,13 +8,13 @@ of that form then follows from the assumptions on its symbols alone.
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import sympy as sp
 
+from ...pages import Block, Listing, Page
 from ...symbolic.random_matrix import Resolvent
 from ...symbolic.ridge_closed_form import ScalarForm
 from ...symbolic.ridge_equivalent import FeatureCovariance
@@ -167,7 +167,7 @@ def limit_at_infinity(expr: sp.Expr, symbol: sp.Symbol) -> sp.Expr:
 
 
 @dataclass(frozen=True, repr=False)
-class Property:
+class Property(Page):
     """A property of the risk with its proof.
 
     Attributes
@@ -195,23 +195,15 @@ class Property:
         """Whether every step holds."""
         return all(self.check().values())
 
+    def page(self) -> Iterable[Block]:
+        """Return the statement, and what its steps say with their formulas."""
+        yield f"{self.name}: {self.statement}"
+        formulas = [rf"\({step.latex()}\)" for step in self.steps]
+        yield Listing([step.text for step in self.steps], beside=formulas)
+
     def __repr__(self) -> str:
         return f"Property({self.name!r}, {len(self.steps)} steps)"
-
-    def __str__(self) -> str:
-        lines = [f"{self.name}: {self.statement}"]
-        return "\n".join([*lines, *(f"  - {step.text}" for step in self.steps)])
 
     def _repr_markdown_(self) -> str:
         steps = "\n".join(rf"- {step.text}: ${step.latex()}$" for step in self.steps)
         return f"**{self.name}.** {self.statement}\n\n{steps}"
-
-    def _repr_html_(self) -> str:
-        steps = "".join(
-            rf"<li>{html.escape(step.text)}: \({html.escape(step.latex())}\)</li>"
-            for step in self.steps
-        )
-        return (
-            f"<p><strong>{html.escape(self.name)}.</strong> {html.escape(self.statement)}</p>"
-            f"<ul>{steps}</ul>"
-        )

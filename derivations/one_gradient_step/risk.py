@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...digits import checked_digits, held_digits
+from ...digits import checked_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number
-from ...numeric.packed_numbers import SentWithDigits
+from ...result import Number, Result, quantity
+from ..certificates.certificate import Certificate
 from ..certificates.wanted import certificate_wanted
 from .penalties import given_ridge
 from .risk_kernel import LEAST_SQUARES, RIDGE, RIDGELESS, risk_kernel
 
 if TYPE_CHECKING:
-    from ..certificates.certificate import Certificate
     from ..kernels.kernel import Kernel
     from ..kernels.solution import KernelSolution
     from .model import OneGradientStep
@@ -29,8 +27,6 @@ OUT_OF_RANGE = (
     "ratio, step size and noise between 1e-30 and 1e30 they do not (a penalty of 0 is the limit "
     "of a vanishing one)"
 )
-
-_KIND = "giantstep one-step risk"
 
 # Fields that are numbers of the theory, with the names that kernels give them.
 _OUTPUTS = {
@@ -49,28 +45,10 @@ _OUTPUTS = {
     "ridge_derivative": "ridge_derivative",
     "inverse_s": "inverse_s",
 }
-_NUMBERS = ("ridge", "paper_ridge", *_OUTPUTS)
-
-_SYMBOLS = {
-    "initial": "R_0",
-    "trained": r"R_\mathrm{GD}",
-    "improvement": r"\delta",
-    "bias_initial": "B_0",
-    "bias_trained": r"B_\mathrm{GD}",
-    "variance_initial": "V_0",
-    "variance_trained": r"V_\mathrm{GD}",
-    "training_error_initial": r"E_{\mathrm{train},0}",
-    "training_error_trained": r"E_\mathrm{train,GD}",
-    "objective_initial": "L_0",
-    "objective_trained": r"L_\mathrm{GD}",
-    "effective_ridge": r"\nu",
-    "ridge_derivative": "D",
-    "inverse_s": "1/s",
-}
 
 
-@dataclass(frozen=True)
-class RidgeRisk(SentWithDigits):
+@dataclass(frozen=True, repr=False)
+class RidgeRisk(Result):
     r"""Errors of the ridge readout on the first layer before (initial) and after (trained) a step.
 
     Attributes
@@ -110,27 +88,34 @@ class RidgeRisk(SentWithDigits):
         asked for.
     """
 
-    ridge: Any
-    paper_ridge: Any
-    initial: Any
-    trained: Any
-    improvement: Any
-    bias_initial: Any
-    bias_trained: Any
-    variance_initial: Any
-    variance_trained: Any
-    training_error_initial: Any
-    training_error_trained: Any
-    objective_initial: Any
-    objective_trained: Any
-    effective_ridge: Any
-    ridge_derivative: Any
-    inverse_s: Any
+    _document = "one-step risk"
+    _column = 25
+
+    ridge: Number = field(metadata=quantity("ridge", r"\lambda"))
+    paper_ridge: Number = field(metadata=quantity("paper ridge", r"\lambda_B"))
+    initial: Number = field(metadata=quantity("initial", "R_0"))
+    trained: Number = field(metadata=quantity("trained", r"R_\mathrm{GD}"))
+    improvement: Number = field(metadata=quantity("improvement", r"\delta"))
+    bias_initial: Number = field(metadata=quantity("bias initial", "B_0"))
+    bias_trained: Number = field(metadata=quantity("bias trained", r"B_\mathrm{GD}"))
+    variance_initial: Number = field(metadata=quantity("variance initial", "V_0"))
+    variance_trained: Number = field(metadata=quantity("variance trained", r"V_\mathrm{GD}"))
+    training_error_initial: Number = field(
+        metadata=quantity("training error initial", r"E_{\mathrm{train},0}")
+    )
+    training_error_trained: Number = field(
+        metadata=quantity("training error trained", r"E_\mathrm{train,GD}")
+    )
+    objective_initial: Number = field(metadata=quantity("objective initial", "L_0"))
+    objective_trained: Number = field(metadata=quantity("objective trained", r"L_\mathrm{GD}"))
+    effective_ridge: Number = field(metadata=quantity("effective ridge", r"\nu"))
+    ridge_derivative: Number = field(metadata=quantity("ridge derivative", "D"))
+    inverse_s: Number = field(metadata=quantity("inverse s", "1/s"))
     residual: float
-    errors: Mapping[str, Any] = field(repr=False)
+    errors: Mapping[str, Number]
     rests_on: str
     digits: int | None = None
-    certificate: Certificate | None = field(default=None, repr=False)
+    certificate: Certificate | None = None
 
     @property
     def s(self) -> Any:
@@ -141,71 +126,6 @@ class RidgeRisk(SentWithDigits):
     def relative_improvement(self) -> Any:
         """δ/R_0; 0 where R_0 is."""
         return self.improvement / self.initial if self.initial else 0 * self.improvement
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values; numbers with digits as text."""
-        found = dict(self.__dict__)
-        found["errors"] = {
-            k: v if isinstance(v, float) and math.isfinite(v) else str(v)
-            for k, v in self.errors.items()
-        }
-        found["certificate"] = None if self.certificate is None else self.certificate.to_dict()
-        if self.digits is not None:
-            found |= {name: self._shown(name) for name in _NUMBERS}
-        return found
-
-    def to_json(self) -> str:
-        """Return the result as JSON; :meth:`from_json` reads it."""
-        return json.dumps({"kind": _KIND, **self.to_dict()}, indent=2)
-
-    @classmethod
-    def from_json(cls, text: str) -> RidgeRisk:
-        """Return the result that :meth:`to_json` wrote.
-
-        Raises
-        ------
-        ParameterError
-            If the text is not such a result.
-        """
-        try:
-            fields = json.loads(text)
-            if not isinstance(fields, dict) or fields.pop("kind", "") != _KIND:
-                raise ValueError(f"it has no entry 'kind': {_KIND!r}")
-            make: Any = float
-            if fields["digits"] is not None:
-                from ...runtime.precision import local_context
-
-                make = local_context(checked_digits(fields["digits"])).mpf
-                fields |= {name: make(fields[name]) for name in _NUMBERS}
-            fields["errors"] = {k: make(v) for k, v in fields["errors"].items()}
-            if fields.get("certificate") is not None:
-                from ..certificates.certificate import Certificate
-
-                fields["certificate"] = Certificate.from_dict(fields["certificate"])
-            return cls(**fields)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"text is no risk written by to_json: {error}") from None
-
-    def _shown(self, name: str) -> str:
-        value = getattr(self, name)
-        if self.digits is None:
-            return f"{value:.12g}"
-        return held_digits(value, self.digits, self.errors.get(name))
-
-    def __str__(self) -> str:
-        lines = [f"{name.replace('_', ' '):<24} {self._shown(name)}" for name in _NUMBERS]
-        return "\n".join([*lines, self.rests_on])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{name.replace('_', ' ')}</th><td>{self._shown(name)}</td></tr>"
-            for name in _NUMBERS
-        )
-        return f"<table>{rows}</table><p>{html.escape(self.rests_on)}</p>"
-
-    def _repr_latex_(self) -> str:
-        rows = (rf"{symbol} &= {self._shown(name)}" for name, symbol in _SYMBOLS.items())
-        return "$\\displaystyle \\begin{aligned}" + r" \\ ".join(rows) + "\\end{aligned}$"
 
 
 def risk(

@@ -20,6 +20,7 @@ the Marchenko–Pastur law of S; on fresh data S is independent in every step, w
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -29,9 +30,9 @@ import sympy as sp
 
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import whole_number
+from ...pages import Block, Page, Table, Typeset
 from ...symbolic.standing import Standing
 from ..spiked_random_features.arguments import checked_switch
-from ..tables import aligned
 from .symbols import alpha0, label_square, linear, step_size, teacher_linear
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class SpikeAtWidth:
 
 
 @dataclass(frozen=True, repr=False)
-class SeveralSteps:
+class SeveralSteps(Page, Typeset):
     r"""A model after several gradient steps, as one step that is equivalent to them.
 
     Attributes
@@ -156,18 +157,21 @@ class SeveralSteps:
     def __repr__(self) -> str:
         return f"SeveralSteps({self.first}, steps = {self.steps}, fresh = {self.fresh})"
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the equivalent step and what it rests on."""
         data = "fresh data in each" if self.fresh else "the same data in all"
+        yield f"{self.steps} steps, {data}; one step that is equivalent"
         cells = [
             ("step size", f"{self.steps} × {self.first.step_size:g} = {self.model.step_size:g}"),
             ("samples of the step, n/d", f"{self.model.step_samples:g}"),
         ]
-        head = f"{self.steps} steps, {data}; one step that is equivalent"
-        return "\n".join([head, aligned(("of the equivalent step", "value"), cells), self.rests_on])
+        yield Table(cells, ("of the equivalent step", "value"))
+        yield self.rests_on
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return what one step becomes in LaTeX, without delimiters."""
         samples = r",\quad \alpha_0 \to t\alpha_0" if self.fresh else ""
-        return rf"$\displaystyle \eta \to t\,\eta{samples},\quad t = {self.steps}$"
+        return rf"\eta \to t\,\eta{samples},\quad t = {self.steps}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""

@@ -8,38 +8,34 @@ print as.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...digits import checked_digits, held_digits
+from ...digits import checked_digits
 from ...errors import ParameterError
+from ...pages import Block, Indented
+from ...result import Number, Result, Row, quantity
 from ...runtime.precision import local_context
+from ..certificates.certified_values import CertifiedValues
 from ..certificates.wanted import certificate_wanted
-from .presented_spike import spike_html, spike_latex, spike_text
 from .weight_spike_values import SpikePoint, array_functions, require_finite
 
 if TYPE_CHECKING:
-    from ..certificates.certified_values import CertifiedValues
     from .model import OneGradientStep
 
 Real = NDArray[np.float64]
 
 # Instead of zero, where a density has its limit from above; its inverse is a float.
 _SMALLEST = 1e-300
-_NUMBERS = (
-    "theta1", "theta2", "alignment", "critical_step_size", "singular_value", "bulk_edges",
-    "alignment_spike", "alignment_teacher", "alignment_readout", "atom",
-)  # fmt: skip
 
 
-@dataclass(frozen=True)
-class WeightSpike:
+@dataclass(frozen=True, repr=False)
+class WeightSpike(Result):
     r"""Spectrum of the first layer after one step, for d → ∞: a bulk and at most one outlier.
 
     Numbers are floats, or mpmath numbers if digits were asked for.
@@ -74,18 +70,28 @@ class WeightSpike:
         Proven intervals of these numbers, which are then their midpoints.
     """
 
+    _document = "first layer after one step"
+
     model: OneGradientStep
-    theta1: Any
-    theta2: Any
-    alignment: Any
-    critical_step_size: Any
+    theta1: Number = field(metadata=quantity("length of the spike theta1", r"\theta_1"))
+    theta2: Number = field(metadata=quantity("along the teacher theta2", r"\theta_2"))
+    alignment: Number = field(metadata=quantity("cosine with the teacher", r"\gamma"))
+    critical_step_size: Number = field(metadata=quantity("critical step size", r"\eta_c"))
     supercritical: bool
-    singular_value: Any
-    bulk_edges: tuple[Any, Any]
-    alignment_spike: Any
-    alignment_teacher: Any
-    alignment_readout: Any
-    atom: Any
+    singular_value: Number = field(metadata=quantity("largest singular value", "s_1(W_1)"))
+    alignment_spike: Number = field(
+        metadata=quantity("squared overlap with the spike", r"\langle u_1, u\rangle^2/|u|^2")
+    )
+    alignment_teacher: Number = field(
+        metadata=quantity("squared overlap with the teacher", r"\langle u_1, \beta_*\rangle^2")
+    )
+    alignment_readout: Number = field(
+        metadata=quantity("squared overlap with the readout", r"\langle v_1, a\rangle^2")
+    )
+    bulk_edges: tuple[Number, Number] = field(
+        metadata=quantity("bulk of singular values", r"[s_\mathrm{min}, s_\mathrm{max}]")
+    )
+    atom: Number = field(metadata=quantity("share of zeros of W W^T", r"\max(0, 1 - \beta)"))
     digits: int | None = None
     certificate: CertifiedValues | None = None
 
@@ -114,6 +120,30 @@ class WeightSpike:
             f"{precision}, from closed forms; largest singular value of a random matrix with a "
             "perturbation of rank one (Ba et al., arXiv 2205.01445; label noise derived here)"
         )
+
+    @classmethod
+    def _imported(cls) -> dict[str, Any]:
+        from .model import OneGradientStep
+
+        return {"OneGradientStep": OneGradientStep}
+
+    @property
+    def verdict(self) -> str:
+        """Whether there is an outlier, and from which step size on."""
+        if self.critical_step_size == math.inf:
+            return "no step size makes an outlier"
+        found = "an outlier" if self.supercritical else "no outlier"
+        return f"{found}: the critical step size is {self.text(self.critical_step_size)}"
+
+    def rows(self) -> list[Row]:
+        """Return the numbers; the share of zeros only where there are some."""
+        return [row for row in super().rows() if row.name != "atom" or self.atom]
+
+    def page(self) -> Iterable[Block]:
+        """Return the numbers, whether there is an outlier, and what they rest on."""
+        numbers, rests_on = super().page()
+        yield f"first layer after {self.model}"
+        yield Indented([numbers, self.verdict, rests_on])
 
     def density(self, x: ArrayLike) -> Any:
         """Return the density of the singular values, without the outlier, at points x.
@@ -152,58 +182,6 @@ class WeightSpike:
         from .weight_spike_figure import plot_singular_values
 
         return plot_singular_values(self, singular_values, ax=ax)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values: numbers as floats, or as text if digits were asked for."""
-        found: dict[str, Any] = {"model": json.loads(self.model.to_json())}
-        for name in _NUMBERS:
-            value = getattr(self, name)
-            found[name] = (
-                [self._plain(x) for x in value] if isinstance(value, tuple) else self._plain(value)
-            )
-        return {
-            **found,
-            "supercritical": self.supercritical,
-            "digits": self.digits,
-            "rests_on": self.rests_on,
-            **({"certificate": self.certificate.to_dict()} if self.certificate else {}),
-        }
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON; infinity is the text "inf"."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def _plain(self, value: Any) -> Any:
-        if self.digits is None:
-            return "inf" if value == math.inf else value
-        return "inf" if value == math.inf else held_digits(value, self.digits)
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their digits can.
-        state = {f.name: getattr(self, f.name) for f in fields(self)}
-        if self.digits is not None:
-            for name in _NUMBERS:
-                value = state[name]
-                state[name] = [x._mpf_ for x in (value if isinstance(value, tuple) else (value,))]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            make = local_context(state["digits"]).make_mpf
-            for name in _NUMBERS:
-                found = tuple(make(x) for x in state[name])
-                state[name] = found if name == "bulk_edges" else found[0]
-        for name, value in state.items():
-            object.__setattr__(self, name, value)
-
-    def __str__(self) -> str:
-        return spike_text(self)
-
-    def _repr_html_(self) -> str:
-        return spike_html(self)
-
-    def _repr_latex_(self) -> str:
-        return spike_latex(self)
 
 
 def weight_spike(

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ...numeric.arguments import positive_array
 from ...numeric.kernel_arrays import KernelArrays
+from ...pages import Block, Page, Table
 from .arguments import checked_point
 from .optimal import RIDGE_BOUNDS, STEP_BOUNDS, _checked_bounds, _solved
 from .tangents import (
@@ -89,7 +90,7 @@ class LocalMinimum:
 
 
 @dataclass(frozen=True, repr=False)
-class OptimalHyperparameters:
+class OptimalHyperparameters(Page):
     """The joint optimum at one sample complexity.
 
     Attributes
@@ -140,16 +141,17 @@ class OptimalHyperparameters:
             "step size"
         )
 
-    def __str__(self) -> str:
-        lines = [
-            f"optimal ridge      {self.ridge:.12g}",
-            f"optimal step_size  {self.step_size:.12g}",
-            f"test error         {self.test_error:.12g}",
-            self.best.kind,
-            *(f"other local minimum  {other}" for other in self.minima[1:]),
-            self.rests_on,
-        ]
-        return "\n".join(lines)
+    def page(self) -> Iterable[Block]:
+        """Return the optimum, of which kind it is, and other minima."""
+        found = {
+            "optimal ridge": self.ridge,
+            "optimal step_size": self.step_size,
+            "test error": self.test_error,
+        }
+        yield Table([(name, f"{value:.12g}") for name, value in found.items()])
+        yield self.best.kind
+        yield from (f"other local minimum  {other}" for other in self.minima[1:])
+        yield self.rests_on
 
     def __repr__(self) -> str:
         return (

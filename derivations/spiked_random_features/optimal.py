@@ -9,21 +9,23 @@ bracket. Where the error only falls towards an end of the range, that is what is
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...digits import error_text, held_digits
+from ...digits import error_text
 from ...errors import ParameterError
 from ...numeric.arguments import moderate_number
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.rounding import COARSE, perturbed, spreads
 from ...numeric.saddle_point_solver import refusal, solve_rows
+from ...pages import Block
+from ...result import Number, Result, quantity
 from .arguments import checked_point
 from .tangents import LABEL, Motion, acceleration, parameter_row, rate, step_rates, tangent_kernel
 
@@ -44,8 +46,8 @@ _VALUE, _FIRST, _SECOND = (
 )
 
 
-@dataclass(frozen=True)
-class Optimum:
+@dataclass(frozen=True, repr=False)
+class Optimum(Result):
     """Where the test error is smallest.
 
     Attributes
@@ -70,12 +72,18 @@ class Optimum:
         Digits asked for; None for floats.
     """
 
+    _document = "optimum of the test error"
+    _entry = "document"
+    _where = ("parameter",)
+
     parameter: str
-    value: Any
-    test_error: Any
-    derivative: Any
-    second_derivative: Any
-    error: float
+    value: Number = field(metadata=quantity("optimum", r"x_*"))
+    test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
+    derivative: Number = field(metadata=quantity("derivative", r"d\varepsilon_\mathrm{test}/dx"))
+    second_derivative: Number = field(
+        metadata=quantity("second derivative", r"d^2\varepsilon_\mathrm{test}/dx^2")
+    )
+    error: Number
     kind: str
     minima: tuple[float, ...]
     bounds: tuple[float, float]
@@ -101,33 +109,19 @@ class Optimum:
             return "float; the sign of the exact derivative, larger than its estimated error"
         return f"float, zero of the exact derivative with estimated error {self.error:.1e}"
 
+    def page(self) -> Iterable[Block]:
+        """Return the optimum, of which kind it is, and other minima."""
+        yield f"optimal {self.parameter}  {self.text(self.value)}"
+        yield f"test error  {self.text(self.test_error)}"
+        yield self.kind
+        if self.other_minima:
+            yield f"other local minima  {', '.join(f'{x:.6g}' for x in self.other_minima)}"
+        yield self.rests_on
+
     @property
     def other_minima(self) -> tuple[float, ...]:
         """Local minima that are not the lowest."""
         return tuple(x for x in self.minima if not math.isclose(x, self.value, rel_tol=1e-6))
-
-    def text(self, number: Any) -> str:
-        """Return a number of this optimum with the digits that were asked for."""
-        if self.digits is None:
-            return f"{number:.12g}"
-        return held_digits(number, self.digits)
-
-    def __str__(self) -> str:
-        lines = [
-            f"optimal {self.parameter}  {self.text(self.value)}",
-            f"test error  {self.text(self.test_error)}",
-            self.kind,
-        ]
-        if self.other_minima:
-            others = ", ".join(f"{x:.6g}" for x in self.other_minima)
-            lines.append(f"other local minima  {others}")
-        return "\n".join([*lines, self.rests_on])
-
-    def __repr__(self) -> str:
-        return (
-            f"{type(self).__name__}({self.parameter}={float(self.value):.10g}, "
-            f"test_error={float(self.test_error):.10g}, {self.kind!r})"
-        )
 
 
 @dataclass(frozen=True, repr=False)

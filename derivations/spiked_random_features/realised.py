@@ -19,7 +19,7 @@ from ...numeric.arguments import checked_seed, positive_array, positive_number
 from ...numeric.feature_network import SteppedNetwork
 from ...numeric.feature_simulation import simulate_features
 from ...numeric.feature_spectra import bulk_spectrum, feature_spectra, norm_overlap, row_stretch
-from ..tables import aligned
+from ...pages import aligned
 from .realised_bulk import solve_conditioned
 from .simulated import network_setup
 from .spectrum.simulation import SimulatedSpectrum

@@ -8,6 +8,7 @@ through the spike that they produce, by the chain rule through the map of Result
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ import numpy as np
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.rounding import COARSE, perturbed, spreads
 from ...numeric.saddle_point_solver import refusal, solve_rows
-from ..kernels.derivatives import Derivatives, columns, value_of
+from ...pages import Block, Table, Typeset
+from ..kernels.derivatives import Derivatives, value_of
 from .solution import CONJUGATES, ORDER_PARAMETERS
 from .tangents import (
     LABEL,
@@ -43,7 +45,7 @@ _LATEX = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sensitivities(Derivatives):
+class Sensitivities(Typeset, Derivatives):
     """Derivatives at one sample complexity and ridge penalty: ``found["test_error", "ridge"]``.
 
     Outputs are the errors and the order parameters. Parameters are those of the model:
@@ -61,12 +63,14 @@ class Sensitivities(Derivatives):
     alpha: float
     ridge: float
 
-    def __str__(self) -> str:
-        rows: list[tuple[str, ...]] = [
-            ("derivative with respect to", "of the test error", "of the training error")
-        ]
-        rows += [(p, *(self.text(o, p) for o in ERRORS)) for p in self.parameters]
-        return "\n".join([columns(rows), *self.remarks()])
+    def page(self) -> Iterable[Block]:
+        """Return a table of the derivatives of both errors, and what they rest on."""
+        rows = [(p, *(self.text(o, p) for o in ERRORS)) for p in self.parameters]
+        others = [o for o in self.outputs if o not in ERRORS]
+        beside = [[self.text(o, p) for o in others] for p in self.parameters]
+        head = ("derivative with respect to", "of the test error", "of the training error")
+        yield Table(rows, (*head, *(f"of {o}" for o in others)), beside)
+        yield from self.remarks()
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -83,9 +87,6 @@ class Sensitivities(Derivatives):
             for o in ERRORS
         ]
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.latex()}$"
 
 
 def _scientific(text: str) -> str:

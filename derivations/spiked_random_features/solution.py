@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ...digits import held_digits
-from ...numeric.packed_numbers import SentWithDigits
-
-if TYPE_CHECKING:
-    from ..certificates.certificate import Certificate
+from ...result import Number, Result, quantity
+from ..certificates.certificate import Certificate
 
 ORDER_PARAMETERS = ("V1", "V2", "m", "theta", "psi", "q1", "q2")
 CONJUGATES = ("V1_hat", "V2_hat", "theta_hat", "psi_hat", "q1_hat", "q2_hat")
 
-_NUMBERS = ("test_error", "training_error")
 _GROUPS = ("order_parameters", "conjugates")
-_LABELS = {"test_error": "test error", "training_error": "training error"}
+SYMBOLS = {
+    "V1": "V_1", "V2": "V_2", "m": "m", "theta": r"\vartheta", "psi": r"\psi", "q1": "q_1",
+    "q2": "q_2", "V1_hat": r"\hat{V}_1", "V2_hat": r"\hat{V}_2",
+    "theta_hat": r"\hat{\vartheta}", "psi_hat": r"\hat{\psi}", "q1_hat": r"\hat{q}_1",
+    "q2_hat": r"\hat{q}_2",
+}  # fmt: skip
+"""Of order parameters and conjugates, in LaTeX."""
 
 
-@dataclass(frozen=True)
-class Solution(SentWithDigits):
+@dataclass(frozen=True, repr=False)
+class Solution(Result):
     """The saddle point at one sample complexity and ridge penalty.
 
     Attributes
@@ -55,10 +57,18 @@ class Solution(SentWithDigits):
         `errors` are bounds.
     """
 
-    test_error: Any
-    training_error: Any
-    order_parameters: Mapping[str, Any]
-    conjugates: Mapping[str, Any]
+    _document = "saddle point of spiked random features"
+    _column = 15
+    _where = ("alpha", "ridge")
+
+    test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
+    training_error: Number = field(
+        metadata=quantity("training error", r"\varepsilon_\mathrm{train}")
+    )
+    order_parameters: Mapping[str, Number] = field(
+        metadata=quantity("order parameters", symbols=SYMBOLS)
+    )
+    conjugates: Mapping[str, Number] = field(metadata=quantity("conjugates", symbols=SYMBOLS))
     alpha: float
     ridge: float
     residual: float
@@ -66,9 +76,9 @@ class Solution(SentWithDigits):
     quadrature_error: float
     nodes: int
     digits: int | None = None
-    errors: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    budget: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
-    certificate: Certificate | None = field(default=None, repr=False)
+    errors: Mapping[str, Number] = field(default_factory=dict)
+    budget: Mapping[str, Mapping[str, Number]] = field(default_factory=dict)
+    certificate: Certificate | None = None
 
     @property
     def rests_on(self) -> str:
@@ -78,16 +88,10 @@ class Solution(SentWithDigits):
         if self.digits is not None:
             from ..kernels.precise import promise
 
-            return promise(self.digits, self.errors, self._values())
+            return promise(self.digits, self.errors, self.estimated())
         return (
             f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
         )
-
-    def _values(self) -> dict[str, Any]:
-        """Return all values by the names that `errors` has."""
-        found = {name: getattr(self, name) for name in _NUMBERS}
-        found |= {**self.order_parameters, **self.conjugates}
-        return {name: found[name] for name in self.errors if name in found}
 
     def __getattr__(self, name: str) -> Any:
         # Order parameters as attributes: solution.m, solution.V1_hat.
@@ -96,32 +100,6 @@ class Solution(SentWithDigits):
             if name in values:
                 return values[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def __str__(self) -> str:
-        names = (*_NUMBERS, *self.order_parameters, *self.conjugates)
-        lines = [f"{_LABELS.get(name, name):<14} {self._shown(name)}" for name in names]
-        return "\n".join([*lines, self.rests_on])
-
-    def __repr__(self) -> str:
-        return (
-            f"Solution(alpha={self.alpha:g}, ridge={self.ridge:g}, "
-            f"test_error={self._shown('test_error')}, "
-            f"training_error={self._shown('training_error')})"
-        )
-
-    def _repr_html_(self) -> str:
-        names = (*_NUMBERS, *self.order_parameters, *self.conjugates)
-        rows = "".join(
-            f"<tr><th>{_LABELS.get(name, name)}</th><td>{self._shown(name)}</td></tr>"
-            for name in names
-        )
-        return f"<table>{rows}</table><p>{self.rests_on}</p>"
-
-    def _shown(self, name: str) -> str:
-        value = getattr(self, name)
-        if self.digits is None:
-            return f"{float(value):.12g}"
-        return held_digits(value, self.digits, self.errors.get(name))
 
 
 def solution_from(

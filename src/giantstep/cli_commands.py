@@ -86,7 +86,7 @@ def verify_claims(arguments: argparse.Namespace) -> int:
 def _proofs(verdicts: Sequence[Verdict]) -> str:
     """Return the table of proofs by intervals."""
     from .derivations.claims import claims
-    from .derivations.tables import aligned
+    from .pages import aligned
 
     rows = []
     for verdict in verdicts:

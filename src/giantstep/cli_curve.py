@@ -257,7 +257,8 @@ def _check_samples(arguments: argparse.Namespace, alphas: Sequence[float]) -> No
 
 
 def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float) -> None:
-    from .derivations.tables import THEORY_COLUMNS, aligned, theory_cells, theory_rests_on
+    from .derivations.tables import THEORY_COLUMNS, theory_cells, theory_rests_on
+    from .pages import aligned
 
     batch = model.solve_many(alphas, [ridge])
     values, errors = batch.values["test_error"], batch.errors["test_error"]
@@ -314,9 +315,9 @@ def _simulate(
         COMPLETE,
         COMPLETE_COLUMNS,
         FINITE_SIZE,
-        aligned,
         simulation_rests_on,
     )
+    from .pages import aligned
 
     headings, rows = _compared(model, alphas, arguments.ridge, simulation)
     print(f"\n{_indented(aligned(headings, rows))}\n")

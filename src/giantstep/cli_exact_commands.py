@@ -19,7 +19,7 @@ _SPARE_DIGITS = 12
 
 def hermite(arguments: argparse.Namespace) -> int:
     """Print the Hermite coefficients of an activation, exactly and in digits."""
-    from .derivations.tables import aligned
+    from .pages import aligned
     from .symbolic.activations import activation, z
     from .symbolic.expression_text import expression_text
     from .symbolic.hermite import hermite_coefficients

@@ -107,7 +107,7 @@ def _formulas(found: Expansion, output: str) -> str:
 
 
 def _table(found: Expansion, output: str, values: list[float] | None) -> str:
-    from .derivations.tables import aligned
+    from .pages import aligned
 
     rows = []
     for value in values or _places(found):

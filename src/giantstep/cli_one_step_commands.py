@@ -301,7 +301,8 @@ def _simulated_point(
 
 
 def _point_table(found: Any, means: dict[str, dict[str, float]], dimension: int) -> str:
-    from .derivations.tables import SIMULATION_COLUMNS, aligned, simulation_cells
+    from .derivations.tables import SIMULATION_COLUMNS, simulation_cells
+    from .pages import aligned
 
     rows = []
     counts = ", ".join(f"{row['repetitions']} with {kind} features" for kind, row in means.items())
@@ -351,7 +352,7 @@ def _heading(model: OneGradientStep, data: xr.Dataset, over: str) -> str:
 
 
 def _risk_table(data: xr.Dataset, over: str, rows: list[float]) -> str:
-    from .derivations.tables import aligned
+    from .pages import aligned
 
     headings = [over.replace("_", " "), "random features", "after the step", "improvement"]
     headings += ["training error before", "and after"]
@@ -365,7 +366,8 @@ def _risk_table(data: xr.Dataset, over: str, rows: list[float]) -> str:
 
 
 def _comparison(data: xr.Dataset, over: str) -> str:
-    from .derivations.tables import aligned, simulation_cells
+    from .derivations.tables import simulation_cells
+    from .pages import aligned
 
     headings = [over.replace("_", " "), "features"]
     for name in ("random features", "after the step", "improvement"):
@@ -394,7 +396,7 @@ def _comparison(data: xr.Dataset, over: str) -> str:
 
 
 def _optimal_table(data: xr.Dataset) -> str:
-    from .derivations.tables import aligned
+    from .pages import aligned
 
     names = ("ridge_initial", "risk_initial", "ridge_trained", "risk_trained")
     headings = ["alpha", "best ridge, W0", "risk", "best ridge, W1", "risk"]
@@ -408,7 +410,8 @@ def _optimal_table(data: xr.Dataset) -> str:
 def _spectra_comparison(
     found: dict[str, Any], simulation: xr.Dataset, arguments: argparse.Namespace
 ) -> str:
-    from .derivations.tables import aligned, simulation_cells
+    from .derivations.tables import simulation_cells
+    from .pages import aligned
 
     last = simulation.isel(step=-1)
     rows = []

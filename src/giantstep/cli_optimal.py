@@ -157,7 +157,7 @@ def _joint(arguments: argparse.Namespace) -> int:
 
 
 def _joint_table(found: list[OptimalHyperparameters]) -> str:
-    from .derivations.tables import aligned
+    from .pages import aligned
 
     rows = [
         [f"{x.alpha:.6g}", f"{x.ridge:.10g}", f"{x.step_size:.10g}", f"{x.test_error:.10g}"]
@@ -213,7 +213,7 @@ def _heading(arguments: argparse.Namespace, ridge: float | None) -> str:
 
 
 def _table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
-    from .derivations.tables import aligned
+    from .pages import aligned
 
     symbol = _SYMBOLS[arguments.what]
     rows, notes = [], []

@@ -22,6 +22,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import UndecidedError
+from ...pages import Typeset
 from ..expression_text import expression_text
 from ..subspaces import Subspace
 from ..targets import HIGHEST_DEGREE, MultiIndex, Target
@@ -60,7 +61,7 @@ class CoordinateStep:
     new: tuple[sp.Symbol, ...]
 
 
-class CoordinateLeap(ProvenOrder):
+class CoordinateLeap(Typeset, ProvenOrder):
     """The coordinate leap, with an order of the Hermite terms that attains it.
 
     Attributes
@@ -97,9 +98,6 @@ class CoordinateLeap(ProvenOrder):
             for step in self.steps
         )
         return rf"\mathrm{{Leap}}(f) = {int(self)}:\quad {chain}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

@@ -27,6 +27,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError
+from ...pages import Typeset
 from ..subspaces import Subspace, vector_text
 from ..targets import Target
 from ..targets import target as read_target
@@ -75,7 +76,7 @@ class GenerativeStep:
 
 
 @dataclass(frozen=True)
-class GenerativeLeap:
+class GenerativeLeap(Typeset):
     """Bounds of the generative leap, with their certificates.
 
     Attributes
@@ -170,9 +171,6 @@ class GenerativeLeap:
             rf" \xrightarrow{{{step.order}}} {step.subspace.latex()}" for step in self.steps
         )
         return rf"\mathrm{{genLeap}}(f) {relation}:\quad {chain}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
         return f"<p>generative leap {html.escape(str(self))}</p>"

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UndecidedError
+from ...pages import Typeset
 from ..subspaces import Subspace
 from ..targets import target as read_target
 from .conditional_spans import SpanRow
@@ -46,7 +47,7 @@ class IsotropicStep:
     rows: tuple[SpanRow, ...]
 
 
-class IsotropicLeap(ProvenOrder):
+class IsotropicLeap(Typeset, ProvenOrder):
     """The rotation-invariant leap, with the run of orders and subspaces that proves it.
 
     Attributes
@@ -86,9 +87,6 @@ class IsotropicLeap(ProvenOrder):
             rf" \xrightarrow{{{step.order}}} {step.subspace.latex()}" for step in self.steps
         )
         return rf"\mathrm{{isoLeap}}(f) = {int(self)}:\quad {chain}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

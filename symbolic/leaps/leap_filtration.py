@@ -7,14 +7,14 @@ the lowest k with u not orthogonal to V_k, and contained in V_k from some order 
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
 
 from ...errors import ParameterError
+from ...pages import Block, Page, Typeset
 from ..subspaces import Number, Subspace
 from ..targets import Target
 from ..targets import target as read_target
@@ -43,7 +43,7 @@ class FiltrationLevel:
 
 
 @dataclass(frozen=True)
-class LeapFiltration:
+class LeapFiltration(Page, Typeset):
     """The subspaces V_1 ⊆ V_2 ⊆ … of the directions that show up to an order.
 
     Attributes
@@ -113,19 +113,15 @@ class LeapFiltration:
             raise ParameterError(f"direction must not be zero, got {direction!r}")
         return line
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return the chain of subspaces."""
         chain = " ⊂ ".join(f"V_{level.order} = {level.subspace}" for level in self.levels)
-        return chain + ("" if self.is_complete else f", undetermined beyond V_{self.checked_order}")
+        end = "" if self.is_complete else f", undetermined beyond V_{self.checked_order}"
+        yield chain + end
 
     def latex(self) -> str:
         """Return the chain in LaTeX, without delimiters."""
         return r" \subset ".join(f"V_{{{v.order}}} = {v.subspace.latex()}" for v in self.levels)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{html.escape(str(self))}</p>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

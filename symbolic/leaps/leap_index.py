@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError
+from ...pages import Typeset
 from ..activations import Activation
 from ..expression_text import expression_text
 from ..hermite import HIGHEST_OPEN_ORDER
@@ -52,7 +53,7 @@ class ProvenOrder(int):
         raise AttributeError(f"{type(self).__name__} cannot be changed; {name} is given with it")
 
 
-class Exponent(ProvenOrder):
+class Exponent(Typeset, ProvenOrder):
     r"""The leap index, with the coefficient that proves it.
 
     Attributes
@@ -89,9 +90,6 @@ class Exponent(ProvenOrder):
             rf"\ell(f) = {int(self)},\quad \mathbb{{E}}\left[f\,{alpha}\right] = "
             rf"{sp.latex(self.coefficient)}"
         )
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ...errors import GiantstepError
+from ...pages import Block, Indented, Listing, Page, Table, Typeset
 from ..standing import Standing
 from ..targets import Target
 from ..targets import target as read_target
@@ -48,7 +48,7 @@ class Consequence:
 
 
 @dataclass(frozen=True, repr=False)
-class LeapReport:
+class LeapReport(Page, Typeset):
     """The leaps of a target.
 
     Attributes
@@ -154,16 +154,15 @@ its wording is not verified)
                 rows.append((name, str(int(found)), [found.explanation]))
         return rows
 
-    def __str__(self) -> str:
-        rows = self._rows()
-        names, values = (max(len(row[i]) for row in rows) for i in (0, 1))
-        lines = [f"target {self.target}"]
-        for name, value, proof in rows:
-            lines.append(f"  {name:<{names}}  {value:<{values}}  {proof[0]}")
-            lines += [" " * (names + values + 6) + line for line in proof[1:]]
-        lines.append("what follows")
-        lines += [f"  {consequence}" for consequence in self.consequences]
-        return "\n".join(lines)
+    def page(self) -> Iterable[Block]:
+        """Return the indices with their proofs, and what follows."""
+        yield f"target {self.target}"
+        cells = []
+        for name, value, (first, *others) in self._rows():
+            cells += [(name, value, first), *(("", "", line) for line in others)]
+        yield Indented([Table(cells)])
+        yield "what follows"
+        yield Listing(list(map(str, self.consequences)), mark="")
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {value}" for name, value, _ in self._rows() if value)
@@ -174,19 +173,6 @@ its wording is not verified)
         found = (getattr(self, key) for key in _NAMES)
         lines = [part.latex() for part in found if part is not None]
         return r"\begin{array}{l}" + r" \\ ".join(lines) + r"\end{array}"
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(value)}</td>"
-            f"<td>{'<br>'.join(map(html.escape, proof))}</td></tr>"
-            for name, value, proof in self._rows()
-        )
-        items = "".join(f"<li>{html.escape(str(found))}</li>" for found in self.consequences)
-        title = f"<p>target {html.escape(str(self.target))}</p>"
-        return f"{title}<table>{rows}</table><ul>{items}</ul>"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON."""

@@ -28,6 +28,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
+from ...pages import Typeset
 from ..activations import Activation
 from ..subspaces import Number, Subspace
 from ..targets import HIGHEST_DEGREE, Target
@@ -63,7 +64,7 @@ class Variant(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class Staircase:
+class Staircase(Typeset):
     r"""The subspaces U_0 ⊂ U_1 ⊂ … that giant steps on a target learn.
 
     Made by :func:`staircase`.
@@ -158,9 +159,6 @@ class Staircase:
     def latex(self) -> str:
         """Return the chain of subspaces in LaTeX, without delimiters."""
         return staircase_latex(self)
-
-    def _repr_latex_(self) -> str:
-        return rf"$\displaystyle {self.latex()}$"
 
     def _repr_html_(self) -> str:
         return staircase_html(self)

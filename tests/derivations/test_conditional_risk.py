@@ -1,6 +1,5 @@
 """The risk of one gradient step given its first layer: closed forms, traces, limits, refusals."""
 
-import json
 import math
 import pickle
 
@@ -195,13 +194,6 @@ def test_the_peak_without_a_penalty_is_infinite():
     weights = np.random.default_rng(0).standard_normal((20, 30)) / math.sqrt(20)
     assert conditional_risk(model, weights, ridge=0.0).risk == math.inf
     assert conditional_risk(model, weights, ridge=1e-12).risk > 100
-
-
-def test_conditional_risk_reads_and_prints():
-    weights = np.random.default_rng(2).standard_normal((20, 30)) / math.sqrt(20)
-    found = MODEL.conditional_risk(weights, ridge=0.1)
-    assert "risk" in str(found) and "Gaussian equivalence" in str(found)
-    assert json.loads(found.to_json())["risk"] == found.risk == found.to_dict()["risk"]
 
 
 def test_predictions_can_be_sent():

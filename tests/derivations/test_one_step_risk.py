@@ -1,8 +1,6 @@
 """The risk after one gradient step: reference values, independent solves, properties, bad input."""
 
-import json
 import math
-import pickle
 import runpy
 from decimal import Decimal
 
@@ -14,7 +12,6 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from giantstep import OneGradientStep, SpikedRandomFeatures
-from giantstep.derivations.one_gradient_step.risk import RidgeRisk
 from giantstep.derivations.one_gradient_step.risk_curve import solve_points
 from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters, risk_kernel
 from giantstep.errors import AssumptionError, ParameterError
@@ -273,20 +270,6 @@ def test_samples_of_the_step_follow_or_stay():
         there = OneGradientStep("erf", "erf", alpha=4, beta=1.5, step_size=2, alpha0=alpha0)
         assert float(curve.risk_trained[1]) == there.risk(0.1).trained
         assert model.kernel().solve(ridge=0.1, alpha=4).risk_trained == there.risk(0.1).trained
-
-
-def test_result_travels():
-    for digits in (None, 20):
-        risk = MODEL.risk(0.1, digits=digits)
-        again = RidgeRisk.from_json(risk.to_json())
-        assert str(again) == str(risk) and (digits or again == risk)
-        again = pickle.loads(pickle.dumps(risk))
-        assert again.trained == risk.trained
-        assert json.loads(risk.to_json())["digits"] == digits
-        assert "theorem" in risk.rests_on and "trained" in str(risk)
-        assert "<table>" in risk._repr_html_() and r"\delta" in risk._repr_latex_()
-    with pytest.raises(ParameterError, match="to_json"):
-        RidgeRisk.from_json("{}")
 
 
 def test_kernel_derivatives_and_files(tmp_path):

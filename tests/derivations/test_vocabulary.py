@@ -409,7 +409,7 @@ def test_model_and_solution_travel(two):
     again = pickle.loads(pickle.dumps(two))
     found = pickle.loads(pickle.dumps(again.solve(2, 0.1, width=600)))
     assert found.test_error == two.solve(2, 0.1, width=600).test_error
-    assert "fraction 0.4" in str(found)
+    assert "fraction │" in str(found) and "0.4 │" in str(found)
     assert "<table>" in found._repr_html_()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -280,16 +279,10 @@ def test_densities_at_the_hard_edge():
         found.gram_density([1.0, math.nan])
 
 
-def test_it_prints_is_stored_and_travels():
+def test_it_says_whether_there_is_an_outlier():
     found, precise = network().weight_spike(), network().weight_spike(digits=30)
     assert "an outlier: the critical step size is" in str(found)
-    assert "<table>" in found._repr_html_() and r"\theta_1" in found._repr_latex_()
-    document = json.loads(precise.to_json())
-    assert document["theta1"].startswith(f"{found.theta1:.12g}"[:10])
-    assert document["digits"] == 30 and "rests_on" in document
-    assert json.loads(found.to_json())["singular_value"] == found.singular_value
-    for value in (found, precise):
-        assert pickle.loads(pickle.dumps(value)) == value
+    assert precise.to_dict()["theta1"].startswith(f"{found.theta1:.12g}"[:10])
     assert "30 digits" in precise.rests_on
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import ConvergenceError
-from giantstep.numeric.packed_numbers import packed, unpacked
+from giantstep.packed_numbers import packed, unpacked
 from giantstep.runtime.precise_averages import InnerRule
 from giantstep.runtime.precise_kernel import PreciseKernel
 from giantstep.runtime.precise_lattices import Lattice

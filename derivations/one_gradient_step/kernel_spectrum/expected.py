@@ -2,9 +2,11 @@ r"""The expected kernel, the covariance of the features over fresh inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ....pages import Block, Page, Typeset
 from ...derived import derived
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ExpectedKernel:
+class ExpectedKernel(Page, Typeset):
     r"""The limit of :math:`\Sigma_\Phi = \mathbb{E}_x\,\sigma(W^\top x)\,\sigma(x^\top W)`.
 
     For odd students :math:`\|\Sigma_\Phi - (\mu_1^2W^\top W + \mu_{>1}^2)\| \to 0` at fixed step
@@ -62,21 +64,22 @@ class ExpectedKernel:
             "degree two"
         )
 
-    def __str__(self) -> str:
-        lines = [
+    def page(self) -> Iterable[Block]:
+        """Return the limit, its bulk and what stands out of it."""
+        yield (
             f"expected kernel: {self.linear:.6g} W^T W + {self.residual:.6g}, bulk "
-            f"[{self.edges[0]:.6g}, {self.edges[1]:.6g}]",
-            "outlier of the step: " + ("none" if self.outlier is None else f"{self.outlier:.6g}"),
-        ]
+            f"[{self.edges[0]:.6g}, {self.edges[1]:.6g}]"
+        )
+        yield "outlier of the step: " + ("none" if self.outlier is None else f"{self.outlier:.6g}")
         if not self.odd:
-            lines.append(f"spike along (1, …, 1) beyond it: {self.spike:.6g}")
-        return "\n".join(lines)
+            yield f"spike along (1, …, 1) beyond it: {self.spike:.6g}"
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return the limit in LaTeX, without delimiters."""
         shown = rf"{self.linear:.6g}\,W^\top W + {self.residual:.6g}\,I"
         if self.spike:
             shown += rf" + {self.spike:.6g}\,\tfrac1N\mathbf 1\mathbf 1^\top"
-        return rf"$\Sigma_\Phi \to {shown}$"
+        return rf"\Sigma_\Phi \to {shown}"
 
 
 def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:

@@ -126,8 +126,8 @@ def kernel_dataset(kernel: ConjugateKernel, points: int) -> xr.Dataset:
     return found
 
 
-def kernel_text(kernel: ConjugateKernel) -> str:
-    """Return a spectrum in words."""
+def kernel_lines(kernel: ConjugateKernel) -> list[str]:
+    """Return a spectrum in words, line by line."""
     digits = kernel.digits or 6
 
     def shown(value: Any) -> str:
@@ -151,17 +151,17 @@ def kernel_text(kernel: ConjugateKernel) -> str:
             f"squared overlap of its eigenvector with fresh labels: "
             f"{shown(kernel.label_alignment)}",
         ]
-    lines += [
+    return [
+        *lines,
         f"squared length of the spike: {shown(kernel.spike)}, threshold T_c = "
         f"{shown(kernel.threshold)}",
         f"critical step size: {shown(kernel.critical_step_size)}",
         f"rests on: {kernel.rests_on}",
     ]
-    return "\n".join(lines)
 
 
 def kernel_latex(kernel: ConjugateKernel) -> str:
-    """Return a spectrum as formulas."""
+    """Return a spectrum as formulas, without delimiters."""
     edges = r"\cup".join(rf"[{float(a):.6g},\,{float(b):.6g}]" for a, b in kernel.edges)
     threshold = r"\infty" if kernel.threshold == math.inf else f"{float(kernel.threshold):.6g}"
     sign = ">" if kernel.supercritical else r"\le"
@@ -170,4 +170,4 @@ def kernel_latex(kernel: ConjugateKernel) -> str:
         rf"\theta_1^2 = {float(kernel.spike):.6g} &{sign} T_c = {threshold}",
         rf"s_1(\Phi)^2 &= {float(kernel.eigenvalue):.6g}",
     ]
-    return r"$\displaystyle \begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}$"
+    return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"

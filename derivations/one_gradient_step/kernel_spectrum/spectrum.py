@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from ....atomic_files import write_atomically
 from ....digits import checked_digits
 from ....errors import ParameterError
 from ....numeric.arguments import complex_array, whole_number
+from ....pages import Block, Page, Typeset
 from ...certificates.wanted import certificate_wanted
 from ...spiked_random_features.arguments import checked_switch
 from .bulk import KernelBulk, kernel_bulk, kernel_density
@@ -35,7 +37,7 @@ _FEWEST, _MOST = 50, 20_000
 
 
 @dataclass(frozen=True)
-class ConjugateKernel:
+class ConjugateKernel(Page, Typeset):
     r"""Spectrum of :math:`K = \Phi\Phi^\top`, n × n, on α d fresh samples, for d → ∞.
 
     :math:`\Phi = \sigma(XW)/\sqrt N` with W before or after the step. A bulk of one or two
@@ -249,6 +251,18 @@ class ConjugateKernel:
 
         return plot_kernel_spectrum(self, simulation, ax=ax)
 
+    def page(self) -> Iterable[Block]:
+        """Return the bulk, the outlier and what they rest on, line by line."""
+        from .files import kernel_lines
+
+        return kernel_lines(self)
+
+    def latex(self) -> str:
+        """Return the support, the threshold and the largest eigenvalue, without delimiters."""
+        from .files import kernel_latex
+
+        return kernel_latex(self)
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: scalars as floats, or as text if digits were asked for."""
         from .files import kernel_values
@@ -281,16 +295,6 @@ class ConjugateKernel:
         from .files import read_kernel
 
         return read_kernel(path)
-
-    def __str__(self) -> str:
-        from .files import kernel_text
-
-        return kernel_text(self)
-
-    def _repr_latex_(self) -> str:
-        from .files import kernel_latex
-
-        return kernel_latex(self)
 
 
 def conjugate_kernel(

@@ -6,15 +6,16 @@ every other, and answers with floats and estimated errors or with any number of 
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ....digits import checked_digits, held_digits
+from ....digits import checked_digits
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode
+from ....result import Number, Result, quantity
+from ...certificates.certificate import Certificate
 from ...certificates.wanted import certificate_wanted
 from ...derived import derived
 from ...kernels.kernel import Kernel
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from ....symbolic.lowering.lowered import LoweredSystem
-    from ...certificates.certificate import Certificate
     from ...kernels.solution import KernelSolution
     from ..model import SpikedRandomFeatures
 
@@ -36,8 +36,8 @@ _ANY = 1e3
 TITLE = "Bounds of the test error of spiked random features"
 
 
-@dataclass(frozen=True)
-class Bounds:
+@dataclass(frozen=True, repr=False)
+class Bounds(Result):
     r"""What no readout of a model can beat, and what the best one reaches.
 
     Attributes
@@ -63,14 +63,20 @@ class Bounds:
         Proven intervals of ``lower``, ``limit`` and ``upper``, where a proof was asked for.
     """
 
-    lower: Any
-    limit: Any
-    upper: Any
-    linear: Any
-    upper_coefficient: Any
-    lower_coefficients: tuple[Any, Any, Any]
-    limit_coefficients: tuple[Any, Any, Any]
-    errors: Mapping[str, Any]
+    _document = "bounds of the test error"
+
+    lower: Number = field(metadata=quantity("L", "L", meaning="below every test error"))
+    limit: Number = field(
+        metadata=quantity("E_∞", r"E_\infty", meaning="test error for α → ∞ at fixed λ")
+    )
+    upper: Number = field(metadata=quantity("U", "U", meaning="above the test error at the best λ"))
+    linear: Number = field(
+        metadata=quantity("linear", meaning="best linear predictor: kernels, random features")
+    )
+    upper_coefficient: Number
+    lower_coefficients: tuple[Number, Number, Number]
+    limit_coefficients: tuple[Number, Number, Number]
+    errors: Mapping[str, Number]
     digits: int | None = None
     certificate: Certificate | None = None
 
@@ -83,40 +89,8 @@ class Bounds:
         if self.digits is not None:
             from ...kernels.precise import promise
 
-            return promise(self.digits, self.errors, {n: getattr(self, n) for n in self.errors})
+            return promise(self.digits, self.errors, self.estimated())
         return f"float with error estimates of at most {max(self.errors.values()):.1e}"
-
-    def _text(self, number: Any) -> str:
-        if self.digits is None:
-            return f"{number:.12g}"
-        return held_digits(number, self.digits)
-
-    def _rows(self) -> list[tuple[str, str, str]]:
-        return [
-            ("L", self._text(self.lower), "below every test error"),
-            ("E_∞", self._text(self.limit), "test error for α → ∞ at fixed λ"),
-            ("U", self._text(self.upper), "above the test error at the best λ"),
-            ("linear", self._text(self.linear), "best linear predictor: kernels, random features"),
-        ]
-
-    def __str__(self) -> str:
-        rows = self._rows()
-        width = max(len(value) for _, value, _ in rows)
-        lines = [f"{name:<7} {value:<{width}}  {meaning}" for name, value, meaning in rows]
-        return "\n".join([*lines, self.rests_on])
-
-    def __repr__(self) -> str:
-        return (
-            f"Bounds(lower={float(self.lower):.10g}, limit={float(self.limit):.10g}, "
-            f"upper={float(self.upper):.10g}, linear={float(self.linear):.10g})"
-        )
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self._rows()
-        )
-        return f"<table>{cells}</table><p>{html.escape(self.rests_on)}</p>"
 
 
 def bounds(

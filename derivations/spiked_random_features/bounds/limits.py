@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ....digits import checked_digits, error_text, held_digits
+from ....digits import checked_digits, error_text
 from ....errors import ConvergenceError
 from ....numeric.kernel_code import KernelCode
+from ....pages import Block
+from ....result import Number, Result, quantity
 from ...derived import derived
 from ...kernels.kernel import Kernel
 from .bounds import bounds, code_of_bounds, spike_domains, with_defaults
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 _OVERLAPS = ("m", "theta", "psi", "q1", "q2")
 
 
-@dataclass(frozen=True)
-class Asymptotics:
+@dataclass(frozen=True, repr=False)
+class Asymptotics(Result):
     r"""Where the test error of a model goes.
 
     Attributes
@@ -42,11 +43,16 @@ class Asymptotics:
     digits : int or None
     """
 
-    many_samples: Any
-    many_samples_and_neurons: Any
-    strong_ridge: Any
-    order_parameters: Mapping[str, Any]
-    error: Any
+    _document = "limits of the test error"
+    _column = 31
+
+    many_samples: Number = field(metadata=quantity("test error, α → ∞", r"E_\infty"))
+    many_samples_and_neurons: Number = field(
+        metadata=quantity("test error, α → ∞, then β → ∞", "L")
+    )
+    strong_ridge: Number = field(metadata=quantity("test error, λ → ∞", "U"))
+    order_parameters: Mapping[str, Number]
+    error: Number
     digits: int | None = None
 
     @property
@@ -59,33 +65,13 @@ class Asymptotics:
             )
         return f"float with an error estimate of {self.error:.1e}"
 
-    def _rows(self) -> list[tuple[str, Any]]:
-        return [
-            ("α → ∞", self.many_samples),
-            ("α → ∞, then β → ∞", self.many_samples_and_neurons),
-            ("λ → ∞", self.strong_ridge),
-        ]
-
-    def _text(self, number: Any) -> str:
-        if self.digits is None:
-            return f"{number:.12g}"
-        return held_digits(number, self.digits)
-
-    def __str__(self) -> str:
-        lines = [f"test error, {name:<18} {self._text(value)}" for name, value in self._rows()]
+    def page(self) -> Iterable[Block]:
+        """Return the limits and the order parameters of the first."""
+        numbers, rests_on = super().page()
+        yield numbers
         overlaps = ", ".join(f"{k} = {float(v):.6g}" for k, v in self.order_parameters.items())
-        lines.append(f"for α → ∞: {overlaps or 'V_2 diverges, the features are affine'}")
-        return "\n".join([*lines, self.rests_on])
-
-    def __repr__(self) -> str:
-        return f"Asymptotics(many_samples={float(self.many_samples):.10g}, …)"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{self._text(value)}</td></tr>"
-            for name, value in self._rows()
-        )
-        return f"<table>{rows}</table><p>{html.escape(self.rests_on)}</p>"
+        yield f"for α → ∞: {overlaps or 'V_2 diverges, the features are affine'}"
+        yield rests_on
 
 
 def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> Asymptotics:

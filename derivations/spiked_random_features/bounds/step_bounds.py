@@ -10,7 +10,6 @@ At a finite α_0 the bulk variance grows with the step, and there is no such coi
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Iterable, Sequence
@@ -23,6 +22,7 @@ import numpy as np
 from ....errors import ParameterError
 from ....numeric.arguments import real_number, whole_number
 from ....numeric.cache import FileCache
+from ....pages import Block, Indented, Page
 from ..arguments import checked_arguments
 from .bounds import activation_bounds
 from .step_path import StepPath, step_path
@@ -79,7 +79,7 @@ class StationaryPoint:
 
 
 @dataclass(frozen=True)
-class StepBounds:
+class StepBounds(Page):
     """Bounds of the test error over the step.
 
     Attributes
@@ -136,25 +136,22 @@ class StepBounds:
                 ))  # fmt: skip
         return rows
 
-    def __str__(self) -> str:
-        best = (
+    def page(self) -> Iterable[Block]:
+        """Return the best bounds, and where both are stationary."""
+        yield (
             f"min L = {self.best_lower.lower:.9g} <= min over steps of the test error <= "
             f"min U = {self.best_upper.upper:.9g}; best linear predictor {self.linear:.9g}"
         )
-        lines = [f"{name}\n    {value}" for name, value in self._rows()]
-        return "\n".join([best, *lines, self.rests_on])
+        for name, value in self._rows():
+            yield name
+            yield Indented([Indented([value])])
+        yield self.rests_on
 
     def __repr__(self) -> str:
         return (
             f"StepBounds({self.student!r}, {self.teacher!r}, "
             f"best_upper={self.best_upper.upper:.9g}, best_lower={self.best_lower.lower:.9g})"
         )
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(a)}</td><td>{html.escape(b)}</td></tr>" for a, b in self._rows()
-        )
-        return f"<table>{rows}</table><p>{html.escape(self.rests_on)}</p>"
 
 
 def bounds_over_step(

@@ -95,8 +95,9 @@ class ConvexReadout:
     >>> features = SpikedRandomFeatures.from_parameters(
     ...     "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9, noise_variance=0.1
     ... )
-    >>> ConvexReadout(features, loss="huber(0.3)").solve(alpha=2, ridge=0.1)
-    ConvexSolution(alpha=2, ridge=0.1, test_error=0.102515821263, training_loss=0.0371129245649)
+    >>> found = ConvexReadout(features, loss="huber(0.3)").solve(alpha=2, ridge=0.1)
+    >>> round(found.test_error, 10), round(found.training_loss, 10)
+    (0.1025158213, 0.0371129246)
     """
 
     features: SpikedRandomFeatures

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....digits import held_digits
-from ..solution import CONJUGATES, ORDER_PARAMETERS
+from ....result import Number, Result, quantity
+from ..solution import CONJUGATES, ORDER_PARAMETERS, SYMBOLS
 
 
-@dataclass(frozen=True)
-class ConvexSolution:
+@dataclass(frozen=True, repr=False)
+class ConvexSolution(Result):
     """The saddle point of a convex readout at one sample complexity and ridge penalty.
 
     Attributes
@@ -36,19 +36,24 @@ class ConvexSolution:
     digits : int or None
     """
 
-    test_error: Any
-    training_loss: Any
-    test_loss: Any
-    objective: Any
-    metrics: Mapping[str, Any]
-    order_parameters: Mapping[str, Any]
-    conjugates: Mapping[str, Any]
+    _document = "saddle point of a convex readout"
+    _where = ("alpha", "ridge")
+
+    test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
+    training_loss: Number = field(metadata=quantity("training loss", r"\ell_\mathrm{train}"))
+    test_loss: Number = field(metadata=quantity("test loss", r"\ell_\mathrm{test}"))
+    objective: Number = field(metadata=quantity("objective", r"\mathcal{L}"))
+    metrics: Mapping[str, Number] = field(metadata=quantity("metrics"))
+    order_parameters: Mapping[str, Number] = field(
+        metadata=quantity("order parameters", symbols=SYMBOLS)
+    )
+    conjugates: Mapping[str, Number] = field(metadata=quantity("conjugates", symbols=SYMBOLS))
     alpha: float
     ridge: float
     residual: float
     iterations: int
     nodes: int
-    errors: Mapping[str, Any] = field(repr=False)
+    errors: Mapping[str, Number]
     digits: int | None = None
 
     @property
@@ -62,7 +67,7 @@ class ConvexSolution:
         if self.digits is not None:
             from ...kernels.precise import promise
 
-            return promise(self.digits, self.errors, self._values())
+            return promise(self.digits, self.errors, self.estimated())
         return (
             f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
         )
@@ -73,54 +78,6 @@ class ConvexSolution:
             if name in values:
                 return values[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _rows(self) -> list[tuple[str, str]]:
-        values = {
-            "test error": self.test_error,
-            "training loss": self.training_loss,
-            "test loss": self.test_loss,
-            "objective": self.objective,
-            **self.metrics,
-            **self.order_parameters,
-            **self.conjugates,
-        }
-
-        def shown(name: str, value: Any) -> str:
-            if self.digits is None or isinstance(value, float):
-                return f"{value:.12g}"
-            return held_digits(value, self.digits, self.errors.get(name.replace(" ", "_")))
-
-        return [(name, shown(name, value)) for name, value in values.items()]
-
-    def _values(self) -> dict[str, Any]:
-        """Return all values by the names that `errors` has."""
-        found = {
-            "test_error": self.test_error,
-            "training_loss": self.training_loss,
-            "test_loss": self.test_loss,
-            "objective": self.objective,
-            **self.metrics,
-            **self.order_parameters,
-            **self.conjugates,
-        }
-        return {name: found[name] for name in self.errors if name in found}
-
-    def __str__(self) -> str:
-        width = max(len(name) for name, _ in self._rows())
-        return "\n".join(
-            [*(f"{name:<{width}} {value}" for name, value in self._rows()), self.rests_on]
-        )
-
-    def __repr__(self) -> str:
-        rows = dict(self._rows())
-        return (
-            f"ConvexSolution(alpha={self.alpha:g}, ridge={self.ridge:g}, "
-            f"test_error={rows['test error']}, training_loss={rows['training loss']})"
-        )
-
-    def _repr_html_(self) -> str:
-        rows = "".join(f"<tr><th>{name}</th><td>{value}</td></tr>" for name, value in self._rows())
-        return f"<table>{rows}<caption>{self.rests_on}</caption></table>"
 
 
 def solution_from(

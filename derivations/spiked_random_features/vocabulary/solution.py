@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....numeric.feature_setup import FeatureClass
+from ....pages import Block, Page, Table
 
 Array = NDArray[np.float64]
 
@@ -24,8 +25,8 @@ MEANING = {
 }
 
 
-@dataclass(frozen=True)
-class VocabularySolution:
+@dataclass(frozen=True, repr=False)
+class VocabularySolution(Page):
     r"""The saddle point at one sample complexity and ridge penalty.
 
     Attributes
@@ -99,45 +100,24 @@ class VocabularySolution:
             return values[name]
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def __str__(self) -> str:
-        lines = [
-            f"test error     {self.test_error:.12g}",
-            f"training error {self.training_error:.12g}",
-        ]
+    def page(self) -> Iterable[Block]:
+        """Return the errors, the letters with their overlaps, and what it rests on."""
+        errors = {"test error": self.test_error, "training error": self.training_error}
         if self.strict_limit is not None:
-            lines.append(f"strict limit   {self.strict_limit.test_error:.12g} (test error)")
-        for c, m, q2 in zip(self.classes, self.m, self.q2, strict=True):
-            spike = ", ".join(f"{r:.6g}" for r in c.strengths)
-            lines.append(
-                f"fraction {c.fraction:.4g}, r = {spike}, c = {c.bulk_variance:.6g}, bias = "
-                f"{c.bias:.6g}: m = {m:.8g}, q2 = {q2:.8g}"
+            errors["test error, strict limit"] = self.strict_limit.test_error
+        yield Table([(name, f"{value:.12g}") for name, value in errors.items()])
+        letters = [
+            (
+                f"{c.fraction:.6g}", ", ".join(f"{r:.6g}" for r in c.strengths),
+                f"{c.bulk_variance:.6g}", f"{c.bias:.6g}", f"{m:.8g}", f"{q2:.8g}",
             )
-        return "\n".join([*lines, self.rests_on])
+            for c, m, q2 in zip(self.classes, self.m, self.q2, strict=True)
+        ]  # fmt: skip
+        yield Table(letters, ("fraction", "r", "c", "bias", "m", "q2"))
+        yield self.rests_on
 
     def __repr__(self) -> str:
         return (
             f"VocabularySolution(alpha={self.alpha:g}, ridge={self.ridge:g}, width={self.width}, "
             f"test_error={self.test_error:.10g})"
         )
-
-    def _repr_html_(self) -> str:
-        limit = self.strict_limit
-        rows = [("test error", self.test_error), ("training error", self.training_error)]
-        if limit is not None:
-            rows.append(("test error, strict limit", limit.test_error))
-        head = "".join(f"<tr><th>{n}</th><td>{v:.12g}</td></tr>" for n, v in rows)
-        names = ("fraction", "r", "c", "bias", "m", "q2")
-        body = "".join(
-            "<tr>"
-            + "".join(
-                f"<td>{x}</td>"
-                for x in (
-                    f"{c.fraction:.6g}", ", ".join(f"{r:.6g}" for r in c.strengths),
-                    f"{c.bulk_variance:.6g}", f"{c.bias:.6g}", f"{m:.8g}", f"{q2:.8g}",
-                )
-            )
-            + "</tr>"
-            for c, m, q2 in zip(self.classes, self.m, self.q2, strict=True)
-        )  # fmt: skip
-        titles = "".join(f"<th>{n}</th>" for n in names)
-        return f"<table>{head}</table><table><tr>{titles}</tr>{body}</table><p>{self.rests_on}</p>"

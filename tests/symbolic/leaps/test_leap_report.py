@@ -94,7 +94,8 @@ def test_presentations():
         "generative leap 2)"
     )
     page = report._repr_html_()
-    assert page.count("<tr>") == 5 and "<ul>" in page and "→" in page
+    # One row for each index, and one for the second part of the last proof.
+    assert page.count("<tr>") == 6 and "<ul>" in page and "→" in page
     content = json.loads(json.dumps(report.to_dict()))
     assert [c["standing"] for c in content["consequences"]] == [
         c.standing.value for c in report.consequences

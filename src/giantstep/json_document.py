@@ -8,20 +8,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from ..atomic_files import checked_path, write_atomically
-from ..errors import ParameterError
+from .atomic_files import checked_path, write_atomically
+from .errors import ParameterError
 
 
 class JsonDocument(ABC):
-    """A result with :meth:`to_dict` and :meth:`from_dict`, as JSON and in files.
+    """A result with :meth:`to_dict` and :meth:`from_dict`, as JSON and in files."""
 
-    Attributes
-    ----------
-    kind : str
-        What the document says it is, as "certificate".
-    """
-
-    kind: ClassVar[str]
+    _document: ClassVar[str]
+    """What the document says it is, as "certificate"."""
+    _entry: ClassVar[str] = "kind"
+    """The entry that says so; another one where a field has this name."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
@@ -38,9 +35,14 @@ class JsonDocument(ABC):
             If the values are no such result.
         """
 
+    def _fields(self) -> dict[str, Any]:
+        """Return what documents hold, where it is more than :meth:`to_dict`."""
+        return self.to_dict()
+
     def to_json(self) -> str:
         """Return the result as JSON; :meth:`from_json` reads it."""
-        return json.dumps({"kind": f"giantstep {self.kind}", **self.to_dict()}, indent=2)
+        says = {self._entry: f"giantstep {self._document}"}
+        return json.dumps({**says, **self._fields()}, indent=2)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -51,14 +53,14 @@ class JsonDocument(ABC):
         ParameterError
             If the text is no such JSON.
         """
-        wrong = f"text is no {cls.kind} written by to_json"
+        wrong = f"text is no {cls._document} written by to_json"
         try:
             values = json.loads(text)
         except (TypeError, ValueError) as error:
             raise ParameterError(f"{wrong}: {error}") from None
-        kind = f"giantstep {cls.kind}"
-        if not isinstance(values, dict) or values.pop("kind", "") != kind:
-            raise ParameterError(f"{wrong}: it has no entry 'kind': {kind!r}")
+        kind = f"giantstep {cls._document}"
+        if not isinstance(values, dict) or values.pop(cls._entry, "") != kind:
+            raise ParameterError(f"{wrong}: it has no entry {cls._entry!r}: {kind!r}")
         return cls.from_dict(values)
 
     def save(self, path: str | os.PathLike[str]) -> None:

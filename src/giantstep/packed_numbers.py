@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 
 class PackedNumber(NamedTuple):
@@ -41,18 +41,20 @@ def unpacked(value: Any, ctx: Any) -> Any:
 
 
 class SentWithDigits:
-    """A result with a field `digits`, None for floats, that can be pickled in both cases."""
+    """Something that can be pickled with its numbers of mpmath, of which `digits` were asked for.
 
-    if TYPE_CHECKING:
-        digits: int | None
+    Without an attribute `digits`, or where it is None, all numbers are floats.
+    """
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(self.__dict__)
-        return state if self.digits is None else {n: packed(v) for n, v in state.items()}
+        if state.get("digits") is None:
+            return state
+        return {name: packed(value) for name, value in state.items()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["digits"] is not None:
-            from ..runtime.precision import local_context
+        if state.get("digits") is not None:
+            from .runtime.precision import local_context
 
             ctx = local_context(state["digits"])
             state = {name: unpacked(value, ctx) for name, value in state.items()}

@@ -1,0 +1,424 @@
+r"""Results whose fields are declared once: text, HTML, LaTeX, JSON and datasets follow.
+
+A result is a frozen dataclass. Fields that people read are declared by :func:`quantity`, with
+words and a symbol; the annotation of every field says how it is read from JSON. What applies:
+
+- Numbers of the theory are annotated :data:`Number`. They are floats, or numbers of mpmath if the
+  result has a field `digits` that is not None, and are then shown as the digits that hold.
+- A field or property `errors` maps names of numbers to estimated absolute errors.
+- A field or property `rests_on` says in words what the numbers rest on; it ends every page.
+
+The module lies below symbolic/, numeric/ and derivations/, so that all of them can stand on it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from .digits import checked_digits, error_text, held_digits
+from .errors import GiantstepError, ParameterError
+from .json_document import JsonDocument
+from .packed_numbers import SentWithDigits
+from .pages import Block, Page, Table, Typeset, latex_text
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_NUMBER = "a float, or a number of mpmath where digits were asked for"
+Number = Annotated[Any, _NUMBER]
+"""Annotation of fields that hold numbers of the theory."""
+
+_ABOUT = "giantstep"
+_NOT_FINITE = ("inf", "+inf", "-inf", "nan")
+_IN_REPR = 4
+_TYPE_NAMES = {
+    float: "a number", int: "a whole number", bool: "true or false", str: "a text",
+    type(None): "null",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class _About:
+    words: str
+    symbol: str
+    meaning: str
+    symbols: Mapping[str, str]
+    significant: int
+
+
+def quantity(
+    words: str,
+    symbol: str = "",
+    *,
+    meaning: str = "",
+    symbols: Mapping[str, str] | None = None,
+    significant: int = 12,
+) -> Mapping[str, Any]:
+    """Return the metadata of a field that people read: ``field(metadata=quantity(...))``.
+
+    Parameters
+    ----------
+    words : str
+        What the field is, in few words. The numbers of a mapping are named by its keys instead.
+    symbol : str
+        In LaTeX; by default the words.
+    meaning : str
+        What stands behind the value, where the words are no more than a name.
+    symbols : mapping from str to str, optional
+        Those of the numbers of a mapping.
+    significant : int
+        Digits of floats that are shown.
+    """
+    return {_ABOUT: _About(words, symbol, meaning, symbols or {}, significant)}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One number, text or truth value as people read it.
+
+    Attributes
+    ----------
+    name : str
+        Of the field, or the key in it.
+    words, symbol, meaning : str
+    value : number, str, bool or tuple
+    text : str
+        The value.
+    error : str
+        Of the value; empty if none is known.
+    """
+
+    name: str
+    words: str
+    symbol: str
+    meaning: str
+    value: Any
+    text: str
+    error: str
+
+
+class Result(SentWithDigits, Page, Typeset, JsonDocument):
+    """A frozen dataclass whose renderings follow from the declaration of its fields."""
+
+    _column: ClassVar[int] = 0
+    """Where values start in a terminal, if the words are short enough."""
+    _where: ClassVar[tuple[str, ...]] = ()
+    """Fields that :func:`repr` shows before the numbers."""
+    _derived: ClassVar[tuple[str, ...]] = ()
+    """Properties that documents hold, too; they are not read."""
+
+    # ------------------------------------------------------------------ what people read
+
+    @classmethod
+    def _declared(cls) -> dict[str, _About]:
+        return {f.name: f.metadata[_ABOUT] for f in fields(cls) if _ABOUT in f.metadata}  # type: ignore[arg-type]
+
+    def rows(self) -> list[Row]:
+        """Return what the fields hold, number by number; what is None, empty or NaN is left out."""
+        found = []
+        for name, about in self._declared().items():
+            value = getattr(self, name)
+            if isinstance(value, Mapping):
+                for key, one in value.items():
+                    symbol = about.symbols.get(key, "")
+                    found.append(self._row(key, replace(about, words=key, symbol=symbol), one))
+            elif value is not None and value != () and not _is_nan(value):
+                found.append(self._row(name, about, value))
+        return found
+
+    def _row(self, name: str, about: _About, value: Any) -> Row:
+        error = self._error(name)
+        return Row(
+            name=name,
+            words=about.words,
+            symbol=about.symbol or latex_text(about.words),
+            meaning=about.meaning,
+            value=value,
+            text=self.text(value, error, significant=about.significant),
+            error="" if error is None else f"± {error_text(error)}",
+        )
+
+    def _error(self, name: str) -> Any:
+        return getattr(self, "errors", {}).get(name)
+
+    def estimated(self) -> dict[str, Any]:
+        """Return the numbers whose error is estimated, by name."""
+        return {row.name: row.value for row in self.rows() if self._error(row.name) is not None}
+
+    def text(self, value: Any, error: Any = None, *, significant: int = 12) -> str:
+        """Return a number of the result with the digits that hold, other values in words.
+
+        Parameters
+        ----------
+        value : number, tuple of numbers, str or bool
+        error : number, optional
+            Estimated absolute error, which decides how many of the digits asked for hold.
+        significant : int
+            Digits of floats.
+        """
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, tuple):
+            return f"[{', '.join(self.text(x, significant=significant) for x in value)}]"
+        if not isinstance(value, float) and not hasattr(value, "_mpf_"):
+            return str(value)
+        digits = getattr(self, "digits", None)
+        if digits is None or isinstance(value, float) or not math.isfinite(value):
+            return f"{float(value):.{significant}g}"
+        return held_digits(value, digits, error)
+
+    def page(self) -> Iterable[Block]:
+        """Return the numbers as a table, errors beside it, and what they rest on."""
+        rows = self.rows()
+        beside = [(row.error,) for row in rows] if any(row.error for row in rows) else ()
+        meanings = any(row.meaning for row in rows)
+        cells = [(row.words, row.text, *([row.meaning] if meanings else [])) for row in rows]
+        yield Table(cells, beside=beside, column=self._column)
+        if rests_on := getattr(self, "rests_on", ""):
+            yield rests_on
+
+    def latex(self) -> str:
+        """Return the numbers with their symbols in LaTeX, aligned, without delimiters."""
+        rows = [rf"{row.symbol} &= {_latex_value(row)}" for row in self.rows()]
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
+
+    def __repr__(self) -> str:
+        rows = self.rows()
+        # Numbers of mappings only where there are no others.
+        own = [row for row in rows if row.name in self._declared()] or rows
+        shown = [f"{name}={_short(getattr(self, name))}" for name in self._where]
+        shown += [f"{row.name}={row.text}" for row in own[:_IN_REPR]]
+        more = ["…"] if len(own) > _IN_REPR else []
+        return f"{type(self).__name__}({', '.join([*shown, *more])})"
+
+    # ------------------------------------------------------------------ documents
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values; numbers with digits as text, those that hold."""
+        return self._plain_fields(lambda name, number: self.text(number, self._error(name)))
+
+    def _fields(self) -> dict[str, Any]:
+        # Documents hold so many digits that the same binary numbers are read back.
+        digits = getattr(self, "digits", None)
+        return self._plain_fields(lambda _, number: _exact_text(number, digits))
+
+    def _plain_fields(self, text: Callable[[str, Any], str]) -> dict[str, Any]:
+        digits = getattr(self, "digits", None)
+        declared = self._declared()
+        names = [f.name for f in fields(self)]  # type: ignore[arg-type]
+        names += [name for name in (*self._derived, "rests_on") if name not in names]
+        return {
+            # Errors are no numbers of which digits hold.
+            name: _plain(
+                getattr(self, name),
+                name,
+                text if name in declared else lambda _, number: _exact_text(number, digits),
+            )
+            for name in names
+            if hasattr(self, name)
+        }
+
+    @classmethod
+    def _imported(cls) -> dict[str, Any]:
+        """Return types of annotations that the module imports for type checkers only."""
+        return {}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the result that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the values are no such result; the message names the field.
+        """
+        try:
+            return cls(**cls._read(values))
+        except (GiantstepError, TypeError, ValueError) as error:
+            raise ParameterError(
+                f"the content is no {cls._document} written by to_dict or to_json: {error}"
+            ) from None
+
+    @classmethod
+    def _read(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(values, Mapping):
+            raise TypeError(f"it must hold fields by name, got {type(values).__name__}")
+        known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+        given = {k: v for k, v in values.items() if k in known or not cls._is_derived(k)}
+        if unknown := [name for name in given if name not in known]:
+            raise ValueError(f"no field is named {unknown[0]!r}; there are: {', '.join(known)}")
+        needed = {
+            name
+            for name, f in known.items()
+            if f.default is MISSING and f.default_factory is MISSING
+        }
+        if missing := sorted(needed - set(given)):
+            raise ValueError(f"field {missing[0]!r} is missing")
+        make: Callable[[Any], Any] = float
+        if given.get("digits") is not None:
+            from .runtime.precision import local_context
+
+            make = local_context(checked_digits(given["digits"])).mpf
+        hints = typing.get_type_hints(cls, localns=cls._imported(), include_extras=True)
+        return {name: _value(value, hints[name], make, name) for name, value in given.items()}
+
+    @classmethod
+    def _is_derived(cls, name: str) -> bool:
+        return name in cls._derived or (name == "rests_on" and hasattr(cls, name))
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the numbers as a dataset without dimensions but those of tuples.
+
+        Words, symbols and estimated errors are attributes of the variables; what is no number is
+        an attribute of the dataset. Numbers with digits become floats, proven intervals their
+        midpoints with the radius as error, means keep their standard error.
+        """
+        import xarray as xr
+
+        data: dict[str, Any] = {}
+        about: dict[str, Any] = {"result": self._document}
+        for row in self.rows():
+            if isinstance(row.value, str | bool):
+                about[row.name] = row.text
+                continue
+            several = isinstance(row.value, tuple)
+            parts = row.value if several else (row.value,)
+            found = [_with_error(part, self._error(row.name)) for part in parts]
+            attributes: dict[str, Any] = {"long_name": row.words, "symbol": row.symbol}
+            if found[0][1] is not None:
+                attributes["error"] = float(found[0][1])
+            dimensions = (f"{row.name}_number",) if several else ()
+            number = [x for x, _ in found] if several else found[0][0]
+            data[row.name] = (dimensions, number, attributes)
+        if rests_on := getattr(self, "rests_on", ""):
+            about["rests_on"] = rests_on
+        return xr.Dataset(data, attrs=about)
+
+
+def _with_error(value: Any, error: Any) -> tuple[float, Any]:
+    """Return a number and its error; those of proven intervals and means are their own."""
+    for centre, spread in (("midpoint", "radius"), ("mean", "standard_error")):
+        if hasattr(value, centre):
+            return float(getattr(value, centre)), getattr(value, spread)
+    return float(value), error
+
+
+def _short(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _latex_value(row: Row) -> str:
+    """Return a value as LaTeX, printed numbers with powers of ten and the sign of an error."""
+    if hasattr(row.value, "latex"):
+        return str(row.value.latex())
+    if isinstance(row.value, str | bool):
+        return latex_text(row.text)
+    text = row.text.replace("inf", r"\infty").replace("nan", r"\text{nan}").replace("±", r"\pm")
+    number, _, power = text.partition("e")
+    return rf"{number} \cdot 10^{{{int(power)}}}" if power.lstrip("+-").isdigit() else text
+
+
+# ---------------------------------------------------------------------- plain values and back
+
+
+def _plain(value: Any, name: str, text: Callable[[str, Any], str]) -> Any:
+    """Return a value as JSON has it, numbers of mpmath as the text that a function makes."""
+    if isinstance(value, Enum):
+        return value.value
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if hasattr(value, "_mpf_"):
+        return text(name, value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(v, str(key), text) for key, v in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(v, name, text) for v in value]
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if hasattr(value, "to_json"):
+        return json.loads(value.to_json())
+    if is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name), f.name, text) for f in fields(value)}
+    # Exact numbers.
+    return str(value)
+
+
+def _exact_text(value: Any, digits: int | None) -> str:
+    from mpmath import libmp
+
+    from .runtime.precision import local_context
+
+    bits = max(value._mpf_[3], local_context(digits or 1).prec)
+    return str(libmp.to_str(value._mpf_, libmp.repr_dps(bits), strip_zeros=False))
+
+
+def _value(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:
+    """Return a value of JSON as what an annotation asks for."""
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
+        return value
+    if origin is Annotated and _NUMBER in arguments:
+        return _number(value, make, name)
+    if origin in (typing.Union, types.UnionType):
+        chosen = type(None) if value is None else next(x for x in arguments if x is not type(None))
+        return _value(value, chosen, make, name)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise TypeError(f"{name} must be a list, got {value!r}")
+        one = arguments[1:] == (...,)
+        if not one and len(value) != len(arguments):
+            raise ValueError(f"{name} must have {len(arguments)} entries, got {len(value)}")
+        kinds = (arguments[0],) * len(value) if one else arguments
+        return tuple(_value(v, k, make, name) for v, k in zip(value, kinds, strict=True))
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{name} must hold values by name, got {value!r}")
+        return {str(k): _value(v, arguments[1], make, f"{name}[{k!r}]") for k, v in value.items()}
+    if hint in _TYPE_NAMES:
+        if hint is float:
+            return _number(value, float, name)
+        if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+            raise TypeError(f"{name} must be {_TYPE_NAMES[hint]}, got {value!r}")
+        return value
+    if hasattr(hint, "from_dict"):
+        return hint.from_dict(value)
+    if hasattr(hint, "from_json"):
+        return hint.from_json(json.dumps(value))
+    if is_dataclass(hint):
+        return _part(value, hint, make, name)
+    return hint(value)
+
+
+def _part(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:
+    """Return a plain dataclass inside a result."""
+    hints = typing.get_type_hints(hint, include_extras=True)
+    if not isinstance(value, Mapping) or not set(value) <= set(hints):
+        raise TypeError(f"{name} must hold {', '.join(hints)}, got {value!r}")
+    return hint(**{k: _value(v, hints[k], make, f"{name}.{k}") for k, v in value.items()})
+
+
+def _number(value: Any, make: Callable[[Any], Any], name: str) -> Any:
+    if isinstance(value, bool) or not isinstance(value, float | int | str):
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    if make is float and isinstance(value, str) and value not in _NOT_FINITE:
+        raise TypeError(f"{name} must be a number, got {value!r}")
+    try:
+        return make(value)
+    except ValueError:
+        raise TypeError(f"{name} must be a number, got {value!r}") from None

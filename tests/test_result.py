@@ -1,0 +1,302 @@
+"""What follows from the declaration of fields, for every class of results there is."""
+
+import importlib
+import json
+import math
+import pickle
+import pkgutil
+from dataclasses import dataclass, field, fields, replace
+from html.parser import HTMLParser
+
+import mpmath
+import pytest
+import sympy as sp
+
+import giantstep.derivations
+from giantstep import OneGradientStep, SpikedRandomFeatures
+from giantstep.derivations.certificates.certificate import Certificate
+from giantstep.derivations.certificates.certified_values import CertifiedValues
+from giantstep.derivations.giant_steps.conjecture_outcomes import (
+    ConjectureReport,
+    Figure,
+    Outcome,
+    TargetOutcome,
+)
+from giantstep.derivations.hermite_gradients.statistical_queries import CorrelationalQueryBound
+from giantstep.derivations.hermite_gradients.training import Estimate, TrainedNetworks
+from giantstep.derivations.one_gradient_step.conditional_risk import ConditionalRisk
+from giantstep.derivations.spiked_random_features.convex.solution import ConvexSolution
+from giantstep.derivations.spiked_random_features.optimal import Optimum
+from giantstep.errors import ParameterError
+from giantstep.pages import Indented, Listing, Page, Table
+from giantstep.result import Number, Result, quantity
+from giantstep.runtime.precision import local_context
+from giantstep.symbolic.enclosures import Enclosure
+
+STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_variance=0.16)
+SPIKED = SpikedRandomFeatures("erf", "erf")
+THIRD = Enclosure(sp.Rational(1365, 4096), sp.Rational(1, 4096))
+ABOUT = Estimate(0.25, 0.01)
+SEEN = TargetOutcome(
+    "x1", ("⟨e1⟩",), (Figure("rank", "step 1", 2.0, 1.0, 0.1, Outcome.DISAGREES),), True
+)
+NUMBER = local_context(20).mpf(2) / 3
+
+MADE = {
+    "RidgeRisk": lambda: STEP.risk(0.1),
+    "RidgeRisk, digits": lambda: STEP.risk(0.1, digits=30),
+    "RidgeRisk, no penalty": lambda: STEP.risk(0),
+    "InterpolationPeak": lambda: STEP.interpolation_peak(1e-4, digits=20),
+    "OptimalRidge": lambda: STEP.optimal_ridge(),
+    "OptimalRidge, digits": lambda: STEP.optimal_ridge(digits=20),
+    "WeightSpike": lambda: STEP.weight_spike(),
+    "WeightSpike, digits": lambda: STEP.weight_spike(digits=30),
+    "WeightSpike, none": lambda: replace(STEP, student="z**3 - 3*z").weight_spike(),
+    "GaussianEquivalence": lambda: STEP.equivalence(),
+    "Assumption": lambda: STEP.equivalence().assumptions[-1],
+    "ConditionalRisk": lambda: ConditionalRisk(0.1, 0.2, math.inf, 0.1, 0.2, 0.1, 0.2, 0.3, 0.4),
+    "KernelSolution": lambda: STEP.kernel().solve(ridge=0.1),
+    "Solution": lambda: SPIKED.solve(alpha=2, ridge=0.1),
+    "ConvexSolution": lambda: ConvexSolution(
+        test_error=0.1, training_loss=0.2, test_loss=0.3, objective=0.4, metrics={"test_<&>": 1.0},
+        order_parameters={"m": 1e-12}, conjugates={}, alpha=2.0, ridge=0.1, residual=0.0,
+        iterations=3, nodes=64, errors={"test_error": math.inf},
+    ),
+    "Bounds": lambda: SPIKED.bounds(),
+    "Asymptotics": lambda: SPIKED.asymptotics(),
+    "Optimum": lambda: Optimum(
+        "ridge", NUMBER, NUMBER, 0 * NUMBER, NUMBER, NUMBER / 2**60, "interior minimum",
+        (0.5, 2 / 3), (1e-6, 1e6), 8, digits=20,
+    ),
+    "Certificate": lambda: Certificate(
+        system="a system", parameters={"alpha": "2"}, values={"q<": THIRD}, box={}, digits=3,
+        bits=53, panels=0, contraction=0.5, statement="one solution & no other",
+    ),
+    "CertifiedValues": lambda: CertifiedValues("numbers", {"a": THIRD}, "they hold", ("all",), 3),
+    "TargetOutcome": lambda: SEEN,
+    "ConjectureReport": lambda: ConjectureReport("dandi-1", (SEEN,), "4 networks"),
+    "CorrelationalQueryBound": lambda: CorrelationalQueryBound(2, 100, 1e6, 0.3, 0.1),
+    "TrainedNetworks": lambda: TrainedNetworks(
+        "relu", "x1*x2", 8, 100, 20, 2, 1, 0.0, None, ABOUT, 0.3, (ABOUT, ABOUT), ABOUT, ABOUT,
+        ABOUT,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=MADE)
+def result(request):
+    return MADE[request.param]()
+
+
+def classes(base=Result):
+    for one in base.__subclasses__():
+        if one.__module__.startswith("giantstep."):
+            yield one
+        yield from classes(one)
+
+
+def test_every_class_is_among_the_examples():
+    for module in pkgutil.walk_packages(giantstep.derivations.__path__, "giantstep.derivations."):
+        importlib.import_module(module.name)
+    names = {name.partition(",")[0] for name in MADE}
+    # The optimum of one parameter has a name of its own, and no field of its own.
+    found = {one.__name__ for one in classes() if one.__mro__[1] is Result}
+    assert found == names
+
+
+class Reader(HTMLParser):
+    """Checks that elements close in order; collects the text."""
+
+    def __init__(self):
+        super().__init__(convert_charrefs=True)
+        self.opened, self.read = [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.opened.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.opened.pop() == tag
+
+    def handle_data(self, data):
+        self.read.append(data)
+
+
+def read_html(text):
+    reader = Reader()
+    reader.feed(text)
+    reader.close()
+    assert not reader.opened
+    return " ".join(reader.read)
+
+
+def test_text_and_html_show_the_same(result):
+    shown = read_html(result._repr_html_()).split()
+    for word in str(result).replace("│", " ").replace("─", " ").replace("┼", " ").split():
+        assert word in shown or word == "-"
+
+
+def test_latex_is_balanced_and_says_all_numbers(result):
+    text = result.latex()
+    assert result._repr_latex_() == rf"$\displaystyle {text}$"
+    assert text.count("{") == text.count("}") > 0 and text.count(r"\left") == text.count(r"\right")
+    assert text.count(r"\begin") == text.count(r"\end")
+    assert not any(c in text for c in "\n±")
+
+
+def test_json_reads_back_equal(result):
+    text = result.to_json()
+    json.loads(text, parse_constant=pytest.fail)
+    again = type(result).from_json(text)
+    assert again == result and str(again) == str(result) and again.to_json() == text
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_a_dictionary_holds_all_fields_and_reads_back(result):
+    values = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    if type(result).__name__ != "KernelSolution":  # its dictionary is a row of a table
+        assert {f.name for f in fields(result)} <= set(values)
+        assert str(type(result).from_dict(values)) == str(result)
+
+
+def test_wrong_documents_are_refused_by_name(result):
+    kind = type(result)
+    values = json.loads(result.to_json())
+    needed = next(f.name for f in fields(kind))
+    for wrong, word in (
+        ({**values, "surprise": 1}, "no field is named 'surprise'"),
+        ({k: v for k, v in values.items() if k != needed}, f"'{needed}' is missing"),
+        ({**values, needed: ["<"]}, needed),
+    ):
+        with pytest.raises(ParameterError, match=word):
+            kind.from_json(json.dumps(wrong))
+    for text in ("", "[]", "{}", "null", '{"kind": "giantstep other"}'):
+        with pytest.raises(ParameterError, match="to_json"):
+            kind.from_json(text)
+    for value in (None, 3, "x", []):
+        with pytest.raises(ParameterError, match="fields by name"):
+            kind.from_dict(value)
+
+
+def test_dataset_holds_the_numbers(result):
+    data = result.to_dataset()
+    for row in result.rows():
+        if isinstance(row.value, float):
+            assert float(data[row.name]) == row.value
+            assert data[row.name].attrs["long_name"] == row.words
+    if "rests_on" in data.attrs:
+        assert data.attrs["rests_on"] == result.rests_on
+
+
+# ---------------------------------------------------------------------- declarations
+
+
+@dataclass(frozen=True, repr=False)
+class Inner:
+    share: float
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Example(Result):
+    _document = "example"
+    _where = ("count",)
+    rests_on = "a < b & c"
+
+    value: Number = field(metadata=quantity("value <v>", r"\hat{v}", meaning="what & why"))
+    several: dict[str, Number] = field(metadata=quantity("several", symbols={"m": "m_0"}))
+    pair: tuple[Number, Number] = field(metadata=quantity("pair", significant=3))
+    found: bool | None = field(metadata=quantity("found"))
+    count: int = 2
+    parts: tuple[Inner, ...] = ()
+    errors: dict[str, Number] = field(default_factory=dict)
+    digits: int | None = None
+
+
+FLOATS = Example(1.5e-7, {"m": 0.25, "none": math.nan}, (1 / 3, math.inf), True,
+                 parts=(Inner(0.5, ("a",)),), errors={"value": 1e-9})  # fmt: skip
+
+
+def test_page_of_an_example():
+    assert str(FLOATS).splitlines() == [
+        "value <v>  1.5e-07       what & why",
+        "m          0.25",
+        "none       nan",
+        "pair       [0.333, inf]",
+        "found      yes",
+        "a < b & c",
+    ]
+    page = FLOATS._repr_html_()
+    row = "<td>1.5e-07</td><td>what &amp; why</td><td>± 1.1e-09</td>"
+    assert f"<th>value &lt;v&gt;</th>{row}" in page
+    assert page.endswith("<p>a &lt; b &amp; c</p>")
+    assert FLOATS.latex() == (
+        r"\begin{aligned}\hat{v} &= 1.5 \cdot 10^{-7} \\ m_0 &= 0.25 \\ "
+        r"\text{none} &= \text{nan} \\ \text{pair} &= [0.333, \infty] \\ "
+        r"\text{found} &= \text{yes}\end{aligned}"
+    )
+    assert repr(FLOATS) == "Example(count=2, value=1.5e-07, pair=[0.333, inf], found=yes)"
+
+
+def test_what_is_not_there_is_not_shown():
+    shown = str(replace(FLOATS, several={}, pair=(), found=None, errors={}))
+    assert shown.splitlines() == ["value <v>  1.5e-07  what & why", "a < b & c"]
+    assert "±" not in replace(FLOATS, errors={})._repr_html_()
+
+
+def test_digits_are_those_that_hold():
+    ctx = local_context(20)
+    third = ctx.mpf(1) / 3
+    found = replace(FLOATS, value=third, several={}, pair=(third, ctx.inf), digits=20,
+                    errors={"value": ctx.mpf(10) ** -6})  # fmt: skip
+    assert found.to_dict()["value"] == "0.33333" and "0.33333  " in str(found)
+    assert found.to_dict()["pair"] == ["0.33333333333333333333", "inf"]
+    again = Example.from_json(found.to_json())
+    assert again == found and isinstance(again.value, mpmath.ctx_mp_python._mpf)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"value": True}, "value must be a number, got True"),
+        ({"value": "1.5"}, "value must be a number, got '1.5'"),
+        ({"several": [1]}, "several must hold values by name"),
+        ({"several": {"m": None}}, r"several\['m'\] must be a number"),
+        ({"pair": [1.0]}, "pair must have 2 entries, got 1"),
+        ({"pair": 1.0}, "pair must be a list"),
+        ({"found": "yes"}, "found must be true or false"),
+        ({"count": 2.5}, "count must be a whole number"),
+        ({"count": True}, "count must be a whole number"),
+        ({"parts": [{"share": "a"}]}, "parts.share must be a number"),
+        ({"parts": [{"other": 1}]}, "parts must hold share, names"),
+        ({"digits": 0}, "digits must be >= 1"),
+        ({"digits": "many"}, "digits must be a whole number"),
+        ({"digits": 20, "value": "abc"}, "value must be a number, got 'abc'"),
+    ],
+)
+def test_values_of_another_type_are_refused(change, message):
+    with pytest.raises(ParameterError, match=f"no example written by.*{message}"):
+        Example.from_dict({**FLOATS.to_dict(), **change})
+
+
+def test_blocks_in_text_and_html():
+    class Shown(Page):
+        def page(self):
+            yield "a < b"
+            yield ""
+            yield Table([("1", "2")], ("x", "y", "z"), beside=[("3",)])
+            yield Indented([Listing(("p", "q"), beside=("r",)), "s"])
+
+    assert str(Shown()) == "a < b\n\nx │ y\n──┼──\n1 │ 2\n    - p\n    - q\n  s"
+    assert Shown()._repr_html_() == (
+        "<p>a &lt; b</p><table><tr><th>x</th><th>y</th><th>z</th></tr>"
+        "<tr><th>1</th><td>2</td><td>3</td></tr></table><ul><li>p: r</li><li>q</li></ul><p>s</p>"
+    )
+
+
+def test_documents_of_before_are_read():
+    # A risk of release 0.1.0 with digits, which were cut off, and without the later entries.
+    risk = STEP.risk(0.1, digits=30)
+    old = {k: v for k, v in risk.to_dict().items() if k != "certificate"}
+    text = json.dumps({"kind": "giantstep one-step risk", **old})
+    again = type(risk).from_json(text)
+    assert str(again) == str(risk) and abs(again.trained - risk.trained) < 1e-29
