@@ -45,9 +45,9 @@ neurons have it. Several letters approach the limit of many neurons slowly, so g
 
 --loss takes another readout than ridge regression: huber(0.5), absolute, quantile(0.9),
 insensitive(0.1), logistic, hinge, or an expression in the label y and the output x that is convex
-in x. Losses of the margin y x need labels +-1: --labels sign, probit (--noise D) or logistic, of the
-teacher's field; the error is then the fraction of wrong signs, and --teacher plays no part. "square"
-is half the squared residual, so that the ridge penalty means the same.
+in x. Losses of the margin y x need labels +-1: --labels sign, probit (--noise D) or logistic, of
+the teacher's field; the error is then the fraction of wrong signs, and --teacher plays no part.
+"square" is half the squared residual, so that the ridge penalty means the same.
 
 examples:
   giantstep srf curve --student erf --teacher sin --alpha 0.5:4:8
