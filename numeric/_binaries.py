@@ -94,6 +94,12 @@ class _ReloadingCompiler(_FunctionCompiler):
 
     cache: "_ForgivingCache"
 
+    def _customize_flags(self, flags: Any) -> Any:
+        # Numba gives each assignment a variable of its own, which takes longer than all else where
+        # there are hundreds of variables; generated ones have one type, and LLVM does the same.
+        flags.enable_ssa = False
+        return flags
+
     def compile(self, args: Any, return_type: Any) -> Any:
         with _one_more_compiled():
             compiled = super().compile(args, return_type)
