@@ -132,15 +132,18 @@ class Size(sp.Function):
 
 
 class Abs(sp.Abs):
-    """An absolute value that stays one: nothing is asked of its argument when it is rebuilt.
+    """An absolute value that stays one: little is asked of its argument when it is rebuilt.
 
     SymPy's own looks for the sign of its argument, and writes it as a square root where it does not
     see that it is real, which for a long integrand takes as long as all passes together.
     """
 
     @classmethod
-    def eval(cls, x: sp.Expr) -> None:
-        """Stay as it is."""
+    def eval(cls, x: sp.Expr) -> sp.Expr | None:
+        """Drop a minus sign, so that reflections show."""
+        if x.is_Number:
+            return abs(x)
+        return cls(-x) if x.could_extract_minus_sign() else None
 
 
 def magnitude(value: sp.Expr) -> sp.Expr:

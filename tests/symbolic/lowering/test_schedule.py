@@ -9,7 +9,7 @@ from giantstep.errors import EmissionError
 from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering import schedule
-from giantstep.symbolic.lowering.fuse import FreshSymbols, Size, magnitude
+from giantstep.symbolic.lowering.fuse import Abs, FreshSymbols, Size, magnitude
 from giantstep.symbolic.lowering.program import Assign, Data, Line, NodeLoop, Panels
 from giantstep.symbolic.lowering.schedule import Scheduler
 from giantstep.symbolic.proximal import Proximal
@@ -112,3 +112,13 @@ def test_symbols_of_an_item_are_collected_once(monkeypatch):
     monkeypatch.setattr(schedule, "_inputs", lambda item: asked.append(item) or collect(item))
     scheduler().order(items, chain[:1])
     assert len(asked) == len(items)
+
+
+def test_sizes_become_absolute_values_that_show_reflections():
+    items = [Assign(a, E(magnitude(sp.sin(z) - m * sp.tanh(m - z))))]
+    (loop,) = loops(scheduler().order(items, {m}))
+    sizes = loop.sums[0].value.atoms(sp.Abs)
+    # |m| is the same at all nodes.
+    assert {size.args[0].func for size in sizes} == {sp.sin, sp.tanh}
+    assert all(type(size) is Abs for size in sizes)
+    assert Abs(z - m) == Abs(m - z) and Abs(sp.Integer(-3)) == 3
