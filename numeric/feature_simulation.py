@@ -164,7 +164,13 @@ def simulate_features(
     >>> from giantstep.numeric.feature_setup import FeatureClass
     >>> setup = FeatureSetup(np.tanh, np.sign, FeatureClass(spike=1.2), 0.9, dimension=50,
     ...                      labels="sign")
-    >>> found = simulate_features(setup, [1, 2], ridge=0.1, loss="logistic", seeds=3)
+    >>> from giantstep.numeric.feature_losses import smooth_loss
+    >>> squared_hinge = smooth_loss(
+    ...     lambda y, x: np.maximum(0, 1 - y * x) ** 2 / 2,
+    ...     lambda y, x: -y * np.maximum(0, 1 - y * x),
+    ...     name="squared hinge", binary=True,
+    ... )
+    >>> found = simulate_features(setup, [1, 2], ridge=0.1, loss=squared_hinge, seeds=3)
     >>> found.test_error.shape, bool(found.certificate.max() < 1e-8)
     ((3, 2), True)
     """

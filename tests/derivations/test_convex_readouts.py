@@ -270,21 +270,30 @@ def test_a_quantile_at_one_half_is_half_the_absolute_loss():
 def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
     model = features(noise_variance=0.1)
     own = [model.with_loss(gs.convex_loss(PINBALL, t=t)) for t in (0.3, 0.9)]
-    named = model.with_loss("quantile(0.3)")
     assert own[0]._case == own[1]._case
-    for readout, text in zip(own, (named, "9*relu(y - x)/10 + relu(x - y)/10"), strict=True):
-        other = text if isinstance(text, gs.ConvexReadout) else model.with_loss(text)
-        known = other.solve(2.0, 0.1)
-        assert readout.solve(2.0, 0.1).test_error == pytest.approx(known.test_error, rel=1e-12)
-    swept = named.kernel().solve(alpha=2.0, ridge=0.1, tau=0.9)
-    known = own[1].solve(2.0, 0.1, digits=20)
-    assert swept.values["test_error"] == pytest.approx(float(known.test_error), rel=1e-12)
+    # The same loss by name, swept over its parameter.
+    kernel = model.with_loss("quantile(0.3)").kernel()
+    swept = kernel.sweep(tau=[0.3, 0.9], alpha=2.0, ridge=0.1, progress=False)
+    for readout, known in zip(own, swept.test_error.values, strict=True):
+        assert readout.solve(2.0, 0.1).test_error == pytest.approx(known, rel=1e-12)
     assert own[1].kernel().parameters[-1] == "t"
     with pytest.raises(ParameterError, match=r"tau must be inside \(0, 1\)"):
-        named.kernel().solve(alpha=2.0, ridge=0.1, tau=1.5)
-    again = gs.ConvexReadout.from_json(own[0].to_json())
-    assert again.to_json() == own[0].to_json() and again._case == own[0]._case
+        kernel.solve(alpha=2.0, ridge=0.1, tau=1.5)
+
+
+def test_losses_with_parameters_are_stored():
+    readout = features().with_loss(gs.convex_loss(PINBALL, t=0.3))
+    again = gs.ConvexReadout.from_json(readout.to_json())
+    assert again.to_json() == readout.to_json() and again._case == readout._case
     assert str(again.convex_loss) == f"{PINBALL} with t = 0.3"
+
+
+@pytest.mark.slow
+def test_numbers_in_a_loss_are_values_of_its_parameters():
+    model = features(noise_variance=0.1)
+    text = model.with_loss("9*relu(y - x)/10 + relu(x - y)/10").solve(2.0, 0.1)
+    found = model.with_loss("quantile(0.9)").solve(2.0, 0.1)
+    assert found.test_error == pytest.approx(text.test_error, rel=1e-12)
 
 
 @pytest.mark.slow
