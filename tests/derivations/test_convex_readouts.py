@@ -259,6 +259,14 @@ def test_metrics_are_functions_with_a_mean(metrics, error, words):
 PINBALL = "t*relu(y - x) + (1 - t)*relu(x - y)"
 
 
+def test_a_label_above_the_quantile_costs_its_level():
+    loss = convex_loss("quantile(0.9)").with_numbers
+    assert [loss.subs({y: side, x: 0}) for side in (1, -1)] == [
+        sp.Rational(9, 10),
+        sp.Rational(1, 10),
+    ]
+
+
 def test_a_quantile_at_one_half_is_half_the_absolute_loss():
     model = features(noise_variance=0.1)
     half, absolute = model.with_loss("quantile(0.5)"), model.with_loss("absolute")
