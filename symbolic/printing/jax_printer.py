@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import sympy as sp
-
 from . import special_functions
 from .printers import NumpyPrinter
 
@@ -17,9 +15,3 @@ class JaxPrinter(NumpyPrinter):
     arrays: ClassVar[str] = "jnp"
     functions = special_functions.names("jax")
     helpers = special_functions.helpers("jax")
-
-    def _print_Piecewise(self, expr: sp.Piecewise) -> str:
-        text = self._print(self._last_branch(expr))
-        for value, condition in reversed(expr.args[:-1]):
-            text = f"jnp.where({self._print(condition)}, {self._print(value)}, {text})"
-        return text

@@ -194,7 +194,7 @@ class NumpyPrinter(SourcePrinter):
     def _print_Piecewise(self, expr: sp.Piecewise) -> str:
         text = self._print(self._last_branch(expr))
         for value, condition in reversed(expr.args[:-1]):
-            text = f"np.where({self._print(condition)}, {self._print(value)}, {text})"
+            text = f"{self.arrays}.where({self._print(condition)}, {self._print(value)}, {text})"
         return text
 
 

@@ -322,6 +322,7 @@ def test_a_smooth_loss_may_have_parameters_too():
         (PINBALL, {"t": 0.0}, ParameterError, "leave it out"),
         (PINBALL, {"t": np.inf}, ParameterError, "finite"),
         ("ridge*(y - x)**2", {"ridge": 1.0}, ParameterError, "another one"),
+        ("digits*(y - x)**2", {"digits": 1.0}, ParameterError, "another one"),
         ("huber(0.5)", {"delta": 0.5}, ParameterError, "in its name"),
         ("(x - y)**2*(1 - a*x)", {"a": 1e-3}, ParameterError, "a = "),
         ("a*(y - x)**2", {"a": -1.0}, ParameterError, "convex"),

@@ -39,6 +39,7 @@ from ....symbolic.functions import relu, softplus, with_softplus
 from ....symbolic.lowering.door import admit
 from ....symbolic.parser import parse_expression
 from ....symbolic.printing.compiled import compiled
+from ...kernels.kernel import RESERVED
 from ..free_energy import IDENTIFIERS
 
 y, x = sp.symbols("y x", real=True)
@@ -83,9 +84,10 @@ _PARAMETERS = {
     "quantile": LossParameter(tau, "(0, 1)", 0.9, "the quantile that it fits"),
     "insensitive": LossParameter(epsilon, "positive", 0.1, "up to which residuals cost nothing"),
 }
-# Names of other parameters, of unknowns and of outputs.
+# Names of other parameters, of unknowns, of outputs and of arguments of kernels.
 _TAKEN = frozenset({
-    *IDENTIFIERS.values(), "q1_orthogonal", "test_error", "test_loss", "training_loss", "objective",
+    *RESERVED, *IDENTIFIERS.values(), "q1_orthogonal", "test_error", "test_loss", "training_loss",
+    "objective",
 })  # fmt: skip
 # Labels at which convexity is looked at, besides ±1.
 _LABELS = (-3, sp.Rational(-1, 2), 0, sp.Rational(3, 4), 2)

@@ -190,7 +190,9 @@ def _smoothed_ramps(
 def _flattest(slopes: Sequence[sp.Expr]) -> int:
     """Return the place of the least slope; one in the middle where parameters decide."""
     sizes = [sp.Abs(slope) for slope in slopes]
-    least = (n for n, size in enumerate(sizes) if all((size <= other) == True for other in sizes))  # noqa: E712
+    least = (
+        n for n, size in enumerate(sizes) if all((size <= other) == sp.true for other in sizes)
+    )
     return next(least, len(slopes) // 2)
 
 
