@@ -52,6 +52,8 @@ class LossParameter:
 
     Attributes
     ----------
+    of : str
+        The loss, as it is called.
     symbol : Symbol
     domain : str
         Numbers that it may be, as kernels name them.
@@ -60,6 +62,7 @@ class LossParameter:
     meaning : str
     """
 
+    of: str
     symbol: sp.Symbol
     domain: str
     example: float
@@ -80,9 +83,11 @@ CATALOGUE: Mapping[str, sp.Expr] = {
 """Losses by name; where an expression has a parameter, so has the name: ``huber(0.5)``."""
 
 _PARAMETERS = {
-    "huber": LossParameter(delta, "positive", 0.5, "where it turns linear"),
-    "quantile": LossParameter(tau, "(0, 1)", 0.9, "the quantile that it fits"),
-    "insensitive": LossParameter(epsilon, "positive", 0.1, "up to which residuals cost nothing"),
+    "huber": LossParameter("Huber", delta, "positive", 0.5, "where it turns linear"),
+    "quantile": LossParameter("quantile", tau, "(0, 1)", 0.9, "the quantile that it fits"),
+    "insensitive": LossParameter(
+        "ε-insensitive", epsilon, "positive", 0.1, "up to which residuals cost nothing"
+    ),
 }
 # Names of other parameters, of unknowns, of outputs and of arguments of kernels.
 _TAKEN = frozenset({
@@ -286,9 +291,10 @@ def _of_the_catalogue(text: str) -> ConvexLoss | None:
         value = float(found[2])
     except ValueError:
         raise ParameterError(f"loss '{text}': {letter} must be a number") from None
-    value = positive_number(f"{letter} of the {name} loss", value)
+    what = f"{letter} of the {known.of} loss"
+    value = positive_number(what, value)
     if known.domain == "(0, 1)" and not value < 1:
-        raise ParameterError(f"{letter} of the {name} loss must be inside (0, 1), got {value:g}")
+        raise ParameterError(f"{what} must be inside (0, 1), got {value:g}")
     return ConvexLoss(name, CATALOGUE[name], ((known.symbol.name, value),))
 
 
