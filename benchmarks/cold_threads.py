@@ -34,7 +34,7 @@ def spiked(student: str, teacher: str, noise_variance: float = 0.0) -> list[floa
     model = gs.SpikedRandomFeatures(
         student, teacher, step_size=2, alpha0=4, noise_variance=noise_variance
     )
-    return [model.solve(alpha, 0.1).test_error for alpha in (0.5, 2.0)]
+    return [model.solve(alpha=alpha, ridge=0.1).test_error for alpha in (0.5, 2.0)]
 
 
 def batch() -> list[float]:

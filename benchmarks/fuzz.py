@@ -277,7 +277,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
         f"{kind} {name}": (f"{model}.{name}", given)
         for kind, model in (("step", _STEP), ("given", _GIVEN))
         for name, given in _calls({
-            "solve": _SOLVE, "solve_many": _SOLVE, "learning_curve": _SOLVE,
+            "solve": _SOLVE, "solve_many": _SOLVE, "curve": _SOLVE,
             "sensitivities": _SOLVE, "optimal_ridge": {"alpha": 1.5}, "spectrum": {"alpha": 1.5},
             "realised_functions": {}, "expansion": {"name": "small_ridge", "alpha": 1.5},
         })
@@ -296,7 +296,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "kernel.solve": (f"{_GIVEN}.kernel().solve", _SOLVE),
     "readout solve": (f"{_HUBER}.solve", _SOLVE),
     "readout solve_many": (f"{_HUBER}.solve_many", _SOLVE),
-    "readout learning_curve": (f"{_HUBER}.learning_curve", _SOLVE),
+    "readout curve": (f"{_HUBER}.curve", _SOLVE),
     "readout simulate": (f"{_HUBER}.simulate", {**_NETWORKS, "alpha": [1.0]}),
     "letters": (
         "gs.VocabularyFeatures",
@@ -314,7 +314,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
          "nodes": 4, "width": 200},
     ),
     "letters solve": (f"{_LETTERS}.solve", _SOLVE),
-    "letters learning_curve": (f"{_LETTERS}.learning_curve", _SOLVE),
+    "letters curve": (f"{_LETTERS}.curve", _SOLVE),
     "letters conditional_coefficients": (
         f"{_LETTERS}.conditional_coefficients", {"kappa": [0.5]},
     ),
@@ -324,7 +324,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     **{
         f"one step {name}": (f"{_ONE}.{name}", given)
         for name, given in _calls({
-            "risk": {"ridge": 0.1}, "ridgeless": {}, "risk_curve": {"ridge": [0.1]},
+            "risk": {"ridge": 0.1}, "ridgeless": {}, "curve": {"ridge": [0.1]},
             "optimal_ridge": {}, "optimal_ridge_curve": {"alpha": [1.0]},
             "interpolation_peak": {"ridge": 0.1}, "limits": {"ridge": 0.1},
             "expansion": {"name": "large_alpha", "ridge": 0.1}, "equivalence": {},

@@ -105,7 +105,9 @@ def risks(model: dict[str, str], ridge: str, **how: Any) -> Callable[..., Iterat
     """Risks before and after the step."""
 
     def run(dimension: int, **options: Any) -> Iterator[Compared]:
-        found = model_of(model).simulate(dimension, paper_ridge=float(ridge), **how, **options)
+        found = model_of(model).simulate(
+            dimension, ridge=gs.paper_ridge(float(ridge)), **how, **options
+        )
         first, last = found.isel(ridge=0, step=0), found.isel(ridge=0, step=-1)
         samples = {
             "risk_initial": first.risk, "risk_trained": last.risk,
@@ -125,12 +127,17 @@ def several(steps: list[int], ridge: float, fresh: bool, *setting: Any) -> Any:
     def run(dimension: int, **options: Any) -> Iterator[Compared]:
         model = step_model(*setting)
         found = model.simulate(
-            dimension, paper_ridge=ridge, steps=steps, fresh=fresh, conditional=True, **options
+            dimension,
+            ridge=gs.paper_ridge(ridge),
+            steps=steps,
+            fresh=fresh,
+            conditional=True,
+            **options,
         ).isel(ridge=0)
         for step in found.step.values:
             row = found.sel(step=step)
             limit = model.several_steps(int(step), fresh=fresh).model if step else model
-            theory = limit.risk(paper_ridge=ridge)
+            theory = limit.risk(ridge=gs.paper_ridge(ridge))
             yield f"risk, t = {step}", row.risk, theory.trained if step else theory.initial
             yield f"  - given W, t = {step}", row.risk - row.risk_conditional, 0.0
 
@@ -142,8 +149,8 @@ def large(exponent: float) -> Callable[..., Iterator[Compared]]:
 
     def run(dimension: int, **options: Any) -> Iterator[Compared]:
         found = step_model("erf|erf", 0.0, 8, 2, 1).simulate(
-            dimension, paper_ridge=0.01, exponent=exponent, conditional=True, exact_risk=True,
-            **options,
+            dimension, ridge=gs.paper_ridge(0.01), exponent=exponent, conditional=True,
+            exact_risk=True, **options,
         ).isel(ridge=0, step=-1)  # fmt: skip
         yield "risk", found.risk, float(found.risk_conditional.mean())
 

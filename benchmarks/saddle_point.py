@@ -240,13 +240,13 @@ def compare_with_plain_route(model: SpikedRandomFeatures, quick: bool) -> bool:
         PlainRoute(spike.spike_strength, spike.bulk_variance, spike.alignment, tuned=tuned)
         for tuned in (False, True)
     ]
-    found = [route.solve(ALPHA, RIDGE) for route in routes]
+    found = [route.solve(alpha=ALPHA, ridge=RIDGE) for route in routes]
     plain_seconds, tuned_seconds = (
         min(cpu_seconds(functools.partial(route.solve, ALPHA, RIDGE)) for _ in range(repetitions))
         for route in routes
     )
     agreement = max(abs(ours.values[x][0] / v - 1) for plain in found for x, v in plain.items())
-    exact = model.solve(ALPHA, RIDGE, digits=20)
+    exact = model.solve(alpha=ALPHA, ridge=RIDGE, digits=20)
     error = max(abs(float(values[0] / getattr(exact, x) - 1)) for x, values in ours.values.items())
     speedup = plain_seconds / (seconds / n)
     good = speedup >= SPEEDUP_TARGET and agreement <= 1e-9 and error <= 1e-12

@@ -123,11 +123,11 @@ def letters(rounds: int) -> bool:
         "erf", "sin", spike_strengths=list(strengths), bulk_variances=list(variances),
         fractions=list(fractions), alignment=ALIGNMENT, beta=0.7,
     )  # fmt: skip
-    ours = cpu_seconds(functools.partial(model.solve, ALPHA, RIDGE), rounds)
+    ours = cpu_seconds(functools.partial(model.solve, alpha=ALPHA, ridge=RIDGE), rounds)
     point = plain.Letters(ALPHA, 0.7, RIDGE, strengths, variances, fractions, ALIGNMENT)
     other = plain.PlainVocabulary(point, plain.sine_teacher)
     theirs = cpu_seconds(other.solve, max(rounds // 4, 1))
-    expected, solution = other.solve(), model.solve(ALPHA, RIDGE)
+    expected, solution = other.solve(), model.solve(alpha=ALPHA, ridge=RIDGE)
     pairs = [
         (solution.test_error, expected["test_error"]),
         (solution.training_error, expected["training_error"]),
@@ -142,8 +142,8 @@ def spectrum(rounds: int) -> bool:
     model = SpikedRandomFeatures.from_parameters(
         "erf", "sin", spike_strength=SPIKE, bulk_variance=VARIANCE, alignment=ALIGNMENT
     )
-    ours = cpu_seconds(functools.partial(model.spectrum, ALPHA, 500), rounds)
-    found = model.spectrum(ALPHA, 500)
+    ours = cpu_seconds(functools.partial(model.spectrum, alpha=ALPHA, points=500), rounds)
+    found = model.spectrum(alpha=ALPHA, points=500)
     other = plain.PlainSpectrum(ALPHA, 1.0, SPIKE, VARIANCE)
     left, right = np.asarray(found.edges)[0].tolist()
     grid = np.linspace(left, right, 500)

@@ -76,7 +76,9 @@ def features(
             noise_variance=noise,
         )  # fmt: skip
         found = model.simulate(dimension, alpha, ridge, control_variate=True, **options)
-        theory = at(model.solve(alpha, ridge, width=round(beta * dimension)), RIDGE_QUANTITIES)
+        theory = at(
+            model.solve(alpha=alpha, ridge=ridge, width=round(beta * dimension)), RIDGE_QUANTITIES
+        )
         if not r:  # Overlaps with a direction that the rows do not have.
             theory = {name: theory[name] for name in (*ERRORS, "psi", "q1", "q2")}
         yield from compare(found, theory)
@@ -101,7 +103,7 @@ def network(
         direct = gs.SpikedRandomFeatures.from_parameters(
             student, teacher, beta=beta, noise_variance=noise, **theory
         )
-        theory |= at(direct.solve(alpha, ridge, width=round(beta * dimension)), ERRORS)
+        theory |= at(direct.solve(alpha=alpha, ridge=ridge, width=round(beta * dimension)), ERRORS)
         yield from compare(found, theory)
 
     return run
@@ -120,7 +122,7 @@ def readout(
         )  # fmt: skip
         fitted = gs.ConvexReadout(model, loss, labels, width=round(beta * dimension))
         found = fitted.simulate(dimension, 2.0, 0.1, **options)
-        yield from compare(found, at(fitted.solve(2.0, 0.1), CONVEX_QUANTITIES))
+        yield from compare(found, at(fitted.solve(alpha=2.0, ridge=0.1), CONVEX_QUANTITIES))
 
     return run
 
@@ -151,7 +153,7 @@ def vocabulary(
         names = [
             n for n in RIDGE_QUANTITIES if n != "psi" or np.ndim(model.get("alignment", 0)) < 2
         ]
-        yield from compare(found, at(built.solve(alpha, ridge), tuple(names)))
+        yield from compare(found, at(built.solve(alpha=alpha, ridge=ridge), tuple(names)))
 
     return run
 

@@ -1,4 +1,4 @@
-"""Figures of publication quality: learning curves with simulations.
+"""Figures of publication quality: their style, axes and files.
 
 Drawn without pyplot, so that no window, no display and no global state is involved; colours are
 those of Okabe and Ito, which stay apart for colour-blind readers and in grey print.
@@ -7,20 +7,19 @@ those of Okabe and Ito, which stay apart for colour-blind readers and in grey pr
 from __future__ import annotations
 
 import io
-import json
 import math
 import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..atomic_files import replacing
 from ..errors import MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    import xarray as xr
 
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
 _STYLE: dict[Any, Any] = {
@@ -44,46 +43,9 @@ _STYLE: dict[Any, Any] = {
     "pdf.fonttype": 42,
 }
 _SIZE = (6.0, 4.0)
-_DECADE = 10.0
+# Up to this ratio the ticks of a logarithmic axis are decimal numbers.
+_DECIMAL = 1e3
 _METADATA = {"svg": {"Date": None, "Creator": "giantstep"}, "pdf": {"CreationDate": None}}
-
-
-def plot_learning_curve(
-    curve: xr.Dataset, simulation: xr.Dataset | None = None, *, ax: Any = None
-) -> Any:
-    """Draw the test error against sample complexity.
-
-    Parameters
-    ----------
-    curve : xarray.Dataset
-        As ``SpikedRandomFeatures.learning_curve`` returns it; drawn as a line, with the error of
-        the best linear predictor as a dashed one.
-    simulation : xarray.Dataset, optional
-        As ``SpikedRandomFeatures.simulate`` returns it; mean and standard error over the networks.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure, found as ``axes.figure``.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-        With a logarithmic error axis if the errors span more than a decade.
-
-    Raises
-    ------
-    MissingDependencyError
-        Without matplotlib.
-    ParameterError
-        If a dataset is not one of these, or `ax` is something else.
-    """
-    _check(curve, "curve", "test_error")
-    if simulation is not None:
-        _check(simulation, "simulation", "test_error_mean")
-    if ax is not None and not hasattr(ax, "errorbar"):
-        raise ParameterError(f"ax must be axes of matplotlib, got {ax!r}")
-    with styled():
-        axes = new_figure().add_subplot() if ax is None else ax
-        _draw(axes, curve.sortby("alpha"), simulation)
-    return axes
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
@@ -119,12 +81,6 @@ def svg_text(figure: Any) -> str:
 # ---------------------------------------------------------------------- drawing
 
 
-def _check(dataset: Any, name: str, variable: str) -> None:
-    if variable not in getattr(dataset, "variables", ()) or dataset[variable].dims != ("alpha",):
-        method = "learning_curve" if name == "curve" else "simulate"
-        raise ParameterError(f"{name} must be a dataset as returned by {method}")
-
-
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw in the style of giantstep.
@@ -154,80 +110,51 @@ def new_figure(size: tuple[float, float] = _SIZE) -> Any:
     return figure
 
 
-def _draw(axes: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> None:
-    attributes = curve.attrs
-    drawn: list[Any] = [curve["test_error"].to_numpy()]
-    alone = curve.sizes["alpha"] == 1
-    axes.plot(
-        curve["alpha"], curve["test_error"], color=BLUE, marker="s" if alone else None, zorder=3,
-        label=(f"theory, $p={attributes['width']}$" if "width" in attributes
-               else r"theory, $d\to\infty$")
-        + (", complete" if "leading_order" in attributes else ""),
-    )  # fmt: skip
-    if "test_error_complete" in curve.variables:
-        drawn.append(curve["test_error_complete"].to_numpy())
-        axes.plot(
-            curve["alpha"], drawn[-1], color=BLUE, linestyle=(0, (1, 1.2)), linewidth=1.6,
-            marker="x" if alone else None, zorder=3, label="complete to leading order",
-        )  # fmt: skip
-    if simulation is not None:
-        means = simulation["test_error_mean"].to_numpy()
-        bars = simulation["test_error_standard_error"].to_numpy()
-        drawn.append(means)
-        axes.errorbar(
-            simulation["alpha"],
-            means,
-            # One network has no standard error.
-            yerr=bars if all(map(math.isfinite, bars)) else None,
-            fmt="o", color=VERMILLION, markersize=5, markerfacecolor="white",
-            markeredgewidth=1.4, elinewidth=1.4, capsize=3, zorder=4,
-            label=_simulation_label(simulation),
-        )  # fmt: skip
-    best = attributes.get("best_linear_error")
-    if best is not None and best > 0:
-        drawn.append([best])
-        axes.axhline(
-            best, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
-            label="best linear predictor",
-        )  # fmt: skip
-    values = [float(v) for group in drawn for v in group if v > 0]
-    if values and max(values) > _DECADE * min(values):
-        axes.set_yscale("log")
-    else:
-        axes.margins(y=0.12)
-    axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6, zorder=0)
-    axes.set_axisbelow(True)
-    axes.set_xlabel(r"sample complexity $\alpha = n/d$")
-    axes.set_ylabel("test error")
-    axes.set_title(_title(attributes), loc="left", pad=22)
-    axes.text(
-        0, 1.025, _parameter_line(attributes), transform=axes.transAxes, fontsize=10, color=GREY,
-        va="bottom",
-    )  # fmt: skip
-    handles, labels = axes.get_legend_handles_labels()
-    # Containers of error bars come last by themselves; the horizontal line belongs there.
-    order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("best"))
-    axes.legend(
-        [handles[i] for i in order], [labels[i] for i in order],
-        frameon=True, framealpha=0.9, edgecolor="none", loc="best",
-    )  # fmt: skip
+def checked_axes(ax: Any, size: tuple[float, float] = (6.2, 4.2)) -> Any:
+    """Return the given axes, or those of a new figure.
+
+    Raises
+    ------
+    ParameterError
+        If `ax` is something else.
+    """
+    if ax is None:
+        ax = new_figure(size).add_subplot()
+    elif not hasattr(ax, "errorbar"):
+        raise ParameterError(f"ax must be axes of matplotlib, got {ax!r}")
+    return ax
 
 
-def _simulation_label(simulation: xr.Dataset) -> str:
-    networks = simulation.sizes.get("seed", 0)
-    dimension = simulation.attrs.get("dimension")
-    size = rf"$d = {dimension}$, " if dimension else ""
-    if networks == 1:
-        return f"simulation, {size}one network"
-    return rf"simulation, {size}{networks} networks ($\pm$ s.e.)"
+def set_heading(axes: Any, title: str, line: str) -> None:
+    """Write a title and below it the parameters that are held fixed."""
+    axes.set_title(title, loc="left", pad=22)
+    axes.text(0, 1.025, line, transform=axes.transAxes, fontsize=10, color=GREY, va="bottom")
 
 
-def _title(attributes: dict[str, Any]) -> str:
-    student, teacher = (str(attributes.get(k, "")) for k in ("student", "teacher"))
-    if not student:
-        return "Learning curve"
-    # Expressions of users may hold signs that mathtext would interpret.
-    return f"student {plain_text(student)}, teacher {plain_text(teacher)}"
+def is_logarithmic(values: np.ndarray[Any, Any]) -> bool:
+    """Say whether an axis over these values is better read in the logarithm."""
+    return len(values) > 2 and values[0] > 0 and bool(values[-1] > 20 * values[0])
+
+
+def set_scale(axis: Any, values: np.ndarray[Any, Any]) -> None:
+    """Make an axis logarithmic where that is better, with decimal numbers on few decades.
+
+    Parameters
+    ----------
+    axis : matplotlib.axis.Axis
+        ``axes.xaxis`` or ``axes.yaxis``.
+    values : array
+        Ascending.
+    """
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    if not is_logarithmic(values):
+        return
+    (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
+    if values[-1] < _DECIMAL * values[0]:
+        axis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
 
 
 def plain_text(text: str, longest: int = 28) -> str:
@@ -236,34 +163,13 @@ def plain_text(text: str, longest: int = 28) -> str:
     return shown.replace("$", r"\$")
 
 
-def _parameter_line(attributes: dict[str, Any]) -> str:
-    try:
-        model = json.loads(attributes.get("model", "{}"))
-    except ValueError:
-        model = {}
-    parts = []
-    if "spike_strength" in model or not model.get("step_size", 1):
-        letters = (("r", "spike_strength"), ("c", "bulk_variance"), (r"\gamma", "alignment"))
-        parts = [(letter, attributes.get(name)) for letter, name in letters]
-        if "spike_strength" not in model:
-            parts = [("s", 0)]
-    else:
-        parts = [("s", model.get("step_size")), (r"\alpha_0", model.get("alpha0"))]
-    parts += [
-        (r"\beta", attributes.get("beta")),
-        (r"\lambda", attributes.get("ridge")),
-        (r"\Delta", attributes.get("noise_variance")),
-    ]
-    shown = [f"{letter} = {_number(value)}" for letter, value in parts if value is not None]
-    return "$" + r",\ ".join(shown) + "$" if shown else ""
-
-
-def _number(value: Any) -> str:
-    if value == "inf" or value == math.inf:
+def number_text(value: Any) -> str:
+    """Return a number with four digits as mathtext, its power of ten as one."""
+    if value in ("inf", math.inf):
         return r"\infty"
     text = f"{float(value):.4g}"
-    if "e" in text:
-        mantissa, _, exponent = text.partition("e")
-        power = f"10^{{{int(exponent)}}}"
-        return power if mantissa == "1" else rf"{mantissa}\times {power}"
-    return text
+    if "e" not in text:
+        return text
+    mantissa, _, exponent = text.partition("e")
+    power = f"10^{{{int(exponent)}}}"
+    return power if mantissa == "1" else rf"{mantissa}\times {power}"

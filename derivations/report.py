@@ -20,7 +20,8 @@ import sympy as sp
 from .. import __version__
 from ..atomic_files import write_atomically
 from ..errors import MissingDependencyError, ParameterError
-from .figures import plot_learning_curve, svg_text
+from .curve_figure import plot_curve
+from .figures import svg_text
 from .formulas import math_element, mathml_row
 from .spiked_random_features.presentation import sections
 from .spiked_random_features.quality import LARGE_SPREAD, quality_text
@@ -106,7 +107,7 @@ def html_report(
     ----------
     model : SpikedRandomFeatures
     curve : xarray.Dataset
-        As ``model.learning_curve`` returns it.
+        As ``model.curve(...).to_dataset()`` returns it, over ``alpha``.
     simulation : xarray.Dataset, optional
         As ``model.simulate`` returns it; its sample complexities have to occur in `curve`.
     rows : sequence of float, optional
@@ -255,7 +256,7 @@ def _at(dataset: xr.Dataset, alpha: float, name: str) -> xr.Dataset:
 
 def _inline_svg(figure: Any, curve: xr.Dataset, simulation: xr.Dataset | None) -> str:
     if figure is None:
-        figure = plot_learning_curve(curve, simulation).figure
+        figure = plot_curve(curve, simulation=simulation).figure
     text = _NOT_NEEDED.sub("", svg_text(figure))
     # HTML knows the names of SVG without their declaration.
     return _NAMESPACE.sub("", text).replace("xlink:href", "href").strip()
@@ -373,7 +374,7 @@ def _code(model: SpikedRandomFeatures, curve: xr.Dataset, simulation: xr.Dataset
         "import numpy as np",
         "",
         f"model = gs.{build}({model.student!r}, {model.teacher!r}{arguments})",
-        f"curve = model.learning_curve(np.linspace({places.min():g}, {places.max():g}, 100), "
+        f"curve = model.curve(alpha=np.linspace({places.min():g}, {places.max():g}, 100), "
         f"ridge={ridge!r})",
     ]
     if simulation is not None:

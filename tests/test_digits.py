@@ -113,13 +113,13 @@ def test_digits_out_of_range_are_refused(digits):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda d: gs.SpikedRandomFeatures("erf", "erf").solve(1, 0.1, digits=d),
+        lambda d: gs.SpikedRandomFeatures("erf", "erf").solve(alpha=1, ridge=0.1, digits=d),
         lambda d: gs.SpikedRandomFeatures("erf", "erf").bounds(digits=d),
-        lambda d: gs.SpikedRandomFeatures("erf", "erf").sensitivities(1, 0.1, digits=d),
+        lambda d: gs.SpikedRandomFeatures("erf", "erf").sensitivities(alpha=1, ridge=0.1, digits=d),
         lambda d: gs.SpikedRandomFeatures("erf", "erf").optimal_ridge(1, digits=d),
-        lambda d: STEP.risk(0.1, digits=d),
+        lambda d: STEP.risk(ridge=0.1, digits=d),
         lambda d: STEP.optimal_ridge(digits=d),
-        lambda d: STEP.interpolation_peak(0.1, digits=d),
+        lambda d: STEP.interpolation_peak(ridge=0.1, digits=d),
         lambda d: STEP.weight_spike(digits=d),
         lambda d: STEP.conjugate_kernel(digits=d),
         lambda d: STEP.large_steps(digits=d),
@@ -156,7 +156,7 @@ def agree(results):
 )
 def test_digits_of_the_spiked_model_agree(student, teacher):
     model = gs.SpikedRandomFeatures(student, teacher, step_size=1, alpha0=4)
-    found = [model.solve(1.5, 0.1, digits=d, progress=False) for d in (15, 30)]
+    found = [model.solve(alpha=1.5, ridge=0.1, digits=d, progress=False) for d in (15, 30)]
     agree([texts_of(x, NUMBERS) for x in found])
     fine = found[-1]
     for coarse in found[:-1]:
@@ -174,7 +174,7 @@ def test_all_digits_hold_where_a_weak_spike_is_hardly_told_from_none():
     model = gs.SpikedRandomFeatures.from_parameters(
         "tanh", "sin", spike_strength=-4e-5, bulk_variance=3, alignment=1e-4
     )
-    coarse, fine = (model.solve(0.8, 2e-5, digits=d, progress=False) for d in (12, 24))
+    coarse, fine = (model.solve(alpha=0.8, ridge=2e-5, digits=d, progress=False) for d in (12, 24))
     agree([texts_of(x, NUMBERS) for x in (coarse, fine)])
     for name, error in coarse.errors.items():
         assert abs(getattr(coarse, name) - getattr(fine, name)) <= error
@@ -187,7 +187,9 @@ def test_errors_of_tables_count_where_a_small_ridge_amplifies_them():
         "z + He3/6", "tanh(5*z)", spike_strength=2.9278, bulk_variance=14.0513, alignment=0.0108,
         beta=4.988, noise_variance=0.1,
     )  # fmt: skip
-    coarse, fine = (model.solve(0.416, 3.5e-6, digits=d, progress=False) for d in (15, 30))
+    coarse, fine = (
+        model.solve(alpha=0.416, ridge=3.5e-6, digits=d, progress=False) for d in (15, 30)
+    )
     for name, error in coarse.errors.items():
         assert abs(getattr(coarse, name) - getattr(fine, name)) <= error
         assert error <= abs(getattr(fine, name)) * 10.0**-coarse.digits
@@ -196,7 +198,9 @@ def test_errors_of_tables_count_where_a_small_ridge_amplifies_them():
 @pytest.mark.slow
 def test_a_hundred_digits_of_the_spiked_model_agree():
     model = gs.SpikedRandomFeatures("softplus", "relu", allow_non_odd=True)
-    found = [model.solve(0.7, 0.01, digits=d, progress=False) for d in (15, 30, 60, 100)]
+    found = [
+        model.solve(alpha=0.7, ridge=0.01, digits=d, progress=False) for d in (15, 30, 60, 100)
+    ]
     agree([texts_of(x, NUMBERS) for x in found])
 
 
@@ -206,7 +210,7 @@ def test_a_hundred_digits_of_the_spiked_model_agree():
 def test_digits_of_one_gradient_step_agree(asked):
     model = gs.OneGradientStep("erf", "tanh", alpha=2, beta=1.5, noise_variance=0.1)
     names = ("initial", "trained", "improvement", "training_error_trained", "effective_ridge")
-    agree([texts_of(model.risk(0.1, digits=d), names) for d in asked])
+    agree([texts_of(model.risk(ridge=0.1, digits=d), names) for d in asked])
     best = [model.optimal_ridge(digits=d) for d in (15, 30)]
     agree([{n: x.text(getattr(x, n)) for n in ("ridge", "risk")} for x in best])
 
@@ -237,7 +241,7 @@ def test_digits_of_hermite_coefficients_agree():
 def test_more_digits_of_a_risk_begin_with_those_of_fewer(step, ridge, few, more):
     model = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=round(step, 3))
     names = ("initial", "trained", "bias_trained", "variance_trained", "training_error_initial")
-    agree([texts_of(model.risk(ridge, digits=d), names) for d in sorted((few, few + more))])
+    agree([texts_of(model.risk(ridge=ridge, digits=d), names) for d in sorted((few, few + more))])
 
 
 @pytest.mark.slow
@@ -248,7 +252,7 @@ def test_more_digits_of_a_solution_begin_with_those_of_fewer(alpha, ridge, few, 
     alpha = round(alpha, 3)
     agree(
         [
-            texts_of(model.solve(alpha, ridge, digits=d, progress=False), NUMBERS)
+            texts_of(model.solve(alpha=alpha, ridge=ridge, digits=d, progress=False), NUMBERS)
             for d in sorted((few, few + more))
         ]
     )

@@ -43,10 +43,10 @@ SEEN = TargetOutcome(
 NUMBER = local_context(20).mpf(2) / 3
 
 MADE = {
-    "RidgeRisk": lambda: STEP.risk(0.1),
-    "RidgeRisk, digits": lambda: STEP.risk(0.1, digits=30),
-    "RidgeRisk, no penalty": lambda: STEP.risk(0),
-    "InterpolationPeak": lambda: STEP.interpolation_peak(1e-4, digits=20),
+    "RidgeRisk": lambda: STEP.risk(ridge=0.1),
+    "RidgeRisk, digits": lambda: STEP.risk(ridge=0.1, digits=30),
+    "RidgeRisk, no penalty": lambda: STEP.risk(ridge=0),
+    "InterpolationPeak": lambda: STEP.interpolation_peak(ridge=1e-4, digits=20),
     "OptimalRidge": lambda: STEP.optimal_ridge(),
     "OptimalRidge, digits": lambda: STEP.optimal_ridge(digits=20),
     "WeightSpike": lambda: STEP.weight_spike(),
@@ -295,7 +295,7 @@ def test_blocks_in_text_and_html():
 
 def test_documents_of_before_are_read():
     # A risk of release 0.1.0 with digits, which were cut off, and without the later entries.
-    risk = STEP.risk(0.1, digits=30)
+    risk = STEP.risk(ridge=0.1, digits=30)
     old = {k: v for k, v in risk.to_dict().items() if k != "certificate"}
     text = json.dumps({"kind": "giantstep one-step risk", **old})
     again = type(risk).from_json(text)

@@ -67,17 +67,25 @@ class Job:
     searched: tuple[tuple[float, float], ...] = ()
     rough: int | None = None
 
+    def identity(self) -> dict[str, Any]:
+        """Return what the results depend on besides the rows."""
+        sources = (("tables", self.code.table_source), ("solver", self.code.plain_source))
+        return {
+            "kind": "kernel sweep",
+            "code": data_digest(
+                [(name, np.frombuffer(text.encode(), dtype=np.uint8)) for name, text in sources]
+            ),
+            "data": data_digest(self.data),
+            "start": None if self.start is None else [repr(x) for x in self.start],
+            "rtol": self.rtol,
+        }
+
     def __call__(self, rows: Array, workers: int | None = 1) -> BatchSolution:
         """Solve for every row of parameters."""
         place = _workplace(self.code, self.folder)
         wanted = [self.code.parameters.index(name) for name in self.code.table_parameters]
         key = data_digest(self.data)
-        groups = [np.arange(len(rows))]
-        # Sorting takes as long as solving, and most often there is nothing to sort.
-        if wanted and len(rows) > 1 and (rows[1:, wanted] != rows[0, wanted]).any():
-            _, which = np.unique(rows[:, wanted], axis=0, return_inverse=True)
-            order = np.argsort(which, kind="stable")
-            groups = np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
+        groups = groups_of_rows(rows[:, wanted])
         parts = []
         for group in groups:
             table_values = tuple(rows[group[0], wanted].tolist()) if len(group) else ()
@@ -98,7 +106,7 @@ class Job:
                     raise
                 found = _nothing(self.code, len(group))
             parts.append(found)
-        return parts[0] if len(parts) == 1 else _joined(parts, groups)
+        return joined(parts, groups)
 
     def _search(
         self, found: BatchSolution, kernel: LoadedKernel, arrays: KernelArrays, rows: Array,
@@ -180,9 +188,22 @@ def _nothing(code: KernelCode, n: int) -> BatchSolution:
     )
 
 
-def _joined(parts: list[BatchSolution], groups: list[NDArray[np.int64]]) -> BatchSolution:
+def groups_of_rows(rows: Array) -> list[NDArray[np.intp]]:
+    """Return the numbers of rows that are equal, group by group."""
+    # Sorting takes as long as solving, and most often there is nothing to sort.
+    if not rows.shape[1] or len(rows) < 2 or (rows[1:] == rows[0]).all():
+        return [np.arange(len(rows))]
+    _, which = np.unique(rows, axis=0, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
+
+
+def joined(parts: Sequence[BatchSolution], groups: Sequence[NDArray[np.intp]]) -> BatchSolution:
     """Put results of groups of rows back into the order of the rows."""
     back = np.argsort(np.concatenate(groups), kind="stable")
+
+    if len(parts) == 1:
+        return parts[0]
 
     def columns(tables: list[Mapping[str, Array]]) -> dict[str, Array]:
         return {k: np.concatenate([t[k] for t in tables])[back] for k in tables[0]}

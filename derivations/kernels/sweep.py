@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ...errors import ConvergenceError
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.seed_store import SeedStore
-from .job import Job, data_digest
+from .job import data_digest
 from .points import Block, Points
 from .sinks import MemorySink, Sink, Template, sink
 
@@ -32,6 +32,20 @@ Arrays = Mapping[str, NDArray[Any]]
 Refusal = Callable[[NDArray[np.float64], BatchSolution], ConvergenceError]
 
 
+class Work(Protocol):
+    """What solves rows of parameters; is sent to where they are solved."""
+
+    @property
+    def keep(self) -> bool:
+        """Whether rows that fail are NaN, or an error."""
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the results depend on besides the rows, as plain values."""
+
+    def __call__(self, rows: NDArray[np.float64]) -> BatchSolution:
+        """Solve for every row of parameters."""
+
+
 @dataclass(frozen=True)
 class Variables:
     """Names of the variables of a sweep's results.
@@ -40,7 +54,7 @@ class Variables:
     ----------
     outputs : tuple of str
     errors : tuple of str
-        Of the estimated errors of the outputs.
+        Of the estimated errors of the outputs; of the first ones, if there are fewer.
     residual, iterations, converged : str
     """
 
@@ -71,7 +85,7 @@ class Variables:
 
     def meanings(self) -> dict[str, str]:
         """Return what the variables are, beyond the outputs."""
-        pairs = zip(self.outputs, self.errors, strict=True)
+        pairs = zip(self.outputs, self.errors, strict=False)
         return {
             **{error: f"estimated absolute error of {name}" for name, error in pairs},
             self.residual: "largest relative residual of the equations",
@@ -85,7 +99,7 @@ class Variables:
         reals = {name: found.values[name] for name in self.outputs}
         if bad.any():
             reals = {name: np.where(bad, np.nan, column) for name, column in reals.items()}
-        for name, error in zip(self.outputs, self.errors, strict=True):
+        for name, error in zip(self.outputs, self.errors, strict=False):
             column = found.errors[name]
             reals[error] = np.where(bad, np.inf, column) if bad.any() else column
         return {
@@ -97,7 +111,7 @@ class Variables:
 
 
 def run_sweep(
-    job: Job,
+    job: Work,
     points: Points,
     variables: Variables,
     *,
@@ -114,7 +128,7 @@ def run_sweep(
 
     Parameters
     ----------
-    job : Job
+    job : Work
         Its `keep` says whether points that fail are NaN, or an error.
     points : Points
     variables : Variables
@@ -190,7 +204,7 @@ def run_sweep(
         return results.finish()
 
 
-def _solve(task: tuple[Job, NDArray[np.float64]]) -> BatchSolution:
+def _solve(task: tuple[Work, NDArray[np.float64]]) -> BatchSolution:
     job, rows = task
     return job(rows)
 
@@ -214,7 +228,7 @@ class _Pool:
             self._executor.shutdown(cancel_futures=True)
 
     def run(
-        self, task: Callable[[int], tuple[Job, Points, Block]], indices: Iterator[int]
+        self, task: Callable[[int], tuple[Work, Points, Block]], indices: Iterator[int]
     ) -> Iterator[tuple[int, BatchSolution]]:
         """Yield the number and the result of each block, in the order of completion."""
         under_way: dict[Future[BatchSolution], int] = {}
@@ -241,24 +255,16 @@ class _Pool:
 class _Store:
     """Finished blocks on disk."""
 
-    def __init__(self, folder: Path, job: Job, points: Points, variables: Variables) -> None:
+    def __init__(self, folder: Path, job: Work, points: Points, variables: Variables) -> None:
         self._folder, self._types = folder, variables.types()
         self._key = {
-            "kind": "kernel sweep",
+            **job.identity(),
             "version": _VERSION,
-            "code": data_digest(
-                [(name, np.frombuffer(text.encode(), dtype=np.uint8))
-                 for name, text in (("tables", job.code.table_source),
-                                    ("solver", job.code.plain_source))]
-            ),
-            "data": data_digest(job.data),
             "axes": data_digest(list(points.axes.items())),
             "fixed": dict(points.fixed),
             "product": points.product,
             "variables": list(self._types),
-            "start": None if job.start is None else [repr(x) for x in job.start],
-            "rtol": job.rtol,
-        }  # fmt: skip
+        }
 
     def _seeds(self, n: int) -> SeedStore:
         return SeedStore(self._folder, self._key, dict.fromkeys(self._types, (n,)))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...deprecations import by_name
+from ..penalties import one_penalty
 from .risk_analyses import RiskAnalyses
 from .spectrum_analyses import SpectrumAnalyses
 
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 class Analyses(RiskAnalyses, SpectrumAnalyses):
     """Risk, spectra, limits and simulations of one gradient step."""
 
+    @one_penalty
     def simulate(
         self,
         dimension: int,
         *,
         ridge: object = None,
-        paper_ridge: object = None,
         seeds: int = 10,
         features: str = "network",
         labels: str = "teacher",
@@ -52,8 +54,8 @@ class Analyses(RiskAnalyses, SpectrumAnalyses):
         ----------
         dimension : int
             Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
-        ridge, paper_ridge : float or sequence of float, optional
-            λ ≥ 0, or that of the paper; exactly one of the two.
+        ridge : float or sequence of float
+            λ ≥ 0, or :func:`giantstep.paper_ridge`.
         seeds : int
             Number of networks.
         features : {"network", "gaussian"}
@@ -115,7 +117,7 @@ class Analyses(RiskAnalyses, SpectrumAnalyses):
         from .simulated import simulate
 
         return simulate(
-            self._model, dimension, ridge=ridge, paper_ridge=paper_ridge, seeds=seeds,
+            self._model, dimension, ridge=ridge, seeds=seeds,
             features=features, labels=labels, layer=layer, steps=steps, fresh=fresh,
             exponent=exponent, conditional=conditional, exact_risk=exact_risk, n_test=n_test,
             seed=seed, workers=workers, store=store, progress=progress, executor=executor,
@@ -130,7 +132,8 @@ class Analyses(RiskAnalyses, SpectrumAnalyses):
 
         return gaussian_equivalence(self._model, step_exponent)
 
-    def large_steps(self, digits: int | None = None, certify: bool = False) -> LargeStepLimit:
+    @by_name("digits", "certify")
+    def large_steps(self, *, digits: int | None = None, certify: bool = False) -> LargeStepLimit:
         """Return what steps with η of order √N can represent of the teacher, τ_*.
 
         With `certify` and python-flint, τ_* is also a proven interval.

@@ -23,7 +23,7 @@ from ...errors import ConvergenceError, ParameterError
 from ...result import Result, quantity
 from ...runtime.generated import defined
 from ..derived import derived
-from .penalties import one_ridge
+from ..penalties import penalty_of
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -258,8 +258,7 @@ def conditional_risk(
     model: OneGradientStep,
     weights: ArrayLike,
     *,
-    ridge: float | None = None,
-    paper_ridge: float | None = None,
+    ridge: object = None,
     direction: ArrayLike | None = None,
 ) -> ConditionalRisk:
     """Predict the risk of a ridge readout of a given first layer.
@@ -270,8 +269,8 @@ def conditional_risk(
         Its step size is not used: the layer is what its steps have made of it.
     weights : array_like, shape (d, N)
         A column for each neuron; N/d must be the model's ratio.
-    ridge, paper_ridge : float, optional
-        The penalty, ≥ 0; exactly one of the two.
+    ridge : float or PaperRidge
+        The penalty, ≥ 0.
     direction : array_like, shape (d,), optional
         The teacher's, of any length; by default the first axis, as in simulations.
 
@@ -293,7 +292,7 @@ def conditional_risk(
     dimension, width = layer.shape
     unit = None if direction is None else _unit_vector(direction, dimension)
     samples = model.alpha * dimension
-    penalty = one_ridge(ridge, paper_ridge, width / samples)
+    penalty = penalty_of(ridge, width / samples)
     predicted = conditional_prediction(model, samples, [penalty])(layer, unit)
     values: dict[str, Any] = {name: float(value[0]) for name, value in predicted.items()}
     return ConditionalRisk(ridge=penalty, **values)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...ball_library import require_flint
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding
+from ..penalties import paper_ridge
 from .large_steps import large_step_limit
 from .reference import model_of, reference_cases, reference_document
 
@@ -115,7 +116,7 @@ def risks(count: int | None = None) -> Finding:
     values: dict[str, Any] = {}
     for case in reference_cases()[:count]:
         penalty = float(case.paper_ridge)
-        proof = proof_of(case.build().risk(paper_ridge=penalty, certify=True))
+        proof = proof_of(case.build().risk(ridge=paper_ridge(penalty), certify=True))
         values |= {
             f"{case.name}: {name}": (proof[mine], case.values[name]) for name, mine in _RISK.items()
         }
@@ -127,7 +128,7 @@ def peak() -> Finding:
     require_flint()
     document = reference_document()["interpolation_peak"]
     penalty = float(document["paper_ridge"])
-    proof = proof_of(model_of(document["model"]).risk(paper_ridge=penalty, certify=True))
+    proof = proof_of(model_of(document["model"]).risk(ridge=paper_ridge(penalty), certify=True))
     values = {
         layer: (proof[f"risk_{layer}"], document[layer]["exact"])
         for layer in ("initial", "trained")

@@ -13,6 +13,7 @@ from ...ball_library import require_flint
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.proof import as_ball
 from ..claims import Finding
+from ..penalties import paper_ridge
 from .evidence_certified import _DIGITS, _PROVEN, _RISK, _amplitude
 from .reference import ReferenceCase, model_of, reference_cases, reference_document
 
@@ -38,7 +39,7 @@ def _case(name: str) -> ReferenceCase:
 
 
 def _risk(model: OneGradientStep, penalty: float) -> Certificate:
-    found: Certificate = proof_of(model.risk(paper_ridge=penalty, certify=True))
+    found: Certificate = proof_of(model.risk(ridge=paper_ridge(penalty), certify=True))
     return found
 
 

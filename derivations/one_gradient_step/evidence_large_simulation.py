@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from ..claims import Finding
+from ..penalties import paper_ridge
 from .model import OneGradientStep
 
 _ERRORS = 4.0
@@ -18,7 +19,7 @@ def equivalence(dimension: int = 150, seeds: int = 20) -> Finding:
     """Networks against the prediction of Gaussian features on their own weights."""
     model = OneGradientStep("erf", "erf", 2.0, beta=1.5, step_size=2.0, noise_variance=0.25)
     found = model.simulate(
-        dimension, paper_ridge=0.05, seeds=seeds, conditional=True, progress=False
+        dimension, ridge=paper_ridge(0.05), seeds=seeds, conditional=True, progress=False
     )
     gap = (found.risk - found.risk_conditional).sel(step=1).to_numpy().ravel()
     mean, error = float(gap.mean()), float(gap.std(ddof=1) / math.sqrt(len(gap)))
@@ -38,8 +39,8 @@ def growing_steps(seeds: int = 6) -> Finding:
         for dimension in (128, 256):
             model = OneGradientStep("erf", "erf", 8.0, beta=2.0)
             found = model.simulate(
-                dimension, paper_ridge=0.01, seeds=seeds, exponent=exponent, conditional=True,
-                progress=False,
+                dimension, ridge=paper_ridge(0.01), seeds=seeds, exponent=exponent,
+                conditional=True, progress=False,
             )  # fmt: skip
             risk = found.risk.sel(step=1)
             gap = ((found.risk_conditional.sel(step=1) - risk) / risk).to_numpy().ravel()
@@ -63,7 +64,7 @@ def below_kernels(dimension: int = 128, seeds: int = 4) -> Finding:
     risks = {}
     for exponent in (0.0, 0.5):
         found = model.simulate(
-            dimension, paper_ridge=0.01, seeds=seeds, exponent=exponent, progress=False
+            dimension, ridge=paper_ridge(0.01), seeds=seeds, exponent=exponent, progress=False
         )
         values = found.risk.sel(step=1).to_numpy().ravel()
         risks[exponent] = float(values.mean()), float(values.std(ddof=1) / math.sqrt(len(values)))

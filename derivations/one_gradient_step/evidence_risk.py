@@ -17,6 +17,7 @@ from ...symbolic.random_matrix import MarchenkoPasturAverage
 from ...symbolic.ridge_closed_form import spiked_resolvent
 from ...symbolic.ridge_equivalent import NO_SPIKE, Spike, errors_from_potential, paper_ridge
 from ..claims import Finding
+from ..penalties import PaperRidge
 from .model import OneGradientStep
 from .proofs import COVARIANCE, SCALAR, nu, s, slope, vanishes
 from .properties import PROPERTIES, SPIKE
@@ -166,7 +167,7 @@ def spectral_deviations(model: OneGradientStep, penalty: float, digits: int) -> 
     dict
         Relative deviations of λ_B(ν), D, the risks and the training errors.
     """
-    risk = model.risk(paper_ridge=penalty, digits=digits)
+    risk = model.risk(ridge=PaperRidge(penalty), digits=digits)
     work = digits + 15
     known = {
         x: sp.Rational(f.numerator, f.denominator) for x, f in exact_parameters(model, work).items()
@@ -227,7 +228,7 @@ def reference_values() -> Finding:
     for case in reference_cases():
         model, penalty = case.build(), float(case.paper_ridge)
         for found, digits in ((coarse, None), (fine, 20)):
-            risk = model.risk(paper_ridge=penalty, digits=digits)
+            risk = model.risk(ridge=PaperRidge(penalty), digits=digits)
             for name in _RISKS:
                 value = sp.Float(case.values[name], 30)
                 got = sp.Float(str(getattr(risk, name)), 30)
@@ -245,7 +246,7 @@ def loss_conventions() -> Finding:
     case = next(c for c in reference_cases() if c.name == "7")
     half = case.build()
     full = replace(half, loss="full", step_size=half.step_size / 2)
-    risks = [m.risk(paper_ridge=float(case.paper_ridge)).trained for m in (half, full)]
+    risks = [m.risk(ridge=PaperRidge(float(case.paper_ridge))).trained for m in (half, full)]
     spikes = [m.weight_spike() for m in (half, full, replace(half, step_size=half.step_size / 2))]
     noisy = next(c for c in reference_cases() if c.name == "8").build()
     without = replace(noisy, noise_variance=0.0).weight_spike().theta1
@@ -294,11 +295,11 @@ def peak_values() -> Finding:
     model = model_of(entry["model"])
     deviations = peak_deviations()
     errors = [
-        model.interpolation_peak(paper_ridge=penalty, digits=20).relative_error
+        model.interpolation_peak(ridge=PaperRidge(penalty), digits=20).relative_error
         for penalty in (1e-8, 1e-10, 1e-12)
     ]
     ratios = [left / right for left, right in pairwise(errors)]
-    peak = model.interpolation_peak(paper_ridge=float(entry["paper_ridge"]))
+    peak = model.interpolation_peak(ridge=PaperRidge(float(entry["paper_ridge"])))
     spectral = spectral_deviations(replace(model, alpha=model.beta), 1e-10, 20)
     passed = (
         all(abs(ratio - 10) < 0.1 for ratio in ratios)
@@ -319,7 +320,7 @@ def peak_deviations() -> dict[str, float]:
     """Compare the peak with reference values to 24 digits: relative deviations."""
     entry = reference_document()["interpolation_peak"]
     peak = model_of(entry["model"]).interpolation_peak(
-        paper_ridge=float(entry["paper_ridge"]), digits=25
+        ridge=PaperRidge(float(entry["paper_ridge"])), digits=25
     )
     deviations: dict[str, float] = {}
     for layer in ("initial", "trained"):
@@ -336,7 +337,7 @@ def ridgeless_values() -> Finding:
     for name in ("12", "13"):
         case = next(c for c in reference_cases() if c.name == name)
         model = case.build()
-        limit, near = model.ridgeless(30), model.risk(paper_ridge=1e-25, digits=30)
+        limit, near = model.ridgeless(digits=30), model.risk(ridge=PaperRidge(1e-25), digits=30)
         for quantity in ("initial", "trained", "training_error_trained"):
             left, right = getattr(limit, quantity), getattr(near, quantity)
             deviations[f"{name}: {quantity}"] = float(abs(left - right) / (abs(left) or 1))

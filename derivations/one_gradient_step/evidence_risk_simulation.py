@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..claims import Finding
+from ..penalties import paper_ridge
 from .reference import model_of, reference_document
 
 _QUANTITIES = (
@@ -55,7 +56,7 @@ def _rows(
     for name in names:
         entry = entries[name]
         found = model_of(entry["model"]).simulate(
-            dimension, paper_ridge=float(entry["paper_ridge"]), **given
+            dimension, ridge=paper_ridge(float(entry["paper_ridge"])), **given
         )
         for quantity in _QUANTITIES:
             mean, error, limit = (

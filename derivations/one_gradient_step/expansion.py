@@ -22,8 +22,8 @@ from ..expansions.names import (
     checked_name,
     checked_order,
 )
+from ..penalties import PaperRidge, given_penalty, in_convention
 from ..spiked_random_features.arguments import checked_switch
-from .penalties import given_ridge
 from .risk import limit_kind
 from .stationarity import exact_parameters
 from .symbols import alpha, alpha0, beta, ridge
@@ -62,27 +62,26 @@ class Question:
     ----------
     model : OneGradientStep
     name : str
-    ridge, paper_ridge : float or None
-        What is held fixed; both None for an expansion in the penalty.
+    ridge : float, PaperRidge or None
+        What is held fixed; None for an expansion in the penalty.
     digits : int
         Of the coefficients.
     """
 
     model: OneGradientStep
     name: str
-    ridge: float | None
-    paper_ridge: float | None
+    ridge: float | PaperRidge | None
     digits: int
 
     @property
     def of_paper(self) -> bool:
         """Whether the penalty of the paper is held fixed."""
-        return self.paper_ridge is not None
+        return isinstance(self.ridge, PaperRidge)
 
     @property
     def penalty(self) -> float | None:
         """The fixed penalty, in the convention that it was given in."""
-        return self.paper_ridge if self.of_paper else self.ridge
+        return None if self.ridge is None else float(given_penalty(self.ridge)[1])
 
     @cached_property
     def known(self) -> dict[sp.Symbol, sp.Expr]:
@@ -107,7 +106,7 @@ class Question:
 
     def float_risk(self) -> RidgeRisk:
         """Return the risk of the model at the fixed penalty."""
-        return self.model.risk(self.ridge, paper_ridge=self.paper_ridge)
+        return self.model.risk(ridge=self.ridge)
 
 
 def expansion(
@@ -116,7 +115,6 @@ def expansion(
     order: object,
     *,
     ridge: object,
-    paper_ridge: object,
     digits: object,
     formulas: object,
 ) -> Expansion:
@@ -126,7 +124,7 @@ def expansion(
     from .expansion_numbers import coefficients
     from .expansion_region import region
 
-    question = _question(model, checked_name(name), ridge, paper_ridge, checked_digits(digits))
+    question = _question(model, checked_name(name), ridge, checked_digits(digits))
     last = checked_order(order)
     written = checked_switch("formulas", formulas)
     found = coefficients(question, last, question.digits)
@@ -161,38 +159,34 @@ def exact_outputs(question: Question, value: Any, digits: int | None) -> Mapping
     """Return the outputs of the risk itself where the parameter has a value."""
     model, number = question.model, float(value)
     if question.name == SMALL_RIDGE:
-        found = model.risk(number, digits=digits)
+        found = model.risk(ridge=number, digits=digits)
     else:
         moved = (
             replace(model, alpha=number)
             if question.name == LARGE_ALPHA
             else replace(model, step_size=number)
         )
-        found = moved.risk(question.ridge, paper_ridge=question.paper_ridge, digits=digits)
+        found = moved.risk(ridge=question.ridge, digits=digits)
     return {name: getattr(found, name) for name in SYMBOLS}
 
 
-def _question(
-    model: OneGradientStep, name: str, ridge: object, paper_ridge: object, digits: int
-) -> Question:
+def _question(model: OneGradientStep, name: str, ridge: object, digits: int) -> Question:
     """Check which penalty is held fixed."""
     if name == SMALL_RIDGE:
-        for given, value in (("ridge", ridge), ("paper_ridge", paper_ridge)):
-            if value is not None:
-                raise ParameterError(
-                    f"{given} is what {name!r} expands in, so it cannot be held fixed at "
-                    f"{value!r}; leave it out"
-                )
-        return Question(model, name, None, None, digits)
+        if ridge is not None:
+            given, value = given_penalty(ridge)
+            raise ParameterError(
+                f"{given} is what {name!r} expands in, so it cannot be held fixed at {value!r}; "
+                "leave it out"
+            )
+        return Question(model, name, None, digits)
     if name == SMALL_STEP and model.student_moments.jumps:
         raise AssumptionError(
             f"student {model.student!r} jumps: its gradient step is not defined, so there is no "
             "expansion in the step size; choose a continuous activation such as erf or tanh"
         )
-    kind, value = given_ridge(ridge, paper_ridge)
-    number = nonnegative_number(kind, value)
-    chosen = {"ridge": None, "paper_ridge": None, kind: number}
-    return Question(model, name, digits=digits, **chosen)
+    kind, value = given_penalty(ridge)
+    return Question(model, name, in_convention(kind, nonnegative_number(kind, value)), digits)
 
 
 def _fixed(question: Question) -> dict[str, Any]:

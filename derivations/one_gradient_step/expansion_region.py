@@ -84,9 +84,7 @@ def _step_radius(question: Question, ctx: Any) -> Any:
     """The outputs are rational in η², with poles where θ1²/s = -1."""
     rate = STEP.square.xreplace({**question.known, step_size: sp.S.One})
     square = mp_number(rate, ctx) * ctx.convert(
-        question.model.risk(
-            question.ridge, paper_ridge=question.paper_ridge, digits=_DIGITS
-        ).inverse_s
+        question.model.risk(ridge=question.ridge, digits=_DIGITS).inverse_s
     )
     return 1 / (question.model.loss_factor * ctx.sqrt(square)) if square else ctx.inf
 

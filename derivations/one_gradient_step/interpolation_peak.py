@@ -20,7 +20,7 @@ from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...pages import Block
 from ...result import Number, Result, quantity
-from .penalties import one_ridge
+from ..penalties import given_penalty, penalty_of
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -88,14 +88,14 @@ class InterpolationPeak(Result):
 
 
 def interpolation_peak(
-    model: OneGradientStep, ridge: object, *, paper_ridge: object, digits: int | None
+    model: OneGradientStep, ridge: object, *, digits: int | None
 ) -> InterpolationPeak:
     """Return the peak; see :meth:`.analyses.Analyses.interpolation_peak`."""
     from ...runtime.precision import local_context
 
-    penalty = one_ridge(ridge, paper_ridge, 1.0)
+    penalty = penalty_of(ridge, 1.0)
     if not penalty:
-        name = "ridge" if paper_ridge is None else "paper_ridge"
+        name, _ = given_penalty(ridge)
         raise ParameterError(f"{name} must be positive: without a penalty the peak is infinite")
     if digits is not None:
         digits = checked_digits(digits)
@@ -108,7 +108,7 @@ def interpolation_peak(
     at_peak = replace(model, alpha=model.beta)
     ctx = local_context(digits or _FLOAT_DIGITS)
     values = {name: ctx.mpf(str(x)) for name, x in _evaluate(at_peak, ctx.dps).items()}
-    exact = at_peak.risk(penalty, digits=digits)
+    exact = at_peak.risk(ridge=penalty, digits=digits)
     given = ctx.mpf(repr(penalty))
     noise = ctx.mpf(repr(model.noise_variance))
     root = ctx.sqrt(given)

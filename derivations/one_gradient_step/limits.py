@@ -16,7 +16,7 @@ from ...errors import AssumptionError, ParameterError
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.ridge_equivalent import NO_SPIKE, Spike
 from ..formulas import latex
-from .penalties import one_ridge
+from ..penalties import given_penalty, penalty_of
 from .proofs import kappa, slope
 from .properties import (
     aligned,
@@ -115,14 +115,14 @@ class RiskLimits(Page, Typeset):
         return f"RiskLimits({len(self.limits)} limits at paper_ridge={self.paper_ridge:g})"
 
 
-def risk_limits(model: OneGradientStep, ridge: object, *, paper_ridge: object) -> RiskLimits:
+def risk_limits(model: OneGradientStep, ridge: object) -> RiskLimits:
     """Return the limits of a model; see :meth:`.analyses.Analyses.limits`."""
-    penalty = one_ridge(ridge, paper_ridge, model.beta / model.alpha)
+    penalty = penalty_of(ridge, model.beta / model.alpha)
     if not penalty:
-        name = "ridge" if paper_ridge is None else "paper_ridge"
+        name, _ = given_penalty(ridge)
         raise ParameterError(f"{name} must be positive for limits, got 0; ridgeless() has its own")
     at_penalty = model.paper_ridge(penalty)
-    found = model.risk(penalty)
+    found = model.risk(ridge=penalty)
     linear_bias = found.bias_initial - model.best_linear_error
     share, wide, steep = _coefficients(model)
     # q = D = 1: the effective ridge is the penalty itself, and the spike is the population's.

@@ -8,24 +8,30 @@ from __future__ import annotations
 import html
 import math
 import os
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.cache import FileCache
+from ..curves import Columns, HasCurves, Names
 from ..derived import derived
 from ..json_text import from_json, to_json
+from ..kernels.arguments import known_names
 from .analyses import Analyses
 from .arguments import checked_arguments, require_centred
 from .moments import Moments, moments
+
+if TYPE_CHECKING:
+    from ...numeric.saddle_point_solver import BatchSolution
 
 _MODEL = "one_gradient_step"
 
 
 @dataclass(frozen=True)
-class OneGradientStep(Analyses):
+class OneGradientStep(Analyses, HasCurves):
     r"""A two-layer network after one gradient step on its first layer, in the proportional limit.
 
     The network :math:`f(x) = N^{-1/2}\sum_i a_i\sigma(w_i\cdot x)` starts from
@@ -179,6 +185,43 @@ class OneGradientStep(Analyses):
         There the readout minimises :math:`\frac1n|y - \Phi a|^2 + \frac{\lambda_B}{N}|a|^2`.
         """
         return ridge * self.beta / self.alpha
+
+    # ------------------------------------------------------------------ over parameters
+
+    _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+
+    def at(self, **parameters: Any) -> Self:
+        """Return this model with other parameters, arguments of the class by name.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such parameter, or its value cannot be.
+        """
+        known_names(parameters, [f.name for f in fields(self)], "parameter of this model")
+        return replace(self, **parameters)
+
+    def _axes(self) -> Mapping[str, str]:
+        from .risk_curve import DOMAINS
+
+        return DOMAINS
+
+    def _names(self) -> Names:
+        from .risk_curve import NAMES
+
+        return NAMES
+
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        from .risk_curve import curve_attributes
+
+        return curve_attributes(self, columns)
+
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
+        from .risk_curve import solved_rows
+
+        return solved_rows(self, columns)
+
+    # ------------------------------------------------------------------ files
 
     def parameters(self) -> dict[str, Any]:
         """Return the arguments of the model as plain values, those at their defaults left out."""

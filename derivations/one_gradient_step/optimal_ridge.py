@@ -164,7 +164,7 @@ def _without_linear_part(model: OneGradientStep, digits: int | None) -> RidgeLan
     moments = model.teacher_moments.precise(digits or _FLOAT_DIGITS)
     infinite = ctx.mpf(moments["linear"]) ** 2 + ctx.mpf(moments["residual"])
     try:
-        vanishing = model.ridgeless(digits).trained
+        vanishing = model.ridgeless(digits=digits).trained
     except AssumptionError:
         vanishing = ctx.inf
     return RidgeLandscape((), ctx.mpf(vanishing), infinite)

@@ -13,7 +13,7 @@ from ...numeric.arguments import nonnegative_number
 from ...result import Number, Result, quantity
 from ..certificates.certificate import Certificate
 from ..certificates.wanted import certificate_wanted
-from .penalties import given_ridge
+from ..penalties import given_penalty
 from .risk_kernel import LEAST_SQUARES, RIDGE, RIDGELESS, risk_kernel
 
 if TYPE_CHECKING:
@@ -132,23 +132,22 @@ def risk(
     model: OneGradientStep,
     ridge: object = None,
     *,
-    paper_ridge: object = None,
     digits: int | None = None,
     certify: bool = False,
 ) -> RidgeRisk:
-    """Return the risk at one penalty, given in one of the two conventions.
+    """Return the risk at one penalty.
 
     Raises
     ------
     ParameterError
-        If not exactly one penalty is given, or it is negative or infinite.
+        If no penalty is given, or it is negative or infinite.
     AssumptionError
         If the penalty is zero where the limit of a vanishing penalty does not exist.
     ConvergenceError
         If parameters are so large or small that their products are no floats.
     """
     certify = certificate_wanted(certify)
-    name, value = given_ridge(ridge, paper_ridge)
+    name, value = given_penalty(ridge)
     number = nonnegative_number(name, value)
     if digits is not None:
         digits = checked_digits(digits)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ...deprecations import by_name, renamed
+from ...errors import ParameterError
+from ..penalties import in_convention, one_penalty
 from .analysed import Analysed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     import xarray as xr
     from numpy.typing import ArrayLike
@@ -26,11 +28,12 @@ if TYPE_CHECKING:
 class RiskAnalyses(Analysed):
     """Risk, its optimum, its limits and its figures."""
 
-    def risk(
+    @one_penalty
+    @by_name("ridge", outer=1)
+    def solve(
         self,
-        ridge: object = None,
         *,
-        paper_ridge: object = None,
+        ridge: object = None,
         digits: int | None = None,
         certify: bool = False,
     ) -> RidgeRisk:
@@ -40,9 +43,8 @@ class RiskAnalyses(Analysed):
         ----------
         ridge : float
             λ ≥ 0 of :math:`\sum(y - \varphi\cdot w/\sqrt N)^2 + \lambda|w|^2`; 0 is the limit of
-            a vanishing penalty.
-        paper_ridge : float
-            Instead: λ_B of :math:`\frac1n\sum(y - f)^2 + \frac{\lambda_B}{N}|a|^2`.
+            a vanishing penalty. :func:`giantstep.paper_ridge` gives it as λ_B of
+            :math:`\frac1n\sum(y - f)^2 + \frac{\lambda_B}{N}|a|^2`.
         digits : int, optional
             So many digits with mpmath. Floats are then read as the decimal numbers that they
             print as.
@@ -53,7 +55,7 @@ class RiskAnalyses(Analysed):
         Raises
         ------
         ParameterError
-            If not exactly one penalty is given, or it is negative or infinite.
+            If no penalty is given, or it is negative or infinite.
         AssumptionError
             If the penalty is zero at the interpolation peak, n = N.
         CertificationError
@@ -63,18 +65,22 @@ class RiskAnalyses(Analysed):
 
         Examples
         --------
-        >>> from giantstep import OneGradientStep
+        >>> from giantstep import OneGradientStep, paper_ridge
         >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
         ...                         noise_variance=0.25)
-        >>> risk = model.risk(paper_ridge=0.05)
+        >>> risk = model.risk(ridge=paper_ridge(0.05))
         >>> print(f"{risk.initial:.12f} - {risk.improvement:.12f} = {risk.trained:.12f}")
         0.310294640925 - 0.027682845422 = 0.282611795503
         """
         from .risk import risk
 
-        return risk(self._model, ridge, paper_ridge=paper_ridge, digits=digits, certify=certify)
+        return risk(self._model, ridge, digits=digits, certify=certify)
 
-    def ridgeless(self, digits: int | None = None) -> RidgeRisk:
+    risk = solve
+    """The field's word for :meth:`solve`."""
+
+    @by_name("digits")
+    def ridgeless(self, *, digits: int | None = None) -> RidgeRisk:
         """Return the risk in the limit of a vanishing penalty, in closed form.
 
         Raises
@@ -82,59 +88,21 @@ class RiskAnalyses(Analysed):
         AssumptionError
             At the interpolation peak: n = N, or n = d < N for a linear student.
         """
-        return self.risk(0.0, digits=digits)
+        return self.solve(ridge=0.0, digits=digits)
 
+    @renamed("curve(...)")
     def risk_curve(
-        self,
-        *,
-        ridge: object = None,
-        paper_ridge: object = None,
-        alpha: object = None,
-        beta: object = None,
-        step_size: object = None,
-        noise_variance: object = None,
-        progress: bool | None = None,
+        self, *, paper_ridge: object = None, progress: bool | None = None, **parameters: Any
     ) -> xr.Dataset:
-        """Return the risk over a grid: every argument is a number or a one-dimensional array.
-
-        Parameters
-        ----------
-        ridge, paper_ridge : float or array
-            Exactly one of them; 0 is the limit of a vanishing penalty.
-        alpha, beta, step_size, noise_variance : float or array, optional
-            Default: those of the model. If its `alpha0` is not given, the step has the samples of
-            the readout at every point.
-        progress : bool, optional
-            Show a bar if it takes longer than a second; default: if stderr is a terminal.
-
-        Returns
-        -------
-        Dataset
-            Arrays as dimensions; ``risk_initial``, ``risk_trained``, ``improvement``,
-            ``bias_…``, ``variance_…``, ``training_error_…``, ``objective_…``,
-            ``effective_ridge``, ``ridge_derivative``, ``inverse_s`` and ``residual``.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is no number or array of numbers, or outside its range; if there are
-            more than 10^8 points.
-        AssumptionError
-            If a penalty is zero at an interpolation peak of the grid, which the message names: no
-            point is left nan or inf. If a student that jumps takes a step.
-        """
-        from .risk_curve import risk_curve
-
-        return risk_curve(
-            self._model,
-            ridge=ridge,
-            paper_ridge=paper_ridge,
-            alpha=alpha,
-            beta=beta,
-            step_size=step_size,
-            noise_variance=noise_variance,
-            progress=progress,
-        )
+        """Return :meth:`curve` as a dataset, as the last release did."""
+        if paper_ridge is not None:
+            if parameters.get("ridge") is not None:
+                raise ParameterError("give the penalty once: ridge or paper_ridge")
+            parameters["ridge"] = in_convention("paper_ridge", paper_ridge)
+        given = {name: value for name, value in parameters.items() if value is not None}
+        found = self._model.curve(**given, progress=progress is not False).to_dataset()
+        scalars = [name for name, coordinate in found.coords.items() if not coordinate.dims]
+        return found.drop_vars([*scalars, "iterations", "converged"])
 
     def optimal_ridge(
         self, trained: bool = True, *, digits: int | None = None, alpha: float | None = None
@@ -202,15 +170,17 @@ class RiskAnalyses(Analysed):
 
         return optimal_ridge_curve(self._model, alpha, progress=progress)
 
+    @one_penalty
+    @by_name("ridge", outer=1)
     def interpolation_peak(
-        self, ridge: object = None, *, paper_ridge: object = None, digits: int | None = None
+        self, *, ridge: object = None, digits: int | None = None
     ) -> InterpolationPeak:
         r"""Return the height of the peak at n = N for a small penalty.
 
         Parameters
         ----------
-        ridge, paper_ridge : float
-            λ > 0, or that of the paper, which at n = N is the same; exactly one of the two.
+        ridge : float
+            λ > 0; that of the paper is the same at n = N.
         digits : int, optional
             So many digits. Floats are read as the decimal numbers that they print as.
 
@@ -229,15 +199,17 @@ class RiskAnalyses(Analysed):
         """
         from .interpolation_peak import interpolation_peak
 
-        return interpolation_peak(self._model, ridge, paper_ridge=paper_ridge, digits=digits)
+        return interpolation_peak(self._model, ridge, digits=digits)
 
-    def limits(self, ridge: object = None, *, paper_ridge: object = None) -> RiskLimits:
+    @one_penalty
+    @by_name("ridge", outer=1)
+    def limits(self, *, ridge: object = None) -> RiskLimits:
         """Return the limits of the risk in step size, samples, width and penalty.
 
         Parameters
         ----------
-        ridge, paper_ridge : float
-            λ > 0 of the limits that keep a penalty, or that of the paper; exactly one of the two.
+        ridge : float
+            λ > 0 of the limits that keep a penalty, or :func:`giantstep.paper_ridge`.
 
         Returns
         -------
@@ -252,15 +224,15 @@ class RiskAnalyses(Analysed):
         """
         from .limits import risk_limits
 
-        return risk_limits(self._model, ridge, paper_ridge=paper_ridge)
+        return risk_limits(self._model, ridge)
 
+    @one_penalty
     def expansion(
         self,
         name: str,
         order: int = 2,
         *,
-        ridge: float | None = None,
-        paper_ridge: float | None = None,
+        ridge: object = None,
         digits: int = 30,
         formulas: bool = False,
     ) -> Expansion:
@@ -273,8 +245,9 @@ class RiskAnalyses(Analysed):
             or in the step size.
         order : int
             The last power of the small quantity, from 0 to 20.
-        ridge, paper_ridge : float
-            The penalty that is held fixed, exactly one of the two; none for "small_ridge".
+        ridge : float
+            The penalty that is held fixed, or :func:`giantstep.paper_ridge`; none for
+            "small_ridge".
         digits : int
             Of the coefficients, from 1 to 1000.
         formulas : bool
@@ -312,8 +285,7 @@ class RiskAnalyses(Analysed):
         from .expansion import expansion
 
         return expansion(
-            self._model, name, order, ridge=ridge, paper_ridge=paper_ridge, digits=digits,
-            formulas=formulas,
+            self._model, name, order, ridge=ridge, digits=digits, formulas=formulas,
         )  # fmt: skip
 
     def kernel(self) -> Kernel:
@@ -329,12 +301,12 @@ class RiskAnalyses(Analysed):
 
         return risk_kernel(self._model)
 
+    @one_penalty
     def conditional_risk(
         self,
         weights: ArrayLike,
         *,
-        ridge: float | None = None,
-        paper_ridge: float | None = None,
+        ridge: object = None,
         direction: ArrayLike | None = None,
     ) -> ConditionalRisk:
         """Return the risk that Gaussian equivalence predicts for a given first layer.
@@ -343,8 +315,8 @@ class RiskAnalyses(Analysed):
         ----------
         weights : array_like, shape (d, N)
             A column for each neuron, after any number of steps of any size.
-        ridge, paper_ridge : float, optional
-            λ ≥ 0, or that of the paper; exactly one of the two.
+        ridge : float
+            λ ≥ 0, or :func:`giantstep.paper_ridge`.
         direction : array_like, shape (d,), optional
             The teacher's, of any length; by default the first axis, as in simulations.
 
@@ -355,17 +327,15 @@ class RiskAnalyses(Analysed):
         """
         from .conditional_risk import conditional_risk
 
-        return conditional_risk(
-            self._model, weights, ridge=ridge, paper_ridge=paper_ridge, direction=direction
-        )
+        return conditional_risk(self._model, weights, ridge=ridge, direction=direction)
 
+    @one_penalty
     def plot_risk(
         self,
         over: str,
         values: object,
         *,
-        ridge: float | None = None,
-        paper_ridge: float | None = None,
+        ridge: object = None,
         simulated: FiniteSizes | None = None,
         ax: Any = None,
     ) -> Any:
@@ -376,8 +346,8 @@ class RiskAnalyses(Analysed):
         over : {"alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge"}
         values : sequence of float
             Where on that axis.
-        ridge, paper_ridge : float, optional
-            Exactly one, unless the axis is one of them.
+        ridge : float, optional
+            λ or :func:`giantstep.paper_ridge`; needed unless the axis is the penalty.
         simulated : FiniteSizes, optional
             Networks, and models with Gaussian features, to be drawn with standard errors.
         ax : matplotlib.axes.Axes, optional
@@ -389,11 +359,10 @@ class RiskAnalyses(Analysed):
         """
         from .figures.risk import plot_risk, risk_data
 
-        data = risk_data(
-            self._model, over, values, ridge=ridge, paper_ridge=paper_ridge, simulated=simulated
-        )
+        data = risk_data(self._model, over, values, ridge=ridge, simulated=simulated)
         return plot_risk(data, ax=ax)
 
+    @one_penalty
     def plot_phase(
         self,
         x: str,
@@ -401,8 +370,7 @@ class RiskAnalyses(Analysed):
         y: str,
         y_values: object,
         *,
-        ridge: float | None = None,
-        paper_ridge: float | None = None,
+        ridge: object = None,
         quantity: str = "improvement",
         ax: Any = None,
     ) -> Any:
@@ -413,8 +381,8 @@ class RiskAnalyses(Analysed):
         x, y : str
             Two different of the axes of :meth:`plot_risk`, such as "step_size" and "alpha".
         x_values, y_values : sequence of float
-        ridge, paper_ridge : float, optional
-            Exactly one, unless an axis is one of them.
+        ridge : float, optional
+            λ or :func:`giantstep.paper_ridge`; needed unless an axis is the penalty.
         quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
         ax : matplotlib.axes.Axes, optional
             Where to draw; default: a new figure, found as ``axes.figure``.
@@ -425,7 +393,5 @@ class RiskAnalyses(Analysed):
         """
         from .figures.phase import phase_data, plot_phase
 
-        data = phase_data(
-            self._model, x, x_values, y, y_values, ridge=ridge, paper_ridge=paper_ridge
-        )
+        data = phase_data(self._model, x, x_values, y, y_values, ridge=ridge)
         return plot_phase(data, quantity, ax=ax)

@@ -97,7 +97,7 @@ class SeveralSteps(Page, Typeset):
 
     def risk(self, ridge: object = None, **options: Any) -> Any:
         """Return the ridge risk after these steps; see :meth:`OneGradientStep.risk`."""
-        return self.model.risk(ridge, **options)  # type: ignore[arg-type]
+        return self.model.risk(ridge=ridge, **options)  # type: ignore[arg-type]
 
     def weight_spike(self, **options: Any) -> Any:
         """Return the spike of the first layer after these steps."""

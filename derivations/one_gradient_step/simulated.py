@@ -21,9 +21,9 @@ from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks
 from ...numeric.sample_stream import finite_values
 from ...runtime.generated import GeneratedFunction
 from ..derived import derived
+from ..penalties import items_of, penalties
 from ..spiked_random_features.arguments import checked_switch
 from .conditional_risk import conditional_prediction
-from .penalties import items_of, ridge_values
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -169,7 +169,6 @@ def simulate(
     dimension: int,
     *,
     ridge: object = None,
-    paper_ridge: object = None,
     seeds: int = 10,
     features: str = "network",
     labels: str = "teacher",
@@ -192,7 +191,7 @@ def simulate(
         model, dimension, steps=record[-1], fresh=fresh, layer=layer, exponent=exponent
     )
     samples = sample_count("alpha", model.alpha, setup.dimension)
-    ridges = ridge_values(ridge, paper_ridge, setup.width / samples)
+    ridges = penalties(ridge, setup.width / samples)
     if len(set(ridges.tolist())) < len(ridges):
         raise ParameterError("the penalties must differ, they label the results")
     n_test = max(10_000, 10 * setup.dimension) if n_test is None else whole_number("n_test", n_test)
@@ -318,7 +317,7 @@ def _dataset(
 def _add_theory(dataset: xr.Dataset, model: OneGradientStep, ridges: NDArray[np.float64]) -> None:
     """Add what the limit says beside every simulated mean."""
     try:
-        curve = model.risk_curve(ridge=ridges)
+        curve = model.curve(ridge=ridges).to_dataset()
     except AssumptionError:
         # No limit: as many samples as neurons, and no penalty.
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...deprecations import by_name
 from .analysed import Analysed
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 class SpectrumAnalyses(Analysed):
     """Gradient, spike of the first layer, conjugate kernel and their simulation."""
 
-    def weight_spike(self, digits: int | None = None, certify: bool = False) -> WeightSpike:
+    @by_name("digits", "certify")
+    def weight_spike(self, *, digits: int | None = None, certify: bool = False) -> WeightSpike:
         r"""Return the spike of the first layer after the step: sizes, outlier and overlaps.
 
         Parameters
@@ -79,8 +81,9 @@ class SpectrumAnalyses(Analysed):
 
         return weight_spike_curve(self._model, step_size)
 
+    @by_name("trained", "digits", "certify")
     def conjugate_kernel(
-        self, trained: bool = True, digits: int | None = None, certify: bool = False
+        self, *, trained: bool = True, digits: int | None = None, certify: bool = False
     ) -> ConjugateKernel:
         r"""Return the spectrum of the conjugate kernel: bulk, edges, outlier, label alignment.
 

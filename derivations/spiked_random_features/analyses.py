@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ...deprecations import by_name
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -59,7 +61,8 @@ class Analyses:
 
         return bounds(self._model, digits=digits, certify=certify)
 
-    def certified_spike(self, digits: int = 15) -> CertifiedValues:
+    @by_name("digits")
+    def certified_spike(self, *, digits: int = 15) -> CertifiedValues:
         """Return proven intervals of r, c, γ and ρ after the step.
 
         Raises
@@ -194,11 +197,12 @@ class Analyses:
 
         return realised_functions(self._model, kappa=kappa, alpha=alpha, ridge=ridge)
 
+    @by_name("alpha", "points")
     def spectrum(
         self,
+        *,
         alpha: float,
         points: int = 500,
-        *,
         covariance: str = "sample",
     ) -> Spectrum:
         r"""Return the spectrum of the features on a training set of n = α d samples.
@@ -235,11 +239,12 @@ class Analyses:
 
         return model_spectrum(self._model, alpha, points, covariance)
 
+    @by_name("alpha", "ridge")
     def learned_bias(
         self,
+        *,
         alpha: float,
         ridge: float,
-        *,
         interval: tuple[float, float] = (-6.0, 6.0),
         points: int = 61,
     ) -> LearnedBias:

@@ -26,6 +26,21 @@ if TYPE_CHECKING:
 PUBLISHED, COMPLETE = LEADING_ORDERS = ("published", "complete")
 """Result 3.1 as published; with the terms of the same order that it leaves out."""
 
+STEP = ("step_size", "alpha0")
+DIRECT = ("spike_strength", "bulk_variance", "alignment")
+"""Parameters of a step, and of a spike that is given instead."""
+
+READOUT_DOMAINS = {
+    "alpha": "positive",
+    "ridge": "positive",
+    "beta": "positive",
+    "noise_variance": "nonnegative",
+    "width": "positive",
+}
+STEP_DOMAINS = {"step_size": "nonnegative", "alpha0": "extended positive"}
+SPIKE_DOMAINS = {"spike_strength": "real", "bulk_variance": "positive", "alignment": "real"}
+"""What curves can be over, with the domains of kernels; models check the rest."""
+
 _Model = TypeVar("_Model", bound=type)
 
 

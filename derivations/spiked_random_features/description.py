@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from ...atomic_files import write_atomically
 from ...errors import ParameterError
 from ..json_text import from_json, to_json
+from .arguments import DIRECT, STEP
 from .quality import quality_text
 
 if TYPE_CHECKING:
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
 
 _MODEL = "spiked_random_features"
 _COMMON = ("student", "teacher", "beta", "noise_variance")
-_STEP = ("step_size", "alpha0")
 _OPTIONS = ("allow_non_odd", "leading_order")
-_SPIKE = ("spike_strength", "bulk_variance", "alignment")
 
 
 class Description:
@@ -28,11 +27,11 @@ class Description:
         model = cast("SpikedRandomFeatures", self)
         spike = model.direct_parameters
         if spike is None:
-            found = {name: getattr(model, name) for name in (*_COMMON[:2], *_STEP, *_COMMON[2:])}
+            found = {name: getattr(model, name) for name in (*_COMMON[:2], *STEP, *_COMMON[2:])}
             found |= {name: getattr(model, name) for name in _OPTIONS}
         else:
             found = {name: getattr(model, name) for name in _COMMON}
-            found |= {name: getattr(spike, name) for name in _SPIKE}
+            found |= {name: getattr(spike, name) for name in DIRECT}
         # The strict limit is the theory of the paper and goes without saying.
         return found if model.width is None else {**found, "width": model.width}
 

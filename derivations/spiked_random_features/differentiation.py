@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from ...deprecations import by_name
 from ...digits import checked_digits
 from .arguments import checked_point
 
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
 class Differentiation:
     """Derivatives of a model's errors, and the minima that they lead to."""
 
+    @by_name("alpha", "ridge")
     def sensitivities(
         self,
+        *,
         alpha: float,
         ridge: float,
-        *,
         digits: int | None = None,
         progress: bool = True,
         width: int | None = None,

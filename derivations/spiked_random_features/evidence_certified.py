@@ -44,7 +44,9 @@ def errors(names: Sequence[str] | None = _QUICK) -> Finding:
         if names is not None and case.name not in names:
             continue
         model = case.build()
-        proof = proof_of(model.solve(float(case.alpha), float(case.ridge), certify=True))
+        proof = proof_of(
+            model.solve(alpha=float(case.alpha), ridge=float(case.ridge), certify=True)
+        )
         values |= {
             f"{case.name}: {name}": (proof[name], text)
             for name, text in case.values.items()
@@ -64,8 +66,8 @@ def without_a_step() -> Finding:
     first = OneGradientStep("erf", "erf", alpha=alpha, beta=beta, step_size=0)
     other = SpikedRandomFeatures("erf", "erf", step_size=0, beta=beta)
     proofs = (
-        proof_of(first.risk(ridge, certify=True)),
-        proof_of(other.solve(alpha, ridge, certify=True)),
+        proof_of(first.risk(ridge=ridge, certify=True)),
+        proof_of(other.solve(alpha=alpha, ridge=ridge, certify=True)),
     )
     values: dict[str, Any] = {}
     meet = True

@@ -39,7 +39,7 @@ _CORRECT = ("0.0484829", "0.0425039", "0.0373113", "0.0343047", "0.0325182")
 
 
 def _solved(model: SpikedRandomFeatures, alpha: float, ridge: float, **given: Any) -> Certificate:
-    found: Certificate = proof_of(model.solve(alpha, ridge, certify=True, **given))
+    found: Certificate = proof_of(model.solve(alpha=alpha, ridge=ridge, certify=True, **given))
     return found
 
 

@@ -107,9 +107,9 @@ def measured_norms() -> Finding:
 
 
 def _errors(sizes: dict[int, int]) -> Finding:
-    published = SpikedRandomFeatures(**_MODEL).solve(_ALPHA, _RIDGE).test_error
+    published = SpikedRandomFeatures(**_MODEL).solve(alpha=_ALPHA, ridge=_RIDGE).test_error
     model = SpikedRandomFeatures(**_MODEL, leading_order="complete")
-    corrected = model.solve(_ALPHA, _RIDGE).test_error
+    corrected = model.solve(alpha=_ALPHA, ridge=_RIDGE).test_error
     passed, texts, details = True, [], dict[str, Any]()
     details |= {"published": published, "corrected": corrected}
     for dimension, networks in sizes.items():

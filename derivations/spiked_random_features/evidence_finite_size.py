@@ -79,12 +79,13 @@ def finite_width_values() -> Finding:
     model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
     passed, texts, details = True, [], dict[str, Any]()
     for alpha, (test, norm) in _CORRECTED.items():
-        found = model.solve(alpha, 0.1, width=1000)
+        found = model.solve(alpha=alpha, ridge=0.1, width=1000)
         passed &= abs(found.test_error - test) <= (5e-5 if alpha < 1 else 5e-6)
         passed &= abs(found.q2 - norm) <= 5e-5
-        limit = model.solve(alpha, 0.1).test_error
+        limit = model.solve(alpha=alpha, ridge=0.1).test_error
         steps = [
-            p * (model.solve(alpha, 0.1, width=p).test_error / limit - 1) for p in (10**6, 10**8)
+            p * (model.solve(alpha=alpha, ridge=0.1, width=p).test_error / limit - 1)
+            for p in (10**6, 10**8)
         ]
         passed &= math.isclose(*steps, rel_tol=1e-4)
         texts.append(f"{found.test_error:.5f}, q2 = {found.q2:.4f} at α = {alpha:g}")
@@ -105,7 +106,7 @@ def finite_width_features() -> Finding:
     found = spiked_feature_comparisons(_FEATURES, ((200, 60),), 11, width=100)
     chosen = [c for c in found if c.quantity.split(" ")[0] in ("q2", "m")]
     model = SpikedRandomFeatures.from_parameters(**_FEATURES.model)
-    limit = model.solve(_FEATURES.alpha, _FEATURES.ridge).q2
+    limit = model.solve(alpha=_FEATURES.alpha, ridge=_FEATURES.ridge).q2
     measured = next(c for c in chosen if c.quantity.startswith("q2"))
     excluded = abs(measured.mean - limit) / measured.tolerance
     result = finding(found, "errors and overlaps at width 100")
@@ -214,7 +215,9 @@ def deviations(dimension: int = 600, networks: int = 72, seed: int = 6) -> Findi
                 bulk_variance=float(runs["bulk_variance"][k]),
                 alignment=float(runs["alignment"][k]),
             )  # fmt: skip
-            ratios.append(float(runs["test_error"][k, 0]) / theory.solve(3.0, 0.1).test_error - 1)
+            ratios.append(
+                float(runs["test_error"][k, 0]) / theory.solve(alpha=3.0, ridge=0.1).test_error - 1
+            )
         name = f"{model.student}/{model.teacher}, spread {model.bulk_spread:.2f}"
         error = float(np.std(ratios, ddof=1) / math.sqrt(networks))
         found[name] = (model.bulk_spread, float(np.mean(ratios)), error)

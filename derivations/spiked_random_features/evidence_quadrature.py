@@ -252,7 +252,7 @@ def unspiked_values() -> Finding:
         SpikedRandomFeatures.from_parameters(
             "erf", "erf", spike_strength=0, bulk_variance=1, alignment=gamma, beta=1.5
         )
-        .solve(2, 0.01)
+        .solve(alpha=2, ridge=0.01)
         .test_error
         for gamma in (-1.0, -0.3, 0.0, 0.6, 1.0)
     ]
@@ -261,7 +261,11 @@ def unspiked_values() -> Finding:
     ridges = np.tile(np.logspace(-4, 2, 5), 4)
     batch = model.solve_many(alphas, ridges)
     margin = float(np.min(batch.values["test_error"])) / model.best_linear_error
-    near = SpikedRandomFeatures("erf", "erf", step_size=0, beta=1000.0).solve(1e3, 1.0).test_error
+    near = (
+        SpikedRandomFeatures("erf", "erf", step_size=0, beta=1000.0)
+        .solve(alpha=1e3, ridge=1.0)
+        .test_error
+    )
     return Finding(
         worst <= 1e-12 and spread <= 1e-13 and margin >= 1 and abs(near - 0.0402843) <= 5e-8,
         f"A8 off by {worst:.1e}; spread over γ {spread:.1e}; least test error "
@@ -280,7 +284,11 @@ def order_of_limits() -> Finding:
     from h*_1 to ρ h*_1.
     """
     k = 2 / math.sqrt(3 * math.pi)  # h*_1 of erf
-    plain = SpikedRandomFeatures("erf", "erf", step_size=0, beta=1.5).solve(2, 0.01).test_error
+    plain = (
+        SpikedRandomFeatures("erf", "erf", step_size=0, beta=1.5)
+        .solve(alpha=2, ridge=0.01)
+        .test_error
+    )
     ratios: dict[str, float] = {}
     errors: dict[str, list[float]] = {}
     gaps: dict[str, float] = {}
@@ -290,8 +298,12 @@ def order_of_limits() -> Finding:
         gamma = build(0.01).spike.alignment
         taken = k * (1 - math.sqrt(1 - gamma**2))
         teacher = f"erf(z) - {taken!r}*z" if gamma else "erf"
-        limit = SpikedRandomFeatures("erf", teacher, step_size=0, beta=1.5).solve(2, 0.01)
-        distances = [build(r).solve(2, 0.01).test_error - limit.test_error for r in (0.02, 0.01)]
+        limit = SpikedRandomFeatures("erf", teacher, step_size=0, beta=1.5).solve(
+            alpha=2, ridge=0.01
+        )
+        distances = [
+            build(r).solve(alpha=2, ridge=0.01).test_error - limit.test_error for r in (0.02, 0.01)
+        ]
         errors[name] = [limit.test_error, *distances]
         # Even in r: halving it divides the distance by four.
         ratios[name] = distances[0] / distances[1]
@@ -329,20 +341,22 @@ def invariances() -> Finding:
             build(
                 student, teacher, spike_strength=sign * 1.1, bulk_variance=1.1,
                 alignment=sign * 0.7, beta=0.8, noise_variance=0.1,
-            ).solve(1.5, 0.05)
+            ).solve(alpha=1.5, ridge=0.05)
             for sign in (1, -1)
         ]  # fmt: skip
         deviations[f"{student}/{teacher}: (r, γ) → (-r, -γ)"] = _apart(*pair)
     for student, scaled in (("tanh", "2*tanh(z)"), ("erf", "erf(z)/3")):
         factor = 4.0 if student == "tanh" else 1 / 9
-        one = SpikedRandomFeatures(student, "sin", step_size=0.0).solve(1.5, 0.05)
-        other = SpikedRandomFeatures(scaled, "sin", step_size=0.0).solve(1.5, 0.05 * factor)
+        one = SpikedRandomFeatures(student, "sin", step_size=0.0).solve(alpha=1.5, ridge=0.05)
+        other = SpikedRandomFeatures(scaled, "sin", step_size=0.0).solve(
+            alpha=1.5, ridge=0.05 * factor
+        )
         deviations[f"{scaled}, without a step"] = _apart(one, other)
         arguments: dict[str, Any] = {
             "spike_strength": 1.1, "bulk_variance": 1.1, "alignment": 0.7, "beta": 0.8
         }  # fmt: skip
-        one = build(student, "sin", **arguments).solve(1.5, 0.05)
-        other = build(scaled, "sin", **arguments).solve(1.5, 0.05 * factor)
+        one = build(student, "sin", **arguments).solve(alpha=1.5, ridge=0.05)
+        other = build(scaled, "sin", **arguments).solve(alpha=1.5, ridge=0.05 * factor)
         deviations[f"{scaled}, with a spike"] = _apart(one, other)
     worst = max(deviations.values())
     return Finding(
@@ -431,7 +445,7 @@ def _least_test_error(model: SpikedRandomFeatures, alpha: float) -> float:
     from scipy.optimize import minimize_scalar
 
     found = minimize_scalar(
-        lambda exponent: model.solve(alpha, float(10.0**exponent)).test_error,
+        lambda exponent: model.solve(alpha=alpha, ridge=float(10.0**exponent)).test_error,
         bounds=(-4, 7),
         method="bounded",
         options={"xatol": 1e-4},

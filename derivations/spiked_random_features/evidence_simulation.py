@@ -296,7 +296,7 @@ def spiked_feature_comparisons(
     """Compare simulated features with the theory; `width` for its finite-width correction."""
     comparisons: list[Comparison] = []
     model = SpikedRandomFeatures.from_parameters(**case.model)
-    theory = model.solve(case.alpha, case.ridge, width=width)
+    theory = model.solve(alpha=case.alpha, ridge=case.ridge, width=width)
     for dimension, draws in sizes:
         found = model.simulate(
             dimension, case.alpha, case.ridge, seeds=draws, seed=seed, progress=False
@@ -334,7 +334,7 @@ def networks(
     comparisons: list[Comparison] = []
     for case in cases:
         model = case.build()
-        theory = model.solve(case.alpha, case.ridge)
+        theory = model.solve(alpha=case.alpha, ridge=case.ridge)
         biases = {"test_error": case.test_bias, "training_error": case.training_bias}
         for dimension, count in sizes:
             found = model.simulate(

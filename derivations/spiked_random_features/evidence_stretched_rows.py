@@ -80,7 +80,7 @@ def population_errors() -> Finding:
             student, teacher, step_size=step, alpha0=math.inf, allow_non_odd=True
         )
         both = (model, replace(model, leading_order="complete"))
-        found = [m.solve(_ALPHA, _RIDGE).test_error for m in both]
+        found = [m.solve(alpha=_ALPHA, ridge=_RIDGE).test_error for m in both]
         passed &= bool(np.allclose(found, (published, complete), rtol=6e-4, atol=0))
         details[f"{student}, {teacher}"] = found
     return Finding(
@@ -119,8 +119,8 @@ def measured_stretch() -> Finding:
 
 def _errors(sizes: dict[int, int]) -> Finding:
     model = SpikedRandomFeatures(**_MODEL)
-    published = model.solve(_ALPHA, _RIDGE).test_error
-    complete = replace(model, leading_order="complete").solve(_ALPHA, _RIDGE).test_error
+    published = model.solve(alpha=_ALPHA, ridge=_RIDGE).test_error
+    complete = replace(model, leading_order="complete").solve(alpha=_ALPHA, ridge=_RIDGE).test_error
     passed, texts = True, []
     details: dict[str, Any] = {"published": published, "complete": complete}
     for dimension, networks in sizes.items():

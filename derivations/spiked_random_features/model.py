@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 import os
 import warnings
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_array, positive_number, whole_number
@@ -22,8 +24,22 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ..certificates.wanted import certificate_wanted
+from ..curves import Columns, HasCurves, Names, solve_groups, varied
+from ..kernels.arguments import known_names
+from ..penalties import PaperRidge, readout_penalty
 from .analyses import Analyses
-from .arguments import COMPLETE, PUBLISHED, checked_arguments, checked_width, with_alias
+from .arguments import (
+    COMPLETE,
+    DIRECT,
+    PUBLISHED,
+    READOUT_DOMAINS,
+    SPIKE_DOMAINS,
+    STEP,
+    STEP_DOMAINS,
+    checked_arguments,
+    checked_width,
+    with_alias,
+)
 from .derivation import Derivation, derivation
 from .description import Description
 from .differentiation import Differentiation
@@ -48,7 +64,7 @@ if TYPE_CHECKING:
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Description):
+class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Description, HasCurves):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -410,11 +426,12 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         values = [float(columns[name]) for name in kernel.table_parameters]
         return solve_many(kernel, values, parameters, rtol=rtol, workers=workers)
 
+    @by_name("alpha", "ridge")
     def solve(
         self,
-        alpha: float,
-        ridge: float,
         *,
+        alpha: float,
+        ridge: float | PaperRidge,
         digits: int | None = None,
         certify: bool = False,
         progress: bool = True,
@@ -427,7 +444,7 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         alpha : float
             Sample complexity n/d of the readout.
         ridge : float
-            Ridge penalty λ > 0.
+            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
         digits : int, optional
             Refine to so many digits with mpmath. Floats are then read as the decimal numbers that
             they print as.
@@ -458,9 +475,10 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         """
         warn_about_quality(self)
         model = self if width is None else self.at_width(width)
-        alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        alpha = positive_number("alpha", alpha)
         certify = certificate_wanted(certify)
         digits = None if digits is None else checked_digits(digits)
+        ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
         batch = model.solve_many([alpha], [ridge])
         if certify:
             from .certified import certified
@@ -480,36 +498,69 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
             nodes=int(batch.nodes[0]),
         )
 
+    @renamed("curve(alpha=..., ridge=...)")
     def learning_curve(
         self, alpha: object, ridge: float, *, width: int | None = None
     ) -> xr.Dataset:
-        """Return errors and order parameters over sample complexities.
+        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
+        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
+        found = self.at_width(self.width if width is None else width).curve(
+            alpha=alphas, ridge=ridge
+        )
+        dataset = found.to_dataset().drop_vars(["ridge", "converged"])
+        return dataset.assign_attrs(ridge=ridge)
+
+    # ------------------------------------------------------------------ over parameters
+
+    def at(self, **parameters: Any) -> Self:
+        """Return this model with other parameters.
 
         Parameters
         ----------
-        alpha : float or sequence of float
-            Sample complexities n/d.
-        ridge : float
-            Ridge penalty λ > 0.
-        width : int, optional
-            Number of neurons p, for the finite-width correction; default: that of the model.
+        **parameters
+            Arguments of the class by name; of a model that is given by its spike also
+            `spike_strength`, `bulk_variance` and `alignment`.
 
-        Returns
-        -------
-        xarray.Dataset
-            Dimension ``alpha``; ``test_error``, ``training_error``, ``quadrature_error``,
-            ``residual``, ``iterations`` and all order parameters; the model in its attributes.
-            Saves with ``to_netcdf`` and loads with ``xarray.load_dataset``.
+        Raises
+        ------
+        ParameterError
+            If there is no such parameter, or its value cannot be.
 
-        Warns
-        -----
-        ApproximationWarning
-            As for :meth:`solve`.
+        Examples
+        --------
+        >>> model = SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+        >>> print(model.at(beta=0.5).beta)
+        0.5
         """
-        warn_about_quality(self)
-        from .results import curve_dataset
+        known = [f.name for f in fields(self) if f.name != "direct_parameters"]
+        direct = self.direct_parameters
+        if direct is not None:
+            known = [*(name for name in known if name not in STEP), *DIRECT]
+        known_names(parameters, known, "parameter of this model")
+        given = {name: parameters.pop(name) for name in DIRECT if name in parameters}
+        if given:
+            assert direct is not None
+            spike = {name: getattr(direct, name) for name in DIRECT}
+            parameters["direct_parameters"] = checked_spike(**{**spike, **given})
+        return replace(self, **parameters)
 
-        alphas = positive_array("alpha", alpha)
-        ridge = positive_number("ridge", ridge)
-        model = self if width is None else self.at_width(width)
-        return curve_dataset(model, alphas, ridge, model.solve_many(alphas, [ridge]))
+    def _axes(self) -> Mapping[str, str]:
+        own = SPIKE_DOMAINS if self.direct_parameters is not None else STEP_DOMAINS
+        return {**READOUT_DOMAINS, **own}
+
+    def _names(self) -> Names:
+        from .results import CURVE
+
+        return CURVE
+
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        from .results import curve_attributes
+
+        warn_about_quality(self)
+        return curve_attributes(self, varied(columns))
+
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
+        def solve(model: SpikedRandomFeatures, at: Columns) -> BatchSolution:
+            return model.solve_many(at["alpha"], at["ridge"], rtol=rtol, workers=1)
+
+        return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)

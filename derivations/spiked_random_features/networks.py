@@ -7,6 +7,7 @@ from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
+from ...deprecations import renamed
 from ...numeric.arguments import checked_switch, positive_array, positive_number
 
 if TYPE_CHECKING:
@@ -149,6 +150,7 @@ class TrainedNetworks:
             cast("SpikedRandomFeatures", self), dimension, alpha, ridge, seed, progress, spectrum
         )
 
+    @renamed("curve(...).plot(simulation=...)")
     def plot(
         self, curve: xr.Dataset, simulation: xr.Dataset | None = None, *, ax: Any = None
     ) -> Any:
@@ -163,6 +165,6 @@ class TrainedNetworks:
         MissingDependencyError
             Without matplotlib.
         """
-        from ..figures import plot_learning_curve
+        from ..curve_figure import plot_curve
 
-        return plot_learning_curve(curve, simulation, ax=ax)
+        return plot_curve(curve, simulation=simulation, ax=ax)

@@ -110,7 +110,7 @@ class RealisedNetwork:
             self.setup.dimension,
             trained=True,
         )
-        return self.model.spectrum(alpha), simulated
+        return self.model.spectrum(alpha=alpha), simulated
 
     @property
     def rests_on(self) -> str:

@@ -66,7 +66,7 @@ class ReferenceCase:
     def solve(self, digits: int | None = None) -> Solution:
         """Solve the model of this case."""
         return self.build().solve(
-            float(self.alpha), float(self.ridge), digits=digits, progress=False
+            alpha=float(self.alpha), ridge=float(self.ridge), digits=digits, progress=False
         )
 
     def deviations(self, solution: Solution) -> dict[str, float]:

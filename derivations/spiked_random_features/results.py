@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
-from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.simulation import SimulationResult
+from ..curves import Names
+from .arguments import DIRECT, STEP
 from .solution import CONJUGATES, ORDER_PARAMETERS
 from .tangents import STRETCH
 
@@ -63,24 +64,23 @@ def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any
     }
 
 
-def curve_dataset(
-    model: SpikedRandomFeatures, alpha: NDArray[np.float64], ridge: float, batch: BatchSolution
-) -> xr.Dataset:
-    """Return a learning curve as a dataset over ``alpha``."""
-    zero = np.zeros(len(alpha))
-    columns = {
-        "test_error": batch.values["test_error"],
-        "training_error": batch.values["training_error"],
-        "quadrature_error": batch.errors["test_error"],
-        "residual": batch.residual,
-        "iterations": batch.iterations.astype(np.int32),
-        **{name: batch.values.get(name, zero) for name in ORDER_PARAMETERS + CONJUGATES},
-    }
-    return _dataset(
-        {name: ("alpha", values) for name, values in columns.items()},
-        {"alpha": alpha},
-        {**model_attributes(model, ridge), "kind": "theory"},
-    )
+CURVE = Names(
+    outputs=("test_error", "training_error", *ORDER_PARAMETERS, *CONJUGATES),
+    errors=("quadrature_error",),
+    shown=("test_error", "training_error"),
+    drawn=("test_error",),
+    meanings=_MEANING,
+)
+"""What a curve of a model has."""
+
+
+def curve_attributes(model: SpikedRandomFeatures, varied: set[str]) -> dict[str, Any]:
+    """Return what identifies a curve, without what changes along it."""
+    found = model_attributes(model, math.nan)
+    left_out = {"ridge", *varied}
+    if {*STEP, *DIRECT, "noise_variance"} & varied:
+        left_out |= {*DIRECT, *STRETCH, "norm_overlap", "bulk_spread"}
+    return {name: value for name, value in found.items() if name not in left_out}
 
 
 def with_complete(model: SpikedRandomFeatures, curve: xr.Dataset) -> xr.Dataset:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .derivations.certificates.certificate import Certificate
     from .derivations.certificates.certified_values import CertifiedValues
     from .derivations.claims import Claim, claims, verify
+    from .derivations.curves import Curve
     from .derivations.expansions.expansion import Expansion
     from .derivations.giant_steps.one_step import GiantStep, giant_step
     from .derivations.giant_steps.regimes import predict_fit, regimes
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .derivations.kernels.solution import KernelSolution
     from .derivations.one_gradient_step.large_steps import large_step_limit
     from .derivations.one_gradient_step.model import OneGradientStep
+    from .derivations.penalties import paper_ridge
     from .derivations.spiked_random_features.bounds.letter_bounds import (
         learned_bias_bound,
         letter_bounds,
@@ -81,6 +83,7 @@ _HOMES = {
     "Claim": "derivations.claims",
     "ConvexLoss": "derivations.spiked_random_features.convex.losses",
     "ConvexReadout": "derivations.spiked_random_features.convex.readout",
+    "Curve": "derivations.curves",
     "Expansion": "derivations.expansions.expansion",
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
@@ -129,6 +132,7 @@ _HOMES = {
     "leaps": "symbolic.leaps.leap_report",
     "letter_bounds": "derivations.spiked_random_features.bounds.letter_bounds",
     "lower": "derivations.kernels.lower",
+    "paper_ridge": "derivations.penalties",
     "parse_expression": "symbolic.parser",
     "per_neuron_step": "derivations.spiked_random_features.learning_rates",
     "perfect_learning": "derivations.spiked_random_features.bounds.perfect_learning",
@@ -153,6 +157,7 @@ __all__ = [
     "Claim",
     "ConvexLoss",
     "ConvexReadout",
+    "Curve",
     "Expansion",
     "FiniteSizeStudy",
     "FreeEnergy",
@@ -202,6 +207,7 @@ __all__ = [
     "learned_bias_bound",
     "letter_bounds",
     "lower",
+    "paper_ridge",
     "parse_expression",
     "per_neuron_step",
     "perfect_learning",

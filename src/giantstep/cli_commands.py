@@ -29,7 +29,7 @@ def solve(arguments: argparse.Namespace) -> int:
     if arguments.digits is not None:
         given["digits"] = arguments.digits
     with stated():
-        solution = model.solve(arguments.alpha, arguments.ridge, **given)
+        solution = model.solve(alpha=arguments.alpha, ridge=arguments.ridge, **given)
     print(describe_model(model, arguments.ridge))
     print(f"\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}")
     if arguments.certify:

@@ -396,15 +396,16 @@ def _write(
     simulation: xr.Dataset | None,
     out: Path,
 ) -> None:
-    from .derivations.figures import plot_learning_curve, save_figure
+    from .derivations.curve_figure import plot_curve
+    from .derivations.figures import save_figure
     from .derivations.report import write_report
     from .derivations.spiked_random_features.results import with_complete
 
     with stated():
-        theory = model.learning_curve(_dense(alphas), arguments.ridge)
+        theory = model.curve(alpha=_dense(alphas), ridge=arguments.ridge).to_dataset()
     if simulation is not None:
         theory = with_complete(model, theory)
-    figure = plot_learning_curve(theory, simulation).figure
+    figure = plot_curve(theory, simulation=simulation).figure
     written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
     written.append(_save_data(theory, out.with_suffix(".nc")))
     if simulation is not None:

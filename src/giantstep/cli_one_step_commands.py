@@ -81,7 +81,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
     wanted = ("weights", "kernel") if arguments.matrix == "both" else (arguments.matrix,)
     found: dict[str, Any] = {}
     if "weights" in wanted:
-        found["weights"] = model.weight_spike(arguments.digits, arguments.certify)
+        found["weights"] = model.weight_spike(digits=arguments.digits, certify=arguments.certify)
     if "kernel" in wanted:
         found["kernel"] = model.conjugate_kernel(digits=arguments.digits, certify=arguments.certify)
     text = "\n\n".join(map(str, found.values()))

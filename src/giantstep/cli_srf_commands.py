@@ -24,7 +24,7 @@ def curve(arguments: argparse.Namespace) -> int:
     check_curve(arguments)
     out = _checked_out(arguments.out)
     model = _readout(arguments)
-    data = model.learning_curve(arguments.alpha, arguments.ridge)
+    data = model.curve(alpha=arguments.alpha, ridge=arguments.ridge).to_dataset()
     simulation = None
     if arguments.simulate:
         simulation = model.simulate(
@@ -75,7 +75,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
     """Print and draw the spectrum of the feature covariance."""
     out = _checked_out(arguments.out)
     model = model_from(arguments)
-    found = model.spectrum(arguments.alpha, points=arguments.points)
+    found = model.spectrum(alpha=arguments.alpha, points=arguments.points)
     print(found)
     simulation = None
     if arguments.simulate:

@@ -13,13 +13,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def by_name(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def by_name(*names: str, outer: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Take parameters of a method by name that could be given by position.
 
     Parameters
     ----------
     *names : str
         Keyword-only parameters of the method, in the order of their former positions.
+    outer : int
+        Decorators around this one, which callers do not see.
 
     Returns
     -------
@@ -57,7 +59,7 @@ def by_name(*names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     + ", ".join(f"{name}=..." for name in given)
                     + ")",
                     DeprecationWarning,
-                    stacklevel=2,
+                    stacklevel=2 + outer,
                 )
                 keywords = {**given, **keywords}
             return method(self, **keywords)  # type: ignore[call-arg, arg-type]
@@ -90,7 +92,7 @@ def renamed(now: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         @functools.wraps(function)
         def asked(*positions: P.args, **keywords: P.kwargs) -> R:
             warnings.warn(
-                f"{function.__name__}() is called {now} from now on",
+                f"{function.__name__}() is written {now} from now on",
                 DeprecationWarning,
                 stacklevel=2,
             )

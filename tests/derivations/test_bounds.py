@@ -61,19 +61,21 @@ def test_printed_bounds(row: tuple) -> None:
     assert (found.upper, found.lower, found.limit) == pytest.approx(printed, rel=rtol * 10)
     assert max(found.errors.values()) < 1e-12
     # The strong penalty: only what costs nothing survives.
-    assert model.solve(2.0, 1e9).test_error == pytest.approx(found.upper, abs=1e-8)
+    assert model.solve(alpha=2.0, ridge=1e9).test_error == pytest.approx(found.upper, abs=1e-8)
     limits = model.asymptotics()
     assert limits.many_samples == found.limit
     # λ drops out of the limit.
     for ridge in (1e-3, 1.0):
-        solved = model.solve(1e7, ridge)
+        solved = model.solve(alpha=1e7, ridge=ridge)
         assert solved.test_error == pytest.approx(found.limit, rel=3e-6)
         for name in ("m", "theta", "psi", "q1", "q2"):
             wanted = limits.order_parameters[name]
             assert getattr(solved, name) == pytest.approx(wanted, rel=1e-4, abs=1e-5)
     for alpha, error in zip((20, 1e3, 1e6), best, strict=True):
         optimum = minimize_scalar(
-            lambda x, a=alpha: model.solve(a, 10.0**x).test_error, bounds=(-8, 6), method="bounded"
+            lambda x, a=alpha: model.solve(alpha=a, ridge=10.0**x).test_error,
+            bounds=(-8, 6),
+            method="bounded",
         )
         # One printed minimum, 0.1507074, is 2.2e-7 above the one found here, 0.15070718.
         assert error - 2.5e-7 < optimum.fun < error + 6e-8
@@ -128,8 +130,10 @@ def test_order_of_bounds_and_solver(
     found = model.bounds()
     slack = 1e-11 + found.errors["lower"]
     assert found.lower <= found.limit + slack <= found.upper + 2 * slack
-    assert model.solve(alpha, 10.0**exponent).test_error >= found.lower - slack
-    assert model.solve(alpha, 1e8).test_error == pytest.approx(found.upper, rel=1e-4, abs=1e-8)
+    assert model.solve(alpha=alpha, ridge=10.0**exponent).test_error >= found.lower - slack
+    assert model.solve(alpha=alpha, ridge=1e8).test_error == pytest.approx(
+        found.upper, rel=1e-4, abs=1e-8
+    )
     letters = gs.letter_bounds(*pair, [r], [c], alignment=gamma)
     assert (letters.lower, letters.upper) == pytest.approx((found.lower, found.upper), abs=1e-9)
 
@@ -321,7 +325,7 @@ def test_realised_functions_have_the_errors_of_the_bounds() -> None:
     # The best linear predictor given κ is the linear part of the target there.
     slope = float(w @ (x * found["target"].to_numpy()) / w.sum())
     assert found["linear"].to_numpy() == pytest.approx(slope * x, rel=1e-6)
-    solved = model.solve(2, 0.1)
+    solved = model.solve(alpha=2, ridge=0.1)
     shapes = _shapes_of_tanh(x)
     learnt = solved.m * shapes[0] + solved.theta * shapes[1]
     assert found["learnt"].to_numpy() == pytest.approx(learnt, rel=1e-7)

@@ -30,19 +30,22 @@ def test_value_of_a_pair_in_closed_form():
 
 def test_models_with_a_large_spread_warn_where_they_are_solved():
     model = gs.SpikedRandomFeatures(**LARGE)
-    for ask in (lambda: model.solve(3, 0.1), lambda: model.learning_curve([3], 0.1, width=100)):
+    for ask in (
+        lambda: model.solve(alpha=3, ridge=0.1),
+        lambda: model.at(width=100).curve(alpha=[3], ridge=0.1).to_dataset(),
+    ):
         with pytest.warns(ApproximationWarning, match=r"relative spread of 0\.56") as record:
             ask()
         assert len(record) == 1 and record[0].filename == __file__
     assert "relative spread of 0.56" in str(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ApproximationWarning)
-        model.solve(3, 0.1)
+        model.solve(alpha=3, ridge=0.1)
 
 
 def test_small_spreads_do_not_warn():
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-    model.solve(3, 0.1)
+    model.solve(alpha=3, ridge=0.1)
     assert 0 < model.bulk_spread < 0.01 and "no effect of it" in str(model)
     assert replace(model, step_size=0.0).bulk_spread == 0
     assert replace(model, alpha0=math.inf).bulk_spread == 0

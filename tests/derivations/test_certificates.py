@@ -47,7 +47,9 @@ def quiet():
 def spiked_solution():
     pytest.importorskip("flint")
     case = reference_cases()[0]
-    return case.build().solve(float(case.alpha), float(case.ridge), certify=True, digits=20)
+    return case.build().solve(
+        alpha=float(case.alpha), ridge=float(case.ridge), certify=True, digits=20
+    )
 
 
 def missed(certificate, values):
@@ -79,7 +81,9 @@ def test_intervals_hold_the_reference_values(spiked_solution, case):
     if case == reference_cases()[0]:
         certificate = spiked_solution.certificate
     else:
-        solution = case.build().solve(float(case.alpha), float(case.ridge), certify=True)
+        solution = case.build().solve(
+            alpha=float(case.alpha), ridge=float(case.ridge), certify=True
+        )
         certificate = solution.certificate
     for name, text in case.values.items():
         if name in certificate.values:
@@ -99,8 +103,8 @@ def test_intervals_hold_the_reference_values(spiked_solution, case):
 )  # fmt: skip
 def test_risks_hold_60_digits_of_mpmath(flint, ridge, changes):
     model = gs.OneGradientStep("erf", "tanh", **{**STEP, **changes})
-    risk = model.risk(ridge, certify=True)
-    exact = model.risk(ridge, digits=60)
+    risk = model.risk(ridge=ridge, certify=True)
+    exact = model.risk(ridge=ridge, digits=60)
     values = {"risk_trained": exact.trained, "risk_initial": exact.initial}
     values |= {n: getattr(exact, n) for n in ("improvement", "effective_ridge", "inverse_s")}
     assert not missed(risk.certificate, values)
@@ -112,8 +116,8 @@ def test_risks_of_other_students(flint, student):
     model = gs.OneGradientStep(student, "sin", **STEP, centre=True)
     ridges = [0.0, 0.5]
     for ridge in ridges:
-        exact = model.risk(ridge, digits=40)
-        found = model.risk(ridge, certify=True, digits=30)
+        exact = model.risk(ridge=ridge, digits=40)
+        found = model.risk(ridge=ridge, certify=True, digits=30)
         assert not missed(found.certificate, {"risk_trained": exact.trained})
         assert found.certificate["risk_trained"].digits >= 30 and found.digits == 30
 
@@ -146,15 +150,15 @@ def build(name):
 @pytest.mark.parametrize("name", HARD)
 def test_hard_parameters_hold_60_digits(flint, name):
     model, alpha, ridge = build(name)
-    certificate = model.solve(alpha, ridge, certify=True).certificate
-    exact = model.solve(alpha, ridge, digits=60, progress=False)
+    certificate = model.solve(alpha=alpha, ridge=ridge, certify=True).certificate
+    exact = model.solve(alpha=alpha, ridge=ridge, digits=60, progress=False)
     assert not missed(certificate, all_values(exact)) and certificate["test_error"].digits >= 15
 
 
 @pytest.mark.slow
 def test_more_digits_lie_inside_of_fewer(flint):
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
-    few, many = (model.solve(1.5, 0.1, certify=True, digits=n) for n in (6, 30))
+    few, many = (model.solve(alpha=1.5, ridge=0.1, certify=True, digits=n) for n in (6, 30))
     for name, narrow in many.certificate.values.items():
         wide = few.certificate[name]
         assert wide.lower <= narrow.upper and narrow.lower <= wide.upper
@@ -366,7 +370,7 @@ def interval_of(value, error):
 def test_saved_and_pickled(spiked_solution, tmp_path):
     model = gs.OneGradientStep("erf", "tanh", **STEP)
     for digits in (None, 25):
-        risk = model.risk(0.1, certify=True, digits=digits)
+        risk = model.risk(ridge=0.1, certify=True, digits=digits)
         assert pickle.loads(pickle.dumps(risk)).certificate == risk.certificate
         assert RidgeRisk.from_json(risk.to_json()).certificate == risk.certificate
     certificate = risk.certificate
@@ -392,20 +396,20 @@ def test_bad_arguments(flint):
     step = gs.OneGradientStep("erf", "tanh", **STEP)
     for given in ("yes", 1, None, 0.0):
         with pytest.raises(ParameterError, match="certify must be True or False"):
-            spiked.solve(2, 0.1, certify=given)
+            spiked.solve(alpha=2, ridge=0.1, certify=given)
         with pytest.raises(ParameterError, match="certify must be True or False"):
-            step.risk(0.1, certify=given)
+            step.risk(ridge=0.1, certify=given)
     for digits in (0, -3, 1001, 2.5, "7", True):
         with pytest.raises(ParameterError, match="digits"):
-            spiked.solve(2, 0.1, certify=True, digits=digits)
+            spiked.solve(alpha=2, ridge=0.1, certify=True, digits=digits)
         with pytest.raises(ParameterError, match="digits"):
-            step.risk(0.1, certify=True, digits=digits)
+            step.risk(ridge=0.1, certify=True, digits=digits)
 
 
 def test_without_flint_the_option_says_what_to_install(without_flint):
     for call in (
-        lambda: gs.SpikedRandomFeatures("erf", "erf").solve(2, 0.1, certify=True),
-        lambda: gs.OneGradientStep("erf", "tanh", **STEP).risk(0.1, certify=True),
+        lambda: gs.SpikedRandomFeatures("erf", "erf").solve(alpha=2, ridge=0.1, certify=True),
+        lambda: gs.OneGradientStep("erf", "tanh", **STEP).risk(ridge=0.1, certify=True),
         lambda: gs.lower(sherrington_kirkpatrick()).solve(beta=2.0, h=0.1, certify=True),
     ):
         with pytest.raises(MissingDependencyError, match="pip install"):
@@ -446,7 +450,7 @@ def test_floats_that_belong_to_other_equations_are_refused(flint):
 
 
 def test_as_many_digits_as_are_allowed(flint):
-    risk = gs.OneGradientStep("erf", "z", **STEP).risk(0.1, certify=True, digits=1000)
+    risk = gs.OneGradientStep("erf", "z", **STEP).risk(ridge=0.1, certify=True, digits=1000)
     assert risk.certificate["risk_trained"].digits >= 1000
 
 
@@ -476,6 +480,6 @@ def vocabulary():
 def test_models_outside_say_so(make):
     model = make()
     with pytest.raises(CertificationError, match="outside of what can be certified"):
-        model.solve(2, 0.1, certify=True)
+        model.solve(alpha=2, ridge=0.1, certify=True)
     with pytest.raises(ParameterError, match="certify"):
-        model.solve(2, 0.1, certify="no")
+        model.solve(alpha=2, ridge=0.1, certify="no")

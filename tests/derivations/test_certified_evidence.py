@@ -176,7 +176,7 @@ def test_certificates_of_models_say_what_their_equations_rest_on():
 def test_a_saddle_point_says_that_the_replica_method_is_assumed():
     pytest.importorskip("flint")
     model = SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
-    certificate = model.solve(1.5, 0.1, certify=True).certificate
+    certificate = model.solve(alpha=1.5, ridge=0.1, certify=True).certificate
     *known, equations, step = certificate.assumptions
     assert tuple(known) == ASSUMPTIONS
     assert "replica symmetry" in equations and "Gaussian equivalence" in step

@@ -9,7 +9,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep import OneGradientStep
+from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.conditional_modes import (
     effective_ridge,
     eigenvalue,
@@ -130,7 +130,7 @@ def test_conditional_risk_is_that_of_the_traces(shape, alpha):
     model = OneGradientStep(
         "tanh", "sin", alpha=alpha, beta=shape[1] / shape[0], step_size=1, noise_variance=0.2
     )
-    found = conditional_risk(model, weights, paper_ridge=0.01)
+    found = conditional_risk(model, weights, ridge=paper_ridge(0.01))
     for name, value in by_traces(model, weights, 0.01).items():
         assert getattr(found, name) == pytest.approx(value, rel=1e-9), name
     assert found.bias + found.variance == pytest.approx(found.risk, rel=1e-14)
@@ -214,7 +214,7 @@ def test_overlaps_of_a_layer_sum_to_one():
 @pytest.mark.parametrize(
     ("weights", "options", "said"),
     [
-        (np.ones((20, 30)), {}, "exactly one of ridge and paper_ridge"),
+        (np.ones((20, 30)), {}, "ridge must be given"),
         (np.ones((20, 30)), {"ridge": 1, "paper_ridge": 1}, "exactly one"),
         (np.ones((20, 30)), {"ridge": -1}, "ridge must be >= 0"),
         (np.ones((20, 30)), {"ridge": "x"}, "ridge must be a number"),

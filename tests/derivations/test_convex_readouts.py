@@ -270,7 +270,7 @@ def test_a_label_above_the_quantile_costs_its_level():
 def test_a_quantile_at_one_half_is_half_the_absolute_loss():
     model = features(noise_variance=0.1)
     half, absolute = model.with_loss("quantile(0.5)"), model.with_loss("absolute")
-    found, twice = half.solve(2.0, 0.1), absolute.solve(2.0, 0.2)
+    found, twice = half.solve(alpha=2.0, ridge=0.1), absolute.solve(alpha=2.0, ridge=0.2)
     assert found.test_error == pytest.approx(twice.test_error, rel=1e-12)
     assert found.training_loss == pytest.approx(twice.training_loss / 2, rel=1e-12)
 
@@ -283,7 +283,7 @@ def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
     kernel = model.with_loss("quantile(0.3)").kernel()
     swept = kernel.sweep(tau=[0.3, 0.9], alpha=2.0, ridge=0.1, progress=False)
     for readout, known in zip(own, swept.test_error.values, strict=True):
-        assert readout.solve(2.0, 0.1).test_error == pytest.approx(known, rel=1e-12)
+        assert readout.solve(alpha=2.0, ridge=0.1).test_error == pytest.approx(known, rel=1e-12)
     assert own[1].kernel().parameters[-1] == "t"
     with pytest.raises(ParameterError, match=r"tau must be inside \(0, 1\)"):
         kernel.solve(alpha=2.0, ridge=0.1, tau=1.5)
@@ -299,8 +299,8 @@ def test_losses_with_parameters_are_stored():
 @pytest.mark.slow
 def test_numbers_in_a_loss_are_values_of_its_parameters():
     model = features(noise_variance=0.1)
-    text = model.with_loss("9*relu(y - x)/10 + relu(x - y)/10").solve(2.0, 0.1)
-    found = model.with_loss("quantile(0.9)").solve(2.0, 0.1)
+    text = model.with_loss("9*relu(y - x)/10 + relu(x - y)/10").solve(alpha=2.0, ridge=0.1)
+    found = model.with_loss("quantile(0.9)").solve(alpha=2.0, ridge=0.1)
     assert found.test_error == pytest.approx(text.test_error, rel=1e-12)
 
 
@@ -308,8 +308,8 @@ def test_numbers_in_a_loss_are_values_of_its_parameters():
 def test_a_smooth_loss_may_have_parameters_too():
     model = features(noise_variance=0.1)
     loss = gs.convex_loss("log(cosh(a*(x - y)))/a", a=3.0)
-    plain = model.with_loss("log(cosh(3*(x - y)))/3").solve(2.0, 0.1)
-    found = model.with_loss(loss).solve(2.0, 0.1)
+    plain = model.with_loss("log(cosh(3*(x - y)))/3").solve(alpha=2.0, ridge=0.1)
+    found = model.with_loss(loss).solve(alpha=2.0, ridge=0.1)
     assert found.test_error == pytest.approx(plain.test_error, rel=1e-9)
 
 
@@ -339,7 +339,7 @@ def test_parameters_of_losses_are_checked(loss, parameters, error, words):
 def test_quantile_fits_of_finite_size_agree():
     for loss in ("quantile(0.2)", "insensitive(0.3)"):
         readout = features(noise_variance=0.1).with_loss(loss)
-        theory = readout.solve(2.0, 0.1)
+        theory = readout.solve(alpha=2.0, ridge=0.1)
         found = readout.simulate(300, 2.0, 0.1, seeds=40, progress=False)
         for name in ("test_error", "training_loss", "q1", "m"):
             values = found[name].values.ravel()
@@ -389,7 +389,7 @@ def test_the_step_sees_the_mean_of_the_labels():
 def test_reference_solutions(case, known):
     loss, labels, student, teacher, noise, beta = case
     model = features(student, teacher, noise_variance=noise, beta=beta)
-    found = gs.ConvexReadout(model, loss, labels).solve(2, 0.1)
+    found = gs.ConvexReadout(model, loss, labels).solve(alpha=2, ridge=0.1)
     for name, value in known.items():
         # The last digit of a small value is its eleventh decimal.
         assert getattr(found, name) == pytest.approx(value, rel=2e-9, abs=6e-12), name
@@ -405,7 +405,10 @@ def test_the_square_loss_is_the_ridge_readout():
     model = features(noise_variance=0.1)
     readout = model.with_loss("square")
     for alpha, ridge in itertools.product((0.5, 1.0, 3.0), (1e-4, 0.1, 10.0)):
-        ours, theirs = readout.solve(alpha, ridge), model.solve(alpha, ridge)
+        ours, theirs = (
+            readout.solve(alpha=alpha, ridge=ridge),
+            model.solve(alpha=alpha, ridge=ridge),
+        )
         for name in (
             "test_error",
             "m",
@@ -437,7 +440,7 @@ def test_errors_do_not_change_with_the_sign_of_the_spike(loss, labels, student, 
         gs.ConvexReadout(
             features(student, teacher, noise_variance=noise, spike_strength=side * 1.2,
                      alignment=side * 0.9), loss, labels,
-        ).solve(1.5, 0.2) for side in (1, -1)
+        ).solve(alpha=1.5, ridge=0.2) for side in (1, -1)
     )  # fmt: skip
     for name in ("test_error", "training_loss", "test_loss", "q2"):
         assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-9)
@@ -449,7 +452,7 @@ def test_without_a_step_the_alignment_does_not_matter(loss, labels, student, tea
     plain = {"spike_strength": 0.0, "bulk_variance": 1.0, "noise_variance": noise}
     first, second = (
         gs.ConvexReadout(features(student, teacher, alignment=g, **plain), loss, labels)
-        .solve(1.5, 0.2) for g in (0.3, -0.8)
+        .solve(alpha=1.5, ridge=0.2) for g in (0.3, -0.8)
     )  # fmt: skip
     for name in ("test_error", "training_loss", "test_loss", "q2"):
         assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-8)
@@ -464,7 +467,7 @@ def test_random_readouts_are_solved(loss, labels, student, teacher, noise):
         given = {"spike_strength": rng.uniform(-3, 3), "bulk_variance": rng.uniform(1, 3),
                  "alignment": rng.uniform(-1, 1), "noise_variance": noise}  # fmt: skip
         readout = gs.ConvexReadout(features(student, teacher, beta=beta, **given), loss, labels)
-        found = readout.solve(alpha, ridge)
+        found = readout.solve(alpha=alpha, ridge=ridge)
         assert found.residual < 1e-8
         assert found.quadrature_error < 1e-4
         assert 0 < found.test_error < 2
@@ -478,14 +481,14 @@ def test_a_readout_is_used_from_files_and_other_processes(tmp_path):
     case = REFERENCE[0][0]
     metrics = {"spread": "(y - x)**2"}
     readout = gs.ConvexReadout(features(noise_variance=case[4]), "huber(0.3)", metrics=metrics)
-    found = readout.solve(2, 0.1)
+    found = readout.solve(alpha=2, ridge=0.1)
     # On a fresh sample that is the error with the noise of the label.
     assert found.metrics["test_spread"] == pytest.approx(found.test_error + 0.1, rel=1e-9)
     assert found.test_spread == found.metrics["test_spread"]
     copies = pickle.loads(pickle.dumps((readout, found)))
     assert copies == (readout, found)
     assert "<td>0.10251582" in found._repr_html_()
-    curve = readout.learning_curve([1.0, 2.0], 0.1)
+    curve = readout.curve(alpha=[1.0, 2.0], ridge=0.1).to_dataset()
     curve.to_netcdf(tmp_path / "curve.nc")
     assert float(curve.test_error[1]) == pytest.approx(found.test_error, rel=1e-12)
     assert curve.attrs["loss"] == "huber(0.3)"
@@ -522,7 +525,10 @@ def test_other_channels_and_losses(loss, labels, student, given, width, at, know
 def test_losses_without_label_noise_have_no_noise_variance():
     # Half the squared residual is the ridge readout, whose solver is another one.
     model = features()
-    found, ridge = model.with_loss("square").solve(1.0, 0.1), model.solve(1.0, 0.1)
+    found, ridge = (
+        model.with_loss("square").solve(alpha=1.0, ridge=0.1),
+        model.solve(alpha=1.0, ridge=0.1),
+    )
     assert found.test_error == pytest.approx(ridge.test_error, rel=1e-9)
     assert 2 * found.training_loss == pytest.approx(ridge.training_error, rel=1e-9)
 

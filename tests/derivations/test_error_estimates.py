@@ -60,10 +60,10 @@ def test_true_error_is_below_the_reported_one(spiked, point, why):
         student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma, beta=beta,
         noise_variance=noise,
     )  # fmt: skip
-    solution = model.solve(alpha, ridge)
+    solution = model.solve(alpha=alpha, ridge=ridge)
     precise = PRECISE.get(why)
     if precise is None:
-        precise = model.solve(alpha, ridge, digits=18).test_error
+        precise = model.solve(alpha=alpha, ridge=ridge, digits=18).test_error
     true_error = abs(float(solution.test_error - precise))
     assert true_error <= solution.quadrature_error
     # A bound that says nothing would be honest too.
@@ -136,7 +136,7 @@ def test_estimate_bounds_the_error_of_a_rule_that_is_too_coarse(monkeypatch):
     from giantstep.numeric import kernel_arrays
 
     model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-    exact = model.solve(1.5, 0.1).test_error
+    exact = model.solve(alpha=1.5, ridge=0.1).test_error
     driver = model._kernel.plain
     monkeypatch.setattr(driver, "rule_following", lambda _, wanted, *__: np.full(len(wanted), -1))
     errors = []
@@ -145,7 +145,7 @@ def test_estimate_bounds_the_error_of_a_rule_that_is_too_coarse(monkeypatch):
         with monkeypatch.context() as context:
             # Inner rules still need their refinements.
             context.setattr(kernel_arrays, "converged_tables", _inner_tables)
-            solution = model.solve(1.5, 0.1)
+            solution = model.solve(alpha=1.5, ridge=0.1)
         errors.append(abs(solution.test_error - exact))
         assert errors[-1] <= solution.quadrature_error
     assert errors[0] > 1e-6  # the test would be empty if every rule were exact

@@ -86,7 +86,7 @@ def test_given_features_extrapolate_to_their_theory(model, alpha, ridge):
 def test_control_variates_are_the_theory_and_reduce_scatter():
     model = features("tanh", "sin", 1.134, 1.019, 0.9718544)
     prediction = conditional_prediction(model, 0.9, 0.1)
-    solved = model.solve(0.9, 0.1)
+    solved = model.solve(alpha=0.9, ridge=0.1)
     assert prediction.means == pytest.approx((solved.test_error, solved.training_error), rel=1e-5)
     plain, controlled = (
         model.simulate(200, 0.9, 0.1, seeds=8, progress=False, control_variate=c)
@@ -271,7 +271,9 @@ def test_a_study_saves_loads_prints_and_draws(tmp_path):
     assert loaded.fit("training_error", 2) == study.fit("training_error", 2)
     assert loaded.quantities == ("test_error", "training_error")
     assert "alpha = 2: training_error = " in str(loaded) and "measured" in loaded.rests_on
-    assert study.dataset["test_error_theory"][1].item() == model.solve(2, 0.05).test_error
+    assert (
+        study.dataset["test_error_theory"][1].item() == model.solve(alpha=2, ridge=0.05).test_error
+    )
     axes = loaded.plot("training_error", 2)
     assert [t.get_text() for t in axes.get_legend().get_texts()] == [
         r"theory, $d\to\infty$", r"simulation ($\pm$ s.e.)", "extrapolated",

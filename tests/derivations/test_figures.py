@@ -7,7 +7,8 @@ import pytest
 import xarray as xr
 
 import giantstep as gs
-from giantstep.derivations.figures import plot_learning_curve, save_figure, svg_text
+from giantstep.derivations.curve_figure import plot_curve
+from giantstep.derivations.figures import save_figure, svg_text
 from giantstep.errors import MissingDependencyError, ParameterError
 
 
@@ -18,7 +19,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def curve(model):
-    return model.learning_curve([0.5, 1, 2], ridge=0.1)
+    return model.curve(alpha=[0.5, 1, 2], ridge=0.1).to_dataset()
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +32,7 @@ def labels(axes):
 
 
 def test_theory_simulation_and_best_linear_predictor_are_drawn(model, curve, simulation):
-    axes = model.plot(curve, simulation)
+    axes = plot_curve(curve, simulation=simulation)
     theory, *_ = axes.get_lines()
     np.testing.assert_array_equal(theory.get_xdata(), [0.5, 1, 2])
     np.testing.assert_array_equal(theory.get_ydata(), curve["test_error"])
@@ -52,25 +53,25 @@ def test_theory_simulation_and_best_linear_predictor_are_drawn(model, curve, sim
 def test_errors_over_a_decade_need_a_logarithmic_axis(curve):
     wide = curve.copy(deep=True)
     wide["test_error"][0] = 100 * wide["test_error"][2]
-    assert plot_learning_curve(wide).get_yscale() == "log"
+    assert plot_curve(wide).get_yscale() == "log"
 
 
 def test_given_axes_are_used(curve):
     from matplotlib.figure import Figure
 
     axes = Figure().add_subplot()
-    assert plot_learning_curve(curve, ax=axes) is axes
+    assert plot_curve(curve, ax=axes) is axes
 
 
 def test_pyplot_stays_out(curve):
     before = "matplotlib.pyplot" in sys.modules
-    plot_learning_curve(curve)
+    plot_curve(curve)
     assert ("matplotlib.pyplot" in sys.modules) == before
 
 
 def test_expression_with_a_dollar_sign_is_no_mathematics(curve):
     named = curve.assign_attrs(student="$z", teacher="x" * 80)
-    axes = plot_learning_curve(named)
+    axes = plot_curve(named)
     assert r"\$z" in axes.get_title(loc="left")
     assert len(axes.get_title(loc="left")) < 80
     svg_text(axes.figure)
@@ -80,40 +81,40 @@ def test_model_without_a_step_shows_its_spike(tmp_path):
     model = gs.SpikedRandomFeatures.from_parameters(
         "relu", "sin", spike_strength=0.5, bulk_variance=1.25, alignment=0.5
     )
-    axes = model.plot(model.learning_curve([1, 2], ridge=1e-3))
+    axes = model.curve(alpha=[1, 2], ridge=1e-3).plot()
     shown = axes.texts[0].get_text()
     assert "r = 0.5" in shown and r"\gamma = 0.5" in shown and r"\lambda = 0.001" in shown
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg"])
 def test_files_appear_whole(curve, tmp_path, suffix):
-    path = save_figure(plot_learning_curve(curve).figure, tmp_path / f"curve.{suffix}")
+    path = save_figure(plot_curve(curve).figure, tmp_path / f"curve.{suffix}")
     start = path.read_bytes()[:8]
     assert start.startswith({"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<?xml"}[suffix])
     assert [p.name for p in tmp_path.iterdir()] == [f"curve.{suffix}"]
 
 
 def test_same_figure_same_file(curve):
-    first, second = (svg_text(plot_learning_curve(curve).figure) for _ in range(2))
+    first, second = (svg_text(plot_curve(curve).figure) for _ in range(2))
     assert first == second
 
 
 def test_refusals(curve, tmp_path):
     with pytest.raises(ParameterError, match=r"written as \.png, \.pdf or \.svg, not 'c.bmp'"):
-        save_figure(plot_learning_curve(curve).figure, tmp_path / "c.bmp")
-    with pytest.raises(ParameterError, match="curve must be a dataset as returned by"):
-        plot_learning_curve(xr.Dataset())
+        save_figure(plot_curve(curve).figure, tmp_path / "c.bmp")
+    with pytest.raises(ParameterError, match="no output named 'test_error'; there are: none"):
+        plot_curve(xr.Dataset())
     with pytest.raises(ParameterError, match="simulation must be a dataset as returned by"):
-        plot_learning_curve(curve, curve)
+        plot_curve(curve, simulation=curve)
     # Every network has a test error of its own: a simulation is no curve.
     networks = xr.Dataset({"test_error": (("seed", "alpha"), [[1.0]])}, {"alpha": [1.0]})
-    with pytest.raises(ParameterError, match="curve must be a dataset as returned by"):
-        plot_learning_curve(networks)
+    with pytest.raises(ParameterError, match="has components or networks of its own"):
+        plot_curve(networks)
     with pytest.raises(ParameterError, match="ax must be axes of matplotlib, got 3"):
-        plot_learning_curve(curve, ax=3)
+        plot_curve(curve, ax=3)
 
 
 def test_missing_matplotlib_says_what_to_install(curve, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "giantstep\[plot\]"'):
-        plot_learning_curve(curve)
+        plot_curve(curve)

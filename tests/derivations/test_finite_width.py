@@ -25,9 +25,9 @@ def model():
 )
 def test_published_example_at_a_thousand_neurons(model, alpha, limit, corrected, norm):
     # Networks of d = p = 1000: test errors .03265(17) and .0428(2), q2 .0873(6) and .0523(5).
-    found = model.solve(alpha, 0.1, width=1000)
+    found = model.solve(alpha=alpha, ridge=0.1, width=1000)
     digits = {0.03272: 5e-6, 0.0428: 5e-5}[corrected]
-    assert model.solve(alpha, 0.1).test_error == pytest.approx(limit, abs=digits)
+    assert model.solve(alpha=alpha, ridge=0.1).test_error == pytest.approx(limit, abs=digits)
     assert found.test_error == pytest.approx(corrected, abs=digits)
     assert found.q2 == pytest.approx(norm, abs=5e-5)
 
@@ -40,41 +40,47 @@ def test_the_strict_limit_is_untouched(model):
 
 
 def test_the_correction_vanishes_like_one_over_p(model):
-    limit = model.solve(1, 0.1).test_error
-    gaps = [p * (model.solve(1, 0.1, width=p).test_error - limit) for p in (10**5, 10**7)]
+    limit = model.solve(alpha=1, ridge=0.1).test_error
+    gaps = [
+        p * (model.solve(alpha=1, ridge=0.1, width=p).test_error - limit) for p in (10**5, 10**7)
+    ]
     assert gaps[0] == pytest.approx(gaps[1], rel=1e-4)
-    assert model.solve(1, 0.1, width=10**15).test_error == pytest.approx(limit, rel=1e-14)
+    assert model.solve(alpha=1, ridge=0.1, width=10**15).test_error == pytest.approx(
+        limit, rel=1e-14
+    )
 
 
 def test_all_methods_take_a_width(model):
-    one = model.solve(2, 0.1, width=300).test_error
+    one = model.solve(alpha=2, ridge=0.1, width=300).test_error
     assert model.solve_many([2], [0.1], width=300).values["test_error"][0] == one
-    curve = model.learning_curve([2], 0.1, width=300)
+    curve = model.at(width=300).curve(alpha=[2], ridge=0.1).to_dataset()
     assert float(curve.test_error[0]) == one and curve.attrs["width"] == 300
     assert model.at_width(300).kernel().solve(alpha=2, ridge=0.1).test_error == one
-    assert model.at_width(300).solve(2, 0.1).test_error == one
+    assert model.at_width(300).solve(alpha=2, ridge=0.1).test_error == one
     again = gs.SpikedRandomFeatures.from_json(model.at_width(300).to_json())
     assert again == model.at_width(300) and again.width == 300
 
 
 @pytest.mark.slow
 def test_digits_agree_with_floats(model):
-    found = model.solve(0.9, 0.1, width=1000, digits=20, progress=False)
+    found = model.solve(alpha=0.9, ridge=0.1, width=1000, digits=20, progress=False)
     # The energy identity, to the digits.
-    more = model.at_width(1000).solve(0.9, 0.1, digits=30, progress=False)
+    more = model.at_width(1000).solve(alpha=0.9, ridge=0.1, digits=30, progress=False)
     assert abs(found.test_error - more.test_error) < 1e-21
     assert float(found.test_error) == pytest.approx(
-        model.solve(0.9, 0.1, width=1000).test_error, rel=1e-13
+        model.solve(alpha=0.9, ridge=0.1, width=1000).test_error, rel=1e-13
     )
 
 
 @pytest.mark.slow
 def test_sensitivity_to_the_inverse_width():
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, width=50)
-    slope = model.sensitivities(1.5, 0.1)["test_error", "inverse_width"]
-    left, right = (model.solve(1.5, 0.1, width=p).test_error for p in (50 * 1001, 50 * 999))
+    slope = model.sensitivities(alpha=1.5, ridge=0.1)["test_error", "inverse_width"]
+    left, right = (
+        model.solve(alpha=1.5, ridge=0.1, width=p).test_error for p in (50 * 1001, 50 * 999)
+    )
     # At 1/p near zero, where the width can be changed by a little.
-    near = model.sensitivities(1.5, 0.1, width=50_000)["test_error", "inverse_width"]
+    near = model.sensitivities(alpha=1.5, ridge=0.1, width=50_000)["test_error", "inverse_width"]
     assert near == pytest.approx((right - left) / (1 / (50 * 999) - 1 / (50 * 1001)), rel=1e-5)
     assert 0 < slope < near
 
@@ -88,29 +94,29 @@ def test_energy_identity(alpha, ridge, r, width):
     )
 
     def loss(x):
-        found = model.solve(alpha, x)
+        found = model.solve(alpha=alpha, ridge=x)
         return alpha * found.training_error + x * found.q2
 
     h = 1e-4 * ridge
     slope = (loss(ridge + h) - loss(ridge - h)) / (2 * h)
-    assert slope == pytest.approx(model.solve(alpha, ridge).q2, rel=1e-5)
+    assert slope == pytest.approx(model.solve(alpha=alpha, ridge=ridge).q2, rel=1e-5)
 
 
 def test_without_a_mean_direction_nothing_changes():
     plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0)
-    assert plain.solve(2, 0.1, width=10).test_error == pytest.approx(
-        plain.solve(2, 0.1).test_error, rel=1e-14
+    assert plain.solve(alpha=2, ridge=0.1, width=10).test_error == pytest.approx(
+        plain.solve(alpha=2, ridge=0.1).test_error, rel=1e-14
     )
     with_mean = gs.SpikedRandomFeatures("relu", "relu", step_size=0, allow_non_odd=True)
-    assert with_mean.solve(2, 0.1, width=10).test_error > 1.001 * (
-        with_mean.solve(2, 0.1).test_error
+    assert with_mean.solve(alpha=2, ridge=0.1, width=10).test_error > 1.001 * (
+        with_mean.solve(alpha=2, ridge=0.1).test_error
     )
 
 
 @pytest.mark.parametrize("width", [0, -3, 2.5, "many", math.nan, True, math.inf])
 def test_bad_widths_are_refused(model, width):
     with pytest.raises(ParameterError, match="width"):
-        model.solve(1, 0.1, width=width)
+        model.solve(alpha=1, ridge=0.1, width=width)
     with pytest.raises(ParameterError, match="width"):
         replace(model, width=width)
 

@@ -28,7 +28,9 @@ def test_both_derivatives_vanish_and_single_optima_agree(model):
     assert at.optimal_ridge(1.5, (1e-2, 10)).ridge == pytest.approx(found.ridge, rel=1e-9)
     step = model.optimal_step_size(1.5, found.ridge, (1, 5))
     assert step.step_size == pytest.approx(found.step_size, rel=1e-9)
-    assert at.solve(1.5, found.ridge).test_error == pytest.approx(found.test_error, rel=1e-13)
+    assert at.solve(alpha=1.5, ridge=found.ridge).test_error == pytest.approx(
+        found.test_error, rel=1e-13
+    )
     assert "interior minimum" in str(found)
 
 
@@ -40,7 +42,7 @@ def test_gradient_and_hessian_against_differences(model):
 
     def error(place):
         ridge, step = np.exp(place)
-        return replace(model, step_size=float(step)).solve(1.5, float(ridge)).test_error
+        return replace(model, step_size=float(step)).solve(alpha=1.5, ridge=float(ridge)).test_error
 
     assert value == pytest.approx(error(x), rel=1e-14)
     for k, e in enumerate(np.eye(2)):

@@ -147,7 +147,7 @@ def test_tied_parameters_follow():
     model = gs.SpikedRandomFeatures.from_parameters(
         "erf", "erf", spike_strength=0.8, bulk_variance=1.2, alignment=0.7
     )
-    own = model.sensitivities(1.5, 0.1)
+    own = model.sensitivities(alpha=1.5, ridge=0.1)
     found = model.kernel().sensitivities(alpha=1.5, ridge=0.1, wrt="alignment")
     for output in ("test_error", "psi", "q1"):
         assert found[output, "alignment"] == pytest.approx(own[output, "alignment"], rel=1e-12)

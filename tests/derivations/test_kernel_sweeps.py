@@ -59,7 +59,7 @@ def test_kernel_of_an_aligned_model():
         "tanh", "relu", spike_strength=2.5, bulk_variance=0.5, alignment=1.0
     )
     kernel = model.kernel()
-    error = model.solve(0.5, 0.1).test_error
+    error = model.solve(alpha=0.5, ridge=0.1).test_error
     assert kernel.solve(alpha=0.5, ridge=0.1).test_error == error
     # The labels of these equations have no part beside the spike.
     with pytest.raises(ParameterError, match="alignment must be 1 or -1 in this kernel"):
@@ -71,7 +71,7 @@ def test_digits_of_an_aligned_model():
         "z", "relu", spike_strength=2.5, bulk_variance=0.5, alignment=1.0
     )
     found = model.kernel().solve(alpha=0.5, ridge=0.1, digits=18, progress=False)
-    precise = model.solve(0.5, 0.1, digits=18, progress=False)
+    precise = model.solve(alpha=0.5, ridge=0.1, digits=18, progress=False)
     assert abs(found.test_error - precise.test_error) <= 1e-17
 
 
@@ -96,7 +96,7 @@ def test_spiked_sweep_equals_the_model(model):
             bulk_variance=model.spike.bulk_variance,
         )  # fmt: skip
         assert moving.test_error.values[i, j] == pytest.approx(
-            direct.solve(2, 0.1).test_error, rel=1e-12
+            direct.solve(alpha=2, ridge=0.1).test_error, rel=1e-12
         )
     with pytest.raises(ParameterError, match="alignment is outside its range"):
         kernel.sweep(alpha=1, ridge=1, alignment=[0.5, 1.0])
@@ -105,7 +105,7 @@ def test_spiked_sweep_equals_the_model(model):
 @pytest.mark.slow
 def test_digits_of_a_model_and_of_its_kernel_agree(model):
     # The step is taken exactly for both, not its floats.
-    one = model.solve(2, 0.1, digits=25, progress=False).test_error
+    one = model.solve(alpha=2, ridge=0.1, digits=25, progress=False).test_error
     two = model.kernel().solve(alpha=2, ridge=0.1, digits=25, progress=False).test_error
     assert abs(one - two) <= mpmath.mpf(10) ** -25 * abs(one)
 

@@ -321,7 +321,9 @@ def test_baked_tables_make_constants(model, tmp_path):
     kernel = model.kernel()
     (path,) = kernel.write(tmp_path / "baked.py", "python", tables="baked")
     found = run_file(path, {"alpha": 2.0, "ridge": 0.1, "beta": 1.0})
-    assert found["test_error"][0] == pytest.approx(model.solve(2, 0.1).test_error, rel=1e-13)
+    assert found["test_error"][0] == pytest.approx(
+        model.solve(alpha=2, ridge=0.1).test_error, rel=1e-13
+    )
     with pytest.raises(ParameterError, match="only with tables='baked'"):
         kernel.source("python", alignment=0.5)
     with pytest.raises(ParameterError, match="no parameter of the tables is named 'alpha'"):

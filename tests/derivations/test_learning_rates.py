@@ -23,7 +23,7 @@ def test_whether_wider_is_better_depends_on_the_convention(beta):
             "tanh", "sin", learning_rate=3, convention=convention, beta=beta, alpha0=20
         )
         assert model.beta == beta
-        assert model.solve(1.5, 0.1).test_error == pytest.approx(wanted[beta], abs=5e-6)
+        assert model.solve(alpha=1.5, ridge=0.1).test_error == pytest.approx(wanted[beta], abs=5e-6)
 
 
 def test_steps_of_a_finite_network():

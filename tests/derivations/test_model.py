@@ -43,7 +43,7 @@ def test_structure_is_reported(model):
 
 
 def test_learning_curve_is_labelled_and_survives_a_file(model, tmp_path):
-    curve = model.learning_curve(alpha=[0.2, 3], ridge=0.1)
+    curve = model.curve(alpha=[0.2, 3], ridge=0.1).to_dataset()
     assert curve.test_error.dims == ("alpha",)
     assert_allclose(curve.test_error, [0.04848290191950338608932, 0.03251820801462915072783], 1e-13)
     curve.to_netcdf(tmp_path / "curve.nc")
@@ -102,7 +102,7 @@ def test_exported_kernels_handle_steep_and_kinked_activations(tmp_path, target):
         spike = {name: getattr(model.spike, name) for name in names} | {"noise_variance": 0.0}
         point = {**spike, "alpha": 2.0, "beta": 1.0, "ridge": 0.1}
         found = kernel["solve_point"]({name: point[name] for name in kernel["PARAMETERS"]})
-        error = abs(found["test_error"][0] - model.solve(2, 0.1).test_error)
+        error = abs(found["test_error"][0] - model.solve(alpha=2, ridge=0.1).test_error)
         assert error <= found["test_error"][1] <= 1e-9
 
 
@@ -110,7 +110,7 @@ def test_a_student_without_linear_part_makes_no_spike():
     # h_1 vanishes exactly, though not visibly: no spike, not a tiny one.
     model = gs.SpikedRandomFeatures("erf(z) - 2*z/sqrt(3*pi)", "sin")
     assert model.spike.spike_strength == 0
-    assert model.solve(1, 0.1).test_error > model.best_linear_error
+    assert model.solve(alpha=1, ridge=0.1).test_error > model.best_linear_error
 
 
 def test_models_are_values(model):
@@ -128,7 +128,11 @@ def test_expressions_and_activations_are_accepted():
     own = gs.SpikedRandomFeatures("2*tanh(z)", "sin", step_size=0)
     plain = gs.SpikedRandomFeatures("tanh", "sin", step_size=0)
     # sigma -> t sigma with ridge -> t^2 ridge changes nothing.
-    assert_allclose(own.solve(1.5, 0.4).test_error, plain.solve(1.5, 0.1).test_error, rtol=1e-13)
+    assert_allclose(
+        own.solve(alpha=1.5, ridge=0.4).test_error,
+        plain.solve(alpha=1.5, ridge=0.1).test_error,
+        rtol=1e-13,
+    )
 
 
 @settings(max_examples=15)
@@ -145,7 +149,7 @@ def test_sign_of_the_spike_does_not_matter(alpha, ridge, r, c, gamma):
             gs.SpikedRandomFeatures.from_parameters(
                 "erf", "sin", spike_strength=sign * r, bulk_variance=c, alignment=sign * gamma
             )
-            .solve(alpha, ridge)
+            .solve(alpha=alpha, ridge=ridge)
             .test_error
         )
 
@@ -158,7 +162,7 @@ def test_without_a_spike_the_alignment_does_not_matter():
             gs.SpikedRandomFeatures.from_parameters(
                 "erf", "erf", spike_strength=0, bulk_variance=1, alignment=gamma, beta=1.5
             )
-            .solve(2, 0.01)
+            .solve(alpha=2, ridge=0.01)
             .test_error
         )
 
@@ -168,9 +172,11 @@ def test_without_a_spike_the_alignment_does_not_matter():
 
 
 def test_small_steps_approach_plain_random_features():
-    plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0).solve(2, 0.1).test_error
+    plain = gs.SpikedRandomFeatures("erf", "erf", step_size=0).solve(alpha=2, ridge=0.1).test_error
     steps = [1e-3, 1e-2, 1e-1]
-    found = [gs.SpikedRandomFeatures("erf", "erf", step_size=s).solve(2, 0.1) for s in steps]
+    found = [
+        gs.SpikedRandomFeatures("erf", "erf", step_size=s).solve(alpha=2, ridge=0.1) for s in steps
+    ]
     gaps = [plain - solution.test_error for solution in found]
     # Any spike makes the free direction m available: the limit of small steps is below the plain
     # error, by an amount that no longer depends on the step.
@@ -182,7 +188,7 @@ def test_uninformative_spike_is_no_error():
     model = gs.SpikedRandomFeatures("erf", "He(3, z)/6", alpha0=5)
     assert model.spike.alignment == 0
     assert model.leap_index == 3
-    assert model.solve(1, 0.1).test_error > 0
+    assert model.solve(alpha=1, ridge=0.1).test_error > 0
 
 
 def test_infinite_first_sample_complexity():
@@ -190,14 +196,16 @@ def test_infinite_first_sample_complexity():
     assert model.spike.alignment == 1 and model.spike.bulk_variance == 1
     # The limit is approached like 1/alpha0.
     errors = [
-        gs.SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=a).solve(1, 0.1).test_error
+        gs.SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=a)
+        .solve(alpha=1, ridge=0.1)
+        .test_error
         for a in (1e4, 1e6, math.inf)
     ]
     assert_allclose((errors[1] - errors[2]) / (errors[0] - errors[2]), 0.01, rtol=0.01)
 
 
 def test_solutions_print_and_render(model):
-    solution = model.solve(3, 0.1)
+    solution = model.solve(alpha=3, ridge=0.1)
     assert "0.0325182080146" in repr(solution)
     assert "error estimate" in str(solution)
     assert "<table>" in solution._repr_html_()
@@ -207,7 +215,7 @@ def test_solutions_print_and_render(model):
 
 
 def test_digits_of_a_published_value(model):
-    solution = model.solve(3, 0.1, digits=20)
+    solution = model.solve(alpha=3, ridge=0.1, digits=20)
     assert str(solution).split()[2] == "0.032518208014629150727"
 
 
@@ -257,7 +265,7 @@ def test_bad_arguments_are_refused_by_name(arguments, error, match):
 )
 def test_bad_points_are_refused_by_name(model, arguments, match):
     with pytest.raises(ParameterError, match=match):
-        model.learning_curve(**{"alpha": 1.0, "ridge": 0.1, **arguments})
+        model.curve(**{"alpha": 1.0, "ridge": 0.1, **arguments}).to_dataset()
 
 
 def test_a_given_spike_is_checked_again():
@@ -281,15 +289,17 @@ def test_a_given_spike_is_checked_again():
 def test_correlated_norms_are_marked_in_the_dataset():
     options = {"teacher": "z + He(3, z)/6", "step_size": 4}
     with_term = gs.SpikedRandomFeatures("tanh", leading_order="complete", **options)
-    found = with_term.learning_curve([1], ridge=0.1).attrs["norm_overlap"]
+    found = with_term.curve(alpha=[1], ridge=0.1).to_dataset().attrs["norm_overlap"]
     assert found == with_term.spike.norm_overlap != 0
     published = gs.SpikedRandomFeatures("tanh", **options)
-    assert "norm_overlap" not in published.learning_curve([1], ridge=0.1).attrs
+    assert "norm_overlap" not in published.curve(alpha=[1], ridge=0.1).to_dataset().attrs
 
 
 @pytest.mark.parametrize("digits", [None, 20])
 def test_solutions_can_be_sent_to_another_process(digits):
-    solution = gs.SpikedRandomFeatures("erf", "erf").solve(1, 0.1, digits=digits, progress=False)
+    solution = gs.SpikedRandomFeatures("erf", "erf").solve(
+        alpha=1, ridge=0.1, digits=digits, progress=False
+    )
     found = pickle.loads(pickle.dumps(solution))
     assert found == solution
     assert str(found) == str(solution)
@@ -318,7 +328,7 @@ def test_a_student_that_jumps_has_no_step_but_random_features():
     with pytest.raises(AssumptionError, match="jumps"):
         gs.SpikedRandomFeatures("sign", "sin", step_size=1)
     still = gs.SpikedRandomFeatures("sign", "sin", step_size=0)
-    assert still.solve(1, 0.1).test_error > still.best_linear_error
+    assert still.solve(alpha=1, ridge=0.1).test_error > still.best_linear_error
     assert still.simulate(dimension=20, alpha=[1], seeds=2, progress=False).sizes["seed"] == 2
 
 
@@ -330,7 +340,7 @@ def test_unusable_cache_folder_is_an_error_that_says_so(tmp_path):
 
 
 def test_damaged_cache_is_rebuilt(tmp_path):
-    first = gs.SpikedRandomFeatures("tanh", "sin", cache_folder=tmp_path).solve(1, 0.1)
+    first = gs.SpikedRandomFeatures("tanh", "sin", cache_folder=tmp_path).solve(alpha=1, ridge=0.1)
     for path in tmp_path.rglob("*"):
         if path.is_file():
             path.write_bytes(b"damaged")
@@ -372,7 +382,7 @@ def test_batches_on_threads_agree_with_single_solves(model):
     alpha, ridge = 10 ** rng.uniform(-1, 1, 600), 10 ** rng.uniform(-3, 1, 600)
     batch = model.solve_many(alpha, ridge, workers=2)
     for k in (0, 17, 599):
-        single = model.solve(alpha[k], ridge[k])
+        single = model.solve(alpha=alpha[k], ridge=ridge[k])
         assert_allclose(batch.values["test_error"][k], single.test_error, rtol=1e-12)
     assert batch.residual.max() <= 1e-11
 
@@ -381,7 +391,7 @@ def test_the_corrected_theory_is_offered_where_it_is_another_one():
     corrected = gs.SpikedRandomFeatures("tanh", "sin").complete()
     assert corrected is not None and corrected.leading_order == "complete"
     # Found by an implementation of the reduced equations apart from this package.
-    assert_allclose(corrected.solve(3, 0.1).test_error, 0.03150, rtol=0, atol=5e-6)
+    assert_allclose(corrected.solve(alpha=3, ridge=0.1).test_error, 0.03150, rtol=0, atol=5e-6)
     assert corrected.complete() is None
     assert gs.SpikedRandomFeatures("tanh", "sin", step_size=0).complete() is None
     relu = gs.SpikedRandomFeatures("relu", "sin", allow_non_odd=True, alpha0=math.inf)
@@ -414,10 +424,12 @@ def test_rows_of_uneven_students_are_stretched(student, teacher, step, published
     plain = gs.SpikedRandomFeatures(student, teacher, **options)
     stretched = plain.complete()
     for model, expected in ((plain, published), (stretched, complete)):
-        assert model.solve(2, 0.1).test_error == pytest.approx(expected, abs=6e-4 * expected)
+        assert model.solve(alpha=2, ridge=0.1).test_error == pytest.approx(
+            expected, abs=6e-4 * expected
+        )
     # Infinitely many samples are the limit of many.
-    many = dataclasses.replace(stretched, alpha0=1e4).solve(2, 0.1).test_error
-    assert_allclose(many, stretched.solve(2, 0.1).test_error, rtol=2e-3)
+    many = dataclasses.replace(stretched, alpha0=1e4).solve(alpha=2, ridge=0.1).test_error
+    assert_allclose(many, stretched.solve(alpha=2, ridge=0.1).test_error, rtol=2e-3)
     farther = dataclasses.replace(stretched, alpha0=1e250).spike.stretch
     assert_allclose(farther, stretched.spike.stretch, atol=1e-100)
 
@@ -428,7 +440,9 @@ def test_without_a_stretch_the_complete_theory_is_the_published_one(student, tea
     plain = gs.SpikedRandomFeatures(student, teacher, **options)
     complete = dataclasses.replace(plain, leading_order="complete")
     assert complete.spike.stretch == (0, 0, 0) and complete.complete() is None
-    assert complete.solve(2, 0.1).test_error == plain.solve(2, 0.1).test_error
+    assert (
+        complete.solve(alpha=2, ridge=0.1).test_error == plain.solve(alpha=2, ridge=0.1).test_error
+    )
 
 
 def test_the_stretch_is_that_of_a_column_of_the_bulk():
@@ -457,7 +471,7 @@ def test_the_stretch_is_that_of_a_column_of_the_bulk():
 
 def test_what_is_not_derived_for_stretched_rows_is_refused_by_name():
     model = gs.SpikedRandomFeatures("relu", "relu", allow_non_odd=True, leading_order="complete")
-    for call in (model.bounds, model.asymptotics, lambda: model.spectrum(2)):
+    for call in (model.bounds, model.asymptotics, lambda: model.spectrum(alpha=2)):
         with pytest.raises(ParameterError, match=r"stretched; use leading_order=.published"):
             call()
     with pytest.raises(ParameterError, match=r"small steps.*stretched; use leading_order"):
@@ -475,8 +489,10 @@ def test_networks_follow_the_stretched_rows():
     )
     found = model.simulate(300, [2.0], 0.1, seeds=24, seed=3, progress=False)
     mean, error = (float(found[f"test_error_{name}"][0]) for name in ("mean", "standard_error"))
-    complete = model.solve(2, 0.1).test_error
-    published = dataclasses.replace(model, leading_order="published").solve(2, 0.1).test_error
+    complete = model.solve(alpha=2, ridge=0.1).test_error
+    published = (
+        dataclasses.replace(model, leading_order="published").solve(alpha=2, ridge=0.1).test_error
+    )
     assert abs(mean - complete) < 4 * error + 5 / 300 * complete < abs(mean - published)
 
 
@@ -532,13 +548,13 @@ def test_datasets_hold_models_that_can_be_read():
     readout = features.with_loss("square")
     options = {"dimension": 30, "alpha": [1.0], "seeds": 1, "progress": False}
     for model, dataset in (
-        (features, features.learning_curve([1, 2], 0.1)),
+        (features, features.curve(alpha=[1, 2], ridge=0.1).to_dataset()),
         (features, features.simulate(**options)),
-        (letters, letters.learning_curve([1], 0.1)),
+        (letters, letters.curve(alpha=[1], ridge=0.1).to_dataset()),
         (letters, letters.simulate(**options)),
-        (step, step.risk_curve(ridge=[0.1, 0.2])),
+        (step, step.curve(ridge=[0.1, 0.2]).to_dataset()),
         (step, step.optimal_ridge_curve([1.0], progress=False)),
-        (readout, readout.learning_curve([1], 0.1)),
+        (readout, readout.curve(alpha=[1], ridge=0.1).to_dataset()),
         (readout, readout.simulate(**options)),
     ):
         assert type(model).from_json(dataset.attrs["model"]) == model
@@ -547,8 +563,8 @@ def test_datasets_hold_models_that_can_be_read():
 @pytest.mark.parametrize("value", [1e-300, 1e-22, 1e22, 1e308])
 def test_analyses_refuse_points_that_are_all_rounding(model, value):
     for call in (
-        lambda: model.spectrum(value),
-        lambda: model.sensitivities(value, 0.1),
+        lambda: model.spectrum(alpha=value),
+        lambda: model.sensitivities(alpha=value, ridge=0.1),
         lambda: model.optimal_ridge(value),
         lambda: model.optimal_step_size(value, 0.1),
         lambda: model.optimal_hyperparameters(value),
@@ -559,7 +575,8 @@ def test_analyses_refuse_points_that_are_all_rounding(model, value):
         ):
             call()
     for call in (
-        lambda: model.sensitivities(1.5, value), lambda: model.optimal_step_size(1.5, value)
+        lambda: model.sensitivities(alpha=1.5, ridge=value),
+        lambda: model.optimal_step_size(1.5, value),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=r"ridge must be between 1e-15 and 1e.15 here"):
             call()
@@ -574,7 +591,7 @@ def test_analyses_refuse_points_that_are_all_rounding(model, value):
 @pytest.mark.parametrize("alpha0", [1e200, 1e308, math.inf])
 def test_huge_batches_of_the_step_are_answered_or_refused(alpha0):
     try:
-        found = gs.SpikedRandomFeatures("erf", "sin", alpha0=alpha0).solve(1.5, 0.1)
+        found = gs.SpikedRandomFeatures("erf", "sin", alpha0=alpha0).solve(alpha=1.5, ridge=0.1)
     except ParameterError as error:
         assert f"alpha0={alpha0:g}" in str(error) and "math.inf" in str(error)
     else:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from giantstep import OneGradientStep
+from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.equivalence import failure_exponent
 from giantstep.derivations.one_gradient_step.evidence_large import several_steps as evidence
 from giantstep.derivations.one_gradient_step.several_steps import spike_sizes
@@ -56,8 +56,8 @@ def test_one_verdict_is_printed_by_all():
     for name in ("student is odd", "student has 3 bounded derivatives", "teacher is Lipschitz"):
         assert f"it does not hold that the {name}" in verdict
     printed = [
-        found.risk(0.1).rests_on,
-        found.risk_curve(ridge=[0.1, 0.2]).attrs["rests_on"],
+        found.risk(ridge=0.1).rests_on,
+        found.curve(ridge=[0.1, 0.2]).to_dataset().attrs["rests_on"],
         found.optimal_ridge().rests_on,
         found.several_steps(2).rests_on,
         found.conjugate_kernel().expected.rests_on,
@@ -69,9 +69,9 @@ def test_one_verdict_is_printed_by_all():
 
 def test_without_a_penalty_there_is_no_theorem():
     covered = model()
-    assert "is a theorem" in covered.risk(0.1).rests_on
+    assert "is a theorem" in covered.risk(ridge=0.1).rests_on
     for text in (
-        covered.ridgeless().rests_on, covered.risk_curve(ridge=[0, 0.1]).attrs["rests_on"]
+        covered.ridgeless().rests_on, covered.curve(ridge=[0, 0.1]).to_dataset().attrs["rests_on"]
     ):  # fmt: skip
         assert "it does not hold that the ridge penalty is positive" in text
 
@@ -136,7 +136,7 @@ def test_several_steps_are_one_longer_step():
 def test_risk_after_several_steps(steps, fresh, risk):
     # tanh on tanh, noise 0.3², α = 3, β = 2, η = 1, λ_B = 0.05: 40-digit arithmetic, 4 printed.
     several = model(noise_variance=0.09).several_steps(steps, fresh)
-    assert several.risk(paper_ridge=0.05).trained == pytest.approx(risk, abs=5.1e-5)
+    assert several.risk(ridge=paper_ridge(0.05)).trained == pytest.approx(risk, abs=5.1e-5)
 
 
 def test_sizes_without_contraction_are_those_of_one_step():

@@ -49,13 +49,13 @@ def test_lines_of_the_risk_are_its_data(model: gs.OneGradientStep) -> None:
 
 
 def test_samples_of_the_step_follow_those_of_the_readout(model: gs.OneGradientStep) -> None:
-    data = risk_data(model, "alpha", [1, 4], paper_ridge=0.05)
+    data = risk_data(model, "alpha", [1, 4], ridge=gs.paper_ridge(0.05))
     for alpha in (1, 4):
-        expected = replace(model, alpha=alpha).risk(paper_ridge=0.05).trained
+        expected = replace(model, alpha=alpha).risk(ridge=gs.paper_ridge(0.05)).trained
         assert float(data["risk_trained"].sel(alpha=alpha)) == pytest.approx(expected, rel=1e-12)
     fixed = replace(model, alpha0=2.0)
-    found = risk_data(fixed, "alpha", [1, 4], paper_ridge=0.05)
-    expected = replace(fixed, alpha=4.0).risk(paper_ridge=0.05).trained
+    found = risk_data(fixed, "alpha", [1, 4], ridge=gs.paper_ridge(0.05))
+    expected = replace(fixed, alpha=4.0).risk(ridge=gs.paper_ridge(0.05)).trained
     assert float(found["risk_trained"].sel(alpha=4)) == pytest.approx(expected, rel=1e-12)
 
 

@@ -47,8 +47,8 @@ def test_plain_random_features_to_25_digits():
     alpha, beta, ridge = (float(entry[k]) for k in ("alpha", "beta", "ridge"))
     one = OneGradientStep("erf", "erf", alpha=alpha, beta=beta, step_size=0)
     other = SpikedRandomFeatures("erf", "erf", step_size=0, beta=beta)
-    risk = one.risk(ridge, digits=26)
-    solution = other.solve(alpha, ridge, digits=26, progress=False)
+    risk = one.risk(ridge=ridge, digits=26)
+    solution = other.solve(alpha=alpha, ridge=ridge, digits=26, progress=False)
     for text, first, second in (
         (entry["test_error"], risk.initial, solution.test_error),
         (entry["training_error"], risk.training_error_initial, solution.training_error),
@@ -73,10 +73,10 @@ def test_plain_random_features_to_25_digits():
 def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, noise):
     # The spiked features keep the mean of the teacher, here zero: relu is given without it.
     centred = "relu(z) - 1/sqrt(2*pi)" if teacher == "relu" else teacher
-    one = OneGradientStep(student, teacher, alpha, beta, 0, noise, centre=True).risk(ridge)
+    one = OneGradientStep(student, teacher, alpha, beta, 0, noise, centre=True).risk(ridge=ridge)
     other = SpikedRandomFeatures(
         student, centred, step_size=0, beta=beta, noise_variance=noise
-    ).solve(alpha, ridge)
+    ).solve(alpha=alpha, ridge=ridge)
     assert one.initial == pytest.approx(other.test_error, rel=1e-11)
     assert one.training_error_initial == pytest.approx(other.training_error, rel=1e-11)
 
@@ -84,7 +84,7 @@ def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, n
 def test_a_spike_apart_from_the_labels_changes_nothing_in_both():
     # γ = 0 in the spiked theory, no linear part of the teacher here.
     model = OneGradientStep("erf", "He(3, z)", 2, 1.5, step_size=3, noise_variance=0.1)
-    assert model.risk(0.05).improvement == 0
+    assert model.risk(ridge=0.05).improvement == 0
 
 
 # ---------------------------------------------------- 2. the alignment, three formulas

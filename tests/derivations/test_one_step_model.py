@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import moments as moments_module
 from giantstep.derivations.one_gradient_step.moments import exact_moments
-from giantstep.derivations.one_gradient_step.penalties import given_ridge, one_ridge, ridge_values
 from giantstep.derivations.one_gradient_step.spike_sizes import (
     aligned_square,
     orthogonal_square,
     spike_square,
 )
+from giantstep.derivations.penalties import given_penalty, paper_ridge, penalties, penalty_of
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 
 z = sp.Symbol("z")
@@ -85,7 +85,7 @@ def test_refusals_say_what_would_be_right(arguments, error, message):
 
 
 def test_what_is_allowed_after_all():
-    assert model(student="sign", step_size=0).risk(0.1).improvement == 0
+    assert model(student="sign", step_size=0).risk(ridge=0.1).improvement == 0
     assert model(teacher="sign").teacher_moments.jumps
     assert model(student="relu", teacher="relu", centre=True).student_moments.mean > 0
     numbers = model(alpha=Fraction(1, 2), beta=sp.Rational(3, 2), step_size=np.int64(2))
@@ -114,7 +114,7 @@ def test_json_and_pickle_give_the_model_back(tmp_path):
         assert OneGradientStep.from_json(one.to_json()) == one
         again = pickle.loads(pickle.dumps(one))
         assert again == one and hash(again) == hash(one)
-        assert again.risk(0.1) == one.risk(0.1)
+        assert again.risk(ridge=0.1) == one.risk(ridge=0.1)
         one.save(tmp_path / "model.json")
         assert OneGradientStep.from_json((tmp_path / "model.json").read_text()) == one
     # Plain JSON, without the Infinity of Python.
@@ -160,7 +160,7 @@ def test_standing_rests_on_parity():
             "it does not hold that the student is odd" in lax.standing
             and "simulations" in lax.standing
         )
-        assert lax.standing in lax.risk(0.1).rests_on
+        assert lax.standing in lax.risk(ridge=0.1).rests_on
 
 
 def test_derived_numbers():
@@ -263,26 +263,29 @@ def test_sizes_of_the_spike():
 @settings(max_examples=50, deadline=None)
 @given(ridge=st.floats(1e-300, 1e300), ratio=st.floats(1e-3, 1e3))
 def test_two_conventions_of_the_penalty(ridge, ratio):
-    assert given_ridge(ridge, None) == ("ridge", ridge)
-    assert given_ridge(None, ridge) == ("paper_ridge", ridge)
-    assert one_ridge(ridge, None, ratio) == ridge
-    assert one_ridge(None, ridge, ratio) * ratio == pytest.approx(ridge, rel=1e-14)
-    assert ridge_values([0, ridge], None, ratio).tolist() == [0, ridge]
+    of_paper = paper_ridge(ridge)
+    assert given_penalty(ridge) == ("ridge", ridge)
+    assert given_penalty(of_paper) == ("paper_ridge", ridge)
+    assert penalty_of(ridge, ratio) == ridge
+    assert penalty_of(of_paper, ratio) * ratio == pytest.approx(ridge, rel=1e-14)
+    assert of_paper.at(alpha=2.0, beta=2.0 * ratio) == pytest.approx(ridge / ratio, rel=1e-14)
+    assert penalties([0, ridge], ratio).tolist() == [0, ridge]
+    assert penalties(paper_ridge([0, ridge]), 1.0).tolist() == [0, ridge]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("give", "message"),
     [
-        ((None, None), "exactly one of ridge and paper_ridge, got none"),
-        ((1, 1), "exactly one of ridge and paper_ridge, got both"),
-        (([], None), "ridge must hold at least one number"),
-        ((None, [[1.0]]), "paper_ridge must"),
-        ((np.ones((2, 2)), None), "ridge must have at most one dimension"),
-        (([1, math.nan], None), "ridge must be a number"),
-        ((None, -1), "paper_ridge must be >= 0"),
-        (("1", None), "ridge must be a number"),
+        (lambda: None, r"ridge must be given: .* or giantstep\.paper_ridge"),
+        (lambda: [], "ridge must hold at least one number"),
+        (lambda: paper_ridge([[1.0]]), "paper_ridge must"),
+        (lambda: paper_ridge([]), "paper_ridge must hold at least one number"),
+        (lambda: np.ones((2, 2)), "ridge must have at most one dimension"),
+        (lambda: [1, math.nan], "ridge must be a number"),
+        (lambda: paper_ridge(-1), "paper_ridge must be >= 0"),
+        (lambda: "1", "ridge must be a number"),
     ],
 )
-def test_bad_penalties(arguments, message):
+def test_bad_penalties(give, message):
     with pytest.raises(ParameterError, match=message):
-        ridge_values(*arguments, 1.0)
+        penalties(give(), 1.0)

@@ -76,7 +76,7 @@ def test_digits_agree_with_each_other_and_with_the_risk():
     assert abs(few.ridge / many.ridge - 1) < 1e-20
     # λ = (α/β) λ_B, the ratio no float.
     assert abs(many.ridge * 19 / (many.paper_ridge * 7) - 1) < 1e-44
-    risk = model.risk(float(many.ridge))
+    risk = model.risk(ridge=float(many.ridge))
     assert risk.trained == pytest.approx(float(many.risk), rel=1e-13)
     assert risk.effective_ridge == pytest.approx(float(many.effective_ridge), rel=1e-12)
 
@@ -86,7 +86,7 @@ def test_curvature_is_that_of_the_risk():
     best = model.optimal_ridge(digits=20)
     h = 1e-4 * float(best.ridge)
     left, middle, right = (
-        float(model.risk(float(best.ridge) + k * h, digits=30).trained - best.risk)
+        float(model.risk(ridge=float(best.ridge) + k * h, digits=30).trained - best.risk)
         for k in (-1, 0, 1)
     )
     assert (left - 2 * middle + right) / h**2 == pytest.approx(float(best.curvature), rel=1e-3)
@@ -115,7 +115,7 @@ def test_no_penalty_of_a_scan_is_better():
         kinds.append(best.kind)
         if best.kind == INTERIOR and 1e-11 < best.ridge < 1e11:
             assert best.curvature > 0
-            assert model.risk(best.ridge).trained == pytest.approx(best.risk, rel=1e-9)
+            assert model.risk(ridge=best.ridge).trained == pytest.approx(best.risk, rel=1e-9)
             if alpha > beta:
                 assert best.ridge > 0
     assert kinds.count(INTERIOR) > 10
@@ -160,7 +160,7 @@ def test_optimum_at_an_end(model, kind, risk, digits):
     assert math.isnan(best.curvature) and best.other_minima == ()
     if risk is not None:
         assert float(best.risk) == pytest.approx(risk, rel=1e-12, abs=1e-40)
-    near = model.risk(1e-9 if kind == VANISHING else 1e9).trained
+    near = model.risk(ridge=1e-9 if kind == VANISHING else 1e9).trained
     assert float(best.risk) == pytest.approx(near, rel=1e-6, abs=1e-6)
 
 
@@ -221,7 +221,7 @@ def test_peak_against_quadrature():
     model = model_of(entry["model"])
     # Another quadrature, which uses the effective ridge of the closed form.
     assert max(spectral_deviations(model, 1e-10, 20).values()) < 1e-17
-    floats = model.interpolation_peak(1e-10)
+    floats = model.interpolation_peak(ridge=1e-10)
     for layer in ("initial", "trained"):
         exact, leading = float(entry[layer]["exact"]), float(entry[layer]["asymptotic"])
         assert getattr(floats, f"exact_{layer}") == pytest.approx(exact, rel=1e-11)
@@ -258,23 +258,23 @@ def test_peak_with_rounded_moments():
     ],
 )
 def test_leading_order_for_other_models(model):
-    errors = [model.interpolation_peak(x, digits=20).relative_error for x in (1e-12, 1e-14)]
+    errors = [model.interpolation_peak(ridge=x, digits=20).relative_error for x in (1e-12, 1e-14)]
     assert errors[1] == pytest.approx(errors[0] / 10, rel=1e-2) and errors[0] < 1e-3
 
 
 def test_peak_is_taken_at_as_many_samples_as_neurons():
     model = OneGradientStep("erf", "erf", 7, 2, 2, 0.25)
-    assert model.interpolation_peak(1e-8).initial == (
-        replace(model, alpha=2.0).interpolation_peak(1e-8).initial
+    assert model.interpolation_peak(ridge=1e-8).initial == (
+        replace(model, alpha=2.0).interpolation_peak(ridge=1e-8).initial
     )
 
 
 def test_peak_refuses():
     with pytest.raises(ParameterError, match="ridge must be positive"):
-        OneGradientStep("erf", "erf", 2).interpolation_peak(0)
+        OneGradientStep("erf", "erf", 2).interpolation_peak(ridge=0)
     with pytest.raises(ParameterError, match="exactly one"):
         OneGradientStep("erf", "erf", 2).interpolation_peak()
     with pytest.raises(ParameterError, match="digits"):
-        OneGradientStep("erf", "erf", 2).interpolation_peak(1e-6, digits=-1)
+        OneGradientStep("erf", "erf", 2).interpolation_peak(ridge=1e-6, digits=-1)
     with pytest.raises(AssumptionError, match="n = d"):
-        OneGradientStep("z", "erf", 2, 1.0).interpolation_peak(1e-6)
+        OneGradientStep("z", "erf", 2, 1.0).interpolation_peak(ridge=1e-6)

@@ -8,7 +8,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep import OneGradientStep
+from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step import properties, symbols
 from giantstep.derivations.one_gradient_step.interpolation_peak import peak_property
 from giantstep.derivations.one_gradient_step.limits import _float
@@ -123,7 +123,7 @@ def test_no_improvement_without_signal_or_step(which, alpha, beta):
     teacher = "He(3, z)" if which == "teacher" else "erf"
     step = 0.0 if which == "step" else 3.0
     model = OneGradientStep(student, teacher, alpha, beta, step, 0.1)
-    risk = model.risk(0.1)
+    risk = model.risk(ridge=0.1)
     assert risk.improvement == 0 and risk.initial == risk.trained
 
 
@@ -140,35 +140,35 @@ def model():
 
 @pytest.fixture(scope="module")
 def limits(model):
-    return model.limits(paper_ridge=float(CONFIGURATION["paper_ridge"]))
+    return model.limits(ridge=paper_ridge(float(CONFIGURATION["paper_ridge"])))
 
 
 def test_wide_networks(model, limits):
     # Ba et al., arXiv 2205.01445; digits of a 40-digit computation.
     penalty = float(CONFIGURATION["paper_ridge"])
     for row in CONFIGURATION["rows"]:
-        wide = replace(model, beta=float(row["beta"])).risk(paper_ridge=penalty)
+        wide = replace(model, beta=float(row["beta"])).risk(ridge=paper_ridge(penalty))
         assert float(row["beta"]) * wide.improvement == pytest.approx(
             float(row["scaled_improvement"]), abs=5.1e-5
         )
-    far = 1e7 * replace(model, beta=1e7).risk(paper_ridge=penalty).improvement
+    far = 1e7 * replace(model, beta=1e7).risk(ridge=paper_ridge(penalty)).improvement
     assert limits["beta * improvement, beta to infinity"].value == pytest.approx(far, rel=2e-6)
 
 
 def test_long_steps_many_samples_large_penalties(model, limits):
     penalty = float(CONFIGURATION["paper_ridge"])
-    long = replace(model, step_size=1e5).risk(paper_ridge=penalty)
+    long = replace(model, step_size=1e5).risk(ridge=paper_ridge(penalty))
     assert limits["improvement, step size to infinity"].value == pytest.approx(
         long.improvement, rel=1e-8
     )
-    many = replace(model, alpha=1e8).risk(paper_ridge=penalty)
+    many = replace(model, alpha=1e8).risk(ridge=paper_ridge(penalty))
     for layer in ("initial", "trained"):
         value = limits[f"risk {layer}, samples to infinity"].value
         assert value == pytest.approx(getattr(many, layer), rel=1e-6)
-    strong = model.risk(paper_ridge=1e8).improvement * 1e8
+    strong = model.risk(ridge=paper_ridge(1e8)).improvement * 1e8
     value = limits["paper_ridge * improvement, penalty to infinity"].value
     assert value == pytest.approx(strong, rel=1e-6)
-    weak = model.risk(paper_ridge=1e-12)
+    weak = model.risk(ridge=paper_ridge(1e-12))
     assert limits["risk trained, penalty to zero"].value == pytest.approx(weak.trained, rel=1e-9)
 
 
@@ -185,7 +185,7 @@ def test_long_steps_many_samples_large_penalties(model, limits):
     ],
 )
 def test_limits_exist_or_are_zero_where_there_is_no_signal(student, teacher, options):
-    found = OneGradientStep(student, teacher, 2, **options).limits(0.3)
+    found = OneGradientStep(student, teacher, 2, **options).limits(ridge=0.3)
     values = {limit.name: limit.value for limit in found.limits}
     assert not any(np.isnan(v) for v in values.values()), values
     assert all(v >= 0 for v in values.values())
@@ -197,9 +197,11 @@ def test_limits_exist_or_are_zero_where_there_is_no_signal(student, teacher, opt
 def test_wide_linear_students_with_enough_samples(alpha):
     # β δ → 0: like β^(-1/2) at n = d, like β^(-2) beyond.
     model = OneGradientStep("z", "erf", alpha, 2, 3, 0.2)
-    found = model.limits(paper_ridge=0.3)["beta * improvement, beta to infinity"]
+    found = model.limits(ridge=paper_ridge(0.3))["beta * improvement, beta to infinity"]
     assert found.value == 0 and found.formula == 0
-    near, far = (b * replace(model, beta=b).risk(paper_ridge=0.3).improvement for b in (1e5, 1e7))
+    near, far = (
+        b * replace(model, beta=b).risk(ridge=paper_ridge(0.3)).improvement for b in (1e5, 1e7)
+    )
     power = -0.5 if alpha == 1 else -2
     assert np.log10(far / near) / 2 == pytest.approx(power, abs=0.02)
 
@@ -222,7 +224,7 @@ def test_a_formula_without_a_value_is_no_zero(model, value):
 
 def test_no_share_of_nothing():
     model = OneGradientStep("erf", "He(3, z)", 2, alpha0=float("inf"))
-    assert model.limits(0.3)["removed share, step size to infinity"].value == 0
+    assert model.limits(ridge=0.3)["removed share, step size to infinity"].value == 0
 
 
 @pytest.mark.parametrize(

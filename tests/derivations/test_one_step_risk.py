@@ -11,7 +11,7 @@ import xarray as xr
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from giantstep import OneGradientStep, SpikedRandomFeatures
+from giantstep import OneGradientStep, SpikedRandomFeatures, paper_ridge
 from giantstep.derivations.one_gradient_step.risk_curve import solve_points
 from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters, risk_kernel
 from giantstep.errors import AssumptionError, ParameterError
@@ -24,7 +24,7 @@ from .one_step_cases import CASES, MODEL, RISK_QUANTITIES
 @CASES
 def test_reference_values_in_floats(case):
     """40-digit arithmetic: Marchenko-Pastur integrals by the trapezoidal rule, Woodbury."""
-    risk = case.build().risk(paper_ridge=float(case.paper_ridge))
+    risk = case.build().risk(ridge=paper_ridge(float(case.paper_ridge)))
     for name in RISK_QUANTITIES:
         assert getattr(risk, name) == pytest.approx(float(case.values[name]), rel=1e-12, abs=0)
     assert risk.residual <= 1e-12
@@ -32,7 +32,7 @@ def test_reference_values_in_floats(case):
 
 @CASES
 def test_reference_values_to_every_digit(case):
-    risk = case.build().risk(paper_ridge=float(case.paper_ridge), digits=25)
+    risk = case.build().risk(ridge=paper_ridge(float(case.paper_ridge)), digits=25)
     for name in RISK_QUANTITIES:
         printed = Decimal(case.values[name])
         last = Decimal(1).scaleb(printed.as_tuple().exponent)
@@ -45,7 +45,7 @@ def test_reference_values_to_every_digit(case):
 def test_without_a_step_as_spiked_random_features():
     """Two theories of plain random features, of which neither knows the other: 25 digits."""
     plain = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=0)
-    risk = plain.risk(0.01, digits=25)
+    risk = plain.risk(ridge=0.01, digits=25)
     shown = [mpmath.nstr(x, 25) for x in (risk.trained, risk.initial, risk.training_error_trained)]
     assert shown[0] == shown[1] == "0.2177223211319673980888541"
     assert shown[2] == "0.02890712648954578974481113"
@@ -59,7 +59,7 @@ def test_without_a_step_as_spiked_random_features():
 def test_many_samples():
     """At n → ∞ the effective ridge is the penalty itself and nothing is lost to variance."""
     model = OneGradientStep("erf", "erf", alpha=1e9, beta=1.5, step_size=2, alpha0=math.inf)
-    risk = model.risk(paper_ridge=0.05)
+    risk = model.risk(ridge=paper_ridge(0.05))
     assert risk.effective_ridge == pytest.approx(0.05, rel=1e-7)
     assert risk.ridge_derivative == pytest.approx(1, abs=1e-7)
     assert risk.trained == pytest.approx(risk.bias_trained, rel=1e-6)
@@ -128,7 +128,7 @@ def test_independent_solve(alpha, beta, penalty, alpha0):
     aligned = (3 * student.linear * teacher.linear) ** 2
     label = teacher.square + 0.1
     length = (3 * student.linear) ** 2 * (teacher.linear**2 + label / model.step_samples)
-    risk = model.risk(paper_ridge=penalty)
+    risk = model.risk(ridge=paper_ridge(penalty))
     for spike, found, training in (
         ((0.0, 0.0), risk.initial, risk.training_error_initial),
         ((length, aligned), risk.trained, risk.training_error_trained),
@@ -152,8 +152,8 @@ def test_ridgeless_is_the_limit(student, alpha, beta):
     model = OneGradientStep(
         student, "tanh", alpha=alpha, beta=beta, step_size=2, noise_variance=0.1
     )
-    limit, near = model.ridgeless(), model.risk(1e-13)
-    assert limit == model.risk(0)
+    limit, near = model.ridgeless(), model.risk(ridge=1e-13)
+    assert limit == model.risk(ridge=0)
     # Corrections are linear in the penalty, but for a linear student with N = d.
     size = 1e-6 if (student, beta) == ("z", 1) else 1e-9
     for name in ("initial", "trained", "improvement", "bias_trained", "variance_initial",
@@ -172,12 +172,12 @@ def test_interpolation_peak(student, alpha, beta):
     with pytest.raises(AssumptionError, match="interpolation peak"):
         model.ridgeless()
     with pytest.raises(AssumptionError, match="interpolation peak"):
-        model.risk_curve(ridge=[0.1, 0])
-    assert model.risk(1e-10).trained > 1e2 * model.risk(1).trained
+        model.curve(ridge=[0.1, 0]).to_dataset()
+    assert model.risk(ridge=1e-10).trained > 1e2 * model.risk(ridge=1).trained
 
 
 def test_a_student_without_a_linear_part_learns_nothing():
-    risk = OneGradientStep("z**3 - 3*z", "tanh", alpha=2, beta=1.5, step_size=3).risk(0.1)
+    risk = OneGradientStep("z**3 - 3*z", "tanh", alpha=2, beta=1.5, step_size=3).risk(ridge=0.1)
     assert risk.improvement == 0
     assert risk.trained == risk.initial
     assert risk.bias_trained == pytest.approx(
@@ -187,7 +187,7 @@ def test_a_student_without_a_linear_part_learns_nothing():
 
 
 def test_a_teacher_without_a_linear_part():
-    risk = OneGradientStep("tanh", "z**2 - 1", alpha=2, beta=1.5, step_size=3).risk(0.1)
+    risk = OneGradientStep("tanh", "z**2 - 1", alpha=2, beta=1.5, step_size=3).risk(ridge=0.1)
     assert risk.improvement == 0
     assert risk.bias_initial == pytest.approx(2, rel=1e-14)
 
@@ -196,18 +196,18 @@ def test_both_losses():
     full = OneGradientStep(
         "erf", "erf", alpha=2, beta=1.5, step_size=1, noise_variance=0.25, loss="full"
     )
-    assert full.risk(0.1).trained == MODEL.risk(0.1).trained
-    curve = full.risk_curve(ridge=0.1, step_size=[0.5, 1.0])
-    assert float(curve.risk_trained[1]) == MODEL.risk(0.1).trained
+    assert full.risk(ridge=0.1).trained == MODEL.risk(ridge=0.1).trained
+    curve = full.curve(ridge=0.1, step_size=[0.5, 1.0]).to_dataset()
+    assert float(curve.risk_trained[1]) == MODEL.risk(ridge=0.1).trained
 
 
 def test_the_population_gradient():
     exact = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, alpha0=math.inf)
     near = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, alpha0=1e12)
-    assert exact.risk(0.1).trained == pytest.approx(near.risk(0.1).trained, rel=1e-10)
-    assert exact.risk(0.1).trained < MODEL.risk(0.1).trained
-    digits = exact.risk(0.1, digits=20)
-    assert float(digits.trained) == pytest.approx(exact.risk(0.1).trained, rel=1e-14)
+    assert exact.risk(ridge=0.1).trained == pytest.approx(near.risk(ridge=0.1).trained, rel=1e-10)
+    assert exact.risk(ridge=0.1).trained < MODEL.risk(ridge=0.1).trained
+    digits = exact.risk(ridge=0.1, digits=20)
+    assert float(digits.trained) == pytest.approx(exact.risk(ridge=0.1).trained, rel=1e-14)
     solved = exact.kernel().solve(ridge=0.1, alpha0=math.inf, digits=20)
     assert solved.risk_trained == digits.trained
 
@@ -216,16 +216,16 @@ def test_the_population_gradient():
 
 
 def test_curve():
-    curve = MODEL.risk_curve(
+    curve = MODEL.curve(
         paper_ridge=[0, 1e-10, 0.05], alpha=[0.5, 2, 4], step_size=2, noise_variance=0.25
-    )
+    ).to_dataset()
     assert curve.sizes == {"paper_ridge": 3, "alpha": 3}
     for k, penalty in enumerate((0, 1e-10, 0.05)):
         for j, alpha in enumerate((0.5, 2, 4)):
             model = OneGradientStep(
                 "erf", "erf", alpha=alpha, beta=1.5, step_size=2, noise_variance=0.25
             )
-            risk = model.risk(paper_ridge=penalty)
+            risk = model.risk(ridge=paper_ridge(penalty))
             here = curve.isel(paper_ridge=k, alpha=j)
             assert float(here.risk_trained) == pytest.approx(risk.trained, rel=1e-13)
             assert float(here.improvement) == pytest.approx(risk.improvement, rel=1e-13)
@@ -234,13 +234,13 @@ def test_curve():
 
 
 def test_curve_without_arrays_and_with_all_of_them(tmp_path):
-    point = MODEL.risk_curve(ridge=0.1)
+    point = MODEL.curve(ridge=0.1).to_dataset()
     assert point.sizes == {}
-    assert float(point.risk_trained) == pytest.approx(MODEL.risk(0.1).trained, rel=1e-14)
-    grid = MODEL.risk_curve(
+    assert float(point.risk_trained) == pytest.approx(MODEL.risk(ridge=0.1).trained, rel=1e-14)
+    grid = MODEL.curve(
         ridge=[0.1, 1], alpha=[1, 2, 3], beta=(0.5, 1.5), step_size=np.arange(4),
         noise_variance=[0, 1],
-    )  # fmt: skip
+    ).to_dataset()  # fmt: skip
     assert grid.risk_trained.shape == (2, 3, 2, 4, 2)
     assert float(grid.improvement.isel(step_size=0).max()) == 0
     grid.to_netcdf(tmp_path / "curve.nc")
@@ -256,7 +256,7 @@ def test_points_of_all_limits_at_once():
         model = OneGradientStep(student, "tanh", alpha=1, **setting)
         found = solve_points(model, {"ridge": ridges, "alpha": samples})
         for k, (ridge, alpha) in enumerate(zip(ridges.tolist(), samples.tolist(), strict=True)):
-            one = OneGradientStep(student, "tanh", alpha=alpha, **setting).risk(ridge)
+            one = OneGradientStep(student, "tanh", alpha=alpha, **setting).risk(ridge=ridge)
             for name in ("risk_trained", "improvement", "objective_initial"):
                 expected = getattr(one, name.removeprefix("risk_"))
                 assert found[name][k] == pytest.approx(expected, rel=1e-13, abs=1e-17)
@@ -266,22 +266,26 @@ def test_samples_of_the_step_follow_or_stay():
     fixed = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, alpha0=2)
     tied = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
     for model, alpha0 in ((fixed, 2.0), (tied, 4.0)):
-        curve = model.risk_curve(ridge=0.1, alpha=[2, 4])
+        curve = model.curve(ridge=0.1, alpha=[2, 4]).to_dataset()
         there = OneGradientStep("erf", "erf", alpha=4, beta=1.5, step_size=2, alpha0=alpha0)
-        assert float(curve.risk_trained[1]) == there.risk(0.1).trained
-        assert model.kernel().solve(ridge=0.1, alpha=4).risk_trained == there.risk(0.1).trained
+        assert float(curve.risk_trained[1]) == there.risk(ridge=0.1).trained
+        assert (
+            model.kernel().solve(ridge=0.1, alpha=4).risk_trained == there.risk(ridge=0.1).trained
+        )
 
 
 def test_kernel_derivatives_and_files(tmp_path):
     kernel = MODEL.kernel()
     step = 1e-6
-    slope = (MODEL.risk(0.1 + step).trained - MODEL.risk(0.1 - step).trained) / (2 * step)
+    slope = (MODEL.risk(ridge=0.1 + step).trained - MODEL.risk(ridge=0.1 - step).trained) / (
+        2 * step
+    )
     found = kernel.sensitivities(ridge=0.1, wrt="ridge")
     assert found["risk_trained", "ridge"] == pytest.approx(slope, rel=1e-7)
     (path,) = kernel.write(tmp_path / "risk.py", "python")
     written = runpy.run_path(str(path))
     point = model_parameters(MODEL) | {"ridge": 0.1}
-    assert written["solve_point"](point)["risk_trained"][0] == MODEL.risk(0.1).trained
+    assert written["solve_point"](point)["risk_trained"][0] == MODEL.risk(ridge=0.1).trained
     # Files take finite numbers; at this one no digit differs from the population gradient.
     with pytest.raises(ValueError, match="alpha0 must be a finite positive number"):
         written["solve_point"](point | {"alpha0": math.inf})

@@ -2,6 +2,7 @@
 
 import pytest
 
+from giantstep import paper_ridge
 from giantstep.derivations.one_gradient_step import evidence_risk, evidence_risk_simulation
 from giantstep.derivations.one_gradient_step.claims import CLAIMS
 from giantstep.derivations.one_gradient_step.claims_risk import CLAIMS as RISK_CLAIMS
@@ -71,7 +72,7 @@ def test_a_wrong_theory_is_found_by_simulation(monkeypatch):
         class Disguised:
             def simulate(self, *args, **options):
                 found = model.simulate(*args, **options)
-                right = silent.risk(paper_ridge=options["paper_ridge"]).initial
+                right = silent.risk(ridge=paper_ridge(options["paper_ridge"])).initial
                 return found.assign(risk_initial_theory=found.risk_initial_theory * 0 + right)
 
         return Disguised()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep import OneGradientStep
+from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters, risk_kernel
 from giantstep.errors import AssumptionError, ConvergenceError, ParameterError
 
@@ -161,7 +161,7 @@ def test_invariances(alpha, beta, ridge, step, noise, power):
 def test_objective_is_training_error_and_penalty():
     """Its derivative by λ_B is |a|²/N, by the envelope theorem."""
     step = 1e-5
-    low, here, high = (MODEL.risk(paper_ridge=x) for x in (0.05 - step, 0.05, 0.05 + step))
+    low, here, high = (MODEL.risk(ridge=paper_ridge(x)) for x in (0.05 - step, 0.05, 0.05 + step))
     norm = (high.objective_trained - low.objective_trained) / (2 * step)
     assert here.objective_trained == pytest.approx(
         here.training_error_trained + 0.05 * norm, rel=1e-8
@@ -215,7 +215,7 @@ def test_bad_risk(arguments, message):
 )
 def test_bad_curve(arguments, message):
     with pytest.raises(ParameterError, match=message):
-        MODEL.risk_curve(**arguments)
+        MODEL.curve(**arguments).to_dataset()
 
 
 @pytest.mark.filterwarnings("error")
@@ -228,23 +228,23 @@ def test_bad_curve(arguments, message):
 def test_beyond_the_range_of_floats(changes, digits):
     model = OneGradientStep("erf", "erf", **{"alpha": 2, "beta": 1.5, "step_size": 2} | changes)
     with pytest.raises(ConvergenceError, match="overflow or underflow"):
-        model.risk(1, digits=digits)
+        model.risk(ridge=1, digits=digits)
     with pytest.raises(ConvergenceError, match="overflow or underflow"):
-        model.risk_curve(ridge=[1, 2])
+        model.curve(ridge=[1, 2]).to_dataset()
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_long_step_of_the_full_loss():
     full = OneGradientStep("erf", "erf", alpha=2, beta=1.5, loss="full")
     with pytest.raises(ConvergenceError, match="overflow or underflow"):
-        full.risk_curve(ridge=1, step_size=[1, 1e308])
+        full.curve(ridge=1, step_size=[1, 1e308]).to_dataset()
 
 
 def test_the_peak_inside_a_grid_is_named():
     samples = np.linspace(0.5, 2.5, 5)
     with pytest.raises(AssumptionError, match=r"alpha = 1\.5, beta = 1\.5: .* positive ridge"):
-        MODEL.risk_curve(ridge=[0, 1], alpha=samples)
-    assert np.isfinite(MODEL.risk_curve(ridge=[1e-10, 1], alpha=samples).risk_trained).all()
+        MODEL.curve(ridge=[0, 1], alpha=samples).to_dataset()
+    assert np.isfinite(MODEL.curve(ridge=[1e-10, 1], alpha=samples).to_dataset().risk_trained).all()
 
 
 @pytest.mark.filterwarnings("error")
@@ -261,9 +261,9 @@ def test_thirty_orders_of_magnitude_are_not_too_much():
 
 def test_a_jumping_student_takes_no_step():
     plain = OneGradientStep("sign", "erf", alpha=2, beta=1.5, step_size=0)
-    assert plain.risk(0.1).improvement == 0
+    assert plain.risk(ridge=0.1).improvement == 0
     with pytest.raises(AssumptionError, match="jumps"):
-        plain.risk_curve(ridge=0.1, step_size=[0, 1])
+        plain.curve(ridge=0.1, step_size=[0, 1]).to_dataset()
 
 
 def test_numbers_need_no_sympy_once_derived():

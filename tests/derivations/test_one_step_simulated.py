@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 import numpy as np
 import pytest
 
-from giantstep import OneGradientStep
+from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.reference import (
     model_of,
     reference_cases,
@@ -39,8 +39,8 @@ def test_gaussian_features_have_the_risk_of_the_limit(name):
     # The sizes of the published check are d = 300, 120 networks.
     case = next(case for case in reference_cases() if case.name == name)
     found = case.build().simulate(
-        100, paper_ridge=float(case.paper_ridge), seeds=40, features="gaussian", labels="gaussian",
-        layer="theory", seed=1, **QUIET,
+        100, ridge=paper_ridge(float(case.paper_ridge)), seeds=40, features="gaussian",
+        labels="gaussian", layer="theory", seed=1, **QUIET,
     )  # fmt: skip
     names = ["risk_initial", "risk_trained", "improvement", "training_error_initial"]
     apart = deviations(found, names)
@@ -55,7 +55,7 @@ def test_networks_have_the_risk_of_the_limit(row):
     # Both rows have the same ratios and seeds, so the same inputs: they deviate together.
     entry = next(e for e in reference_document()["simulated_network"] if e["row"] == row)
     found = model_of(entry["model"]).simulate(
-        200, paper_ridge=float(entry["paper_ridge"]), seeds=20, n_test=3000, **QUIET
+        200, ridge=paper_ridge(float(entry["paper_ridge"])), seeds=20, n_test=3000, **QUIET
     )
     apart = deviations(found, ["risk_initial", "risk_trained", "improvement"])
     assert max(map(abs, apart.values())) < 4, apart
@@ -65,7 +65,7 @@ def test_several_steps_and_their_conditional_prediction():
     # tanh/tanh, s_e = 0.3, α = 3, β = 2, λ_B = .05, η = 1: closed form at one step .1140.
     model = OneGradientStep("tanh", "tanh", alpha=3, beta=2, step_size=1, noise_variance=0.09)
     found = model.simulate(
-        100, paper_ridge=0.05, steps=[1, 3], seeds=10, conditional=True, n_test=3000, **QUIET
+        100, ridge=paper_ridge(0.05), steps=[1, 3], seeds=10, conditional=True, n_test=3000, **QUIET
     )
     assert found.step.values.tolist() == [0, 1, 3]
     gap = (found.risk - found.risk_conditional).isel(ridge=0)
@@ -169,7 +169,7 @@ def test_samples_of_the_step_have_a_number_of_their_own():
 
 def test_penalties_of_the_paper():
     ours = MODEL.simulate(20, ridge=0.2, seeds=2, n_test=500, **QUIET)
-    theirs = MODEL.simulate(20, paper_ridge=0.15, seeds=2, n_test=500, **QUIET)
+    theirs = MODEL.simulate(20, ridge=paper_ridge(0.15), seeds=2, n_test=500, **QUIET)
     np.testing.assert_allclose(ours.risk, theirs.risk, rtol=1e-12)
     assert float(ours.paper_ridge[0]) == pytest.approx(0.15)
 
@@ -236,7 +236,7 @@ def test_the_population_gradient_is_simulated_by_its_spike():
         (1, {"ridge": 0.1}, "dimension must be >= 2"),
         (20.5, {"ridge": 0.1}, "dimension must be a whole number"),
         ("20", {"ridge": 0.1}, "dimension must be a whole number"),
-        (20, {}, "exactly one of ridge and paper_ridge"),
+        (20, {}, "ridge must be given"),
         (20, {"ridge": 0.1, "paper_ridge": 0.1}, "exactly one"),
         (20, {"ridge": []}, "ridge must hold"),
         (20, {"ridge": [[0.1]]}, "ridge must be a number"),

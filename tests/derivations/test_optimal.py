@@ -27,7 +27,7 @@ def test_optimal_ridge_is_a_zero_of_the_derivative_and_a_minimum(model):
     assert found.is_interior and found.second_derivative > 0
     assert abs(found.derivative) < 1e-14
     searched = minimize_scalar(
-        lambda t: model.solve(1.5, float(np.exp(t))).test_error,
+        lambda t: model.solve(alpha=1.5, ridge=float(np.exp(t))).test_error,
         bracket=np.log([found.ridge / 2, found.ridge * 2]),
     )
     # Golden section sees differences of 1e-16 only: half the digits of the place.
@@ -45,7 +45,7 @@ def test_noisy_ridge_regression_has_an_interior_optimum():
         noise_variance=0.5,
     )  # fmt: skip
     found = linear.optimal_ridge(alpha=2)
-    around = [linear.solve(2, found.ridge * s).test_error for s in (0.9, 1.1)]
+    around = [linear.solve(alpha=2, ridge=found.ridge * s).test_error for s in (0.9, 1.1)]
     assert found.is_interior and min(around) > found.test_error
 
 
@@ -66,7 +66,7 @@ def test_optimal_step_size(model):
     assert found.is_interior
 
     def error(step):
-        return replace(model, step_size=step).solve(2, 0.05).test_error
+        return replace(model, step_size=step).solve(alpha=2, ridge=0.05).test_error
 
     h = 1e-2
     left, middle, right = (error(found.step_size + k * h) for k in (-1, 0, 1))
@@ -76,7 +76,7 @@ def test_optimal_step_size(model):
     assert curvature == pytest.approx(found.second_derivative, rel=1e-3)
     assert found.test_error == pytest.approx(middle, rel=1e-12)
     # The derivative along the step is that of the sensitivities.
-    total = replace(model, step_size=found.step_size).sensitivities(2, 0.05)
+    total = replace(model, step_size=found.step_size).sensitivities(alpha=2, ridge=0.05)
     assert total["test_error", "step_size"] == pytest.approx(0, abs=1e-13)
 
 

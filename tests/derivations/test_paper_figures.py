@@ -61,12 +61,12 @@ def test_phase_diagram_agrees_with_single_points() -> None:
     for step in (0.0, 3.0):
         for alpha in (0.5, 2.0):
             one = gs.SpikedRandomFeatures("erf", "sin", step_size=step, noise_variance=0.1)
-            wanted = one.solve(alpha, 0.2).test_error
+            wanted = one.solve(alpha=alpha, ridge=0.2).test_error
             assert float(data["test_error"].sel(step_size=step, alpha=alpha)) == pytest.approx(
                 wanted, rel=1e-10
             )
     grid = phase_diagram(model, "ridge", [0.1, 1.0], "alpha", [1.0, 2.0, 3.0], progress=False)
-    wanted = model.solve(3.0, 0.1).test_error
+    wanted = model.solve(alpha=3.0, ridge=0.1).test_error
     assert float(grid["test_error"].sel(alpha=3, ridge=0.1)) == pytest.approx(wanted, rel=1e-10)
     best = phase_diagram(
         model, "alpha", [1.0, 2.0], "beta", [0.5, 1.0], quantity="optimal_ridge", progress=False

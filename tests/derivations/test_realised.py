@@ -34,7 +34,7 @@ def test_the_network_is_the_one_that_was_measured(found):
 def test_both_theories_stand_beside_the_measurement(found, tmp_path):
     data = found.comparison
     for kind, model in (("realised", found.model), ("asymptotic", found.asymptotic)):
-        theory = model.solve(1.5, 0.1, width=200)
+        theory = model.solve(alpha=1.5, ridge=0.1, width=200)
         assert float(data[f"{kind}_test_error"][1]) == theory.test_error
         assert float(data[f"{kind}_q2"][1]) == theory.q2
     assert np.allclose(data.measured_test_error, data.realised_test_error, rtol=0.3)

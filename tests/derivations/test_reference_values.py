@@ -90,7 +90,7 @@ def test_all_printed_digits(name):
 def test_plain_random_features_near_their_lower_bound():
     # erf/erf without a step: (alpha, beta, lambda) = (1000, 1000, 1), and the bound for all.
     model = SpikedRandomFeatures("erf", "erf", step_size=0, beta=1000)
-    assert model.solve(1000, 1).test_error == pytest.approx(0.0402843, abs=5e-8)
+    assert model.solve(alpha=1000, ridge=1).test_error == pytest.approx(0.0402843, abs=5e-8)
     assert model.best_linear_error == pytest.approx(0.0401459, abs=5e-8)
 
 

@@ -60,7 +60,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def curve(model):
-    return model.learning_curve([0.5, 0.75, 1], ridge=0.1)
+    return model.curve(alpha=[0.5, 0.75, 1], ridge=0.1).to_dataset()
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +150,7 @@ def test_models_of_given_parameters_have_a_report():
     model = gs.SpikedRandomFeatures.from_parameters(
         "sign", "sign", spike_strength=1, bulk_variance=1, alignment=1
     )
-    text = html_report(model, model.learning_curve([1, 2], ridge=0.1))
+    text = html_report(model, model.curve(alpha=[1, 2], ridge=0.1).to_dataset())
     Page(text)
     assert "from_parameters" in text
     assert "<h1>sign network, sign teacher: spiked random features</h1>" in text
@@ -170,7 +170,7 @@ def test_correlated_norms_are_derived_in_print():
     assert not any(
         r"\mu_{0} m" in f.latex() or "m \\mu_{0}" in f.latex() for s in rest for f in s.formulas
     )
-    text = html_report(model, model.learning_curve([1, 2], ridge=0.1))
+    text = html_report(model, model.curve(alpha=[1, 2], ridge=0.1).to_dataset())
     Page(text)
     assert "<mi>χ</mi>" in text and "chi" not in re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
     assert (
@@ -182,7 +182,7 @@ def test_correlated_norms_are_derived_in_print():
 def test_uninformative_spike_is_said_so():
     model = gs.SpikedRandomFeatures("tanh", "He3")
     with pytest.warns(ApproximationWarning, match="relative spread"):
-        curve = model.learning_curve([1, 2], ridge=0.1)
+        curve = model.curve(alpha=[1, 2], ridge=0.1).to_dataset()
     text = html_report(model, curve)
     assert "leap index 3" in text and "uninformative" in text
     # What the warning says is in the report, too.

@@ -44,7 +44,7 @@ def solution(model, parameter, shift):
             model.student, model.teacher, **spike, beta=model.beta,
             noise_variance=model.noise_variance,
         )  # fmt: skip
-    return model.solve(alpha, ridge)
+    return model.solve(alpha=alpha, ridge=ridge)
 
 
 def differences(model, parameter, outputs, h=2e-4):
@@ -84,7 +84,7 @@ SLOW = {
 )
 def test_every_derivative_is_a_limit_of_differences(make):
     model = make()
-    found = model.sensitivities(ALPHA, RIDGE)
+    found = model.sensitivities(alpha=ALPHA, ridge=RIDGE)
     for parameter in found.parameters:
         expected = differences(model, parameter, found.outputs)
         for output, (value, size) in expected.items():
@@ -99,8 +99,8 @@ def test_noise_acts_through_the_step_too():
         "erf", "erf", spike_strength=model.spike.spike_strength, beta=0.7, noise_variance=0.1,
         bulk_variance=model.spike.bulk_variance, alignment=model.spike.alignment,
     )  # fmt: skip
-    total = model.sensitivities(ALPHA, RIDGE)
-    partial = fixed.sensitivities(ALPHA, RIDGE)
+    total = model.sensitivities(alpha=ALPHA, ridge=RIDGE)
+    partial = fixed.sensitivities(alpha=ALPHA, ridge=RIDGE)
     assert total["test_error", "ridge"] == pytest.approx(partial["test_error", "ridge"], rel=1e-12)
     assert total["test_error", "noise_variance"] > partial["test_error", "noise_variance"]
 
@@ -109,7 +109,7 @@ def test_the_regularised_training_loss_obeys_the_envelope_theorem():
     # (n/2p)(train + lambda beta q2/alpha) is the free energy at the saddle point (section 4.5 of
     # the derivation), so its derivative in lambda is the partial one: d(train)/dlambda
     # + (beta/alpha) d(lambda q2)/dlambda = (beta/alpha) q2.
-    found = direct("sign", "sign").sensitivities(ALPHA, RIDGE)
+    found = direct("sign", "sign").sensitivities(alpha=ALPHA, ridge=RIDGE)
     beta = DIRECT["beta"]
     left = found["training_error", "ridge"] + beta / ALPHA * RIDGE * found["q2", "ridge"]
     assert left == pytest.approx(0, abs=1e-13)  # both terms are about 0.1
@@ -118,8 +118,8 @@ def test_the_regularised_training_loss_obeys_the_envelope_theorem():
 @pytest.mark.slow
 def test_estimated_errors_hold_against_thirty_digits():
     model = direct("erf", "erf")
-    precise = model.sensitivities(ALPHA, RIDGE, digits=30, progress=False)
-    found = model.sensitivities(ALPHA, RIDGE)
+    precise = model.sensitivities(alpha=ALPHA, ridge=RIDGE, digits=30, progress=False)
+    found = model.sensitivities(alpha=ALPHA, ridge=RIDGE)
     for key in found:
         assert abs(float(found[key] - precise[key])) <= found.error(*key), key
     assert pickle.loads(pickle.dumps(precise))["m", "ridge"] == precise["m", "ridge"]
@@ -129,14 +129,17 @@ def test_estimated_errors_hold_against_thirty_digits():
 @pytest.mark.parametrize("parameter", ["ridge", "alpha"])
 def test_digits_agree_with_differences_of_more_digits(parameter):
     model = direct("erf", "erf")
-    found = model.sensitivities(ALPHA, RIDGE, digits=25, progress=False)
+    found = model.sensitivities(alpha=ALPHA, ridge=RIDGE, digits=25, progress=False)
     h = 2.0**-40  # exact in the decimals that floats are read as, up to 1e-17 of h
     ends = []
     for sign in (1, -1):
         alpha = ALPHA + sign * h * (parameter == "alpha")
         ridge = RIDGE + sign * h * (parameter == "ridge")
         ends.append(
-            (alpha if parameter == "alpha" else ridge, model.solve(alpha, ridge, digits=45))
+            (
+                alpha if parameter == "alpha" else ridge,
+                model.solve(alpha=alpha, ridge=ridge, digits=45),
+            )
         )
     from mpmath import mp
 
@@ -152,9 +155,9 @@ def test_near_alignment_the_derivative_follows_the_angle():
     # Along gamma = cos(phi) nothing is singular, whereas gamma loses digits and differences in it
     # see the square root of 1 - gamma^2.
     phi, h = 0.3, 1e-3
-    found = direct("sign", "sign", alignment=math.cos(phi)).sensitivities(ALPHA, RIDGE)
+    found = direct("sign", "sign", alignment=math.cos(phi)).sensitivities(alpha=ALPHA, ridge=RIDGE)
     ends = [
-        direct("sign", "sign", alignment=math.cos(phi + k * h)).solve(ALPHA, RIDGE)
+        direct("sign", "sign", alignment=math.cos(phi + k * h)).solve(alpha=ALPHA, ridge=RIDGE)
         for k in (2, 1, -1, -2)
     ]
     for output in ("test_error", "psi", "q1", "m"):
@@ -172,7 +175,7 @@ def test_norm_overlap_is_a_parameter_like_the_others():
     from giantstep.numeric.saddle_point_solver import solve_many
 
     model = by_step("erf", "erf", leading_order="complete")
-    found = model.sensitivities(ALPHA, RIDGE)
+    found = model.sensitivities(alpha=ALPHA, ridge=RIDGE)
     kernel = model._kernel
 
     def moved(shift):
@@ -199,22 +202,22 @@ def test_norm_overlap_is_a_parameter_like_the_others():
 )
 def test_estimated_errors_hold_where_digits_are_lost(alpha, ridge, noise):
     model = direct("erf", "erf", noise_variance=noise)
-    precise = model.sensitivities(alpha, ridge, digits=15, progress=False)
-    found = model.sensitivities(alpha, ridge)
+    precise = model.sensitivities(alpha=alpha, ridge=ridge, digits=15, progress=False)
+    found = model.sensitivities(alpha=alpha, ridge=ridge)
     for key in found:
         assert abs(float(found[key] - precise[key])) <= found.error(*key), key
 
 
 @pytest.mark.slow
 def test_what_has_no_derivative_says_why():
-    found = direct("sign", "sign", alignment=1.0).sensitivities(ALPHA, RIDGE)
+    found = direct("sign", "sign", alignment=1.0).sensitivities(alpha=ALPHA, ridge=RIDGE)
     assert "alignment" not in found.parameters
     with pytest.raises(ParameterError, match="end of its range"):
         _ = found["test_error", "alignment"]
 
 
 def test_results_are_a_mapping_with_text():
-    found = direct("sign", "sign").sensitivities(ALPHA, RIDGE)
+    found = direct("sign", "sign").sensitivities(alpha=ALPHA, ridge=RIDGE)
     with pytest.raises(ParameterError, match="no parameter 'lambda'"):
         _ = found["test_error", "lambda"]
     with pytest.raises(ParameterError, match="no output 'risk'"):
@@ -230,11 +233,11 @@ def test_results_are_a_mapping_with_text():
 def test_bad_arguments_are_refused():
     model = direct("sign", "sign")
     with pytest.raises(ParameterError, match="alpha must be positive"):
-        model.sensitivities(-1, RIDGE)
+        model.sensitivities(alpha=-1, ridge=RIDGE)
     with pytest.raises(ParameterError, match="ridge must be positive"):
-        model.sensitivities(1, 0)
+        model.sensitivities(alpha=1, ridge=0)
     with pytest.raises(ParameterError, match="digits must be at most"):
-        model.sensitivities(1, 1, digits=10**6)
+        model.sensitivities(alpha=1, ridge=1, digits=10**6)
 
 
 @pytest.mark.parametrize(
@@ -248,8 +251,8 @@ def test_bad_arguments_are_refused():
 def test_digits_and_floats_mean_the_same_spike(student, teacher, alpha0):
     # A student without a linear part has no spike, but the step has a direction all the same.
     model = by_step(student, teacher, step_size=1.0, alpha0=alpha0)
-    found = model.solve(ALPHA, RIDGE)
-    precise = model.solve(ALPHA, RIDGE, digits=10, progress=False)
+    found = model.solve(alpha=ALPHA, ridge=RIDGE)
+    precise = model.solve(alpha=ALPHA, ridge=RIDGE, digits=10, progress=False)
     for name in ("test_error", "psi", "theta", "q1", "psi_hat"):
         value = float(getattr(precise, name))
         assert getattr(found, name) == pytest.approx(value, rel=1e-9, abs=1e-12), name

@@ -33,22 +33,22 @@ CASES = {
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
     model, alpha = CASES[request.param]
-    return request.param, model.spectrum(alpha)
+    return request.param, model.spectrum(alpha=alpha)
 
 
 def test_reference_values():
     """Trapezoidal rule and complex Newton iteration, 15 digits; -V_2 is the transform's sign."""
-    spectrum = features("erf", 1.2, 1.1).spectrum(2.0)
+    spectrum = features("erf", 1.2, 1.1).spectrum(alpha=2.0)
     found = spectrum.stieltjes([-0.1, 0.5 + 0.01j])
     expected = [3.04646930228347, -1.21276415251883 + 1.51855377763914j]
     np.testing.assert_allclose(found, expected, rtol=2e-14)
-    found = features("tanh", 2.0, 1.1).spectrum(1.5).stieltjes(1 + 0.001j)
+    found = features("tanh", 2.0, 1.1).spectrum(alpha=1.5).stieltjes(1 + 0.001j)
     assert found == pytest.approx(-1.16391646186161 + 0.536542200354152j, rel=2e-14)
 
 
 def test_first_order_parameter_at_reference_values():
     z = np.array([-0.1, 0.5 + 0.01j])
-    v, _ = features("erf", 1.2, 1.1).spectrum(2.0)._transform.solve(z)
+    v, _ = features("erf", 1.2, 1.1).spectrum(alpha=2.0)._transform.solve(z)
     expected = [1.72467052543296, 0.167576495408434 + 1.72042010605802j]
     np.testing.assert_allclose(v[0], expected, rtol=2e-14)
 
@@ -129,7 +129,7 @@ def test_second_outlier_against_closed_forms():
         rest = w @ (k**2 * mu1**2 / whole) - square / (w @ (mu0**2 / whole))
         return 1 + alpha * c * v[1] * rest
 
-    spectrum = features("cos", r, c, beta).spectrum(alpha)
+    spectrum = features("cos", r, c, beta).spectrum(alpha=alpha)
     (outlier,) = spectrum.outliers
     assert outlier == pytest.approx(brentq(condition, 19.5, 21), rel=1e-9)
     assert outlier == pytest.approx(20.24801, abs=1e-5)
@@ -139,7 +139,7 @@ def test_second_outlier_against_closed_forms():
 def test_outliers_of_the_population_covariance():
     """Eigenvalues of a finite matrix with the coefficients as numbers, two signals in all."""
     model = features("tanh", 2.0, 1.1, 2.0)
-    spectrum = model.spectrum(1.0, covariance="population")
+    spectrum = model.spectrum(alpha=1.0, covariance="population")
     nodes = spectrum._functions.fine_nodes
     weight, kappa = nodes.weight, nodes.node
     mu0, mu1, mu2 = (nodes.tables[k] for k in ("mu_0", "mu_1", "mu_2_squared"))
@@ -176,7 +176,7 @@ def test_outliers_of_the_population_covariance():
 def test_moments_against_traces(student, r, c, beta, share):
     """tr K and tr K², without the mean, from the conditional covariances of the features."""
     alpha = beta * share
-    spectrum = features(student, r, c, beta).spectrum(alpha, 801)
+    spectrum = features(student, r, c, beta).spectrum(alpha=alpha, points=801)
     nodes = spectrum._functions.fine_nodes
     mu1, mu2, w = nodes.tables["mu_1"] ** 2, nodes.tables["mu_2_squared"], nodes.weight
     tau, m1, m2 = c * mu1 + mu2, w @ mu1, w @ mu2
@@ -193,7 +193,7 @@ def test_moments_against_traces(student, r, c, beta, share):
 
 @pytest.mark.parametrize("covariance", ["sample", "empirical", "kernel", "population"])
 def test_density_atoms_and_transform_belong_together(covariance):
-    spectrum = features("sin", 1.5, 1.3, 1.5).spectrum(0.7, 401, covariance=covariance)
+    spectrum = features("sin", 1.5, 1.3, 1.5).spectrum(alpha=0.7, points=401, covariance=covariance)
     x, density = spectrum.points, spectrum.density
     for z in (0.3 + 0.1j, 1.0 - 0.2j):
         bulk = np.trapezoid(x * density / (x - z), np.log(x))
@@ -204,7 +204,7 @@ def test_density_atoms_and_transform_belong_together(covariance):
 
 def test_tails_of_saturating_students_are_resolved():
     """With n < p samples at large κ make eigenvalues over many decades; nothing is lost."""
-    spectrum = features("tanh", 2.0, 1.1).spectrum(0.6, 200)
+    spectrum = features("tanh", 2.0, 1.1).spectrum(alpha=0.6, points=200)
     assert spectrum.edges[0, 0] < 1e-12
     assert spectrum.mass_error < 2e-6
     assert spectrum.atoms == ((0.0, pytest.approx(0.4)),)
@@ -214,7 +214,7 @@ def test_tails_of_saturating_students_are_resolved():
 
 def test_what_no_nodes_resolve_is_in_the_error():
     """With few samples and a large bulk no contour passes the poles of the tail."""
-    spectrum = features("erf", 0.5, 5.0).spectrum(0.007, 200)
+    spectrum = features("erf", 0.5, 5.0).spectrum(alpha=0.007, points=200)
     lost = 0.007 - spectrum.masses.sum()
     assert 0 < abs(lost) < 2 * spectrum.mass_errors.sum() < 2e-4 * 0.007
     # Damped iteration with 80 000 nodes, from two heights above the axis.
@@ -224,7 +224,7 @@ def test_what_no_nodes_resolve_is_in_the_error():
 
 
 def test_square_density_diverges_at_zero():
-    spectrum = features("erf", 1.0, 1.1).spectrum(1.0)
+    spectrum = features("erf", 1.0, 1.1).spectrum(alpha=1.0)
     x, density = spectrum.points, spectrum.density
     low = (x > 1e-12) & (x < 1e-9)
     slope = np.polyfit(np.log(x[low]), np.log(density[low]), 1)[0]
@@ -248,7 +248,7 @@ def test_square_density_diverges_at_zero():
 )
 def test_unusual_parameters(student, r, c, beta, alpha, mass):
     """No spike, hardly any features or samples, no noise, unbounded coefficients, narrow bulk."""
-    spectrum = features(student, r, c, beta).spectrum(alpha)
+    spectrum = features(student, r, c, beta).spectrum(alpha=alpha)
     assert spectrum.masses.sum() == pytest.approx(mass, rel=2e-5)
     assert sum(m for _, m in spectrum.atoms) == pytest.approx(1 - mass, abs=2e-6)
     assert spectrum.outliers == ()
@@ -256,7 +256,7 @@ def test_unusual_parameters(student, r, c, beta, alpha, mass):
 
 def test_plain_marchenko_pastur():
     """A linear student without a spike has z = x, eigenvalues of the data themselves."""
-    spectrum = features("z", 0.0, 1.0, 0.5).spectrum(2.0)
+    spectrum = features("z", 0.0, 1.0, 0.5).spectrum(alpha=2.0)
     # K = U (X^T X / p) U^T with d < n, of the rank p < d.
     assert spectrum.mean == pytest.approx(4.0)
     assert spectrum.outliers == ()
@@ -265,7 +265,7 @@ def test_plain_marchenko_pastur():
 
 
 def test_real_points_inside_the_bulk_are_refused():
-    spectrum = CASES["sin"][0].spectrum(CASES["sin"][1])
+    spectrum = CASES["sin"][0].spectrum(alpha=CASES["sin"][1])
     with pytest.raises(ParameterError, match=r"inside the bulk.*complex z.*spectrum\(\)"):
         spectrum.stieltjes(0.5)
     with pytest.raises(ParameterError, match="eigenvalue of mass"):
@@ -276,7 +276,7 @@ def test_real_points_inside_the_bulk_are_refused():
 
 @pytest.mark.parametrize("bad", ["x", None, [1j, np.nan], np.inf, [[1], [2, 3]], True])
 def test_points_that_are_no_numbers_are_refused(bad):
-    spectrum = CASES["sin"][0].spectrum(CASES["sin"][1])
+    spectrum = CASES["sin"][0].spectrum(alpha=CASES["sin"][1])
     with pytest.raises(ParameterError, match="z must be"):
         spectrum.stieltjes(bad)
 
@@ -328,7 +328,7 @@ def test_figure(case):
 def test_trained_network_beside_its_asymptotics():
     """The features of one trained network, at the spike that it has found."""
     model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-    spectrum = model.spectrum(1.5)
+    spectrum = model.spectrum(alpha=1.5)
     simulated = spectrum.simulate(300, seeds=1, trained=True, progress=False)
     assert simulated.distance(spectrum) < 0.03
     # The spectrum of a certain network is at the spike that this one has found.
@@ -337,6 +337,6 @@ def test_trained_network_beside_its_asymptotics():
     assert at_its_spike.model.spike == network.spike and eigenvalues.trained
     assert eigenvalues.distance(at_its_spike) < 0.06
     with pytest.raises(ParameterError, match="trained"):
-        CASES["erf"][0].spectrum(3.0).simulate(50, trained=True, progress=False)
+        CASES["erf"][0].spectrum(alpha=3.0).simulate(50, trained=True, progress=False)
     with pytest.raises(ParameterError, match="population"):
-        model.spectrum(1.0, covariance="population").simulate(50, progress=False)
+        model.spectrum(alpha=1.0, covariance="population").simulate(50, progress=False)

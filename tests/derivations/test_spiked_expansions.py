@@ -203,7 +203,9 @@ class TestLimits:
     def test_zero_steps_are_plain_random_features_at_a_width_only(self):
         """In the strict limit m grows without cost: a feature linear in κ stays for s → 0."""
         model = SpikedRandomFeatures("erf", "erf", alpha0=4)
-        plain = SpikedRandomFeatures("erf", "erf", step_size=0).solve(1.5, 0.1).test_error
+        plain = (
+            SpikedRandomFeatures("erf", "erf", step_size=0).solve(alpha=1.5, ridge=0.1).test_error
+        )
         found = [
             dict(e.terms())[0]
             for e in (
@@ -213,13 +215,15 @@ class TestLimits:
         ]
         assert float(found[1]) == pytest.approx(plain, rel=1e-10)
         assert float(found[0]) < plain / 2
-        near = SpikedRandomFeatures("erf", "erf", step_size=1e-3, alpha0=4).solve(1.5, 0.1)
+        near = SpikedRandomFeatures("erf", "erf", step_size=1e-3, alpha0=4).solve(
+            alpha=1.5, ridge=0.1
+        )
         assert float(found[0]) == pytest.approx(near.test_error, rel=1e-5)
 
     @pytest.mark.slow
     def test_students_with_a_mean_connect_to_plain_random_features(self):
         given = {"allow_non_odd": True, "noise_variance": 0.1}
-        plain = SpikedRandomFeatures("cos", "erf", step_size=0, **given).solve(1.5, 0.1)
+        plain = SpikedRandomFeatures("cos", "erf", step_size=0, **given).solve(alpha=1.5, ridge=0.1)
         found = SpikedRandomFeatures("cos", "erf", alpha0=4, **given).expansion(
             "small_step", 0, alpha=1.5, ridge=0.1, digits=12
         )
@@ -267,7 +271,9 @@ class TestConditions:
         assert found.trusted_up_to == 0
         assert "not known" in found.region
         limit = found(1e-6)  # warns of nothing: there is nothing to compare with
-        left = [limit - model.solve(0.5, ridge).test_error for ridge in (1e-6, 1e-8, 1e-10)]
+        left = [
+            limit - model.solve(alpha=0.5, ridge=ridge).test_error for ridge in (1e-6, 1e-8, 1e-10)
+        ]
         for near, far in pairwise(left):
             # The square root, times logarithms.
             assert math.log(near / far) / math.log(100) == pytest.approx(0.5, abs=0.06)
@@ -343,7 +349,7 @@ def test_enormous_coefficients_make_no_others_vanish():
 def test_a_saturating_student_has_a_ridgeless_limit():
     model = SpikedRandomFeatures("tanh", "sin", step_size=3.0, alpha0=20.0)
     series = model.expansion("small_ridge", 1, alpha=0.5)
-    exact = model.solve(0.5, 1e-22, digits=30)
+    exact = model.solve(alpha=0.5, ridge=1e-22, digits=30)
     assert float(series.coefficients["test_error"][1]) == pytest.approx(
         float(exact.test_error), rel=1e-9
     )

@@ -35,7 +35,7 @@ def two():
 
 @pytest.mark.parametrize("case", REFERENCES, ids=lambda case: case.name)
 def test_known_values(case):
-    found = make(**case.model).solve(case.alpha, case.ridge, width=case.width)
+    found = make(**case.model).solve(alpha=case.alpha, ridge=case.ridge, width=case.width)
     for name, value in case.values.items():
         assert_allclose(getattr(found, name), value, rtol=0, atol=case.tolerance, err_msg=name)
 
@@ -58,7 +58,7 @@ def test_letters_of_a_step(pair, letters, fractions, step, limit, finite):
     model = gs.VocabularyFeatures(
         letters=letters, fractions=fractions, step_size=step, width=600, **pair
     )
-    found = model.solve(2, 0.1)
+    found = model.solve(alpha=2, ridge=0.1)
     assert round(found.test_error, 4) == finite
     assert round(found.strict_limit.test_error, 4) == limit
     assert found.strict_limit.width is None
@@ -73,8 +73,8 @@ def test_upper_and_lower_bound_are_reached():
         "tanh", "sin", spike_strengths=[1.5, -0.7], bulk_variances=[1.2, 1.05],
         fractions=[0.5, 0.5], alignment=0.9,
     )  # fmt: skip
-    assert_allclose(model.solve(1.5, 1e6).test_error, 0.1028606, atol=1e-7)
-    assert_allclose(model.solve(1e7, 0.1).test_error, 0.0449860, atol=1e-7)
+    assert_allclose(model.solve(alpha=1.5, ridge=1e6).test_error, 0.1028606, atol=1e-7)
+    assert_allclose(model.solve(alpha=1e7, ridge=0.1).test_error, 0.0449860, atol=1e-7)
     nodes = model.quadrature.arrays(0)[0]
     both = np.hstack([nodes.mu0, nodes.kappa * nodes.mu1])
     second = nodes.weights @ nodes.T2
@@ -96,16 +96,19 @@ def test_learned_bias_lists_both_minima():
     model = make(
         "erf", "relu", spike_strengths=[1.2], bulk_variances=[1.1], fractions=[1], alignment=0.9
     )
-    found = model.learned_bias(2, 0.1, interval=(-4.0, 3.0), points=36)
+    found = model.learned_bias(alpha=2, ridge=0.1, interval=(-4.0, 3.0), points=36)
     assert_allclose([x.bias for x in found.minima], [-2.347, 0.6763], atol=5e-4)
     assert_allclose([x.test_error for x in found.minima], [0.3042, 0.23442], atol=5e-5)
     assert found.best is found.minima[0]
     assert found.nearest(0.0) is found.minima[1]
     assert "global minimum" in str(found)
-    assert_allclose(model.solve(2, 0.1).test_error, 0.35215, atol=5e-6)
+    assert_allclose(model.solve(alpha=2, ridge=0.1).test_error, 0.35215, atol=5e-6)
     # Stationary: the objective is even to second order around a minimum.
     b, h = found.minima[1].bias, 1e-4
-    sides = [model.with_biases(x).solve(2, 0.1).regularised_training_error for x in (b - h, b + h)]
+    sides = [
+        model.with_biases(x).solve(alpha=2, ridge=0.1).regularised_training_error
+        for x in (b - h, b + h)
+    ]
     assert abs(sides[1] - sides[0]) / (2 * h) < 1e-7
 
 
@@ -113,16 +116,16 @@ def test_learned_bias_marks_the_ends_of_the_interval():
     model = make(
         "erf", "relu", spike_strengths=[1.2], bulk_variances=[1.1], fractions=[1], alignment=0.9
     )
-    found = model.learned_bias(2, 0.1, interval=(0.0, 0.5), points=5)
+    found = model.learned_bias(alpha=2, ridge=0.1, interval=(0.0, 0.5), points=5)
     assert [x.at_end for x in found.minima] == [True]
     assert found.best.bias == 0.5
     single = gs.SpikedRandomFeatures.from_parameters(
         "erf", "relu", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
     )
-    again = single.learned_bias(2, 0.1, interval=(0.0, 0.5), points=5)
+    again = single.learned_bias(alpha=2, ridge=0.1, interval=(0.0, 0.5), points=5)
     assert again.best.test_error == found.best.test_error
     with pytest.raises(ParameterError, match="interval"):
-        single.learned_bias(2, 0.1, interval=(1.0, 0.0))
+        single.learned_bias(alpha=2, ridge=0.1, interval=(1.0, 0.0))
 
 
 def test_nearly_equal_letters_keep_their_digits():
@@ -134,7 +137,7 @@ def test_nearly_equal_letters_keep_their_digits():
     one = make(
         "tanh", "sin", spike_strengths=[0.01005], bulk_variances=[1], fractions=[1], alignment=0.9
     )
-    found, single = (x.solve(1, 0.1, width=1000) for x in (model, one))
+    found, single = (x.solve(alpha=1, ridge=0.1, width=1000) for x in (model, one))
     assert_allclose(found.test_error, single.test_error, rtol=1e-6)
     exact = with_digits(model, 1, 0.1)
     difference = abs(found.strict_limit.test_error - exact)
@@ -164,7 +167,7 @@ def test_close_letters_span_functions_that_tables_do_not_show():
     # m is 1e12 and more there; in the limit λ → ∞ the error is what their span leaves of sin,
     # which in the limit of a vanishing difference is that of derivatives of erf(rκ/sqrt(1 + 2c)).
     model = close(3, 1e-7)
-    found = model.solve(1, 1e7)
+    found = model.solve(alpha=1, ridge=1e7)
     assert np.max(np.abs(found.m)) > 1e12
     nodes = model.quadrature.arrays(0)[0]
     kappa, root = nodes.kappa[:, 0], np.sqrt(nodes.weights)
@@ -190,7 +193,7 @@ def many_letters(low, high, count, **given):
 def test_twenty_close_letters_are_their_span(low, high, rank):
     """Reference: what the means leave of sin as λ → ∞, by Gram and Schmidt with 150 digits."""
     model = many_letters(low, high, 20)
-    found = model.solve(1, 1e9)
+    found = model.solve(alpha=1, ridge=1e9)
     ctx = mpmath.mp.clone()
     ctx.dps = 150
     (teacher,) = np.ravel(model.parameters.overlaps)
@@ -222,12 +225,14 @@ def test_twenty_close_letters_are_their_span(low, high, rank):
 
 def test_letters_merge_continuously():
     """At a width always; in the strict limit two letters are a function and its derivative."""
-    one = gs.VocabularyFeatures("erf", "sin", step_size=2, alpha0=5, width=1000).solve(1.5, 0.1)
+    one = gs.VocabularyFeatures("erf", "sin", step_size=2, alpha0=5, width=1000).solve(
+        alpha=1.5, ridge=0.1
+    )
     for distance, allowed in ((1e-3, 1e-3), (1e-6, 1e-6), (1e-9, 1e-9), (1e-12, 1e-12), (0, 1e-14)):
         two = gs.VocabularyFeatures(
             "erf", "sin", letters=[1, 1 + distance], fractions=[0.4, 0.6], step_size=2, alpha0=5,
             width=1000,
-        ).solve(1.5, 0.1)  # fmt: skip
+        ).solve(alpha=1.5, ridge=0.1)  # fmt: skip
         assert_allclose(two.test_error, one.test_error, rtol=allowed)
         if distance:
             assert_allclose(two.strict_limit.test_error, 0.07366867, atol=2 * distance + 3e-9)
@@ -241,7 +246,7 @@ def test_letters_that_are_too_close_for_digits_leave_out_what_none_show():
     model = gs.VocabularyFeatures(
         "erf", "sin", letters=letters, fractions=[1 / 14] * 14, step_size=2, alpha0=5
     )
-    found = model.solve(1.5, 0.1)
+    found = model.solve(alpha=1.5, ridge=0.1)
     assert_allclose(found.test_error, 0.0722600492, atol=1e-9)
     assert 1e-13 < found.quadrature_error < 1e-9
 
@@ -252,7 +257,7 @@ def test_letters_that_differ_by_rounding_are_equal_or_opposite():
         letters=[0.3, 0.1 + 0.2, -0.3], fractions=[0.2, 0.3, 0.5], **given
     )
     two = gs.VocabularyFeatures(letters=[0.3, -0.3], fractions=[0.5, 0.5], **given)
-    found, exact = three.solve(1.5, 0.1), two.solve(1.5, 0.1)
+    found, exact = three.solve(alpha=1.5, ridge=0.1), two.solve(alpha=1.5, ridge=0.1)
     assert len(found.classes) == 2
     assert_allclose(found.test_error, exact.test_error, rtol=1e-13)
     assert many_letters(-1, 1, 20).quadrature.mean_rank == 10
@@ -264,7 +269,7 @@ def test_opposite_letters_of_an_odd_student_stay_one_function():
         fractions=[0.5, 0.5], alignment=0.9,
     )  # fmt: skip
     assert model.quadrature.mean_rank == 1
-    assert model.solve(1, 0.1).quadrature_error < 1e-13
+    assert model.solve(alpha=1, ridge=0.1).quadrature_error < 1e-13
 
 
 def test_functions_that_are_not_shown_are_part_of_the_error():
@@ -274,8 +279,8 @@ def test_functions_that_are_not_shown_are_part_of_the_error():
         bulk_variances=[1.1] * 3, fractions=[1 / 3] * 3, alignment=[0.9, 0.3, 0],
     )  # fmt: skip
     with pytest.raises(ConvergenceError, match="letters that differ more"):
-        model.solve(1, 0.1)
-    found = model.solve(1, 0.1, width=1000)
+        model.solve(alpha=1, ridge=0.1)
+    found = model.solve(alpha=1, ridge=0.1, width=1000)
     assert found.quadrature_error < 1e-6
     assert found.strict_limit.quadrature_error > 0.5 * found.strict_limit.test_error
 
@@ -286,7 +291,7 @@ def test_teacher_of_two_coordinates_with_poles_nearby():
         "tanh", "sin(x1) + tanh(x1*x2)", spike_strengths=[1.2, -0.6], bulk_variances=[1.2, 1.05],
         fractions=[0.4, 0.6], alignment=[[0.7, 0.4]], noise_variance=0.05, width=400,
     )  # fmt: skip
-    found = model.solve(2, 0.1)
+    found = model.solve(alpha=2, ridge=0.1)
     nodes = model.quadrature.arrays(0)[0]
     # E f² over both coordinates, by Gauss-Legendre panels.
     x, w = np.polynomial.legendre.leggauss(400)
@@ -330,7 +335,7 @@ def test_training_error_and_norm_make_the_free_energy(
         biases=[bias * i for i in range(k)], alignment=gamma, beta=beta, noise_variance=0.1,
         bulk=bulk,
     )  # fmt: skip
-    found = model.solve(alpha, ridge, width=width)
+    found = model.solve(alpha=alpha, ridge=ridge, width=width)
     left = found.training_error + ridge * beta / alpha * found.q2.sum()
     # Without width nearly collinear letters, such as three with one spike, magnify rounding.
     accuracy = 1e-6 if width is None and len(set(r)) < k else 1e-8
@@ -346,9 +351,9 @@ def test_one_letter_is_the_model_of_one_letter(pair, width):
     given_ = {"alignment": 0.8, "beta": 1.3, "noise_variance": 0.2}
     single = gs.SpikedRandomFeatures.from_parameters(
         *pair, spike_strength=1.1, bulk_variance=1.2, width=width, **given_
-    ).solve(0.8, 0.01)
+    ).solve(alpha=0.8, ridge=0.01)
     found = make(*pair, spike_strengths=[1.1], bulk_variances=[1.2], fractions=[1], **given_).solve(
-        0.8, 0.01, width=width
+        alpha=0.8, ridge=0.01, width=width
     )
     for name, power in [
         ("test_error", 0), ("training_error", 0), ("m", 0), ("theta", 0.5), ("psi", 0.5),
@@ -367,12 +372,17 @@ def test_equal_letters_are_merged(two):
     assert len(split.classes) == 2
     for width in (None, 100):
         assert_allclose(
-            split.solve(1, 0.1, width=width).test_error, two.solve(1, 0.1, width=width).test_error,
+            split.solve(alpha=1, ridge=0.1, width=width).test_error,
+            two.solve(alpha=1, ridge=0.1, width=width).test_error,
             rtol=1e-12,
         )  # fmt: skip
     idle = gs.VocabularyFeatures("tanh", "sin", [1, 2], [0.5, 0.5], step_size=0)
     plain = gs.SpikedRandomFeatures("tanh", "sin", step_size=0)
-    assert_allclose(idle.solve(1, 0.1).test_error, plain.solve(1, 0.1).test_error, rtol=1e-12)
+    assert_allclose(
+        idle.solve(alpha=1, ridge=0.1).test_error,
+        plain.solve(alpha=1, ridge=0.1).test_error,
+        rtol=1e-12,
+    )
 
 
 def test_biases_as_a_mapping_are_joint_classes():
@@ -383,32 +393,36 @@ def test_biases_as_a_mapping_are_joint_classes():
         biases=[0.5, -0.5, 0.5, -0.5], alignment=0.9,
     )  # fmt: skip
     assert len(joint.classes) == 4
-    assert_allclose(joint.solve(1, 0.1).test_error, written.solve(1, 0.1).test_error, rtol=1e-12)
+    assert_allclose(
+        joint.solve(alpha=1, ridge=0.1).test_error,
+        written.solve(alpha=1, ridge=0.1).test_error,
+        rtol=1e-12,
+    )
 
 
 def test_narrow_bulk_of_orthonormal_rows_is_the_limit_of_few_rows():
     # For p << d independent rows become orthogonal.
     errors = [
-        make("erf", "sin", beta=1e-5, bulk=bulk, **TWO).solve(1e-5, 0.1).test_error
+        make("erf", "sin", beta=1e-5, bulk=bulk, **TWO).solve(alpha=1e-5, ridge=0.1).test_error
         for bulk in ("iid", "orthonormal")
     ]
     assert_allclose(errors[0], errors[1], rtol=1e-4)
 
 
 def test_curve_holds_both_limits(two):
-    curve = two.learning_curve([0.5, 2], 0.1, width=600)
+    curve = two.at(width=600).curve(alpha=[0.5, 2], ridge=0.1).to_dataset()
     assert_allclose(curve.test_error[1], 0.083574729754509, rtol=1e-13)
     assert_allclose(curve.test_error_strict_limit[1], 0.079815372843156, rtol=1e-13)
     assert curve.V1.shape == (2, 2, 2)
     assert curve.attrs["width"] == 600
     assert "width 600" in curve.attrs["holds_at"]
-    assert "test_error_strict_limit" not in two.learning_curve(1, 0.1)
+    assert "test_error_strict_limit" not in two.curve(alpha=1, ridge=0.1).to_dataset()
 
 
 def test_model_and_solution_travel(two):
     again = pickle.loads(pickle.dumps(two))
-    found = pickle.loads(pickle.dumps(again.solve(2, 0.1, width=600)))
-    assert found.test_error == two.solve(2, 0.1, width=600).test_error
+    found = pickle.loads(pickle.dumps(again.solve(alpha=2, ridge=0.1, width=600)))
+    assert found.test_error == two.solve(alpha=2, ridge=0.1, width=600).test_error
     assert "fraction │" in str(found) and "0.4 │" in str(found)
     assert "<table>" in found._repr_html_()
 
@@ -477,7 +491,7 @@ def test_refused_students_and_laws():
         make("erf", "x1*__import__('os')", **TWO)
     from_law = gs.VocabularyFeatures.from_law
     with pytest.raises(ParameterError, match="no strict limit"):
-        from_law("erf", "sin", law=scipy.stats.uniform(0, 1)).solve(1, 0.1)
+        from_law("erf", "sin", law=scipy.stats.uniform(0, 1)).solve(alpha=1, ridge=0.1)
     with pytest.raises(ParameterError, match="integrates to 2"):
         from_law("erf", "sin", law="1", support=(0, 2))
     with pytest.raises(ParameterError, match="not negative"):
@@ -497,7 +511,7 @@ def test_refused_students_and_laws():
 @pytest.mark.parametrize(("alpha", "ridge"), [(0, 0.1), (1, 0), (1, float("nan")), ("a", 1)])
 def test_refused_points(two, alpha, ridge):
     with pytest.raises(ParameterError, match=r"alpha|ridge"):
-        two.solve(alpha, ridge)
+        two.solve(alpha=alpha, ridge=ridge)
 
 
 # ---------------------------------------------------------------- finite size

@@ -22,7 +22,7 @@ def letters(student, teacher, strengths, **options):
 
 def assert_same(model, kernel, alpha, ridge, width=None):
     found = kernel.solve(alpha=alpha, ridge=ridge, inverse_width=0 if width is None else 1 / width)
-    other = model.solve(alpha, ridge, width=width)
+    other = model.solve(alpha=alpha, ridge=ridge, width=width)
     assert found.test_error == pytest.approx(other.test_error, rel=1e-10)
     assert found.training_error == pytest.approx(other.training_error, rel=1e-9)
     count = len(model.classes)
@@ -73,13 +73,17 @@ def test_random_letters(pair):
             alpha=alpha, ridge=ridge, beta=beta, alignment=overlap, noise_variance=0.0,
             pi_1=share, pi_2=1 - share, bias_1=0.0, **given,
         )  # fmt: skip
-        assert found.test_error == pytest.approx(model.solve(alpha, ridge).test_error, rel=1e-9)
+        assert found.test_error == pytest.approx(
+            model.solve(alpha=alpha, ridge=ridge).test_error, rel=1e-9
+        )
 
 
 def test_digits(pair):
     model, kernel = pair
     found = kernel.solve(alpha=2, ridge=0.1, digits=18)
-    assert float(found.test_error) == pytest.approx(model.solve(2, 0.1).test_error, rel=1e-13)
+    assert float(found.test_error) == pytest.approx(
+        model.solve(alpha=2, ridge=0.1).test_error, rel=1e-13
+    )
 
 
 @pytest.mark.slow

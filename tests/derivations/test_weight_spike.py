@@ -321,7 +321,7 @@ def test_figures_of_theory_and_of_networks():
 @pytest.mark.parametrize("digits", [0, -3, 2.5, "10", True, math.inf, 10**9])
 def test_digits_are_checked(digits):
     with pytest.raises(ParameterError, match="digits must be"):
-        network().weight_spike(digits)
+        network().weight_spike(digits=digits)
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,8 @@ def test_estimate_is_no_smaller_than_the_error(spiked, point):
     model = gs.SpikedRandomFeatures.from_parameters(
         student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma, beta=beta
     )
-    found = model.solve(alpha, ridge)
-    precise = model.solve(alpha, ridge, digits=16, progress=False)
+    found = model.solve(alpha=alpha, ridge=ridge)
+    precise = model.solve(alpha=alpha, ridge=ridge, digits=16, progress=False)
     assert abs(float(found.test_error - precise.test_error)) <= found.quadrature_error
     # A bound that says nothing would be honest too.
     assert found.quadrature_error <= 1e-9 * float(precise.test_error)
@@ -116,7 +116,7 @@ def test_coarse_solution_that_is_wrong_does_not_make_the_rest_look_good(model, m
 
     error = replaced_solve(model, monkeypatch, both)
     # The gain that is claimed is at most ten times the last difference, never more.
-    assert error >= 9 * difference**2 * model.solve(1.5, 0.1).test_error
+    assert error >= 9 * difference**2 * model.solve(alpha=1.5, ridge=0.1).test_error
 
 
 def test_row_that_plain_python_refuses_is_solved_compiled(model, monkeypatch):
@@ -229,7 +229,7 @@ def test_digits_that_tables_lose_are_part_of_the_estimate(c):
         "tanh", "sin", spike_strength=1.0, bulk_variance=c, alignment=0.8
     )
     found = model.kernel().solve(alpha=1.5, ridge=0.1)
-    precise = model.solve(1.5, 0.1, digits=18, progress=False)
+    precise = model.solve(alpha=1.5, ridge=0.1, digits=18, progress=False)
     for name in ("test_error", "V2", "V2_hat", "q2_hat", "theta"):
         true_error = abs(float(found[name] - getattr(precise, name)))
         assert true_error <= found.errors[name], name

@@ -43,7 +43,7 @@ def test_no_failure_at_random_points(student, teacher, arguments):
 @pytest.mark.parametrize("alpha", [1e-4, 1.0, 1e4])
 def test_extreme_points_converge(alpha, ridge):
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
-    assert model.solve(alpha, ridge).residual <= 1e-11
+    assert model.solve(alpha=alpha, ridge=ridge).residual <= 1e-11
 
 
 def test_solution_satisfies_the_equations_evaluated_independently():
@@ -52,7 +52,7 @@ def test_solution_satisfies_the_equations_evaluated_independently():
         "sin", "erf", step_size=2, alpha0=5, beta=0.5, noise_variance=0.1
     )
     alpha, ridge = 2.0, 0.05
-    solution = model.solve(alpha, ridge)
+    solution = model.solve(alpha=alpha, ridge=ridge)
     spike = model.spike
     numbers = {
         "alpha": alpha, "beta": model.beta, "ridge": ridge, "noise_variance": 0.1,

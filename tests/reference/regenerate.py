@@ -164,7 +164,7 @@ def _order_parameters(
 
     given: dict[str, Any] = {name: float(value) for name, value in numbers.items()}
     model = SpikedRandomFeatures.from_parameters(student, teacher, **given)
-    return dict(model.solve(float(alpha), float(ridge), digits=digits).order_parameters)
+    return dict(model.solve(alpha=float(alpha), ridge=float(ridge), digits=digits).order_parameters)
 
 
 def _spiked(digits: int, case: str) -> dict[str, Any]:
@@ -204,8 +204,10 @@ def _spike_after_step(model: Mapping[str, str], digits: int) -> dict[str, Any]:
 
 
 def _one_step(digits: int, model: Mapping[str, str], paper_ridge: str) -> dict[str, Any]:
+    import giantstep as gs
+
     network = _network(model)
-    risk = network.risk(paper_ridge=float(paper_ridge), digits=digits)
+    risk = network.risk(ridge=gs.paper_ridge(float(paper_ridge)), digits=digits)
     weights = network.weight_spike(digits=digits)
     kernel = network.conjugate_kernel(digits=digits)
     names = (
@@ -234,7 +236,11 @@ def _optimal_ridge(digits: int, model: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _peak(digits: int, model: Mapping[str, str], paper_ridge: str) -> dict[str, Any]:
-    found = _network(model).interpolation_peak(paper_ridge=float(paper_ridge), digits=digits)
+    import giantstep as gs
+
+    found = _network(model).interpolation_peak(
+        ridge=gs.paper_ridge(float(paper_ridge)), digits=digits
+    )
     return {
         "exact initial": found.exact_initial,
         "exact trained": found.exact_trained,

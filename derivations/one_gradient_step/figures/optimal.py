@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ParameterError
-from ...figures import BLUE, GREY, VERMILLION, new_figure, styled
-from .axes import AXES, checked_values, pair_title, parameters_text, set_heading, set_scale
+from ...figures import BLUE, GREY, VERMILLION, new_figure, set_heading, set_scale, styled
+from .axes import AXES, checked_values, pair_title, parameters_text
 
 if TYPE_CHECKING:
     import xarray as xr

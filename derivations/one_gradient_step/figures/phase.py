@@ -10,16 +10,10 @@ import numpy as np
 
 from ....errors import ParameterError
 from ....numeric.arguments import is_one_of
-from ...figures import styled
-from .axes import (
-    AXES,
-    checked_axes,
-    checked_values,
-    pair_title,
-    parameters_text,
-    set_heading,
-    set_scale,
-)
+from ...curve_figure import draw_map
+from ...figures import checked_axes, set_heading, styled
+from ...penalties import as_ridge, given_penalty
+from .axes import AXES, checked_values, pair_title, parameters_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -39,7 +33,6 @@ _CRITICAL = {
     "critical_step_size_weights": ("white", "outlier of $W_1$ above"),
     "critical_step_size_kernel": ("#E69F00", "outlier of the kernel above"),
 }
-_LEVELS = 7
 
 
 def phase_data(
@@ -49,8 +42,7 @@ def phase_data(
     y: str,
     y_values: object,
     *,
-    ridge: float | None = None,
-    paper_ridge: float | None = None,
+    ridge: object = None,
 ) -> xr.Dataset:
     """Return the risk over two parameters.
 
@@ -61,13 +53,13 @@ def phase_data(
     x, y : str
         Two different of "alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge".
     x_values, y_values : sequence of float
-    ridge, paper_ridge : float, optional
-        Exactly one, unless an axis is one of them.
+    ridge : float or PaperRidge, optional
+        Needed unless an axis is the penalty.
 
     Returns
     -------
     xarray.Dataset
-        What ``model.risk_curve`` returns, over `y` and `x`, with ``relative_improvement`` and
+        What ``model.curve`` returns, over `y` and `x`, with ``relative_improvement`` and
         ``best_linear_error``. If the step size is an axis, also the step sizes from which the
         first layer and the kernel have an outlier, over the other axis:
         ``critical_step_size_weights`` and ``critical_step_size_kernel``; inf where there is none.
@@ -80,14 +72,10 @@ def phase_data(
     if x == y:
         raise ParameterError(f"the two axes must differ, got {x!r} twice")
     axes: dict[str, Any] = {y: checked_values(y, y_values), x: checked_values(x, x_values)}
-    penalty: dict[str, Any] = {
-        name: value
-        for name, value in (("ridge", ridge), ("paper_ridge", paper_ridge))
-        if value is not None
-    }
+    penalty = {} if ridge is None else dict((given_penalty(ridge),))
     if len(penalty) + sum(name in axes for name in _PENALTIES) != 1:
-        raise ParameterError("give exactly one of ridge and paper_ridge, as a number or as an axis")
-    data = model.risk_curve(**penalty, **axes).transpose(y, x, ...)
+        raise ParameterError("give one penalty: ridge as a number, or ridge or paper_ridge as axis")
+    data = model.curve(**as_ridge({**penalty, **axes})).to_dataset().transpose(y, x, ...)
     data = data.assign(
         relative_improvement=data["improvement"] / data["risk_initial"],
         best_linear_error=model.best_linear_error,
@@ -126,8 +114,6 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
     shown = getattr(data, "data_vars", {}).get(quantity)
     if shown is None or shown.ndim != 2 or "model" not in data.attrs:
         raise ParameterError("data must be a dataset as returned by phase_data")
-    from matplotlib.colors import LogNorm
-
     from ..model import OneGradientStep
 
     model = OneGradientStep.from_json(data.attrs["model"])
@@ -136,19 +122,10 @@ def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = Non
     with styled():
         axes = checked_axes(ax, (6.6, 4.6))
         wide = quantity.startswith("risk") and 0 < 3 * values.min() < values.max()
-        mesh = axes.pcolormesh(
-            data[x], data[y], values, cmap="viridis", shading="nearest", rasterized=True,
-            norm=LogNorm() if wide else None,
-        )  # fmt: skip
-        bar = axes.figure.colorbar(mesh, ax=axes, label=QUANTITIES[quantity])
-        lines = _draw_contours(axes, data, x, y, values)
-        if lines is not None:
-            # Beside the scale, not in the figure, where labels would hide other lines.
-            bar.add_lines(lines)
+        draw_map(axes, shown, QUANTITIES[quantity], logarithmic=wide)
         for name, (colour, label) in _CRITICAL.items():
             _draw_critical(axes, data, name, x, colour, label)
         for axis, name in ((axes.xaxis, x), (axes.yaxis, y)):
-            set_scale(axis, data[name].to_numpy())
             axis.set_label_text(AXES[name])
         if axes.get_legend_handles_labels()[0]:
             axes.legend(facecolor="#595959", labelcolor="white", framealpha=0.9, fontsize=9)
@@ -173,20 +150,6 @@ def _critical(
 
 def _kernel_step(model: OneGradientStep) -> float:
     return float(model.conjugate_kernel().critical_step_size)
-
-
-def _draw_contours(
-    axes: Any, data: xr.Dataset, x: str, y: str, values: np.ndarray[Any, Any]
-) -> Any:
-    from matplotlib.ticker import MaxNLocator
-
-    low, high = float(values.min()), float(values.max())
-    inside = [level for level in MaxNLocator(_LEVELS).tick_values(low, high) if low < level < high]
-    if min(values.shape) < 2 or not inside:
-        return None
-    return axes.contour(
-        data[x], data[y], values, levels=inside, colors="black", linewidths=0.8, alpha=0.6
-    )
 
 
 def _draw_critical(axes: Any, data: xr.Dataset, name: str, x: str, colour: str, label: str) -> None:

@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ....errors import ParameterError
-from ...figures import BLUE, GREY, VERMILLION, styled
+from ...figures import BLUE, GREY, VERMILLION, checked_axes, set_heading, set_scale, styled
+from ...penalties import PAPER_RIDGE, RIDGE, as_ridge, given_penalty
 from ...spiked_random_features.paper_figures.drawing import legend_below, plain_log_ticks
-from .axes import (
-    AXES,
-    checked_axes,
-    checked_values,
-    pair_title,
-    parameters_text,
-    set_heading,
-    set_scale,
-)
+from .axes import AXES, checked_values, pair_title, parameters_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,8 +75,7 @@ def risk_data(
     over: str,
     values: object,
     *,
-    ridge: float | None = None,
-    paper_ridge: float | None = None,
+    ridge: object = None,
     simulated: FiniteSizes | None = None,
 ) -> xr.Dataset:
     """Return the risk over one parameter, with simulations next to it.
@@ -95,14 +87,14 @@ def risk_data(
     over : {"alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge"}
     values : sequence of float
         Where on that axis.
-    ridge, paper_ridge : float, optional
-        Exactly one, unless the axis is one of them.
+    ridge : float or PaperRidge, optional
+        Needed unless the axis is the penalty.
     simulated : FiniteSizes, optional
 
     Returns
     -------
     xarray.Dataset
-        What ``model.risk_curve`` returns, over `over`, with ``best_linear_error``; simulated means
+        What ``model.curve`` returns, over `over`, with ``best_linear_error``; simulated means
         as ``network_risk_initial``, ``gaussian_improvement``, … with their ``…_standard_error``,
         over ``simulated``. Attributes hold the model. After an interrupt, ``interrupted`` is 1
         among them, and the means at values that were not finished are nan.
@@ -115,13 +107,13 @@ def risk_data(
         If interrupted before all repetitions at one value had finished. Finished ones are in the
         store nevertheless.
     """
-    penalty = _penalty(over, ridge, paper_ridge)
+    penalty = _penalty(over, ridge)
     grid = checked_values(over, values)
     if simulated is not None and not isinstance(simulated, FiniteSizes):
         raise ParameterError(f"simulated must be FiniteSizes or None, got {simulated!r}")
     points = checked_values(over, simulated.values) if simulated is not None else grid[:0]
     arguments: dict[str, Any] = {**penalty, over: np.union1d(grid, points)}
-    data = model.risk_curve(**arguments)
+    data = model.curve(**as_ridge(arguments)).to_dataset()
     data = data.assign(best_linear_error=model.best_linear_error)
     data.attrs |= {"model": model.to_json(), "over": over, **penalty}
     if simulated is not None:
@@ -184,23 +176,20 @@ def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
         axes.set_axisbelow(True)
         axes.set_xlabel(AXES[over])
         axes.set_ylabel(r"risk $\mathbb{E}\,(\hat f - f_*)^2$")
-        fixed = {k: float(data.attrs[k]) for k in ("ridge", "paper_ridge") if k in data.attrs}
+        fixed = {k: float(data.attrs[k]) for k in (RIDGE, PAPER_RIDGE) if k in data.attrs}
         set_heading(axes, pair_title(model), parameters_text(model, (over,), **fixed))
         legend_below(axes, 2)
     return axes
 
 
-def _penalty(over: str, ridge: float | None, paper_ridge: float | None) -> dict[str, Any]:
-    given = {"ridge": ridge, "paper_ridge": paper_ridge}
-    found = {name: value for name, value in given.items() if value is not None}
-    wanted = 0 if over in given else 1
-    if len(found) != wanted:
+def _penalty(over: str, ridge: object) -> dict[str, Any]:
+    if (ridge is None) != (over in (RIDGE, PAPER_RIDGE)):
         raise ParameterError(
-            f"the axis is {over} itself: leave out ridge and paper_ridge"
-            if not wanted
-            else "give exactly one of ridge and paper_ridge"
+            f"the axis is {over} itself: leave out ridge"
+            if ridge is not None
+            else "give ridge, the penalty, as a number or as giantstep.paper_ridge(...)"
         )
-    return found
+    return {} if ridge is None else dict((given_penalty(ridge),))
 
 
 def _simulations(
@@ -247,14 +236,14 @@ def _point(
 ) -> dict[str, float]:
     here: OneGradientStep
     fitted: dict[str, Any]
-    if over in ("ridge", "paper_ridge"):
+    if over in (RIDGE, PAPER_RIDGE):
         here, fitted = model, {over: value}
     else:
         changed: dict[str, Any] = {over: value}
         here, fitted = replace(model, **changed), penalty
     result = here.simulate(
         simulated.dimension, seeds=simulated.seeds, features=features, seed=simulated.seed,
-        progress=False, store=simulated.store, **fitted,
+        progress=False, store=simulated.store, **as_ridge(fitted),
     )  # fmt: skip
     if result.attrs["interrupted"]:
         # Means of fewer repetitions than at the other values would mislead.

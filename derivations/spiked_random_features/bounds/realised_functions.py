@@ -68,7 +68,9 @@ def realised_functions(
         "limit": found.limit_coefficients[:2],
     }
     if alpha is not None and ridge is not None:
-        solution = model.solve(positive_number("alpha", alpha), positive_number("ridge", ridge))
+        solution = model.solve(
+            alpha=positive_number("alpha", alpha), ridge=positive_number("ridge", ridge)
+        )
         sets["learnt"] = (solution.m, solution.theta)
     columns: dict[str, Any] = {}
     attributes: dict[str, Any] = {"student": model.student, "teacher": model.teacher}

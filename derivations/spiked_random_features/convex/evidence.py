@@ -76,7 +76,7 @@ def reference_values() -> Finding:
     """Solutions of four losses against digits of independent code."""
     deviations: dict[str, float] = {}
     for case, wanted in REFERENCE:
-        found = _readout(case).solve(2, 0.1)
+        found = _readout(case).solve(alpha=2, ridge=0.1)
         for name, value in wanted.items():
             # Small values have fewer digits: they are given to 11 decimals.
             scale = max(abs(value), _SMALLEST)
@@ -94,7 +94,10 @@ def square_loss() -> Finding:
     readout = _readout(("square", "teacher", "erf", "sin", 0.1, 1.0))
     deviations = {}
     for alpha, ridge in ((0.5, 1e-3), (1.0, 0.1), (3.0, 1.0)):
-        ours, ridge_readout = readout.solve(alpha, ridge), readout.features.solve(alpha, ridge)
+        ours, ridge_readout = (
+            readout.solve(alpha=alpha, ridge=ridge),
+            readout.features.solve(alpha=alpha, ridge=ridge),
+        )
         for name in ("test_error", "m", "psi", "q1", "q2", "V1", "V2"):
             value = getattr(ours, name) / getattr(ridge_readout, name) - 1
             deviations[f"{name} at alpha={alpha:g}"] = abs(value)
@@ -111,7 +114,7 @@ def simulated_readouts() -> Finding:
     distances = {}
     for case in (REFERENCE[0][0], REFERENCE[2][0]):
         readout = _readout(case, width=200)
-        theory = readout.solve(2, 0.1)
+        theory = readout.solve(alpha=2, ridge=0.1)
         runs = readout.simulate(200, [2.0], 0.1, seeds=20, progress=False)
         for name in ("test_error", "training_loss"):
             values = runs[name].to_numpy().ravel()

@@ -11,7 +11,7 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -39,6 +39,7 @@ from ....symbolic.functions import relu, softplus, with_softplus
 from ....symbolic.lowering.door import admit
 from ....symbolic.parser import parse_expression
 from ....symbolic.printing.compiled import compiled
+from ...kernels.arguments import known_names
 from ...kernels.kernel import RESERVED
 from ..free_energy import IDENTIFIERS
 
@@ -150,6 +151,26 @@ class ConvexLoss:
     def signs(self) -> tuple[tuple[str, bool], ...]:
         """Which of its parameters are positive; the others are negative."""
         return tuple((name, value > 0) for name, value in self.values)
+
+    def at(self, **parameters: float) -> ConvexLoss:
+        """Return this loss with other numbers for its parameters.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such parameter, the loss is not convex there, or a number cannot be.
+        """
+        known = dict(self.values)
+        known_names(parameters, known, f"parameter of the loss {self.name}")
+        new = {**known, **parameters}
+        if self.in_catalogue:
+            return convex_loss(f"{self.name}({', '.join(map(repr, new.values()))})")
+        values = {name: real_number(name, value) for name, value in new.items()}
+        found = replace(self, values=tuple(values.items()))
+        if all(values.values()) and found.signs == self.signs:
+            # Known to be convex for all numbers of these signs.
+            return found
+        return convex_loss(self.name, **values)
 
     @property
     def exact_values(self) -> dict[sp.Symbol, sp.Rational]:

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ....atomic_files import write_atomically
+from ....deprecations import by_name, renamed
 from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.outside import refuse_certificate
+from ...curves import Columns, HasCurves, Names, solve_groups, varied
 from ...json_text import from_json, to_json
+from ...kernels.job import groups_of_rows, joined
 from ...kernels.kernel import Kernel
 from ...kernels.points import Tie
+from ...penalties import PaperRidge, readout_penalty
 from ..arguments import checked_width
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
@@ -40,10 +44,12 @@ if TYPE_CHECKING:
 
 _MODEL = "convex_readout"
 _RTOL = 1e-10
+_OWN = ("features", "loss", "labels", "width", "metrics")
+_SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout:
+class ConvexReadout(HasCurves):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -138,8 +144,7 @@ class ConvexReadout:
         self._case.check()
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("features", "loss", "labels", "width", "metrics")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _OWN}
 
     def __hash__(self) -> int:
         return hash((self.features, str(self.loss), self.labels, self.width, self._metric_texts))
@@ -313,11 +318,12 @@ class ConvexReadout:
             workers = whole_number("workers", workers)
         return self._solver.solve(alphas, ridge, rtol=rtol, workers=workers)
 
+    @by_name("alpha", "ridge")
     def solve(
         self,
-        alpha: float,
-        ridge: float,
         *,
+        alpha: float,
+        ridge: float | PaperRidge,
         digits: int | None = None,
         certify: bool = False,
         progress: bool = True,
@@ -329,7 +335,7 @@ class ConvexReadout:
         alpha : float
             Sample complexity n/d of the readout.
         ridge : float
-            Ridge penalty λ > 0.
+            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
         digits : int, optional
             Refine to so many digits with mpmath.
         certify : bool
@@ -349,7 +355,8 @@ class ConvexReadout:
         refuse_certificate(
             certify, "convex readouts", "their proximal operators are roots inside of the integrals"
         )
-        alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        alpha = positive_number("alpha", alpha)
+        ridge = readout_penalty(ridge, alpha, self.features.beta, exact=digits is not None)
         batch = self.solve_many([alpha], ridge)
         values: dict[str, Any] = {name: float(v[0]) for name, v in batch.values.items()}
         errors = {name: float(v[0]) for name, v in batch.errors.items()}
@@ -376,35 +383,74 @@ class ConvexReadout:
         names = [name for name, _ in self._metric_texts]
         return tuple(f"{kind}_{name}" for name in names for kind in ("test", "training"))
 
+    @renamed("curve(alpha=..., ridge=...)")
     def learning_curve(self, alpha: object, ridge: float) -> xr.Dataset:
-        """Return errors, losses and order parameters over sample complexities.
+        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
+        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
+        found = self.curve(alpha=np.atleast_1d(alphas), ridge=ridge, rtol=_RTOL).to_dataset()
+        return found.drop_vars(["ridge", "converged"]).assign_attrs(ridge=ridge)
 
-        Parameters
-        ----------
-        alpha : float or sequence of float
-        ridge : float
+    # ------------------------------------------------------------------ over parameters
 
-        Returns
-        -------
-        xarray.Dataset
-            Dimension ``alpha``; every result, ``quadrature_error``, ``residual`` and
-            ``iterations``; the model in its attributes.
+    def at(self, **parameters: Any) -> Self:
+        """Return this readout with other parameters: its own, of its features, of its loss.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such parameter, or its value cannot be.
+
+        Examples
+        --------
+        >>> from giantstep import SpikedRandomFeatures
+        >>> huber = SpikedRandomFeatures("erf", "erf").with_loss("huber(0.3)")
+        >>> print(huber.at(delta=0.5).convex_loss)
+        huber(0.5)
         """
-        import xarray as xr
+        values = dict(self.convex_loss.values)
+        own = {name: parameters.pop(name) for name in _OWN if name in parameters}
+        of_loss = {name: parameters.pop(name) for name in values if name in parameters}
+        if of_loss:
+            own["loss"] = self.convex_loss.at(**of_loss)
+        features = own.pop("features", self.features)
+        return replace(self, features=features.at(**parameters), **own)
 
-        alphas = np.atleast_1d(positive_array("alpha", alpha))
-        batch = self.solve_many(alphas, ridge)
-        columns = {
-            **batch.values,
-            "quadrature_error": batch.errors["test_error"],
-            "residual": batch.residual,
-            "iterations": batch.iterations.astype(np.int32),
+    def _axes(self) -> Mapping[str, str]:
+        loss = self.convex_loss
+        return {
+            **self.features._axes(),
+            **{
+                name: loss.domains.get(name, "positive" if positive else "negative")
+                for name, positive in loss.signs
+            },
         }
-        return xr.Dataset(
-            {name: ("alpha", values) for name, values in columns.items()},
-            {"alpha": alphas},
-            {**self._attributes(), "ridge": float(ridge), "kind": "theory"},
+
+    def _names(self) -> Names:
+        results = self._derivation.code.results
+        first = [name for name in _SHOWN if name in results]
+        return Names(
+            outputs=(*first, *(name for name in results if name not in first)),
+            errors=("quadrature_error",),
+            shown=tuple(first),
+            drawn=_SHOWN[:1],
+            meanings={},
         )
+
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        left_out = varied(columns)
+        left_out |= {"loss"} if left_out & {*dict(self.convex_loss.values)} else set()
+        return {k: v for k, v in self._attributes().items() if k not in left_out}
+
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
+        def solve(model: ConvexReadout, at: Columns) -> BatchSolution:
+            groups = groups_of_rows(at["ridge"][:, None])
+            parts = [
+                model.solve_many(at["alpha"][g], float(at["ridge"][g[0]]), rtol=rtol, workers=1)
+                for g in groups
+            ]
+            return joined(parts, groups)
+
+        return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 
     def _attributes(self) -> dict[str, Any]:
         given = {k: v for k, v in self.features.parameters().items() if v is not None}

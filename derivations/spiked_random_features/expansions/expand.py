@@ -254,7 +254,7 @@ def exact_outputs(
     with warnings.catch_warnings():
         # Whether a network follows these features is not what is compared here.
         warnings.simplefilter("ignore", ApproximationWarning)
-        found = model.solve(at["alpha"], at["ridge"], digits=digits, progress=False)
+        found = model.solve(alpha=at["alpha"], ridge=at["ridge"], digits=digits, progress=False)
     return {
         "test_error": found.test_error,
         "training_error": found.training_error,

@@ -21,7 +21,7 @@ def feature_spectrum(simulated: Simulated, cache_folder: Any = None) -> PaperFig
         "erf", "erf", spike_strength=1.0, bulk_variance=1.1, alignment=0.9, beta=0.5,
         cache_folder=cache_folder,
     )  # fmt: skip
-    spectrum = model.spectrum(_ALPHA, points=_POINTS)
+    spectrum = model.spectrum(alpha=_ALPHA, points=_POINTS)
     width = round(model.beta * simulated.dimension)
     found = None
     if simulated.seeds:

@@ -50,7 +50,7 @@ def error_over_vocabularies(simulated: Simulated, cache_folder: Any = None) -> P
                 "tanh", "sin", letters=list(letters), fractions=list(fractions), step_size=3.0,
                 alpha0=20.0, cache_folder=cache_folder,
             )  # fmt: skip
-            curve = model.learning_curve(_ALPHA, _RIDGE, width=width)
+            curve = model.at(width=width).curve(alpha=_ALPHA, ridge=_RIDGE).to_dataset()
             lines.append(curve["test_error"].to_numpy())
             limits.append(curve["test_error_strict_limit"].to_numpy())
             axes.plot(_ALPHA, lines[-1], color=colour, label=f"letters {name}", zorder=3)

@@ -63,11 +63,11 @@ def values() -> Finding:
     """Compare transforms, masses and shifts with their reference values."""
     deviations: dict[str, float] = {}
     for student, r, c, beta, alpha, z, expected in _VALUES:
-        found = _features(student, r, c, beta).spectrum(alpha).stieltjes(z)
+        found = _features(student, r, c, beta).spectrum(alpha=alpha).stieltjes(z)
         deviations[f"{student}, z = {z}"] = abs(found / expected - 1)
     masses, shifts = {}, {}
     for student, r, c, beta, alpha, shift in _CASES:
-        spectrum = _features(student, r, c, beta).spectrum(alpha)
+        spectrum = _features(student, r, c, beta).spectrum(alpha=alpha)
         masses[student] = spectrum.mass_error
         shifts[student] = abs(spectrum.top_expansion[1] - shift)
     worst, lost = max(deviations.values()), max(masses.values())
@@ -84,7 +84,7 @@ def histograms() -> Finding:
     """Compare the density with the eigenvalues of simulated features."""
     distances = {}
     for student, r, c, beta, alpha, _ in _CASES:
-        spectrum = _features(student, r, c, beta).spectrum(alpha)
+        spectrum = _features(student, r, c, beta).spectrum(alpha=alpha)
         simulated = spectrum.simulate(_DIMENSION, seeds=_MATRICES, seed=3, progress=False)
         distances[student] = simulated.distance(spectrum)
     worst = max(distances.values())
@@ -101,7 +101,7 @@ def top_eigenvalues() -> Finding:
     results: dict[str, Any] = {}
     passed = True
     for student, r, c, beta, alpha, _ in _CASES:
-        spectrum = _features(student, r, c, beta).spectrum(alpha)
+        spectrum = _features(student, r, c, beta).spectrum(alpha=alpha)
         simulated = spectrum.simulate(200, seeds=24, seed=5, progress=False)
         tables = [spectrum._functions.tabulate(k)["mu_0"] for k in simulated.projections]
         sums = np.array([np.sum(t**2) for t in tables])
@@ -123,7 +123,7 @@ def top_eigenvalues() -> Finding:
 
 def second_outlier() -> Finding:
     """Compare the second outlier of cos with simulated matrices."""
-    spectrum = _features("cos", 0.5, 1.0, 6.0).spectrum(100.0)
+    spectrum = _features("cos", 0.5, 1.0, 6.0).spectrum(alpha=100.0)
     (expected,) = spectrum.outliers
     simulated = spectrum.simulate(80, seeds=8, seed=1, progress=False)
     found = simulated.eigenvalues[:, -2]

@@ -20,7 +20,7 @@ def transform() -> Finding:
             model = SpikedRandomFeatures.from_parameters(
                 student, "sin", spike_strength=r, bulk_variance=c, alignment=0.5, beta=beta
             )
-            proof = proof_of(model.solve(alpha, -z.real, certify=True))
+            proof = proof_of(model.solve(alpha=alpha, ridge=-z.real, certify=True))
             values[f"{student}, z = {z.real}"] = (proof["V2"], repr(expected.real))
     # Double precision reached 14 of the digits that it printed.
     return agreement(values, 14, "transforms", proven=15)

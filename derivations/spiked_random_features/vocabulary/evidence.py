@@ -100,7 +100,7 @@ def stationarity_residual(bulk: str, width: int | None) -> float:
         "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02], fractions=[0.4, 0.6],
         biases=[0.3, 0.0], alignment=0.9, beta=0.7, noise_variance=0.1, bulk=bulk,
     )  # fmt: skip
-    solution = model.solve(2, 0.1, width=width)
+    solution = model.solve(alpha=2, ridge=0.1, width=width)
     explicit = fe.explicit_free_energy(2, bulk).free_energy
     arrays, _ = model.quadrature.arrays(0)
     point: dict[str, float] = {
@@ -128,7 +128,7 @@ def reference_values() -> Finding:
     deviations = {}
     for case in REFERENCES:
         model = VocabularyFeatures.from_parameters(**case.model)
-        found = model.solve(case.alpha, case.ridge, width=case.width)
+        found = model.solve(alpha=case.alpha, ridge=case.ridge, width=case.width)
         deviations[case.name] = max(
             float(np.max(np.abs(getattr(found, name) - np.array(value)))) / case.tolerance
             for name, value in case.values.items()
@@ -149,7 +149,7 @@ def reductions() -> Finding:
             "erf", "sin", spike_strength=1.3, bulk_variance=1.1, alignment=0.8, beta=0.7,
             noise_variance=0.1, width=width,
         )  # fmt: skip
-        expected = single.solve(1.5, 0.1).test_error
+        expected = single.solve(alpha=1.5, ridge=0.1).test_error
         for name, strengths in {
             "one letter": [1.3], "equal letters": [1.3, 1.3], "opposite letters": [1.3, -1.3],
         }.items():  # fmt: skip
@@ -159,7 +159,7 @@ def reductions() -> Finding:
                 fractions=[0.3, 0.7][:k] if k > 1 else [1.0], alignment=0.8, beta=0.7,
                 noise_variance=0.1,
             )  # fmt: skip
-            found = model.solve(1.5, 0.1, width=width).test_error
+            found = model.solve(alpha=1.5, ridge=0.1, width=width).test_error
             changes[f"{name}, width {width}"] = abs(found / expected - 1)
         # The same letter twice, not merged: the solver takes the solution of least cost.
         arrays, _ = model.quadrature.arrays(0)
@@ -179,7 +179,7 @@ def energy_identity() -> Finding:
     for letters, bulk, width in itertools.product((1, 2, 3), ("iid", "orthonormal"), (None, 500)):
         model = _random_model(rng, letters, bulk)
         alpha, ridge = 10.0 ** rng.uniform(-1, 1), 10.0 ** rng.uniform(-3, 1)
-        found = model.solve(alpha, ridge, width=width)
+        found = model.solve(alpha=alpha, ridge=ridge, width=width)
         left = found.training_error + ridge * model.beta / alpha * float(np.sum(found.q2))
         differences.append(abs(left / found.regularised_training_error - 1))
     worst = max(differences)
@@ -195,7 +195,7 @@ def local_minima() -> Finding:
     model = VocabularyFeatures.from_parameters(
         "erf", "relu", spike_strengths=[1.2], bulk_variances=[1.1], fractions=[1.0], alignment=0.9
     )
-    found = model.learned_bias(2, 0.1)
+    found = model.learned_bias(alpha=2, ridge=0.1)
     expected = ((-2.347, 0.3042), (0.6763, 0.23442))
     passed = len(found.minima) == 2 and all(
         abs(x.bias - b) < 1e-3 and abs(x.test_error / e - 1) < 2e-4
@@ -221,7 +221,7 @@ def larger_rank() -> Finding:
         spike_strengths=np.outer([1.2, -0.5], [0.6, 0.8]).tolist(), alignment=[0.3, 0.7], **given
     )
     single = make(spike_strengths=[1.2, -0.5], alignment=0.3 * 0.6 + 0.7 * 0.8, **given)
-    errors = [x.solve(2, 0.1).test_error for x in (plain, turned, parallel, single)]
+    errors = [x.solve(alpha=2, ridge=0.1).test_error for x in (plain, turned, parallel, single)]
     changes = {
         "turned frame": abs(errors[1] / errors[0] - 1),
         "parallel spikes": abs(errors[2] / errors[3] - 1),
@@ -249,7 +249,7 @@ def _simulated(
     model: VocabularyFeatures, *, dimension: int, seeds: int, alpha: float, ridge: float
 ) -> Finding:
     simulation = model.simulate(dimension, [alpha], ridge, seeds=seeds, progress=False)
-    theory = model.solve(alpha, ridge, width=round(model.beta * dimension))
+    theory = model.solve(alpha=alpha, ridge=ridge, width=round(model.beta * dimension))
     deviations, details = [], {}
     for name in ("test_error", "training_error"):
         mean = float(simulation[f"{name}_mean"][0])

@@ -130,7 +130,7 @@ def learned_bias(
     grid = np.linspace(low, high, whole_number("points", points, minimum=5))
 
     def solve(bias: float) -> VocabularySolution:
-        return model.with_biases(bias).solve(alpha, ridge, width=width)
+        return model.with_biases(bias).solve(alpha=alpha, ridge=ridge, width=width)
 
     def objective(bias: float) -> float:
         return solve(float(bias)).regularised_training_error

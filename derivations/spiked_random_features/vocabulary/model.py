@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 import numpy as np
 
 from ....atomic_files import write_atomically
+from ....deprecations import by_name, renamed
 from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import checked_switch, positive_array, positive_number, real_array
 from ....numeric.cache import FileCache
 from ....numeric.feature_setup import FeatureClass
+from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.outside import refuse_certificate
+from ...curves import Columns, HasCurves, Names, solve_groups, varied
 from ...json_text import from_json, to_json
-from ..arguments import checked_arguments, checked_width
+from ...kernels.arguments import known_names
+from ...penalties import PaperRidge, readout_penalty
+from ..arguments import READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments, checked_width
 from .arguments import (
     VocabularyParameters,
     checked_bulk,
@@ -32,6 +37,7 @@ from .arguments import (
 from .derivation import Derivation, derivation
 from .laws import LetterLaw, checked_letter_number, letter_law
 from .nodes import student_coefficients, teacher_moments
+from .results import arranged, curve_attributes, curve_batch, curve_names
 from .solution import VocabularySolution
 from .solving import LetterQuadrature, solve_at
 
@@ -45,7 +51,7 @@ _MODEL = "vocabulary_features"
 
 
 @dataclass(frozen=True)
-class VocabularyFeatures:
+class VocabularyFeatures(HasCurves):
     r"""A two-layer network after a giant step with a readout of several letters, and its limit.
 
     Rows of letter ã move by ã times the step: :math:`r(\tilde a) = s\tilde ah_1\nu`,
@@ -105,9 +111,9 @@ class VocabularyFeatures:
     ...     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
     ...     fractions=[0.4, 0.6], alignment=0.9, beta=0.7,
     ... )
-    >>> model.solve(2, 0.1)
+    >>> model.solve(alpha=2, ridge=0.1)
     VocabularySolution(alpha=2, ridge=0.1, width=None, test_error=0.07981537284)
-    >>> model.solve(2, 0.1, width=600)
+    >>> model.solve(alpha=2, ridge=0.1, width=600)
     VocabularySolution(alpha=2, ridge=0.1, width=600, test_error=0.08357472975)
     """
 
@@ -325,8 +331,14 @@ class VocabularyFeatures:
 
     # ------------------------------------------------------------------ solving
 
+    @by_name("alpha", "ridge")
     def solve(
-        self, alpha: float, ridge: float, *, width: int | None = None, certify: bool = False
+        self,
+        *,
+        alpha: float,
+        ridge: float | PaperRidge,
+        width: int | None = None,
+        certify: bool = False,
     ) -> VocabularySolution:
         """Return the saddle point at one sample complexity and ridge penalty.
 
@@ -335,7 +347,7 @@ class VocabularyFeatures:
         alpha : float
             Sample complexity n/d of the readout.
         ridge : float
-            Ridge penalty λ > 0.
+            Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
         width : int, optional
             Number of neurons p; by default that of the model. With a width the solution is that of
             width p to first order, and holds the strict limit beside it.
@@ -357,7 +369,8 @@ class VocabularyFeatures:
             "vocabularies",
             "their equations are solved by code of their own, which balls cannot run",
         )
-        alpha, ridge = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        alpha = positive_number("alpha", alpha)
+        ridge = readout_penalty(ridge, alpha, self.beta)
         chosen = self.width if width is None else checked_width(width)
         return solve_at(self, alpha, ridge, chosen)
 
@@ -376,29 +389,61 @@ class VocabularyFeatures:
 
         return model_kernel(self)
 
+    @renamed("curve(alpha=..., ridge=...)")
     def learning_curve(
         self, alpha: object, ridge: float, *, width: int | None = None
     ) -> xr.Dataset:
-        """Return errors and order parameters over sample complexities.
+        """Return :meth:`curve` over sample complexities as a dataset, as the last release did."""
+        alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
+        model = self if width is None else self.at(width=width)
+        found = model.curve(alpha=alphas, ridge=ridge).to_dataset()
+        return found.drop_vars(["ridge", "converged"]).assign_attrs(ridge=ridge)
 
-        Parameters
-        ----------
-        alpha : float or sequence of float
-        ridge : float
-        width : int, optional
-            As for :meth:`solve`; with a width ``test_error`` holds at it, and
-            ``test_error_strict_limit`` is the strict limit.
+    # ------------------------------------------------------------------ over parameters
 
-        Returns
-        -------
-        xarray.Dataset
-            Dimensions ``alpha`` and ``letter``; which of the two limits it is, in the attributes.
+    def at(self, **parameters: Any) -> Self:
+        """Return this model with other parameters, arguments of the class by name.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such parameter, or its value cannot be.
         """
-        from .results import curve_dataset
+        left_out = {"direct_parameters", "law"}
+        if self.direct_parameters is not None:
+            left_out |= {*STEP, "letters", "fractions", "biases"}
+        known = [f.name for f in fields(self) if f.name not in left_out]
+        known_names(parameters, known, "parameter of this model")
+        return replace(self, **parameters)
 
-        alphas = positive_array("alpha", alpha)
-        ridge = positive_number("ridge", ridge)
-        return curve_dataset(self, [self.solve(float(a), ridge, width=width) for a in alphas])
+    def _axes(self) -> Mapping[str, str]:
+        step = {} if self.direct_parameters is not None else STEP_DOMAINS
+        return {**READOUT_DOMAINS, **step}
+
+    def _names(self) -> Names:
+        return curve_names(self)
+
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        return curve_attributes(self, varied(columns))
+
+    def _arranged(self, dataset: xr.Dataset) -> xr.Dataset:
+        return arranged(self, dataset, letters_vary=bool({*STEP} & {*dataset["test_error"].dims}))
+
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
+        letters = len(self.classes)
+
+        def solve(model: VocabularyFeatures, at: Columns) -> BatchSolution:
+            if len(model.classes) != letters:
+                raise ParameterError(
+                    f"at step_size = {model.step_size:g}, alpha0 = {model.alpha0:g} there are "
+                    f"{len(model.classes)} different letters, elsewhere on the curve {letters}; "
+                    "leave that point out"
+                )
+            return curve_batch(model, at["alpha"], at["ridge"])
+
+        return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
+
+    # ------------------------------------------------------------------ networks
 
     def simulate(
         self,
@@ -458,11 +503,12 @@ class VocabularyFeatures:
             self, direct_parameters=replace(old, classes=with_biases(old.classes, biases))
         )
 
+    @by_name("alpha", "ridge")
     def learned_bias(
         self,
+        *,
         alpha: float,
         ridge: float,
-        *,
         interval: tuple[float, float] = (-6.0, 6.0),
         points: int = 61,
         width: int | None = None,

@@ -84,14 +84,7 @@ class VocabularySolution(Page):
     @property
     def holds_at(self) -> str:
         """Whether this is the strict limit or a value at finite width."""
-        if self.width is None:
-            return (
-                "strict limit of infinite width, where large overlaps m of nearly collinear "
-                "letters cost nothing; give width= for a network"
-                if len(self.classes) > 1
-                else "strict limit of infinite width"
-            )
-        return f"width {self.width}, with the ridge cost of the overlaps m"
+        return holds_at(self.width, len(self.classes))
 
     def __getattr__(self, name: str) -> Any:
         # Order parameters as attributes: solution.m, solution.V1.
@@ -121,3 +114,15 @@ class VocabularySolution(Page):
             f"VocabularySolution(alpha={self.alpha:g}, ridge={self.ridge:g}, width={self.width}, "
             f"test_error={self.test_error:.10g})"
         )
+
+
+def holds_at(width: int | None, letters: int) -> str:
+    """Return in words where a solution holds: in the strict limit, or at a width."""
+    if width is not None:
+        return f"width {width}, with the ridge cost of the overlaps m"
+    if letters == 1:
+        return "strict limit of infinite width"
+    return (
+        "strict limit of infinite width, where large overlaps m of nearly collinear letters cost "
+        "nothing; give width= for a network"
+    )

@@ -236,7 +236,7 @@ def spiked_model(model: Any) -> Answer:
 def spiked_solve(
     model: Any, alpha: float, ridge: float, digits: int | None = None, width: int | None = None
 ) -> Answer:
-    found = model.solve(alpha, ridge, digits=digits, width=width, progress=False)
+    found = model.solve(alpha=alpha, ridge=ridge, digits=digits, width=width, progress=False)
     values = _attributes(
         found, "test_error training_error order_parameters conjugates", digits and digits + 3
     )
@@ -247,7 +247,7 @@ def spiked_solve(
 
 @question
 def convex_solve(model: Any, alpha: float, ridge: float, digits: int | None = None) -> Answer:
-    found = model.solve(alpha, ridge, digits=digits, progress=False)
+    found = model.solve(alpha=alpha, ridge=ridge, digits=digits, progress=False)
     names = "test_error training_loss test_loss objective metrics order_parameters conjugates"
     values = _attributes(found, names, digits and digits + 3)
     if digits is None:
@@ -257,7 +257,7 @@ def convex_solve(model: Any, alpha: float, ridge: float, digits: int | None = No
 
 @question
 def vocabulary_solve(model: Any, alpha: float, ridge: float, width: int | None = None) -> Answer:
-    found = model.solve(alpha, ridge, width=width)
+    found = model.solve(alpha=alpha, ridge=ridge, width=width)
     names = "test_error training_error regularised_training_error order_parameters"
     return Answer(
         _attributes(found, names), relative=_stated(found.quadrature_error, found.test_error)
@@ -331,7 +331,7 @@ def one_step_limits(model: Any, ridge: float) -> Answer:
 @question
 def one_step_peak(model: Any, ridge: float, digits: int | None = None) -> Answer:
     names = "amplitude_initial amplitude_trained initial trained exact_initial exact_trained"
-    found = model.interpolation_peak(ridge, digits=digits)
+    found = model.interpolation_peak(ridge=ridge, digits=digits)
     return Answer(_attributes(found, names, digits and digits + 3))
 
 
@@ -694,7 +694,7 @@ def sample_complexity(student: str, target: str) -> Answer:
 def spectrum(
     model: Any, alpha: float, at: Sequence[float], covariance: str = "sample", width: int = 600
 ) -> Answer:
-    found = model.spectrum(alpha, covariance=covariance)
+    found = model.spectrum(alpha=alpha, covariance=covariance)
     values = _attributes(found, "edges masses atoms outliers mean")
     values["cumulative"] = plain(found.cumulative_at(list(at)))
     values["transform"] = [
@@ -744,7 +744,7 @@ def optimal_hyperparameters(model: Any, alpha: float) -> Answer:
 
 @question
 def sensitivities(model: Any, alpha: float, ridge: float) -> Answer:
-    found = model.sensitivities(alpha, ridge, progress=False)
+    found = model.sensitivities(alpha=alpha, ridge=ridge, progress=False)
     derivatives = {f"{a}, {b}": plain(v) for (a, b), v in found.derivatives.items()}
     errors = {f"{a}, {b}": float(v) for (a, b), v in found.errors.items()}
     return Answer({"derivatives": derivatives}, {f"derivatives.{k}": e for k, e in errors.items()})

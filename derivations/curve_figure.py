@@ -1,0 +1,310 @@
+"""Figures of curves: lines over one parameter, with simulations; a map over two."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ParameterError
+from .figures import (
+    BLUE,
+    GREEN,
+    GREY,
+    VERMILLION,
+    checked_axes,
+    number_text,
+    plain_text,
+    set_heading,
+    set_scale,
+    styled,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .curves import Curve
+
+LABELS = {
+    "alpha": r"sample complexity $\alpha = n/d$",
+    "beta": r"aspect ratio $\beta = p/d$",
+    "ridge": r"ridge penalty $\lambda$",
+    "paper_ridge": r"ridge penalty $\lambda_B = (\beta/\alpha)\,\lambda$",
+    "step_size": "step size",
+    "alpha0": r"sample complexity of the step $\alpha_0 = n_0/d$",
+    "noise_variance": r"noise variance $\Delta$",
+    "spike_strength": "spike strength $r$",
+    "bulk_variance": "bulk variance $c$",
+    "alignment": r"alignment $\gamma$",
+    "width": "width $p$",
+}
+"""What axes are called."""
+
+_ERROR = "test_error"
+_COLOURS = (BLUE, VERMILLION, GREEN, GREY)
+_DECADE = 10.0
+_SIZE, _MAP_SIZE = (6.0, 4.0), (6.6, 4.6)
+# Values of a second parameter that are still lines; more are a map.
+_MOST_LINES = 4
+_LEVELS = 7
+
+
+def plot_curve(
+    curve: Curve | xr.Dataset,
+    of: str | Sequence[str] | None = None,
+    *,
+    simulation: xr.Dataset | None = None,
+    ax: Any = None,
+) -> Any:
+    """Draw a curve; see :meth:`.curves.Curve.plot`."""
+    data: Any = curve if hasattr(curve, "data_vars") else getattr(curve, "dataset", None)
+    if data is None:
+        raise ParameterError(f"curve must be a Curve or its dataset, got {type(curve).__name__}")
+    names = _chosen(data, of)
+    over = [str(name) for name in data[names[0]].dims]
+    if simulation is not None and over:
+        mean = f"{names[0]}_mean"
+        if mean not in getattr(simulation, "variables", ()) or simulation[mean].dims != (over[0],):
+            raise ParameterError(
+                "simulation must be a dataset as returned by simulate, over the parameter of the "
+                "curve"
+            )
+    with styled():
+        if len(over) == 1:
+            axes = checked_axes(ax, _SIZE)
+            _draw_lines(axes, data.sortby(over[0]), over[0], names, simulation)
+        elif len(over) == 2 and data.sizes[over[1]] <= _MOST_LINES:
+            axes = checked_axes(ax, _SIZE)
+            _draw_family(axes, data.sortby(over), over, names[0])
+        elif len(over) == 2:
+            axes = checked_axes(ax, _MAP_SIZE)
+            x, y = over
+            ordered = data.sortby(over)
+            draw_map(axes, ordered[names[0]].transpose(y, x), names[0].replace("_", " "))
+            for axis, name in ((axes.xaxis, x), (axes.yaxis, y)):
+                axis.set_label_text(LABELS.get(name, name))
+            set_heading(axes, _title(data.attrs), _parameter_line(data.attrs, over))
+        else:
+            raise ParameterError(
+                f"a curve over {len(over)} parameters has no figure; choose values of "
+                f"{', '.join(over[2:]) or 'an array as axis'}, as in "
+                "curve.to_dataset().sel(...)"
+                if over
+                else "a curve without axes has no figure: give one parameter as an array"
+            )
+    return axes
+
+
+def draw_map(axes: Any, shown: xr.DataArray, label: str, *, logarithmic: bool = False) -> None:
+    """Draw an array over two parameters, its second one to the right, with contour lines.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    shown : xarray.DataArray
+        Of two dimensions, with ascending coordinates.
+    label : str
+        Of the colours.
+    logarithmic : bool
+        Scale of the colours.
+    """
+    from matplotlib.colors import LogNorm
+    from matplotlib.ticker import MaxNLocator
+
+    y, x = (shown[str(name)].to_numpy() for name in shown.dims)
+    values = shown.to_numpy()
+    mesh = axes.pcolormesh(
+        x, y, values, cmap="viridis", shading="nearest", rasterized=True,
+        norm=LogNorm() if logarithmic else None,
+    )  # fmt: skip
+    bar = axes.figure.colorbar(mesh, ax=axes, label=label)
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    inside = [level for level in MaxNLocator(_LEVELS).tick_values(low, high) if low < level < high]
+    if min(values.shape) > 1 and inside:
+        lines = axes.contour(x, y, values, levels=inside, colors="black", linewidths=0.8, alpha=0.6)
+        # Beside the scale, not in the figure, where labels would hide other lines.
+        bar.add_lines(lines)
+    set_scale(axes.xaxis, x)
+    set_scale(axes.yaxis, y)
+
+
+def _chosen(data: xr.Dataset, of: str | Sequence[str] | None) -> list[str]:
+    """Return the outputs to be drawn, all over the same parameters."""
+    if of is None:
+        of = str(data.attrs.get("drawn", _ERROR)).split()
+    names = [of] if isinstance(of, str) else list(of)
+    there = [str(name) for name in data.data_vars]
+    if not names or any(name not in there for name in names):
+        wrong = next((name for name in names if name not in there), "nothing")
+        raise ParameterError(
+            f"curve has no output named {wrong!r}; there are: {', '.join(there) or 'none'}"
+        )
+    dims = data[names[0]].dims
+    bad = [name for name in names if data[name].dims != dims]
+    if bad or any(str(name) not in data.coords for name in dims):
+        raise ParameterError(
+            f"{(bad or names)[0]!r} has components or networks of its own; draw outputs that are "
+            "numbers at every point"
+        )
+    return names
+
+
+def _draw_lines(
+    axes: Any, data: xr.Dataset, over: str, names: Sequence[str], simulation: xr.Dataset | None
+) -> None:
+    attributes = data.attrs
+    drawn: list[Any] = []
+    alone = data.sizes[over] == 1
+    for name, colour in zip(names, _cycled(len(names)), strict=True):
+        drawn.append(data[name].to_numpy())
+        axes.plot(
+            data[over], drawn[-1], color=colour, marker="s" if alone else None, zorder=3,
+            label=_theory_label(attributes) if names == [_ERROR] else name.replace("_", " "),
+        )  # fmt: skip
+    if "test_error_complete" in data.variables and names == [_ERROR]:
+        drawn.append(data["test_error_complete"].to_numpy())
+        axes.plot(
+            data[over], drawn[-1], color=BLUE, linestyle=(0, (1, 1.2)), linewidth=1.6,
+            marker="x" if alone else None, zorder=3, label="complete to leading order",
+        )  # fmt: skip
+    if simulation is not None:
+        means = simulation[f"{names[0]}_mean"].to_numpy()
+        bars = simulation[f"{names[0]}_standard_error"].to_numpy()
+        drawn.append(means)
+        axes.errorbar(
+            simulation[over],
+            means,
+            # One network has no standard error.
+            yerr=bars if all(map(math.isfinite, bars)) else None,
+            fmt="o", color=VERMILLION, markersize=5, markerfacecolor="white",
+            markeredgewidth=1.4, elinewidth=1.4, capsize=3, zorder=4,
+            label=_simulation_label(simulation),
+        )  # fmt: skip
+    if _is_error(names):
+        _draw_bound(axes, attributes, drawn)
+    _finish(axes, data, over, names, drawn)
+    set_heading(axes, _title(attributes), _parameter_line(attributes, [over]))
+
+
+def _draw_family(axes: Any, data: xr.Dataset, over: Sequence[str], name: str) -> None:
+    """Draw a line for each value of the second parameter."""
+    import matplotlib as mpl
+
+    x, second = over
+    drawn: list[Any] = []
+    values = data[second].to_numpy()
+    colours = mpl.colormaps["viridis"](np.linspace(0.1, 0.8, len(values)))
+    letter = LABELS.get(second, second)
+    for value, colour in zip(values, colours, strict=True):
+        drawn.append(data[name].sel({second: value}).to_numpy())
+        text = f"{letter} = {value:.4g}"
+        axes.plot(data[x], drawn[-1], color=colour, zorder=3, label=text)
+    if _is_error([name]):
+        _draw_bound(axes, data.attrs, drawn)
+    _finish(axes, data, x, [name], drawn)
+    set_heading(axes, _title(data.attrs), _parameter_line(data.attrs, over))
+
+
+def _is_error(names: Sequence[str]) -> bool:
+    return any(name == _ERROR or name.startswith("risk_") for name in names)
+
+
+def _draw_bound(axes: Any, attributes: dict[str, Any], drawn: list[Any]) -> None:
+    best = attributes.get("best_linear_error")
+    if best is not None and best > 0:
+        drawn.append([best])
+        axes.axhline(
+            best, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
+            label="best linear predictor",
+        )  # fmt: skip
+
+
+def _finish(
+    axes: Any, data: xr.Dataset, over: str, names: Sequence[str], drawn: Sequence[Any]
+) -> None:
+    """Set scales, labels, grid and legend."""
+    values = [float(v) for group in drawn for v in group if v > 0]
+    if values and max(values) > _DECADE * min(values) and _is_error(names):
+        axes.set_yscale("log")
+    else:
+        axes.margins(y=0.12)
+    if over != "alpha":
+        set_scale(axes.xaxis, data[over].to_numpy())
+    axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6, zorder=0)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(LABELS.get(over, over))
+    common = {name.split("_", 1)[0] for name in names}
+    axes.set_ylabel(names[0].replace("_", " ") if len(names) == 1 else ", ".join(sorted(common)))
+    handles, labels = axes.get_legend_handles_labels()
+    # Containers of error bars come last by themselves; the horizontal line belongs there.
+    order = sorted(range(len(labels)), key=lambda i: labels[i].startswith("best"))
+    axes.legend(
+        [handles[i] for i in order], [labels[i] for i in order],
+        frameon=True, framealpha=0.9, edgecolor="none", loc="best",
+    )  # fmt: skip
+
+
+def _cycled(count: int) -> list[str]:
+    return [_COLOURS[i % len(_COLOURS)] for i in range(count)]
+
+
+def _theory_label(attributes: dict[str, Any]) -> str:
+    width = attributes.get("width")
+    at = rf"theory, $p={width}$" if isinstance(width, int | np.integer) else r"theory, $d\to\infty$"
+    return at + (", complete" if "leading_order" in attributes else "")
+
+
+def _simulation_label(simulation: xr.Dataset) -> str:
+    networks = simulation.sizes.get("seed", 0)
+    dimension = simulation.attrs.get("dimension")
+    size = rf"$d = {dimension}$, " if dimension else ""
+    if networks == 1:
+        return f"simulation, {size}one network"
+    return rf"simulation, {size}{networks} networks ($\pm$ s.e.)"
+
+
+def _title(attributes: dict[str, Any]) -> str:
+    known = {**_model(attributes), **attributes}
+    student, teacher = (str(known.get(k, "")) for k in ("student", "teacher"))
+    if not student:
+        return "Learning curve"
+    # Expressions of users may hold signs that mathtext would interpret.
+    return f"student {plain_text(student)}, teacher {plain_text(teacher)}"
+
+
+def _model(attributes: dict[str, Any]) -> dict[str, Any]:
+    try:
+        found = json.loads(attributes.get("model", "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+_SPIKE = {"spike_strength": "r", "bulk_variance": "c", "alignment": r"\gamma"}
+_STEP = {"step_size": "s", "alpha0": r"\alpha_0"}
+_READOUT = {
+    "alpha": r"\alpha", "beta": r"\beta", "ridge": r"\lambda", "paper_ridge": r"\lambda_B",
+    "noise_variance": r"\Delta",
+}  # fmt: skip
+
+
+def _parameter_line(attributes: dict[str, Any], over: Sequence[str]) -> str:
+    """Return what a figure holds fixed, for its subtitle."""
+    model = _model(attributes)
+    known = {**model, **attributes}
+    letters = _STEP
+    if model.get("model") == "one_gradient_step":
+        letters = {**_STEP, "step_size": r"\eta"}
+    elif "spike_strength" in model:
+        letters = _SPIKE
+    elif not model.get("step_size", 1) and "step_size" not in over:
+        letters, known = {**_SPIKE, "step_size": "s"}, {**attributes, "step_size": 0}
+    parts = [
+        f"{letter} = {number_text(known[name])}"
+        for name, letter in {**letters, **_READOUT}.items()
+        if name not in over and isinstance(known.get(name), int | float)
+    ]
+    return "$" + r",\ ".join(parts) + "$" if parts else ""

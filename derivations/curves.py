@@ -1,0 +1,489 @@
+r"""Curves of any model over any of its parameters, alone or several as the axes of a grid.
+
+A model with curves (:class:`HasCurves`) says which parameters can be axes and what it is at other
+values of them, and solves rows. The sweep engine of kernels (:mod:`.kernels.sweep`) does the rest:
+blocks in threads or an executor, files, resumption.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConvergenceError, ParameterError
+from ..json_document import JsonDocument
+from ..numeric.arguments import is_one_of, positive_number, whole_number
+from ..numeric.saddle_point_solver import BatchSolution
+from ..numeric.seed_store import store_folder
+from ..pages import Block, Page, Table
+from .kernels.arguments import column, known_names
+from .kernels.job import groups_of_rows, joined
+from .kernels.points import Points
+from .kernels.sinks import checked_path
+from .kernels.sweep import Variables, run_sweep
+from .penalties import PAPER_RIDGE, PaperRidge
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Array = NDArray[np.float64]
+Columns = Mapping[str, Array]
+
+# Rows of a table, from both ends of a longer curve.
+_SHOWN = 12
+_COLUMNS = 4
+
+
+@dataclass(frozen=True)
+class Names:
+    """What is kept of the points of a curve.
+
+    Attributes
+    ----------
+    outputs : tuple of str
+        Those whose error is estimated first.
+    errors : tuple of str
+        Names of the estimated errors.
+    shown, drawn : tuple of str
+        Outputs that tables and figures show unless others are asked for.
+    meanings : mapping from str to str
+        ``long_name`` of variables.
+    """
+
+    outputs: tuple[str, ...]
+    errors: tuple[str, ...]
+    shown: tuple[str, ...]
+    drawn: tuple[str, ...]
+    meanings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Work:
+    """Solves rows of parameters of a model, in whatever process it is sent to."""
+
+    model: HasCurves
+    parameters: tuple[str, ...]
+    outputs: tuple[str, ...]
+    rtol: float
+    keep: bool
+
+    def identity(self) -> dict[str, Any]:
+        from .. import __version__
+
+        return {
+            "kind": "curve",
+            "model": self.model.to_json(),
+            "giantstep": __version__,
+            "rtol": self.rtol,
+        }
+
+    def __call__(self, rows: Array) -> BatchSolution:
+        """Solve for every row; what has no solution has not converged."""
+        return self._solved(rows, raising=False)
+
+    def refusal(self, rows: Array, found: BatchSolution) -> ConvergenceError:
+        """Return the error of the first row that failed, as the model words it."""
+        first = int(np.argmin(found.converged))
+        try:
+            self._solved(rows[first : first + 1], raising=True)
+        except ConvergenceError as error:
+            return error
+        at = ", ".join(f"{k} = {v:g}" for k, v in zip(self.parameters, rows[first], strict=True))
+        return ConvergenceError(f"no solution at {at}")
+
+    def _solved(self, rows: Array, *, raising: bool) -> BatchSolution:
+        columns = dict(zip(self.parameters, rows.T, strict=True))
+        return self.model._solve_rows(columns, self.rtol, raising)
+
+
+def solve_groups(
+    model: HasCurves,
+    columns: Columns,
+    solve: Callable[[Any, Columns], BatchSolution],
+    *,
+    outputs: Sequence[str],
+    raising: bool,
+    together: Sequence[str] = ("alpha", "ridge"),
+) -> BatchSolution:
+    """Solve rows of a model, those together that differ in some parameters only.
+
+    Parameters
+    ----------
+    model : HasCurves
+    columns : mapping from str to array (n,)
+    solve : callable
+        Takes a model and the columns named in `together`.
+    outputs : sequence of str
+        What a solution has; those that a special case of the equations has not are zero.
+    raising : bool
+        Whether a row without solution is an error; else NaN and not converged.
+    together : sequence of str
+        Parameters that `solve` takes as arrays; the others are those of a model of their own.
+    """
+    own = [name for name in columns if name not in (*together, PAPER_RIDGE)]
+    n = len(next(iter(columns.values())))
+    table = np.stack([columns[name] for name in own], axis=1) if own else np.empty((n, 0))
+    parts, groups = [], groups_of_rows(table)
+    for group in groups:
+        at = {name: as_given(columns[name][group[0]]) for name in own}
+        one: Any = model.at(**at) if at else model
+        asked = {name: values[group] for name, values in columns.items() if name not in own}
+        if PAPER_RIDGE in asked:
+            asked["ridge"] = asked.pop(PAPER_RIDGE) * asked["alpha"] / one.beta
+        try:
+            found = solve(one, asked)
+        except ConvergenceError:
+            if raising:
+                raise
+            singles = [
+                _one_row(one, {name: values[i : i + 1] for name, values in asked.items()}, solve)
+                for i in range(len(group))
+            ]
+            found = joined(
+                [_completed(single, outputs) for single in singles],
+                [np.array([i]) for i in range(len(group))],
+            )
+        parts.append(_completed(found, outputs))
+    return joined(parts, groups)
+
+
+def _one_row(
+    model: HasCurves, columns: Columns, solve: Callable[[Any, Columns], BatchSolution]
+) -> BatchSolution:
+    try:
+        return solve(model, columns)
+    except ConvergenceError:
+        return BatchSolution(
+            values={},
+            errors={},
+            iterations=np.zeros(1, dtype=np.int64),
+            residual=np.full(1, np.nan),
+            nodes=np.zeros(1, dtype=np.int64),
+            converged=np.zeros(1, dtype=bool),
+        )
+
+
+def _completed(found: BatchSolution, outputs: Sequence[str]) -> BatchSolution:
+    """Return a solution with all outputs; joined parts must have the same."""
+    zero, unknown = np.zeros(len(found.residual)), np.full(len(found.residual), np.inf)
+    return replace(
+        found,
+        values={name: found.values.get(name, zero) for name in outputs},
+        errors={name: found.errors.get(name, unknown) for name in outputs},
+    )
+
+
+def as_given(value: Any) -> float | int:
+    """Return a number of an array as users write it: widths are whole."""
+    return int(value) if float(value).is_integer() and abs(value) < 2**53 else float(value)
+
+
+def varied(columns: Columns) -> set[str]:
+    """Return the names of columns that are axes."""
+    return {name for name, values in columns.items() if values.ndim}
+
+
+class HasCurves(ABC):
+    """A model whose answers can be had over its parameters."""
+
+    @abstractmethod
+    def at(self, **parameters: Any) -> Self:
+        """Return this model with other parameters."""
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """Return the model as JSON."""
+
+    @abstractmethod
+    def _axes(self) -> Mapping[str, str]:
+        """Return the domain of each parameter that can be an axis."""
+
+    @abstractmethod
+    def _names(self) -> Names: ...
+
+    @abstractmethod
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution: ...
+
+    @abstractmethod
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        """Return what identifies a curve over columns of numbers, as plain values."""
+
+    def _arranged(self, dataset: xr.Dataset) -> xr.Dataset:
+        """Return a dataset with arrays where outputs have components."""
+        return dataset
+
+    _asked: ClassVar[tuple[str, ...]] = ("alpha", "ridge")
+    """Parameters that are none of the model's own."""
+
+    def curve(
+        self,
+        *,
+        product: bool = True,
+        failures: str = "raise",
+        rtol: float = 1e-11,
+        workers: int | None = None,
+        executor: Executor | None = None,
+        progress: bool = True,
+        out: str | os.PathLike[str] | None = None,
+        store: str | os.PathLike[str] | None = None,
+        **parameters: Any,
+    ) -> Curve:
+        """Return the answers over any parameters: arrays are axes, alone or as a grid.
+
+        Parameters
+        ----------
+        product : bool
+            Arrays are axes of a grid, in the order in which they are given; False: they have one
+            length and go together, point by point.
+        failures : {"raise", "keep"}
+            Whether a point without solution is an error, or NaN and not ``converged``.
+        rtol : float
+            Wanted relative quadrature error.
+        workers : int, optional
+            Threads; by default one for each processor. The result does not depend on it.
+        executor : concurrent.futures.Executor, optional
+            Where to run instead: processes, or a cluster.
+        progress : bool
+            Show a bar if it takes longer than a second.
+        out : path, optional
+            ``.nc`` or ``.zarr``: results go there as they come.
+        store : path, optional
+            Folder for finished blocks; the same call resumes from it.
+        **parameters
+            Numbers or one-dimensional arrays by name: the sample complexity `alpha` and the ridge
+            penalty `ridge` (λ, or :func:`giantstep.paper_ridge`) of the readout, and parameters of
+            the model, by default as they are.
+
+        Returns
+        -------
+        Curve
+            ``curve["test_error"]``, ``curve.plot()``, ``curve.to_dataset()``, ``curve.save(...)``.
+
+        Raises
+        ------
+        ParameterError
+            If a parameter is unknown, missing, no number or outside its domain.
+        ConvergenceError
+            If a point has no solution; what was computed is its `state`, unless it went to a file.
+        """
+        domains = dict(self._axes())
+        if isinstance(ridge := parameters.get("ridge"), PaperRidge):
+            domains[PAPER_RIDGE] = domains["ridge"]
+            parameters = {
+                (PAPER_RIDGE if name == "ridge" else name): (
+                    np.array(ridge.value) if name == "ridge" else value
+                )
+                for name, value in parameters.items()
+            }
+        known_names(parameters, domains, "parameter of a curve")
+        missing = [name for name in self._asked if name not in parameters]
+        if PAPER_RIDGE in parameters and "ridge" in missing:
+            missing.remove("ridge")
+        if missing:
+            raise ParameterError(
+                f"{missing[0]} must be given, a number or an array; other parameters are "
+                f"{', '.join(name for name in domains if name not in self._asked)}"
+            )
+        if not is_one_of(failures, ("raise", "keep")):
+            raise ParameterError(f"failures must be 'raise' or 'keep', got {failures!r}")
+        workers = None if workers is None else whole_number("workers", workers)
+        columns = {name: column(name, value, domains[name]) for name, value in parameters.items()}
+        own = {
+            name: as_given(value)
+            for name, value in columns.items()
+            if not value.ndim and name not in (*self._asked, PAPER_RIDGE)
+        }
+        model = self.at(**own) if own else self
+        columns = {name: value for name, value in columns.items() if name not in own}
+        points = Points.of(tuple(columns), columns, bool(product), {})
+        names = model._names()
+        rtol = positive_number("rtol", rtol)
+        work = _Work(model, tuple(columns), names.outputs, rtol, failures == "keep")
+        path = None if out is None else checked_path(out)
+        found = run_sweep(
+            work,
+            points,
+            Variables(names.outputs, names.errors, "residual", "iterations", "converged"),
+            meanings={**names.meanings, **PARAMETERS},
+            attributes={
+                **model._curve_attributes(columns),
+                **points.fixed,
+                "kind": "theory",
+                "shown": " ".join(names.shown),
+                "drawn": " ".join(names.drawn),
+            },
+            path=path,
+            store=store_folder(store),
+            workers=workers,
+            executor=executor,
+            progress=progress,
+            refuse=work.refusal,
+        )
+        return Curve(found if path else model._arranged(found))
+
+
+PARAMETERS = {
+    "alpha": "sample complexity n/d",
+    "beta": "aspect ratio p/d",
+    "ridge": "ridge penalty",
+    PAPER_RIDGE: "ridge penalty, mean-squared convention",
+    "step_size": "step size",
+    "alpha0": "sample complexity of the step",
+    "noise_variance": "variance of the label noise",
+    "spike_strength": "spike strength",
+    "bulk_variance": "bulk variance",
+    "alignment": "alignment of spike and teacher",
+    "width": "number of neurons",
+}
+"""What the parameters of models are, where all models agree."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Page, JsonDocument):
+    """Answers of a model over one or several of its parameters.
+
+    Attributes
+    ----------
+    dataset : xarray.Dataset
+        Every output over the parameters that vary, estimated errors and residuals; the model and
+        versions in its attributes. ``curve["test_error"]`` is one of its arrays.
+    """
+
+    _document = "curve"
+
+    dataset: xr.Dataset
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the labelled arrays, which save with ``to_netcdf``."""
+        return self.dataset
+
+    def __getitem__(self, name: str) -> xr.DataArray:
+        """Return one output, or the values of one parameter."""
+        if name not in self.dataset.variables:
+            raise KeyError(f"{name!r}; there are: {', '.join(map(str, self.dataset.variables))}")
+        return self.dataset[name]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Parameters that vary, in the order of the dimensions."""
+        first = self.dataset[self.shown[0]]
+        return tuple(str(d) for d in first.dims if d in self.dataset.coords) or tuple(
+            str(name) for name, c in self.dataset.coords.items() if c.dims
+        )
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """Outputs that tables show."""
+        return tuple(str(self.dataset.attrs["shown"]).split())
+
+    def plot(
+        self,
+        of: str | Sequence[str] | None = None,
+        *,
+        simulation: xr.Dataset | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw outputs over the parameters: lines over one, a map of one output over two.
+
+        Parameters
+        ----------
+        of : str or sequence of str, optional
+            Outputs; default: the test error, or the risks.
+        simulation : xarray.Dataset, optional
+            Networks over the same parameter, as ``model.simulate`` returns them; means with
+            standard errors.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ParameterError
+            If there is no such output, or the curve is over more than two parameters.
+        MissingDependencyError
+            Without matplotlib.
+        """
+        from .curve_figure import plot_curve
+
+        return plot_curve(self, of, simulation=simulation, ax=ax)
+
+    def page(self) -> Iterable[Block]:
+        """Return the outputs that matter most, at points from both ends of a long curve."""
+        data = self.dataset
+        names = [*self.axes, *self.shown[:_COLUMNS]]
+        first = data[self.shown[0]]
+        flat = [np.broadcast_to(_along(data[name], first), first.shape).ravel() for name in names]
+        n = first.size
+        half = _SHOWN // 2
+        some = range(n) if n <= _SHOWN else [*range(half), *range(n - half, n)]
+        rows = [tuple(f"{float(values[i]):.8g}" for values in flat) for i in some]
+        if n > _SHOWN:
+            rows.insert(half, tuple("…" for _ in names))
+        yield Table(rows, [name.replace("_", " ") for name in names])
+        yield self.rests_on
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on, in words."""
+        data = self.dataset
+        if "rests_on" in data.attrs:
+            return str(data.attrs["rests_on"])
+        errors = [name for name in data.data_vars if "error_estimate" in str(name)]
+        errors += ["quadrature_error"] if "quadrature_error" in data else []
+        largest = max((float(data[name].max()) for name in errors), default=0.0)
+        return (
+            f"saddle-point equations, floats with errors of at most {largest:.1e}, residuals "
+            f"{float(data['residual'].max()):.1e}"
+        )
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{name}: {n}" for name, n in self.dataset.sizes.items())
+        return f"Curve({sizes}; {', '.join(self.shown)})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the dataset as plain values."""
+        types = {str(name): str(v.dtype) for name, v in self.dataset.variables.items()}
+        return {"dataset": _finite_texts(self.dataset.to_dict()), "types": types}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the curve that :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the values are no such curve.
+        """
+        import xarray as xr
+
+        try:
+            found = xr.Dataset.from_dict(dict(values["dataset"]))
+            return cls(found.assign({k: v.astype(values["types"][k]) for k, v in found.items()}))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"the content is no curve written by to_json: {error}") from None
+
+
+def _along(one: xr.DataArray, like: xr.DataArray) -> Any:
+    """Return an array with the dimensions of another one, in their order."""
+    return one.broadcast_like(like).transpose(*like.dims).to_numpy()
+
+
+def _finite_texts(value: Any) -> Any:
+    """Return plain values in which numbers that JSON does not know are texts."""
+    if isinstance(value, dict):
+        return {str(k): _finite_texts(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite_texts(v) for v in value]
+    if isinstance(value, float) and not np.isfinite(value):
+        return str(value)
+    return value.item() if isinstance(value, np.generic) else value
