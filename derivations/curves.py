@@ -39,6 +39,8 @@ Columns = Mapping[str, Array]
 # Rows of a table, from both ends of a longer curve.
 _SHOWN = 12
 _COLUMNS = 4
+# Their results fill gigabytes; a guard against products of long axes.
+_MOST_POINTS = 10**8
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ def solve_groups(
         at = {name: as_given(columns[name][group[0]]) for name in own}
         one: Any = model.at(**at) if at else model
         asked = {name: values[group] for name, values in columns.items() if name not in own}
-        if PAPER_RIDGE in asked:
+        if PAPER_RIDGE in asked and PAPER_RIDGE not in together:
             asked["ridge"] = asked.pop(PAPER_RIDGE) * asked["alpha"] / one.beta
         try:
             found = solve(one, asked)
@@ -303,6 +305,11 @@ class HasCurves(ABC):
         model = self.at(**own) if own else self
         columns = {name: value for name, value in columns.items() if name not in own}
         points = Points.of(tuple(columns), columns, bool(product), {})
+        if len(points) > _MOST_POINTS and out is None:
+            raise ParameterError(
+                f"the product of {', '.join(points.axes)} has {len(points):.2g} points; at most "
+                f"{_MOST_POINTS:.0e} are kept in memory: give shorter arrays, or a file with out="
+            )
         names = model._names()
         rtol = positive_number("rtol", rtol)
         work = _Work(model, tuple(columns), names.outputs, rtol, failures == "keep")

@@ -214,6 +214,8 @@ class _Pool:
 
     def __init__(self, executor: Executor | None, workers: int | None, blocks: int) -> None:
         self._own = executor is None
+        # One block needs no other thread, which would import SymPy for itself to be safe.
+        self._alone = executor is None and blocks <= 1
         count = workers or min(max(blocks, 1), os.cpu_count() or 1)
         self._executor = executor or ThreadPoolExecutor(count, thread_name_prefix="giantstep")
         # An executor of the caller does not say how many workers it has.
@@ -231,6 +233,11 @@ class _Pool:
         self, task: Callable[[int], tuple[Work, Points, Block]], indices: Iterator[int]
     ) -> Iterator[tuple[int, BatchSolution]]:
         """Yield the number and the result of each block, in the order of completion."""
+        if self._alone:
+            for index in indices:
+                job, points, block = task(index)
+                yield index, job(points.rows(block.begin, block.end))
+            return
         under_way: dict[Future[BatchSolution], int] = {}
         try:
             more = True

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.cache import FileCache
-from ..curves import Columns, HasCurves, Names
+from ..curves import Columns, HasCurves, Names, solve_groups
 from ..derived import derived
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
@@ -115,7 +115,7 @@ class OneGradientStep(Analyses, HasCurves):
         # Loaded kernels stay behind; the other process loads its own.
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
-    @property
+    @cached_property
     def cache(self) -> FileCache:
         """Where derivations and kernels are kept."""
         return FileCache(self.cache_folder)
@@ -219,7 +219,10 @@ class OneGradientStep(Analyses, HasCurves):
     def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
         from .risk_curve import solved_rows
 
-        return solved_rows(self, columns)
+        return solve_groups(
+            self, columns, solved_rows, outputs=self._names().outputs, raising=raising,
+            together=tuple(columns),
+        )  # fmt: skip
 
     # ------------------------------------------------------------------ files
 

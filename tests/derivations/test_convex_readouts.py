@@ -225,9 +225,9 @@ def test_other_arguments_are_checked():
     with pytest.raises(ParameterError, match="width"):
         gs.ConvexReadout(features(), "square", width=0)
     readout = features().with_loss("square")
-    for arguments in ((0, 0.1), (1, 0), (1, -1), (np.nan, 0.1), ("1", 0.1)):
+    for alpha, ridge in ((0, 0.1), (1, 0), (1, -1), (np.nan, 0.1), ("1", 0.1)):
         with pytest.raises(ParameterError):
-            readout.solve(*arguments)
+            readout.solve(alpha=alpha, ridge=ridge)
 
 
 @pytest.mark.parametrize(
@@ -517,7 +517,8 @@ OTHER_CHANNELS = [
     ("loss", "labels", "student", "given", "width", "at", "known"), OTHER_CHANNELS
 )
 def test_other_channels_and_losses(loss, labels, student, given, width, at, known):
-    found = gs.ConvexReadout(features(student, **given), loss, labels, width=width).solve(*at)
+    found = gs.ConvexReadout(features(student, **given), loss, labels, width=width)
+    found = found.solve(alpha=at[0], ridge=at[1])
     for name, value in known.items():
         assert getattr(found, name) == pytest.approx(value, rel=3e-9), name
 

@@ -172,15 +172,14 @@ def test_bad_input(model: gs.OneGradientStep) -> None:
         ("alpha", [], {"ridge": 1}, "at least one"),
         ("alpha", ["a"], {"ridge": 1}, "alpha"),
         ("step_size", [-1], {"ridge": 1}, ">= 0"),
-        ("alpha", [1], {}, "exactly one"),
-        ("alpha", [1], {"ridge": 1, "paper_ridge": 1}, "exactly one"),
-        ("ridge", [1], {"paper_ridge": 1}, "leave out"),
+        ("alpha", [1], {}, "give ridge, the penalty"),
+        ("ridge", [1], {"ridge": gs.paper_ridge(1)}, "leave out"),
     ):
         with pytest.raises(ParameterError, match=message):
             risk_data(model, over, values, **penalty)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="differ"):
         phase_data(model, "alpha", [1], "alpha", [1], ridge=1)
-    with pytest.raises(ParameterError, match="exactly one"):
+    with pytest.raises(ParameterError, match="give one penalty"):
         phase_data(model, "alpha", [1], "ridge", [1], ridge=1)
     with pytest.raises(ParameterError, match="quantity"):
         plot_phase(phase_data(model, "alpha", [1, 2], "beta", [1, 2], ridge=1), "loss")

@@ -51,7 +51,7 @@ def test_without_a_step_as_spiked_random_features():
     assert shown[2] == "0.02890712648954578974481113"
     assert risk.improvement == 0
     spiked = SpikedRandomFeatures("erf", "erf", beta=1.5, step_size=0, alpha0=1)
-    solution = spiked.solve(2.0, ridge=0.01)
+    solution = spiked.solve(alpha=2.0, ridge=0.01)
     assert risk.trained == pytest.approx(solution.test_error, rel=1e-12)
     assert risk.training_error_trained == pytest.approx(solution.training_error, rel=1e-12)
 
@@ -217,7 +217,7 @@ def test_the_population_gradient():
 
 def test_curve():
     curve = MODEL.curve(
-        paper_ridge=[0, 1e-10, 0.05], alpha=[0.5, 2, 4], step_size=2, noise_variance=0.25
+        ridge=paper_ridge([0, 1e-10, 0.05]), alpha=[0.5, 2, 4], step_size=2, noise_variance=0.25
     ).to_dataset()
     assert curve.sizes == {"paper_ridge": 3, "alpha": 3}
     for k, penalty in enumerate((0, 1e-10, 0.05)):
