@@ -168,8 +168,8 @@ def test_small_penalties_have_the_stated_order(student, arguments, exponents):
 
 SAMPLES = [
     ("erf", {}, {"ridge": 0.1}),
-    ("erf", {"alpha0": 3}, {"paper_ridge": 0.1}),
-    ("relu", {"centre": True}, {"paper_ridge": 2.0}),
+    ("erf", {"alpha0": 3}, {"ridge": PaperRidge(0.1)}),
+    ("relu", {"centre": True}, {"ridge": PaperRidge(2.0)}),
     ("z", {"beta": 0.5}, {"ridge": 0.1}),
     ("z", {"beta": 1}, {"ridge": 0.1}),
     ("z", {"beta": 2, "alpha0": 1}, {"ridge": 0.1}),
@@ -193,7 +193,7 @@ def test_many_samples_have_the_stated_order(student, arguments, fixed):
     ("arguments", "fixed"),
     [
         pytest.param({"alpha": 1}, {"ridge": 0.1}, marks=pytest.mark.slow),
-        ({"loss": "full", "alpha0": 3}, {"paper_ridge": 0.1}),
+        ({"loss": "full", "alpha0": 3}, {"ridge": PaperRidge(0.1)}),
     ],
     ids=str,
 )
@@ -281,7 +281,7 @@ def test_coefficients_that_vanish_are_zero():
         pytest.param({"alpha": 0.7}, "small_ridge", {}, marks=pytest.mark.slow),
         pytest.param({"alpha": 1.4}, "small_ridge", {}, marks=pytest.mark.slow),
         pytest.param({}, "large_alpha", {"ridge": 0.1}, marks=pytest.mark.slow),
-        pytest.param({}, "large_alpha", {"paper_ridge": 10.0}, marks=pytest.mark.slow),
+        pytest.param({}, "large_alpha", {"ridge": PaperRidge(10.0)}, marks=pytest.mark.slow),
         pytest.param({}, "small_step", {"ridge": 0.1}),
     ],
     ids=str,
@@ -322,7 +322,7 @@ def test_inside_the_radius_the_estimate_is_honest_and_beyond_it_is_infinite():
             {"alpha0": 3, "loss": "full"}, "small_step", {"ridge": 0.1}, marks=pytest.mark.slow
         ),
         pytest.param({"alpha": 1}, "small_ridge", {}, marks=pytest.mark.slow),
-        pytest.param({}, "large_alpha", {"paper_ridge": 0.1}, marks=pytest.mark.slow),
+        pytest.param({}, "large_alpha", {"ridge": PaperRidge(0.1)}, marks=pytest.mark.slow),
         pytest.param({"alpha0": 3}, "large_alpha", {"ridge": 0.1}, marks=pytest.mark.slow),
     ],
     ids=str,
@@ -330,12 +330,10 @@ def test_inside_the_radius_the_estimate_is_honest_and_beyond_it_is_infinite():
 def test_formulas_have_the_values_of_the_coefficients(arguments, name, fixed):
     given = model(**arguments)
     series = given.expansion(name, 2, formulas=True, **fixed)
-    question = expansion_module.Question(
-        given, name, fixed.get("ridge"), fixed.get("paper_ridge"), 30
-    )
+    question = expansion_module.Question(given, name, fixed.get("ridge"), 30)
     known = dict(question.known)
     known[nu0] = sp.Float(str(series.coefficients["effective_ridge"][0]), 40)
-    known[paper_ridge] = sp.Rational(repr(fixed.get("paper_ridge", 1.0)))
+    known[paper_ridge] = sp.Rational(repr(question.penalty if question.of_paper else 1.0))
     assert set(series.formulas) >= {"trained", "initial", "training_error_trained"}
     for output, formulas in series.formulas.items():
         assert formulas
@@ -463,7 +461,7 @@ def test_errors_of_a_figure_are_those_of_the_exact_solution():
         ({"name": "small_ridge", "digits": 0}, "digits must be >= 1"),
         ({"name": "small_ridge", "digits": 10**6}, "digits must be at most 1000"),
         ({"name": "small_ridge", "ridge": 0.1}, "what 'small_ridge' expands in"),
-        ({"name": "small_ridge", "paper_ridge": 0.1}, "what 'small_ridge' expands in"),
+        ({"name": "small_ridge", "ridge": PaperRidge(0.1)}, "what 'small_ridge' expands in"),
         ({"name": "large_alpha"}, "ridge must be given"),
         ({"name": "small_step"}, "ridge must be given"),
         ({"name": "large_alpha", "ridge": 1, "paper_ridge": 1}, "give the penalty once"),

@@ -272,7 +272,7 @@ def test_peak_is_taken_at_as_many_samples_as_neurons():
 def test_peak_refuses():
     with pytest.raises(ParameterError, match="ridge must be positive"):
         OneGradientStep("erf", "erf", 2).interpolation_peak(ridge=0)
-    with pytest.raises(ParameterError, match="exactly one"):
+    with pytest.raises(ParameterError, match="ridge must be given"):
         OneGradientStep("erf", "erf", 2).interpolation_peak()
     with pytest.raises(ParameterError, match="digits"):
         OneGradientStep("erf", "erf", 2).interpolation_peak(ridge=1e-6, digits=-1)

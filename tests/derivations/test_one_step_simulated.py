@@ -237,7 +237,7 @@ def test_the_population_gradient_is_simulated_by_its_spike():
         (20.5, {"ridge": 0.1}, "dimension must be a whole number"),
         ("20", {"ridge": 0.1}, "dimension must be a whole number"),
         (20, {}, "ridge must be given"),
-        (20, {"ridge": 0.1, "paper_ridge": 0.1}, "exactly one"),
+        (20, {"ridge": 0.1, "paper_ridge": 0.1}, "give the penalty once"),
         (20, {"ridge": []}, "ridge must hold"),
         (20, {"ridge": [[0.1]]}, "ridge must be a number"),
         (20, {"ridge": np.ones((2, 2))}, "at most one dimension"),
