@@ -360,7 +360,7 @@ class Curve(Page, JsonDocument):
     ----------
     dataset : xarray.Dataset
         Every output over the parameters that vary, estimated errors and residuals; the model and
-        versions in its attributes. ``curve["test_error"]`` is one of its arrays.
+        versions in its attributes. ``curve["test_error"]``, or ``curve.test_error``, is one of its arrays.
     """
 
     _document = "curve"
@@ -376,6 +376,13 @@ class Curve(Page, JsonDocument):
         if name not in self.dataset.variables:
             raise KeyError(f"{name!r}; there are: {', '.join(map(str, self.dataset.variables))}")
         return self.dataset[name]
+
+    def __getattr__(self, name: str) -> xr.DataArray:
+        # Outputs and parameters as attributes: curve.test_error, curve.alpha.
+        dataset = self.__dict__.get("dataset")
+        if dataset is not None and name in dataset.variables:
+            return dataset[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def axes(self) -> tuple[str, ...]:

@@ -99,6 +99,9 @@ class RiskAnalyses(Analysed):
             if parameters.get("ridge") is not None:
                 raise ParameterError("give the penalty once: ridge or paper_ridge")
             parameters["ridge"] = in_convention("paper_ridge", paper_ridge)
+        # The penalty was the first axis, and the others stood in this order.
+        names = ("ridge", "alpha", "beta", "step_size", "noise_variance")
+        parameters = {name: parameters.pop(name, None) for name in names} | parameters
         given = {name: value for name, value in parameters.items() if value is not None}
         found = self._model.curve(**given, progress=progress is not False).to_dataset()
         scalars = [name for name, coordinate in found.coords.items() if not coordinate.dims]

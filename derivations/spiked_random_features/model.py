@@ -561,6 +561,8 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
 
     def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
         def solve(model: SpikedRandomFeatures, at: Columns) -> BatchSolution:
+            if model is not self:
+                warn_about_quality(model)
             return model.solve_many(at["alpha"], at["ridge"], rtol=rtol, workers=1)
 
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)

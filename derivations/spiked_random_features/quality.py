@@ -33,5 +33,5 @@ def quality_text(model: SpikedRandomFeatures) -> str:
 def warn_about_quality(model: SpikedRandomFeatures) -> None:
     """Warn where networks deviate visibly from the theory of spiked random features."""
     if model.bulk_spread > LARGE_SPREAD:
-        # Points at the line that called the method of the model.
-        warnings.warn(quality_text(model), ApproximationWarning, stacklevel=3)
+        # Points at the line that called the method of the model, through a wrapper of it.
+        warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4)

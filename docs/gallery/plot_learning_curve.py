@@ -13,9 +13,9 @@ import numpy as np
 import giantstep as gs
 
 model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-curve = model.learning_curve(alpha=np.linspace(0.2, 3, 80), ridge=0.1)
+curve = model.curve(alpha=np.linspace(0.2, 3, 80), ridge=0.1)
 networks = model.simulate(
     dimension=150, alpha=[0.4, 0.8, 1.2, 1.6, 2.0, 2.4, 2.8], ridge=0.1, seeds=8, progress=False
 )
 figure, axes = plt.subplots(figsize=(6, 3.8), layout="constrained")
-model.plot(curve, networks, ax=axes)
+curve.plot(simulation=networks, ax=axes)

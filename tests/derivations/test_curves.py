@@ -1,0 +1,335 @@
+"""Curves of every model over any of its parameters, and the calls of the last release."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import giantstep as gs
+from giantstep.deprecations import by_name, renamed
+from giantstep.errors import ApproximationWarning, ConvergenceError, ParameterError
+
+SPIKED = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, noise_variance=0.1)
+GIVEN = gs.SpikedRandomFeatures.from_parameters(
+    "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
+)
+LETTERS = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6])
+STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+
+
+@pytest.mark.parametrize(
+    ("model", "output", "fixed", "axes"),
+    [
+        (SPIKED, "test_error", {"alpha": 1.5}, {"ridge": [0.1, 1.0], "step_size": [0.0, 2.0]}),
+        (SPIKED, "training_error", {"ridge": 0.1, "beta": 0.5}, {"alpha": [2.0, 0.5]}),
+        (SPIKED, "test_error", {"ridge": 0.1, "alpha": 1.0}, {"width": [100, 400]}),
+        (SPIKED, "V1", {"ridge": 0.1, "alpha": 1.0}, {"alpha0": [6.0, np.inf]}),
+        (GIVEN, "m", {"ridge": 0.1, "alpha": 1.0}, {"alignment": [1.0, 0.5], "beta": [1, 2]}),
+        (LETTERS, "test_error", {"ridge": 0.1}, {"alpha": [1.0, 2.0], "width": [200, 800]}),
+        (STEP, "risk_trained", {"ridge": 0.1}, {"alpha": [1.0, 2.0], "step_size": [0.0, 3.0]}),
+    ],
+    ids=lambda value: "" if hasattr(value, "curve") else str(value),
+)
+def test_a_curve_has_the_solution_of_every_point(model, output, fixed, axes):
+    found = model.curve(**fixed, **axes)
+    assert found.axes == tuple(axes)
+    assert found[output].shape == tuple(map(len, axes.values()))
+    asked = ("alpha", "ridge") if model is not STEP else ("ridge",)
+    for index in np.ndindex(*found[output].shape):
+        values = {name: axis[i] for (name, axis), i in zip(axes.items(), index, strict=True)}
+        point = {**fixed, **values}
+        own = {name: point.pop(name) for name in [*point] if name not in asked}
+        solution = model.at(**own).solve(**point)
+        name = output.removeprefix("risk_")
+        expected = getattr(solution, name, None)
+        expected = solution.order_parameters[name] if expected is None else expected
+        # Several points are one batch, whose sums run in another order.
+        assert found[output].to_numpy()[index] == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_losses_have_curves_over_their_parameters():
+    readout = GIVEN.with_loss("huber(0.3)")
+    found = readout.curve(alpha=[1.0, 2.0], ridge=0.1, delta=[0.3, 1.0])
+    assert found.axes == ("alpha", "delta")
+    assert float(found.test_error[1, 1]) == pytest.approx(
+        readout.at(delta=1.0).solve(alpha=2.0, ridge=0.1).test_error, rel=1e-12
+    )
+    assert "loss" not in found.to_dataset().attrs
+    own = GIVEN.with_loss(gs.convex_loss("log(cosh(a*(x - y)))/a", a=2))
+    assert str(own.at(a=1.0).convex_loss) == "log(cosh(a*(x - y)))/a with a = 1"
+
+
+def test_every_point_of_a_curve_is_judged():
+    with pytest.warns(ApproximationWarning, match="relative spread of 0.35"):
+        SPIKED.curve(alpha=1, ridge=0.1, alpha0=[1.0, 6.0])
+    with pytest.warns(ApproximationWarning, match="relative spread") as caught:
+        SPIKED.at(alpha0=1.0).curve(alpha=[1, 2], ridge=0.1)
+        SPIKED.at(alpha0=1.0).solve(alpha=1, ridge=0.1)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_letters_are_dimensions_and_merge_nowhere_on_a_curve():
+    data = LETTERS.curve(alpha=[1.0, 2.0], ridge=0.1).to_dataset()
+    assert data["q1"].dims == ("alpha", "letter", "other_letter")
+    solution = LETTERS.solve(alpha=2.0, ridge=0.1)
+    np.testing.assert_allclose(data["q1"][1], solution.q1, rtol=1e-12)
+    np.testing.assert_allclose(data["bulk_variance"], [c.bulk_variance for c in LETTERS.classes])
+    with pytest.raises(ParameterError, match=r"at step_size = 0, .* 1 different letters, .* 2"):
+        LETTERS.curve(alpha=1, ridge=0.1, step_size=[0, 1])
+    assert "bias" not in LETTERS.curve(alpha=1, ridge=0.1, step_size=[1, 2]).to_dataset()
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    penalty=st.floats(1e-3, 1e3), alpha=st.floats(0.2, 5), beta=st.floats(0.2, 5)
+)  # fmt: skip
+def test_the_penalty_of_the_paper_is_converted_where_it_is_used(penalty, alpha, beta):
+    of_paper, ridge = gs.paper_ridge(penalty), penalty * alpha / beta
+    spiked, step = SPIKED.at(beta=beta), STEP.at(alpha=alpha, beta=beta)
+    pairs = [
+        (spiked.solve(alpha=alpha, ridge=of_paper), spiked.solve(alpha=alpha, ridge=ridge)),
+        (step.solve(ridge=of_paper), step.solve(ridge=ridge)),
+    ]
+    for found, expected in pairs:
+        name = "test_error" if hasattr(found, "test_error") else "trained"
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-11)
+    curve = spiked.curve(alpha=[alpha, 1.0], ridge=of_paper)
+    assert float(curve.test_error[0]) == pytest.approx(pairs[0][1].test_error, rel=1e-11)
+
+
+def test_the_penalty_of_the_paper_with_digits():
+    with pytest.raises(ParameterError, match=r"rounds as a float; with digits= or certify="):
+        SPIKED.solve(alpha=1.5, ridge=gs.paper_ridge(0.1), digits=20)
+    exact = STEP.solve(ridge=gs.paper_ridge(0.3), digits=25)
+    assert str(exact.ridge).startswith("0.4") and exact.digits == 25
+    with pytest.raises(ParameterError, match=r"one number here; curve\(\) takes arrays"):
+        SPIKED.solve(alpha=1.5, ridge=gs.paper_ridge([0.1, 1]))
+
+
+def test_points_in_pairs():
+    found = SPIKED.curve(alpha=[1.0, 2.0], ridge=[0.1, 1.0], product=False)
+    assert found.test_error.dims == ("point",) and found.axes == ("alpha", "ridge")
+    assert float(found.test_error[1]) == SPIKED.solve(alpha=2.0, ridge=1.0).test_error
+    with pytest.raises(ParameterError, match="one length"):
+        SPIKED.curve(alpha=[1.0, 2.0], ridge=[0.1], product=False)
+
+
+def test_points_without_solution(monkeypatch):
+    whole = gs.SpikedRandomFeatures.solve_many
+
+    def failing(self, alpha, ridge, **options):
+        if np.any(np.asarray(alpha) == 2.0):
+            raise ConvergenceError("no solution at alpha = 2")
+        return whole(self, alpha, ridge, **options)
+
+    monkeypatch.setattr(gs.SpikedRandomFeatures, "solve_many", failing)
+    kept = SPIKED.curve(alpha=[1.0, 2.0, 3.0], ridge=0.1, failures="keep")
+    assert kept["converged"].to_numpy().tolist() == [True, False, True]
+    assert np.isnan(kept.test_error[1]) and np.isinf(kept["quadrature_error"][1])
+    with pytest.raises(ConvergenceError, match=r"no solution at alpha = 2\n.*1 of which") as caught:
+        SPIKED.curve(alpha=[1.0, 2.0, 3.0], ridge=0.1)
+    assert float(caught.value.state["test_error"][2]) == float(kept.test_error[2])
+    with pytest.raises(ParameterError, match="failures must be"):
+        SPIKED.curve(alpha=1, ridge=0.1, failures="drop")
+
+
+def test_stores_files_and_executors(tmp_path):
+    asked = {"alpha": [1.0, 2.0], "ridge": [0.1, 1.0]}
+    plain = SPIKED.curve(**asked).to_dataset()
+    first = SPIKED.curve(**asked, store=tmp_path / "store").to_dataset()
+    again = SPIKED.curve(**asked, store=tmp_path / "store").to_dataset()
+    with ThreadPoolExecutor(2) as pool:
+        elsewhere = SPIKED.curve(**asked, executor=pool).to_dataset()
+    for other in (first, again, elsewhere):
+        xr.testing.assert_identical(other, plain)
+    written = SPIKED.curve(**asked, out=tmp_path / "curve.nc").to_dataset()
+    xr.testing.assert_equal(written.load(), plain)
+
+
+@pytest.mark.parametrize("model", [SPIKED, LETTERS, STEP], ids=type)
+def test_curves_are_documents(model, tmp_path):
+    asked = {"ridge": [0.1, 1.0]} if model is STEP else {"ridge": [0.1, 1.0], "alpha": 2}
+    curve = model.curve(**asked)
+    assert gs.Curve.from_json(curve.to_json()).dataset.identical(curve.dataset)
+    curve.save(tmp_path / "curve.json")
+    assert gs.Curve.load(tmp_path / "curve.json").axes == curve.axes
+    curve.to_dataset().to_netcdf(tmp_path / "curve.nc")
+    lines = str(curve).splitlines()
+    assert lines[0].split("│")[0].strip() == "ridge" and len(lines) == 5
+    assert "<table" in curve._repr_html_() and "ridge: 2" in repr(curve)
+    long = str(SPIKED.curve(alpha=np.linspace(1, 2, 40), ridge=0.1)).splitlines()
+    assert len(long) == 2 + 12 + 1 + 1 and "…" in long[8]
+    with pytest.raises(ParameterError, match="no curve written by"):
+        gs.Curve.from_json(curve.to_json().replace('"types"', '"kinds"'))
+    with pytest.raises(KeyError, match="there are: "):
+        curve["loss"]
+    with pytest.raises(AttributeError, match="loss"):
+        _ = curve.loss
+
+
+def test_figures():
+    axes = SPIKED.curve(alpha=[0.5, 1, 2], ridge=0.1).plot()
+    assert axes.get_xlabel() == r"sample complexity $\alpha = n/d$"
+    over = SPIKED.curve(alpha=1.5, ridge=np.geomspace(1e-3, 10, 9))
+    axes = over.plot(["test_error", "training_error"])
+    assert axes.get_xscale() == "log" and r"\alpha = 1.5" in axes.texts[0].get_text()
+    assert r"\lambda" not in axes.texts[0].get_text()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert labels == ["test error", "training error", "best linear predictor"]
+    family = SPIKED.curve(alpha=[0.5, 1, 2], ridge=[0.1, 1.0]).plot("training_error")
+    labels = [text.get_text() for text in family.get_legend().get_texts()]
+    assert labels == [r"ridge penalty $\lambda$ = 0.1", r"ridge penalty $\lambda$ = 1"]
+    grid = SPIKED.curve(ridge=np.geomspace(0.01, 10, 6), beta=np.linspace(0.5, 2, 5), alpha=1)
+    axes = grid.plot()
+    assert axes.get_xscale() == "log" and axes.get_ylabel() == r"aspect ratio $\beta = p/d$"
+    risks = STEP.curve(step_size=[0, 1, 2], ridge=gs.paper_ridge(0.05)).plot()
+    assert [t.get_text() for t in risks.get_legend().get_texts()][:2] == [
+        "risk initial", "risk trained"
+    ]  # fmt: skip
+    assert r"\lambda_B = 0.05" in risks.texts[0].get_text()
+    assert r"\eta" not in risks.texts[0].get_text()
+    with pytest.raises(ParameterError, match="no output named 'loss'; there are: test_error"):
+        over.plot("loss")
+    with pytest.raises(ParameterError, match="without axes has no figure"):
+        SPIKED.curve(alpha=1, ridge=1).plot()
+    with pytest.raises(ParameterError, match=r"over 3 parameters has no figure; .* alpha, as in"):
+        SPIKED.curve(ridge=[1, 2], beta=[1, 2], alpha=[1, 2]).plot()
+    with pytest.raises(ParameterError, match="components or networks of its own"):
+        LETTERS.curve(alpha=[1, 2], ridge=0.1).plot("q1")
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "said"),
+    [
+        (SPIKED, {"alpha": 1}, "ridge must be given, a number or an array; other parameters are"),
+        (STEP, {"alpha": [1, 2]}, "ridge must be given"),
+        (SPIKED, {"alpha": 1, "ridge": 1, "gamma": 1}, "no parameter of a curve is named 'gamma'"),
+        (SPIKED, {"alpha": 1, "ridge": 1, "alignment": 1}, "named 'alignment'"),
+        (GIVEN, {"alpha": 1, "ridge": 1, "step_size": 1}, "named 'step_size'"),
+        (GIVEN, {"alpha": 1, "ridge": 1, "alignment": [1.5]}, "alignment must be"),
+        (SPIKED, {"alpha": [], "ridge": 1}, "alpha must hold at least one number"),
+        (SPIKED, {"alpha": [1, -1], "ridge": 1}, "alpha must be positive and finite, got -1"),
+        (SPIKED, {"alpha": 1, "ridge": "x"}, "ridge must be a number or a sequence"),
+        (SPIKED, {"alpha": 1, "ridge": [[1]]}, "one-dimensional"),
+        (SPIKED, {"alpha": 1, "ridge": 1, "width": [10.5]}, "width must be a whole number"),
+        (SPIKED, {"alpha": 1, "ridge": 1, "out": "curve.txt"}, "out must end in"),
+        (SPIKED, {"alpha": 1, "ridge": 1, "rtol": 0}, "rtol must be positive"),
+        (SPIKED, {"alpha": 1, "ridge": 1, "workers": 0}, "workers"),
+        (
+            SPIKED,
+            dict.fromkeys(("alpha", "ridge", "beta"), np.ones(1000)),
+            r"the product of alpha, ridge, beta has 1e\+09 points; at most 1e\+08",
+        ),
+    ],
+)
+def test_bad_curves(model, arguments, said):
+    with pytest.raises(ParameterError, match=said):
+        model.curve(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "said"),
+    [
+        (SPIKED, {"alignment": 0.5}, "no parameter of this model is named 'alignment'"),
+        (GIVEN, {"step_size": 1}, "no parameter of this model is named 'step_size'"),
+        (LETTERS, {"direct_parameters": None}, "named 'direct_parameters'"),
+        (STEP, {"width": 3}, "named 'width'"),
+        (SPIKED, {"beta": -1}, "beta must be positive"),
+        (SPIKED.with_loss("huber(0.3)"), {"delta": -1}, "δ of the Huber loss must be positive"),
+        (SPIKED.with_loss("huber(0.3)"), {"tau": 0.5}, "named 'tau'"),
+    ],
+    ids=str,
+)
+def test_models_refuse_parameters_that_they_have_not(model, arguments, said):
+    with pytest.raises(ParameterError, match=said):
+        model.at(**arguments)
+
+
+HUBER = GIVEN.with_loss("huber(0.3)")
+OLD_AND_NEW = {
+    "solve": (lambda: SPIKED.solve(2, 0.1), lambda: SPIKED.solve(alpha=2, ridge=0.1)),
+    "letters": (lambda: LETTERS.solve(2, 0.1), lambda: LETTERS.solve(alpha=2, ridge=0.1)),
+    "loss": (lambda: HUBER.solve(2, 0.1), lambda: HUBER.solve(alpha=2, ridge=0.1)),
+    "risk": (lambda: STEP.risk(0.1), lambda: STEP.solve(ridge=0.1)),
+    "paper": (
+        lambda: STEP.risk(paper_ridge=0.1), lambda: STEP.solve(ridge=gs.paper_ridge(0.1)),
+    ),
+    "ridgeless": (lambda: STEP.ridgeless(20), lambda: STEP.ridgeless(digits=20)),
+    "peak": (
+        lambda: STEP.interpolation_peak(0.1), lambda: STEP.interpolation_peak(ridge=0.1),
+    ),
+    "limits": (lambda: STEP.limits(0.1), lambda: STEP.limits(ridge=0.1)),
+    "series": (
+        lambda: STEP.expansion("large_alpha", paper_ridge=0.1),
+        lambda: STEP.expansion("large_alpha", ridge=gs.paper_ridge(0.1)),
+    ),
+    "spike": (lambda: STEP.weight_spike(None, False), lambda: STEP.weight_spike()),
+    "kernel": (lambda: STEP.conjugate_kernel(True), lambda: STEP.conjugate_kernel(trained=True)),
+    "sensitivities": (
+        lambda: SPIKED.sensitivities(2, 0.1), lambda: SPIKED.sensitivities(alpha=2, ridge=0.1),
+    ),
+    "spectrum": (lambda: GIVEN.spectrum(2.0, 50), lambda: GIVEN.spectrum(alpha=2.0, points=50)),
+    "curve": (
+        lambda: SPIKED.learning_curve([1, 2], 0.1)["test_error"],
+        lambda: SPIKED.curve(alpha=[1, 2], ridge=0.1)["test_error"].drop_vars("ridge"),
+    ),
+    "curve of letters": (
+        lambda: LETTERS.learning_curve([1, 2], 0.1, width=300)["q1"],
+        lambda: LETTERS.curve(alpha=[1, 2], ridge=0.1, width=300)["q1"].drop_vars("ridge"),
+    ),
+    "curve of a loss": (
+        lambda: HUBER.learning_curve([1, 2], 0.1)["test_error"],
+        lambda: HUBER.curve(alpha=[1, 2], ridge=0.1, rtol=1e-10)["test_error"].drop_vars("ridge"),
+    ),
+    "curve of risks": (
+        lambda: STEP.risk_curve(paper_ridge=[0.1, 1], alpha=[1, 2])["risk_trained"],
+        lambda: STEP.curve(ridge=gs.paper_ridge([0.1, 1]), alpha=[1, 2])["risk_trained"],
+    ),
+}  # fmt: skip
+"""Calls of the last release, and what is written now."""
+
+
+@pytest.mark.parametrize("old", OLD_AND_NEW)
+def test_calls_of_the_last_release_still_answer(old):
+    before, now = OLD_AND_NEW[old]
+    with pytest.warns(DeprecationWarning, match="from now on") as caught:
+        found = before()
+    # The warning points at the caller, who sees it.
+    assert {warning.filename for warning in caught} == {__file__}
+    expected = now()
+    if isinstance(expected, xr.DataArray):
+        xr.testing.assert_identical(found, expected)
+    else:
+        assert str(found) == str(expected)
+
+
+def test_figures_of_the_last_release():
+    curve = SPIKED.curve(alpha=[1, 2], ridge=0.1)
+    with pytest.warns(DeprecationWarning, match=r"plot\(\) is written curve\(...\).plot\("):
+        axes = SPIKED.plot(curve.to_dataset())
+    assert axes.get_title(loc="left") == curve.plot().get_title(loc="left")
+
+
+def test_names_of_parameters():
+    class Model:
+        @by_name("alpha", "ridge")
+        def solve(self, *, alpha, ridge=1.0, digits=None):
+            """Solve."""
+            return alpha, ridge, digits
+
+    with pytest.warns(DeprecationWarning, match=r"solve\(alpha=..., ridge=...\)"):
+        assert Model().solve(2, 3, digits=4) == (2, 3, 4)
+    with pytest.raises(TypeError, match=r"by position and by name"):
+        Model().solve(2, alpha=3)
+    with pytest.raises(TypeError, match=r"solve\(alpha=..., ridge=...\); 3 were given"):
+        Model().solve(1, 2, 3)
+
+    @renamed("now()")
+    def before(x):
+        return x
+
+    with pytest.warns(DeprecationWarning, match=r"before\(\) is written now\(\) from now on"):
+        assert before(3) == 3
