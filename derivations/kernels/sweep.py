@@ -234,9 +234,9 @@ class _Pool:
     ) -> Iterator[tuple[int, BatchSolution]]:
         """Yield the number and the result of each block, in the order of completion."""
         if self._alone:
-            for index in indices:
-                job, points, block = task(index)
-                yield index, job(points.rows(block.begin, block.end))
+            for only in indices:
+                job, points, block = task(only)
+                yield only, job(points.rows(block.begin, block.end))
             return
         under_way: dict[Future[BatchSolution], int] = {}
         try:

@@ -1,6 +1,7 @@
 """Curves of every model over any of its parameters, and the calls of the last release."""
 
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,12 +13,12 @@ import giantstep as gs
 from giantstep.deprecations import by_name, renamed
 from giantstep.errors import ApproximationWarning, ConvergenceError, ParameterError
 
-SPIKED = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, noise_variance=0.1)
-GIVEN = gs.SpikedRandomFeatures.from_parameters(
+SPIKED: Any = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, noise_variance=0.1)
+GIVEN: Any = gs.SpikedRandomFeatures.from_parameters(
     "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
 )
-LETTERS = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6])
-STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+LETTERS: Any = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6])
+STEP: Any = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
 
 
 @pytest.mark.parametrize(
