@@ -360,7 +360,8 @@ class Curve(Page, JsonDocument):
     ----------
     dataset : xarray.Dataset
         Every output over the parameters that vary, estimated errors and residuals; the model and
-        versions in its attributes. ``curve["test_error"]``, or ``curve.test_error``, is one of its arrays.
+        versions in its attributes. ``curve["test_error"]``, or ``curve.test_error``, is one of
+        its arrays.
     """
 
     _document = "curve"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from ..spiked_random_features.model import SpikedRandomFeatures
     from .equivalence import GaussianEquivalence
     from .large_steps import LargeStepLimit
     from .several_steps import SeveralSteps
@@ -131,6 +132,29 @@ class Analyses(RiskAnalyses, SpectrumAnalyses):
         from .equivalence import gaussian_equivalence
 
         return gaussian_equivalence(self._model, step_exponent)
+
+    def as_spiked_features(self) -> SpikedRandomFeatures:
+        """Return this model of plain random features as spiked random features without spike.
+
+        Solutions at the same `alpha` and `ridge` are the same: its test error is the risk here.
+
+        Raises
+        ------
+        AssumptionError
+            If there is a step: the two theories are of steps of different order. If a mean has to
+            be subtracted that has no closed form.
+
+        Examples
+        --------
+        >>> from giantstep import OneGradientStep
+        >>> plain = OneGradientStep("erf", "tanh", alpha=2, beta=1.5, step_size=0)
+        >>> spiked = plain.as_spiked_features().solve(alpha=2, ridge=0.1)
+        >>> abs(spiked.test_error - plain.solve(ridge=0.1).initial) < 1e-13
+        True
+        """
+        from ..bridge import spiked_from_step
+
+        return spiked_from_step(self._model)
 
     @by_name("digits", "certify")
     def large_steps(self, *, digits: int | None = None, certify: bool = False) -> LargeStepLimit:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ..certificates.certified_values import CertifiedValues
     from ..expansions.expansion import Expansion
+    from ..one_gradient_step.model import OneGradientStep
     from .bounds.bounds import Bounds
     from .bounds.limits import Asymptotics
     from .convex.readout import ConvexReadout
@@ -284,6 +285,32 @@ class Analyses:
             cache_folder=given.cache_folder,
         )
         return learned_bias(model, alpha, ridge, interval=interval, points=points, width=None)
+
+    def as_gradient_step(self, *, alpha: float) -> OneGradientStep:
+        """Return this model, if it has no spike, as one gradient step of length zero.
+
+        Parameters
+        ----------
+        alpha : float
+            Sample complexity n/d of the readout, which is a parameter of that model.
+
+        Raises
+        ------
+        AssumptionError
+            If there is a spike, a finite width, or a mean of the teacher that the features cannot
+            fit.
+
+        Examples
+        --------
+        >>> from giantstep import SpikedRandomFeatures
+        >>> plain = SpikedRandomFeatures("erf", "tanh", step_size=0, beta=1.5)
+        >>> step = plain.as_gradient_step(alpha=2)
+        >>> print(step.at(step_size=1).solve(ridge=0.1).improvement > 0)
+        True
+        """
+        from ..bridge import step_from_spiked
+
+        return step_from_spiked(self._model, alpha)
 
     def with_loss(
         self,

@@ -4,7 +4,7 @@ import mpmath
 import pytest
 import sympy as sp
 
-from giantstep import OneGradientStep, SpikedRandomFeatures
+from giantstep import OneGradientStep, SpikedRandomFeatures, paper_ridge
 from giantstep.derivations.giant_steps.one_step import giant_step
 from giantstep.derivations.hermite_gradients.first_step import first_step
 from giantstep.derivations.one_gradient_step import symbols
@@ -18,6 +18,7 @@ from giantstep.derivations.one_gradient_step.spike_sizes import (
 from giantstep.derivations.spiked_random_features import free_energy as fe
 from giantstep.derivations.spiked_random_features import mapping
 from giantstep.derivations.spiked_random_features.identities import equal
+from giantstep.errors import AssumptionError
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence
 from giantstep.symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
@@ -71,14 +72,44 @@ def test_plain_random_features_to_25_digits():
     ],
 )
 def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, noise):
-    # The spiked features keep the mean of the teacher, here zero: relu is given without it.
+    model = OneGradientStep(student, teacher, alpha, beta, 0, noise, centre=True)
+    spiked = model.as_spiked_features()
+    # The spiked features keep the mean of the teacher: they are given relu without it.
     centred = "relu(z) - 1/sqrt(2*pi)" if teacher == "relu" else teacher
-    one = OneGradientStep(student, teacher, alpha, beta, 0, noise, centre=True).risk(ridge=ridge)
-    other = SpikedRandomFeatures(
-        student, centred, step_size=0, beta=beta, noise_variance=noise
-    ).solve(alpha=alpha, ridge=ridge)
-    assert one.initial == pytest.approx(other.test_error, rel=1e-11)
-    assert one.training_error_initial == pytest.approx(other.training_error, rel=1e-11)
+    assert activation(spiked.teacher).expr == activation(centred).expr
+    for penalty in (ridge, paper_ridge(ridge)):
+        one, other = model.risk(ridge=penalty), spiked.solve(alpha=alpha, ridge=penalty)
+        assert one.initial == pytest.approx(other.test_error, rel=1e-11)
+        assert one.training_error_initial == pytest.approx(other.training_error, rel=1e-11)
+    back = spiked.as_gradient_step(alpha=alpha)
+    assert back.risk(ridge=ridge).initial == pytest.approx(
+        model.risk(ridge=ridge).initial, rel=1e-13
+    )
+
+
+@pytest.mark.parametrize(("student", "teacher"), [("relu", "relu"), ("cos", "tanh")])
+def test_features_with_a_mean_fit_that_of_the_teacher(student, teacher):
+    model = OneGradientStep(student, teacher, 2, 1.5, 0, 0.1, centre=True)
+    spiked = model.as_spiked_features()
+    assert spiked.teacher == teacher
+    expected = model.risk(ridge=0.1).initial
+    assert spiked.solve(alpha=2, ridge=0.1).test_error == pytest.approx(expected, rel=1e-11)
+    back = spiked.as_gradient_step(alpha=2)
+    assert back.centre and back.risk(ridge=0.1).initial == pytest.approx(expected, rel=1e-13)
+
+
+def test_theories_of_different_steps_are_not_one():
+    step = OneGradientStep("erf", "erf", 2, step_size=1)
+    with pytest.raises(AssumptionError, match=r"step_size = 1: .* take at\(step_size=0\)"):
+        step.as_spiked_features()
+    spiked = SpikedRandomFeatures("erf", "erf", step_size=1, alpha0=6)
+    with pytest.raises(AssumptionError, match="rows have a spike of length 0"):
+        spiked.as_gradient_step(alpha=2)
+    plain = spiked.at(step_size=0)
+    with pytest.raises(AssumptionError, match="width = 100: "):
+        plain.at(width=100).as_gradient_step(alpha=2)
+    with pytest.raises(AssumptionError, match=r"'relu' has the mean 0\.398942, which features"):
+        plain.at(teacher="relu").as_gradient_step(alpha=2)
 
 
 def test_a_spike_apart_from_the_labels_changes_nothing_in_both():

@@ -1,0 +1,105 @@
+r"""Where two theories describe the same network: the model of one as the model of the other.
+
+Without a step both describe plain random features: the deterministic equivalent of the risk of Ba
+et al. (arXiv 2205.01445) and the saddle point of Cui et al. (arXiv 2402.04980) are then one, with
+the same λ (:func:`.penalties.paper_ridge` is λ_B in both). With a step they are limits of different
+steps. Steps of order one move a row by :math:`O(N^{-1/2})` along the spike, those of order √p by
+O(1); in either limit the step of the other is zero or infinite.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..errors import AssumptionError
+
+if TYPE_CHECKING:
+    from .one_gradient_step.model import OneGradientStep
+    from .spiked_random_features.model import SpikedRandomFeatures
+
+
+def spiked_from_step(model: OneGradientStep) -> SpikedRandomFeatures:
+    """Return plain random features as spiked ones; see ``OneGradientStep.as_spiked_features``."""
+    from .spiked_random_features.model import SpikedRandomFeatures
+
+    if model.step_size:
+        raise AssumptionError(
+            f"step_size = {model.step_size:g}: a step of order one leaves rows without a spike of "
+            "their own length, which spiked random features have; only without a step are both "
+            "theories of one network: take at(step_size=0)"
+        )
+    teacher = model.teacher
+    if model.centre and model.teacher_moments.mean and not model.student_moments.mean:
+        # Features without mean cannot fit that of the teacher.
+        teacher = _centred(teacher)
+    return SpikedRandomFeatures(
+        model.student,
+        teacher,
+        step_size=0.0,
+        alpha0=model.step_samples,
+        beta=model.beta,
+        noise_variance=model.noise_variance,
+        allow_non_odd=not model.student_moments.odd,
+        cache_folder=model.cache_folder,
+    )
+
+
+def step_from_spiked(model: SpikedRandomFeatures, alpha: float) -> OneGradientStep:
+    """Return spiked features without spike as one step of length zero.
+
+    See ``SpikedRandomFeatures.as_gradient_step``.
+    """
+    from .one_gradient_step.model import OneGradientStep
+
+    spike = model.spike
+    if spike.spike_strength or spike.bulk_variance != 1:
+        raise AssumptionError(
+            f"rows have a spike of length {spike.spike_strength:g} and a bulk of variance "
+            f"{spike.bulk_variance:g}, after a step of order sqrt(p), which steps of order one do "
+            "not make; only without a step are both theories of one network: take at(step_size=0)"
+        )
+    if model.width is not None:
+        raise AssumptionError(
+            f"width = {model.width}: the risk of one step is that of infinite width; take "
+            "at(width=None)"
+        )
+    plain = OneGradientStep(
+        model.student,
+        model.teacher,
+        alpha,
+        model.beta,
+        step_size=0.0,
+        noise_variance=model.noise_variance,
+        centre=True,
+        cache_folder=model.cache_folder,
+    )
+    student, teacher = plain.student_moments, plain.teacher_moments
+    if teacher.mean and not student.mean:
+        raise AssumptionError(
+            f"teacher {model.teacher!r} has the mean {teacher.mean:.6g}, which features of "
+            f"{model.student!r} cannot fit and which one step is without; subtract it from the "
+            "teacher"
+        )
+    return plain if student.mean or teacher.mean else plain.at(centre=False)
+
+
+def _centred(teacher: str) -> str:
+    """Return a function minus its mean as text.
+
+    Raises
+    ------
+    AssumptionError
+        If the mean has no closed form.
+    """
+    from ..symbolic.activations import activation
+    from ..symbolic.activations import z as variable
+    from ..symbolic.gaussian import GaussianExpectation, expect
+
+    expr = activation(teacher, argument="teacher").expr
+    mean = expect(expr, variable)
+    if mean.has(GaussianExpectation):
+        raise AssumptionError(
+            f"the mean of the teacher {teacher!r} has no closed form that could be subtracted; "
+            "give a teacher without mean"
+        )
+    return str(expr - mean)
