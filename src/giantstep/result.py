@@ -347,6 +347,8 @@ def _plain(value: Any, name: str, text: Callable[[str, Any], str]) -> Any:
         return text(name, value)
     if isinstance(value, Mapping):
         return {str(key): _plain(v, str(key), text) for key, v in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist(), name, text)
     if isinstance(value, tuple | list):
         return [_plain(v, name, text) for v in value]
     if hasattr(value, "to_dict"):

@@ -553,3 +553,40 @@ def test_a_penalty_that_overflows_with_the_width_leaves_no_readout():
     model = gs.VocabularyFeatures("tanh", "sin", letters=(1.0, -1.0), fractions=(0.5, 0.5))
     found = model.simulate(40, alpha=(1.0,), ridge=1e308, seeds=1, progress=False)
     assert np.isfinite(found.objective).all() and float(found.q2.max()) == 0
+
+
+FEW = gs.VocabularyFeatures.from_parameters(
+    "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02], fractions=[0.4, 0.6],
+    alignment=0.9, beta=0.7,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [None, 300])
+def test_digits_of_letters(width, tmp_path):
+    few, many = (FEW.solve(alpha=2, ridge=0.1, digits=n, width=width) for n in (18, 25))
+    plain = FEW.solve(alpha=2, ridge=0.1, width=width)
+    for name in ("test_error", "training_error", "regularised_training_error"):
+        assert abs(getattr(few, name) - getattr(many, name)) < 1e-18
+        assert float(getattr(many, name)) == pytest.approx(getattr(plain, name), rel=1e-12)
+    for name, values in plain.order_parameters.items():
+        assert_allclose(many.order_parameters[name].astype(float), values, rtol=1e-10, atol=1e-14)
+    assert str(many.strict_limit) == str(plain.strict_limit)
+    assert "25 digits asked for" in str(many) and mpmath.nstr(many.test_error, 30)[:26] in str(many)
+    many.save(tmp_path / "letters.json")
+    again = type(many).load(tmp_path / "letters.json")
+    assert again.test_error == many.test_error and (again.q1 == many.q1).all()
+    assert again.classes == many.classes and str(again) == str(many)
+
+
+def test_digits_that_letters_have_not():
+    after_step = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.5, 0.5])
+    with pytest.raises(ParameterError, match=r"digits=20: letters after a step .* as floats"):
+        after_step.solve(alpha=2, ridge=0.1, digits=20)
+    four = gs.VocabularyFeatures.from_parameters(
+        "erf", "sin", spike_strengths=[1, 2, 3, 4], bulk_variances=[1.1] * 4, fractions=[0.25] * 4,
+        alignment=0.9,
+    )  # fmt: skip
+    with pytest.raises(ParameterError, match="at most 3 letters"):
+        four.solve(alpha=2, ridge=0.1, digits=20)
+    with pytest.raises(ParameterError, match="digits must be"):
+        FEW.solve(alpha=2, ridge=0.1, digits=0)

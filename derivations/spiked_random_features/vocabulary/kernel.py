@@ -8,9 +8,12 @@ vectorised form (:mod:`.solving`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sympy as sp
 
 from ....errors import ParameterError
@@ -27,9 +30,11 @@ from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
 from . import free_energy as f
 from .arguments import names_coordinates, orthogonal_alignment
+from .solving import solve_at
 
 if TYPE_CHECKING:
     from .model import VocabularyFeatures
+    from .solution import VocabularySolution
 
 MOST_LETTERS = 3
 """The determinant of V_1 is written out. Three letters have 27 unknowns and take some 20 s to
@@ -150,7 +155,79 @@ def model_kernel(model: VocabularyFeatures) -> Kernel:
             f"bulk_variance_{k}": letter.bulk_variance,
             f"bias_{k}": letter.bias,
         }
-    return replace(kernel, defaults=defaults)
+    return replace(
+        kernel, defaults=defaults, exact_defaults=partial(_exact_defaults, model.width, defaults)
+    )
+
+
+def _exact_defaults(width: int | None, defaults: Mapping[str, float], ctx: Any) -> dict[str, Any]:
+    """Return parameters as numbers of mpmath, floats as the decimals that they print as."""
+    found = {name: ctx.mpf(repr(value)) for name, value in defaults.items()}
+    if width is not None:
+        found["inverse_width"] = ctx.one / width
+    return found
+
+
+def refined(
+    model: VocabularyFeatures, alpha: float, ridge: float, digits: int, *, progress: bool
+) -> VocabularySolution:
+    """Return the solution at one point with many digits; see ``VocabularyFeatures.solve``.
+
+    Raises
+    ------
+    ParameterError
+        If the letters follow from a step or a law, or have no kernel.
+    """
+    if model.direct_parameters is None:
+        raise ParameterError(
+            f"digits={digits}: letters after a step are known as floats; give their spike "
+            "strengths and bulk variances by VocabularyFeatures.from_parameters, or leave digits "
+            "out"
+        )
+    kernel = model_kernel(model)
+    coarse = solve_at(model, alpha, ridge, model.width)
+    count = len(model.classes)
+    places = {name: _places(name, count) for name in ("V1", "V2", "q1", "q2", "m", "theta", "psi")}
+    start = {
+        unknown: float(coarse.order_parameters[name][index])
+        for name, one in places.items()
+        for unknown, index in one
+        if unknown in kernel.code.unknowns
+    }
+    found = kernel.solve(alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress)
+    overlaps = {}
+    for name, one in places.items():
+        values = np.empty(coarse.order_parameters[name].shape, dtype=object)
+        for unknown, index in one:
+            # psi is zero, and no unknown, where the teacher has no direction outside the spike.
+            value = found.values.get(unknown, 0 * found["test_error"])
+            values[index] = value
+            if name in ("V1", "q1"):
+                values[index[::-1]] = value
+        overlaps[name] = values
+    exact = found["test_error"].context.mpf
+    cost = exact(repr(ridge)) * exact(repr(model.beta)) / exact(repr(alpha))
+    return replace(
+        coarse,
+        test_error=found["test_error"],
+        training_error=found["training_error"],
+        regularised_training_error=found["training_error"] + cost * sum(overlaps["q2"]),
+        order_parameters=overlaps,
+        residual=found.residual,
+        nodes=found.nodes,
+        errors={name: found.errors[name] for name in ("test_error", "training_error")},
+        digits=digits,
+    )
+
+
+def _places(name: str, letters: int) -> list[tuple[str, tuple[int, ...]]]:
+    """Return the unknowns of an order parameter with their places in its array."""
+    indices = range(letters)
+    if name in ("V1", "q1"):
+        return [(f"{name}_{a + 1}{b + 1}", (a, b)) for a in indices for b in indices if a <= b]
+    # theta and psi have a row for the one spike and the one direction of the teacher.
+    row = (0,) if name in ("theta", "psi") else ()
+    return [(f"{name}_{a + 1}", (*row, a)) for a in indices]
 
 
 def _function(name: str) -> sp.Expr:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ....atomic_files import write_atomically
 from ....deprecations import by_name, renamed
+from ....digits import checked_digits
 from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import checked_switch, positive_array, positive_number, real_array
 from ....numeric.cache import FileCache
@@ -24,7 +25,7 @@ from ...curves import Columns, HasCurves, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names
 from ...penalties import PaperRidge, readout_penalty
-from ..arguments import READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments, checked_width
+from ..arguments import READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
 from .arguments import (
     VocabularyParameters,
     checked_bulk,
@@ -111,10 +112,10 @@ class VocabularyFeatures(HasCurves):
     ...     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
     ...     fractions=[0.4, 0.6], alignment=0.9, beta=0.7,
     ... )
-    >>> model.solve(alpha=2, ridge=0.1)
-    VocabularySolution(alpha=2, ridge=0.1, width=None, test_error=0.07981537284)
-    >>> model.solve(alpha=2, ridge=0.1, width=600)
-    VocabularySolution(alpha=2, ridge=0.1, width=600, test_error=0.08357472975)
+    >>> print(f"{model.solve(alpha=2, ridge=0.1).test_error:.10f}")
+    0.0798153728
+    >>> print(f"{model.solve(alpha=2, ridge=0.1, width=600).test_error:.10f}")
+    0.0835747298
     """
 
     student: str
@@ -337,8 +338,10 @@ class VocabularyFeatures(HasCurves):
         *,
         alpha: float,
         ridge: float | PaperRidge,
-        width: int | None = None,
+        digits: int | None = None,
         certify: bool = False,
+        progress: bool = True,
+        width: int | None = None,
     ) -> VocabularySolution:
         """Return the saddle point at one sample complexity and ridge penalty.
 
@@ -348,11 +351,17 @@ class VocabularyFeatures(HasCurves):
             Sample complexity n/d of the readout.
         ridge : float
             Ridge penalty λ > 0, or :func:`giantstep.paper_ridge`.
+        digits : int, optional
+            Refine to so many digits with mpmath: for up to three letters on a spike of rank one,
+            given by :meth:`from_parameters`. Floats are then read as the decimal numbers that
+            they print as.
+        certify : bool
+            Only a uniform readout has certificates: True is refused.
+        progress : bool
+            Show a progress bar if the digits take longer than a second.
         width : int, optional
             Number of neurons p; by default that of the model. With a width the solution is that of
             width p to first order, and holds the strict limit beside it.
-        certify : bool
-            Only a uniform readout has certificates: True is refused.
 
         Raises
         ------
@@ -370,9 +379,13 @@ class VocabularyFeatures(HasCurves):
             "their equations are solved by code of their own, which balls cannot run",
         )
         alpha = positive_number("alpha", alpha)
-        ridge = readout_penalty(ridge, alpha, self.beta)
-        chosen = self.width if width is None else checked_width(width)
-        return solve_at(self, alpha, ridge, chosen)
+        ridge = readout_penalty(ridge, alpha, self.beta, exact=digits is not None)
+        model = self if width is None else self.at(width=width)
+        if digits is None:
+            return solve_at(model, alpha, ridge, model.width)
+        from .kernel import refined
+
+        return refined(model, alpha, ridge, checked_digits(digits), progress=progress)
 
     def kernel(self) -> Kernel:
         """Return the saddle-point equations as a kernel: any digits, sweeps, all languages.

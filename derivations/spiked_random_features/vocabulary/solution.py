@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ....numeric.feature_setup import FeatureClass
-from ....pages import Block, Page, Table
+from ....pages import Block, Table
+from ....result import Number, Result, quantity
+from ....runtime.precision import local_context
+from ...kernels.precise import promise
 
 Array = NDArray[np.float64]
 
@@ -26,14 +29,14 @@ MEANING = {
 
 
 @dataclass(frozen=True, repr=False)
-class VocabularySolution(Page):
+class VocabularySolution(Result):
     r"""The saddle point at one sample complexity and ridge penalty.
 
     Attributes
     ----------
-    test_error, training_error : float
+    test_error, training_error : float or mpmath number
         Mean squared error against the noise-free target, and on the training set.
-    regularised_training_error : float
+    regularised_training_error : float or mpmath number
         The minimum of the training objective for each sample, (1/n)(sum of squares + λ\|w\|²).
     order_parameters : mapping from str to array
         V1, q1 of shape (K, K), V2, q2, m of shape (K,), theta (k, K) and psi (r, K), for bulk rows
@@ -56,12 +59,23 @@ class VocabularySolution(Page):
     flatness : float
         Smallest curvature of the training objective in the overlaps m and theta relative to the
         largest; where it is tiny, the letters do nearly the same and m is large or undetermined.
+    errors : mapping
+        Estimated errors of the numbers, where digits were asked for.
+    digits : int or None
+        Digits asked for; None for floats.
     """
 
-    test_error: float
-    training_error: float
-    regularised_training_error: float
-    order_parameters: Mapping[str, Array]
+    _document = "saddle point of letters"
+    _where = ("alpha", "ridge", "width")
+
+    test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
+    training_error: Number = field(
+        metadata=quantity("training error", r"\varepsilon_\mathrm{train}")
+    )
+    regularised_training_error: Number = field(
+        metadata=quantity("regularised training error", r"\mathcal{L}")
+    )
+    order_parameters: Mapping[str, Any]
     classes: tuple[FeatureClass, ...]
     alpha: float
     ridge: float
@@ -72,10 +86,26 @@ class VocabularySolution(Page):
     iterations: int
     nodes: int
     flatness: float
+    errors: Mapping[str, Number] = field(default_factory=dict)
+    digits: int | None = None
+
+    @classmethod
+    def _read(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        found = super()._read({**values, "order_parameters": {}, "classes": ()})
+        number: Any = float
+        if found.get("digits") is not None:
+            number = local_context(found["digits"]).mpf
+        found["order_parameters"] = {
+            name: _array(value, number) for name, value in values["order_parameters"].items()
+        }
+        found["classes"] = tuple(FeatureClass(**one) for one in values["classes"])
+        return found
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
+        if self.digits is not None:
+            return f"{self.holds_at}; {promise(self.digits, self.errors, self.estimated())}"
         return (
             f"{self.holds_at}; float with error estimate {self.quadrature_error:.1e}, residual "
             f"{self.residual:.1e}"
@@ -95,25 +125,26 @@ class VocabularySolution(Page):
 
     def page(self) -> Iterable[Block]:
         """Return the errors, the letters with their overlaps, and what it rests on."""
-        errors = {"test error": self.test_error, "training error": self.training_error}
+        rows = [(row.words, row.text) for row in self.rows()[:2]]
         if self.strict_limit is not None:
-            errors["test error, strict limit"] = self.strict_limit.test_error
-        yield Table([(name, f"{value:.12g}") for name, value in errors.items()])
+            rows.append(("test error, strict limit", f"{self.strict_limit.test_error:.12g}"))
+        yield Table(rows)
         letters = [
             (
                 f"{c.fraction:.6g}", ", ".join(f"{r:.6g}" for r in c.strengths),
-                f"{c.bulk_variance:.6g}", f"{c.bias:.6g}", f"{m:.8g}", f"{q2:.8g}",
+                f"{c.bulk_variance:.6g}", f"{c.bias:.6g}", self.text(m, significant=8),
+                self.text(q2, significant=8),
             )
             for c, m, q2 in zip(self.classes, self.m, self.q2, strict=True)
         ]  # fmt: skip
         yield Table(letters, ("fraction", "r", "c", "bias", "m", "q2"))
         yield self.rests_on
 
-    def __repr__(self) -> str:
-        return (
-            f"VocabularySolution(alpha={self.alpha:g}, ridge={self.ridge:g}, width={self.width}, "
-            f"test_error={self.test_error:.10g})"
-        )
+
+def _array(value: Any, number: Any) -> Any:
+    """Return nested lists as an array of floats, or of numbers of mpmath."""
+    found = np.array(value, dtype=object)
+    return np.vectorize(number, otypes=[float if number is float else object])(found)
 
 
 def holds_at(width: int | None, letters: int) -> str:
