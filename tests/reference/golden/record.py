@@ -278,8 +278,17 @@ _RISK = (
 
 
 @question
-def one_step_risk(model: Any, digits: int | None = None, **ridge: float) -> Answer:
-    found = model.risk(digits=digits, **ridge)
+def one_step_risk(
+    model: Any,
+    digits: int | None = None,
+    ridge: float | None = None,
+    paper_ridge: float | None = None,
+) -> Answer:
+    import giantstep as gs
+
+    found = model.risk(
+        digits=digits, ridge=ridge if paper_ridge is None else gs.paper_ridge(paper_ridge)
+    )
     errors = {} if digits else {k: float(e) for k, e in found.errors.items()}
     return Answer(_attributes(found, _RISK, digits and digits + 3), errors)
 
