@@ -53,10 +53,10 @@ def sweep(executor: ProcessPoolExecutor | None = None) -> list[float]:
     import giantstep as gs
 
     model = gs.SpikedRandomFeatures("erf", "sin", step_size=2, alpha0=4)
-    found = model.kernel().sweep(
+    found = model.kernel().curve(
         alpha=np.geomspace(0.2, 5, 70), ridge=np.geomspace(1e-3, 1, 40),
         executor=executor, progress=False,
-    )  # fmt: skip
+    ).to_dataset()  # fmt: skip
     return [float(value) for value in found["test_error"].values.ravel()]
 
 
@@ -70,7 +70,7 @@ def equations() -> list[float]:
     z = sp.Symbol("z", real=True)
     mean = gs.GaussianExpectation(sp.tanh(z * sp.sqrt(x) + a) ** 2, z)
     system = gs.SaddlePointSystem.from_fixed_point({x: mean}, name="system", parameters=(a,))
-    found = gs.lower(system).sweep(a=np.linspace(0.1, 3, 600), progress=False)
+    found = gs.lower(system).curve(a=np.linspace(0.1, 3, 600), progress=False).to_dataset()
     return [float(value) for value in found["x"].values]
 
 

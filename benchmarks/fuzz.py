@@ -340,7 +340,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "weight density": (f"{_ONE}.weight_spike().density", {"x": 0.5}),
     "spike_at_width": (f"{_ONE}.several_steps(2).spike_at_width", {"width": 100}),
     "lower solve": ("lowered().solve", {"a": 2.0}),
-    "lower sweep": ("lowered().sweep", {"a": [2.0]}),
+    "lower curve": ("lowered().curve", {"a": [2.0]}),
     "lower sensitivities": ("lowered().sensitivities", {"a": 2.0}),
 }  # fmt: skip
 # With arguments of the models that are odd themselves, but right: extremes within the domains.

@@ -30,10 +30,10 @@ import numpy as np
 import giantstep as gs
 rows = int(int(sys.argv[3]) ** 0.5)
 model = gs.SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
-model.kernel().sweep(
+model.kernel().curve(
     alpha=np.geomspace(0.1, 10, rows), ridge=np.geomspace(1e-4, 10, rows),
     outputs=["test_error", "q1"], out=sys.argv[1], store=sys.argv[2] or None, progress=False,
-).close()
+).to_dataset().close()
 """
 
 

@@ -48,7 +48,9 @@ def run(kernel: gs.Kernel, n: int, out: Path, outputs: tuple[str, ...] | None) -
     rows = int(np.sqrt(n))
     alpha, ridge = np.geomspace(0.1, 10, rows), np.geomspace(1e-4, 10, n // rows)
     wall, cpu = time.perf_counter(), time.process_time()
-    found = kernel.sweep(alpha=alpha, ridge=ridge, outputs=outputs, out=out, progress=False)
+    found = kernel.curve(
+        alpha=alpha, ridge=ridge, outputs=outputs, out=out, progress=False
+    ).to_dataset()
     found.close()
     seconds = time.perf_counter() - wall, time.process_time() - cpu
     shutil.rmtree(out) if out.is_dir() else out.unlink()

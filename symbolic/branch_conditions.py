@@ -65,7 +65,7 @@ class OpenSystem:
         if not self.core:
             raise StructureError(
                 f"the equations of {self.system.name} are linear or explicit, so there is one "
-                "solution and nothing to follow; use sweep()"
+                "solution and nothing to follow; use curve()"
             )
 
     @cached_property

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...deprecations import renamed
 from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number, whole_number
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from ...symbolic.enclosures import Enclosure
     from ...symbolic.lowering.lowered import LoweredSystem
     from ...symbolic.saddle_point import Coordinate
+    from ..curves import Curve
     from .precise import Refined
     from .sensitivities import Sensitivities
 
@@ -46,6 +48,8 @@ RESERVED = frozenset(
     }
 )  # fmt: skip
 
+# Outputs in tables of a curve.
+_SHOWN = 4
 # Of the squares of a parameter that is given although it follows from another.
 _TIED = 1e-12
 # symbolic.equations.REPLICON: a kernel that was stored is solved without SymPy.
@@ -174,7 +178,7 @@ class Kernel(KernelTexts, KernelDiagrams):
         columns = self._columns(parameters)
         for name, value in columns.items():
             if value.ndim:
-                raise ParameterError(f"{name} must be one number here; sweep() takes arrays")
+                raise ParameterError(f"{name} must be one number here; curve() takes arrays")
         points = Points.of(self.parameters, columns, True, self.active_ties(parameters))
         job = self.job(data, start, rtol, 1)
         row = points.rows(0, 1)
@@ -215,7 +219,7 @@ class Kernel(KernelTexts, KernelDiagrams):
             certificate=certificate,
         )
 
-    def sweep(
+    def curve(
         self,
         /,
         *,
@@ -231,8 +235,8 @@ class Kernel(KernelTexts, KernelDiagrams):
         out: str | os.PathLike[str] | None = None,
         store: str | os.PathLike[str] | None = None,
         **parameters: Any,
-    ) -> xr.Dataset:
-        """Solve at many points.
+    ) -> Curve:
+        """Solve at many points: over any parameters, alone or as a grid.
 
         Parameters
         ----------
@@ -261,8 +265,9 @@ class Kernel(KernelTexts, KernelDiagrams):
 
         Returns
         -------
-        xarray.Dataset
-            Every output with ``…_error_estimate``, ``residual``, ``iterations``, ``converged``.
+        Curve
+            Every output with ``…_error_estimate``, ``residual``, ``iterations``, ``converged``:
+            ``curve["name"]``, ``curve.plot()``, ``curve.to_dataset()``.
 
         Raises
         ------
@@ -271,6 +276,8 @@ class Kernel(KernelTexts, KernelDiagrams):
         ConvergenceError
             If a point fails; what was computed is its `state`, unless it went to a file.
         """
+        from ..curves import Curve
+
         if not is_one_of(failures, ("raise", "keep")):
             raise ParameterError(f"failures must be 'raise' or 'keep', got {failures!r}")
         if workers is not None:
@@ -289,12 +296,16 @@ class Kernel(KernelTexts, KernelDiagrams):
         job = self.job(data, start, rtol, len(points), keep=failures == "keep")
         if _REPLICON in self.outputs:
             self._look_at_sites(job, points)
-        return run_sweep(
+        found = run_sweep(
             job,
             points,
             variables,
             meanings=self._meanings(),
-            attributes=self._attributes(),
+            attributes={
+                **self._attributes(),
+                "shown": " ".join(variables.outputs[:_SHOWN]),
+                "drawn": variables.outputs[0],
+            },
             path=None if out is None else checked_path(out),
             store=folder,
             workers=workers,
@@ -302,6 +313,12 @@ class Kernel(KernelTexts, KernelDiagrams):
             progress=progress,
             refuse=self._refusal,
         )
+        return Curve(found)
+
+    @renamed("curve(...).to_dataset()")
+    def sweep(self, /, **options: Any) -> xr.Dataset:
+        """Return :meth:`curve` as a dataset, as the last release did."""
+        return self.curve(**options).to_dataset()
 
     def sensitivities(
         self, /, *, wrt: str | Sequence[str] | None = None, **options: Any

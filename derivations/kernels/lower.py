@@ -35,7 +35,7 @@ def lower(
     StructureError
         If the equations do not determine their unknowns.
     ParameterError
-        If a parameter is called like an argument of :meth:`Kernel.solve` or :meth:`Kernel.sweep`.
+        If a parameter is called like an argument of :meth:`Kernel.solve` or :meth:`Kernel.curve`.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def lower(
     clash = [name for name in code.parameters if name in RESERVED]
     if clash:
         raise ParameterError(
-            f"the parameter {clash[0]!r} has the name of an argument of solve() or sweep(); give "
+            f"the parameter {clash[0]!r} has the name of an argument of solve() or curve(); give "
             "it another one with identifiers={symbol: 'name'}"
         )
     return Kernel(

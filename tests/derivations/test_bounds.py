@@ -171,7 +171,7 @@ def test_slopes_are_those_of_the_curve() -> None:
         ("bulk_variance", 1.3, "widening"),
     ):
         column: dict[str, Any] = {parameter: at + np.arange(-4, 5) * 1e-3}
-        curve = kernel.sweep(**column, progress=False)
+        curve = kernel.curve(**column, progress=False).to_dataset()
         for bound in ("upper", "lower"):
             values = curve[bound].to_numpy()
             central = (8 * (values[5] - values[3]) - (values[6] - values[2])) / 12e-3

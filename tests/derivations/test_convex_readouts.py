@@ -281,7 +281,7 @@ def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
     assert own[0]._case == own[1]._case
     # The same loss by name, swept over its parameter.
     kernel = model.with_loss("quantile(0.3)").kernel()
-    swept = kernel.sweep(tau=[0.3, 0.9], alpha=2.0, ridge=0.1, progress=False)
+    swept = kernel.curve(tau=[0.3, 0.9], alpha=2.0, ridge=0.1, progress=False).to_dataset()
     for readout, known in zip(own, swept.test_error.values, strict=True):
         assert readout.solve(alpha=2.0, ridge=0.1).test_error == pytest.approx(known, rel=1e-12)
     assert own[1].kernel().parameters[-1] == "t"

@@ -180,6 +180,8 @@ def test_figures():
     assert r"\lambda" not in axes.texts[0].get_text()
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert labels == ["test error", "training error", "best linear predictor"]
+    kernel = GIVEN.kernel().curve(alpha=[0.5, 1, 2], ridge=0.1)
+    assert kernel.plot().get_ylabel() == "test error" and kernel.shown[0] == "test_error"
     family = SPIKED.curve(alpha=[0.5, 1, 2], ridge=[0.1, 1.0]).plot("training_error")
     labels = [text.get_text() for text in family.get_legend().get_texts()]
     assert labels == [r"ridge penalty $\lambda$ = 0.1", r"ridge penalty $\lambda$ = 1"]
@@ -284,6 +286,10 @@ OLD_AND_NEW = {
     "curve of a loss": (
         lambda: HUBER.learning_curve([1, 2], 0.1)["test_error"],
         lambda: HUBER.curve(alpha=[1, 2], ridge=0.1, rtol=1e-10)["test_error"].drop_vars("ridge"),
+    ),
+    "sweep of a kernel": (
+        lambda: GIVEN.kernel().sweep(alpha=[1, 2], ridge=0.1)["test_error"],
+        lambda: GIVEN.kernel().curve(alpha=[1, 2], ridge=0.1)["test_error"],
     ),
     "curve of risks": (
         lambda: STEP.risk_curve(paper_ridge=[0.1, 1], alpha=[1, 2])["risk_trained"],

@@ -39,19 +39,21 @@ def model():
 
 def test_sweep_over_a_grid_and_over_points_agree_with_single_solves(glass):
     beta, field = np.linspace(0.4, 2, 7), [0.05, 0.3]
-    grid = glass.sweep(beta=beta, h=field, progress=False)
+    grid = glass.curve(beta=beta, h=field, progress=False).to_dataset()
     assert grid.q.dims == ("beta", "h") and bool(grid.converged.all())
-    pairs = glass.sweep(beta=np.repeat(beta, 2), h=np.tile(field, 7), product=False, progress=False)
+    pairs = glass.curve(
+        beta=np.repeat(beta, 2), h=np.tile(field, 7), product=False, progress=False
+    ).to_dataset()
     assert pairs.q.dims == ("point",)
     assert np.array_equal(grid.q.values.ravel(), pairs.q.values)
-    other = glass.sweep(h=field, beta=beta, progress=False, outputs="q")
+    other = glass.curve(h=field, beta=beta, progress=False, outputs="q").to_dataset()
     assert other.q.dims == ("h", "beta") and set(other.data_vars) == {
         "q", "q_error_estimate", "residual", "iterations", "converged",
     }  # fmt: skip
     single = glass.solve(beta=beta[3], h=0.3)
     assert grid.q.sel(h=0.3).values[3] == pytest.approx(single.q, rel=1e-13)
     assert grid.q_error_estimate.values[3, 1] <= 1e-12
-    assert glass.sweep(beta=1.0, h=0.3, progress=False).q.size == 1
+    assert glass.curve(beta=1.0, h=0.3, progress=False).to_dataset().q.size == 1
 
 
 def test_kernel_of_an_aligned_model():
@@ -84,12 +86,14 @@ def test_spike_cannot_be_given_to_a_model_without():
 def test_spiked_sweep_equals_the_model(model):
     kernel = gs.lower(model)
     alpha, ridge = np.geomspace(0.2, 5, 6), np.geomspace(1e-3, 1, 20)
-    found = kernel.sweep(alpha=alpha, ridge=ridge, progress=False)
+    found = kernel.curve(alpha=alpha, ridge=ridge, progress=False).to_dataset()
     for k in (0, 7, 19):
         batch = model.solve_many(alpha, [ridge[k]])
         assert_allclose(found.test_error[:, k], batch.values["test_error"], rtol=1e-13)
     # Parameters of the tables vary, too, and the orthogonal alignment follows.
-    moving = kernel.sweep(spike_strength=[0.5, 1.5], alignment=[-0.3, 0.6], alpha=2, ridge=0.1)
+    moving = kernel.curve(
+        spike_strength=[0.5, 1.5], alignment=[-0.3, 0.6], alpha=2, ridge=0.1
+    ).to_dataset()
     for i, j in np.ndindex(2, 2):
         direct = gs.SpikedRandomFeatures.from_parameters(
             "erf", "erf", spike_strength=[0.5, 1.5][i], alignment=[-0.3, 0.6][j],
@@ -99,7 +103,7 @@ def test_spiked_sweep_equals_the_model(model):
             direct.solve(alpha=2, ridge=0.1).test_error, rel=1e-12
         )
     with pytest.raises(ParameterError, match="alignment is outside its range"):
-        kernel.sweep(alpha=1, ridge=1, alignment=[0.5, 1.0])
+        kernel.curve(alpha=1, ridge=1, alignment=[0.5, 1.0]).to_dataset()
 
 
 @pytest.mark.slow
@@ -115,14 +119,14 @@ def test_digits_of_a_model_and_of_its_kernel_agree(model):
 def test_files_hold_what_memory_would(glass, tmp_path, suffix, product):
     pytest.importorskip({".nc": "netCDF4", ".zarr": "zarr"}[suffix])
     axes = {"beta": np.linspace(0.4, 2, 40), "h": np.linspace(0.1, 0.3, 40)}
-    wanted = glass.sweep(**axes, product=product, progress=False)
+    wanted = glass.curve(**axes, product=product, progress=False).to_dataset()
     path = tmp_path / f"sweep{suffix}"
     for _ in range(2):  # the second run replaces the file
         # Of a process that is no more; it left its half of a file, and its lock is free.
         left = Temporary(path)
         left.path.write_text("half")
         os.close(left._descriptor)
-        found = glass.sweep(**axes, product=product, progress=False, out=path)
+        found = glass.curve(**axes, product=product, progress=False, out=path).to_dataset()
         xr.testing.assert_identical(found.load(), wanted)
         found.close()
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
@@ -131,26 +135,28 @@ def test_files_hold_what_memory_would(glass, tmp_path, suffix, product):
 def test_file_without_the_netcdf_package(glass, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "netCDF4", None)
     path = tmp_path / "sweep.nc"
-    found = glass.sweep(beta=[0.5, 1.0], h=0.2, progress=False, out=path)
+    found = glass.curve(beta=[0.5, 1.0], h=0.2, progress=False, out=path).to_dataset()
     assert_allclose(xr.load_dataset(path, engine="scipy").q, found.q)
     monkeypatch.setitem(sys.modules, "zarr", None)
     with pytest.raises(gs.errors.MissingDependencyError, match=r"giantstep\[sweep\]"):
-        glass.sweep(beta=1, h=1, out=tmp_path / "sweep.zarr")
+        glass.curve(beta=1, h=1, out=tmp_path / "sweep.zarr").to_dataset()
 
 
 @pytest.mark.parametrize("out", ["sweep.csv", "missing/sweep.nc"])
 def test_files_that_cannot_be_written_are_refused_first(glass, tmp_path, out):
     with pytest.raises(ParameterError, match="out"):
-        glass.sweep(beta=1, h=1, out=tmp_path / out)
+        glass.curve(beta=1, h=1, out=tmp_path / out).to_dataset()
 
 
 def test_sweep_does_not_depend_on_where_it_runs(glass, monkeypatch):
     monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
     beta = np.linspace(0.3, 2, 700)
-    one = glass.sweep(beta=beta, h=0.2, workers=1, progress=False)
-    xr.testing.assert_identical(glass.sweep(beta=beta, h=0.2, workers=3, progress=False), one)
+    one = glass.curve(beta=beta, h=0.2, workers=1, progress=False).to_dataset()
+    xr.testing.assert_identical(
+        glass.curve(beta=beta, h=0.2, workers=3, progress=False).to_dataset(), one
+    )
     with ThreadPoolExecutor(2) as executor:
-        found = glass.sweep(beta=beta, h=0.2, executor=executor, progress=False)
+        found = glass.curve(beta=beta, h=0.2, executor=executor, progress=False).to_dataset()
     xr.testing.assert_identical(found, one)
 
 
@@ -159,9 +165,9 @@ def test_sweep_does_not_depend_on_where_it_runs(glass, monkeypatch):
 def test_sweep_in_processes(glass, monkeypatch, method):
     monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
     beta = np.linspace(0.3, 2, 700)
-    one = glass.sweep(beta=beta, h=0.2, progress=False)
+    one = glass.curve(beta=beta, h=0.2, progress=False).to_dataset()
     with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as executor:
-        found = glass.sweep(beta=beta, h=0.2, executor=executor, progress=False)
+        found = glass.curve(beta=beta, h=0.2, executor=executor, progress=False).to_dataset()
     xr.testing.assert_identical(found, one)
 
 
@@ -188,7 +194,7 @@ def test_threads_may_begin_cold():
 def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):
     monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
     beta = np.linspace(0.3, 2, 700)
-    wanted = glass.sweep(beta=beta, h=0.2, progress=False)
+    wanted = glass.curve(beta=beta, h=0.2, progress=False).to_dataset()
     solved: list[int] = []
 
     def interrupted(task):
@@ -200,7 +206,7 @@ def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):
     with monkeypatch.context() as context:
         context.setattr(sweep_module, "_solve", interrupted)
         with pytest.raises(KeyboardInterrupt, match="of 700 points, which are kept"):
-            glass.sweep(beta=beta, h=0.2, store=tmp_path, workers=1, progress=False)
+            glass.curve(beta=beta, h=0.2, store=tmp_path, workers=1, progress=False).to_dataset()
     kept = len(list(tmp_path.iterdir()))
     assert 1 <= kept <= 2
     again: list[int] = []
@@ -210,11 +216,11 @@ def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):
         return task[0](task[1])
 
     monkeypatch.setattr(sweep_module, "_solve", counted)
-    found = glass.sweep(beta=beta, h=0.2, store=tmp_path, progress=False)
+    found = glass.curve(beta=beta, h=0.2, store=tmp_path, progress=False).to_dataset()
     xr.testing.assert_identical(found, wanted)
     assert sum(again) < 700
     # Another sweep does not mistake these blocks for its own.
-    other = glass.sweep(beta=beta, h=0.21, store=tmp_path, progress=False)
+    other = glass.curve(beta=beta, h=0.21, store=tmp_path, progress=False).to_dataset()
     assert not np.array_equal(other.q, wanted.q)
 
 
@@ -223,17 +229,17 @@ def test_failed_points_are_an_error_or_marked(tmp_path):
     values = [0.1, 0.2, 1.0, 0.3, 2.0]
     with pytest.raises(ConvergenceError, match=r"a = 1,.*2 of which failed.*failures='keep'"
                        .replace(".*", r"[\s\S]*")) as caught:  # fmt: skip
-        kernel.sweep(a=values, progress=False)
+        kernel.curve(a=values, progress=False).to_dataset()
     assert caught.value.state.converged.values.tolist() == [True, True, False, True, False]
-    found = kernel.sweep(a=values, failures="keep", progress=False)
+    found = kernel.curve(a=values, failures="keep", progress=False).to_dataset()
     assert np.isnan(found.x.values).tolist() == [False, False, True, False, True]
     assert np.isinf(found.x_error_estimate.values[2])
     assert np.array_equal(found.x, caught.value.state.x, equal_nan=True)
     with pytest.raises(ConvergenceError):
-        kernel.sweep(a=values, progress=False, out=tmp_path / "sweep.nc")
+        kernel.curve(a=values, progress=False, out=tmp_path / "sweep.nc").to_dataset()
     assert not list(tmp_path.iterdir())
     with pytest.raises(ParameterError, match="failures"):
-        kernel.sweep(a=values, failures="ignore")
+        kernel.curve(a=values, failures="ignore").to_dataset()
 
 
 @pytest.mark.parametrize("lengths", [(7,), (1000, 3), (3, 1000), (40, 50, 60), (2, 300_000)])
@@ -254,8 +260,8 @@ def test_blocks_fill_the_grid_once(lengths):
 
 def test_arrays_that_go_together_need_one_length(glass):
     with pytest.raises(ParameterError, match="one length, got beta: 2, h: 3"):
-        glass.sweep(beta=[1, 2], h=[1, 2, 3], product=False)
+        glass.curve(beta=[1, 2], h=[1, 2, 3], product=False).to_dataset()
     with pytest.raises(ParameterError, match="one-dimensional"):
-        glass.sweep(beta=np.ones((2, 2)), h=1)
+        glass.curve(beta=np.ones((2, 2)), h=1).to_dataset()
     with pytest.raises(ParameterError, match="no output is named 'energy'"):
-        glass.sweep(beta=1, h=1, outputs=["energy"])
+        glass.curve(beta=1, h=1, outputs=["energy"]).to_dataset()

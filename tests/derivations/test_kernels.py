@@ -442,7 +442,9 @@ def test_a_tied_parameter_is_refused_where_it_does_not_follow(spiked):
     with pytest.raises(ParameterError, match=r"follows from alignment: it is 0.8 here, got 0.7"):
         spiked.solve(**point, alignment=0.6, orthogonal_alignment=0.7)
     with pytest.raises(ParameterError, match="orthogonal_alignment follows from alignment"):
-        spiked.sweep(**point, alignment=[0.6, 0.8], orthogonal_alignment=[0.8, 0.7], product=False)
+        spiked.curve(
+            **point, alignment=[0.6, 0.8], orthogonal_alignment=[0.8, 0.7], product=False
+        ).to_dataset()
     both = spiked.solve(**point, alignment=0.6, orthogonal_alignment=0.8)
     assert both.test_error == pytest.approx(spiked.solve(**point, alignment=0.6).test_error, 1e-14)
     with pytest.raises(ParameterError, match="use 'alignment'"):

@@ -291,7 +291,7 @@ def test_kernel_derivatives_and_files(tmp_path):
         written["solve_point"](point | {"alpha0": math.inf})
     limit = written["solve_point"](point | {"alpha0": 1e300})
     assert limit["risk_trained"][0] == kernel.solve(ridge=0.1, alpha0=math.inf).risk_trained
-    sweep = kernel.sweep(ridge=[0.1, 0.2], alpha0=[1, math.inf], progress=False)
+    sweep = kernel.curve(ridge=[0.1, 0.2], alpha0=[1, math.inf], progress=False).to_dataset()
     assert float(sweep.risk_trained[0, 1]) == pytest.approx(limit["risk_trained"][0], rel=1e-14)
     sweep.to_netcdf(tmp_path / "sweep.nc")
     with xr.open_dataset(tmp_path / "sweep.nc") as read:

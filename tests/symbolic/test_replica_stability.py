@@ -266,7 +266,7 @@ def test_sites_that_determine_another_overlap_are_refused(energy, point):
         model.solve(**point)
     name, value = point.popitem()
     with pytest.raises(StructureError, match=REFUSED):
-        model.sweep(**point, **{name: np.array([value, value / 2])})
+        model.curve(**point, **{name: np.array([value, value / 2])}).to_dataset()
 
 
 @pytest.mark.slow

@@ -296,12 +296,12 @@ class _Search:
         # Few points at a time: each needs tables of its own, and compiling takes longer than all.
         blocks = [slice(k, k + _BLOCK) for k in range(0, len(strengths), _BLOCK)]
         parts = [
-            self.kernel.sweep(
+            self.kernel.curve(
                 product=False, spike_strength=strengths[part], bulk_variance=variances[part],
                 alignment=self.path.alignment, beta=self.beta,
                 orthogonal_alignment=self.path.orthogonal_alignment,
                 outputs=(*_BOUNDS, *_CHANGES), progress=False,
-            )
+            ).to_dataset()
             for part in _shown(blocks, "bounds")
         ]  # fmt: skip
         # The search asks for single points, for which joining takes longer than solving.
