@@ -319,8 +319,10 @@ def _point_table(found: Any, means: dict[str, dict[str, float]], dimension: int)
 
 
 def _penalty(arguments: argparse.Namespace) -> dict[str, Any]:
+    from .derivations.penalties import as_ridge
+
     given = {name: getattr(arguments, name) for name in PENALTIES}
-    return {name: value for name, value in given.items() if value is not None}
+    return as_ridge({name: value for name, value in given.items() if value is not None})
 
 
 def _features(arguments: argparse.Namespace) -> tuple[str, ...]:
