@@ -1,18 +1,20 @@
 """Networks of two sizes, and random features of two sizes, against the theory.
 
 Tolerance: 4 standard errors plus a finite-size bias b/d whose constant is stated, with how it was
-measured, in ``evidence_simulation``.
+measured, in ``claims_mapping``.
 """
 
 import pytest
 
-from giantstep.derivations.spiked_random_features.evidence_simulation import (
+from giantstep.derivations.spiked_random_features.claims_errors import (
     FEATURES,
+    networks,
+    spiked_features,
+)
+from giantstep.derivations.spiked_random_features.claims_mapping import (
     NETWORKS,
     conditional_features,
-    networks,
     realised_spike,
-    spiked_features,
 )
 
 NAMES = [case.name for case in NETWORKS]
