@@ -272,23 +272,33 @@ def population_gradient(expansion: GradientExpansion, row: Array) -> Array:
     return total
 
 
+_SLOPE, _CURVE, _MEAN, _LINEAR, _LABELS, _SLOPES, _STUDENT = sp.symbols(
+    "mu_1 mu_2 C_0 c Y V S", real=True
+)
+_PARTS = {
+    "A": sp.Abs(_SLOPE) * sp.sqrt(_LINEAR**2 + _LABELS / alpha0),
+    "B": sp.sqrt(_SLOPES * _LABELS / alpha0 + (_CURVE * _MEAN) ** 2),
+    "C": sp.Abs(_SLOPE) * sp.sqrt(_SLOPE**2 + _STUDENT / alpha0),
+}
+r"""Limits of :math:`\sqrt N |A|`, :math:`\sqrt N |B|_F` and :math:`N |C|`."""
+
+
 declare_claim(
     "first-gradient",
     title="The first gradient is a spike of rank one and a small bulk",
     statement=(
         r"For $n = \alpha_0 d$ the gradient is $A + B + C$ with $A$ and $C$ of rank one and, for "
-        r"$d \to \infty$, with $Y = \mathbb{E}\,y^2$ and $S = \mathbb{E}\,\sigma^2 - \mu_0^2$, "
-        r"$$\sqrt N\,|A| \to |\mu_1| \sqrt{|C_1|^2 + Y/\alpha_0},\quad "
-        r"\sqrt N\,|B|_F \to \sqrt{\mathrm{Var}(\sigma')\,Y/\alpha_0 + (\mu_2 C_0)^2},\quad "
-        r"N\,|C| \to |\mu_1| \sqrt{\mu_1^2 + S/\alpha_0} ,$$ while $|B|/|A| \to 0$ in operator "
-        r"norm. The limit of $A$ for many samples is the leading term $\mu_1 C_1$ of the gradient "
-        r"expansion."
+        r"$d \to \infty$, with $Y = \mathbb{E}\,y^2$, $c = |C_1|$, $V = \mathrm{Var}(\sigma')$ and "
+        r"$S = \mathbb{E}\,\sigma^2 - \mu_0^2$, $$\sqrt N\,|A| \to «A»,\quad \sqrt N\,|B|_F \to "
+        r"«B»,\quad N\,|C| \to «C» ,$$ while $|B|/|A| \to 0$ in operator norm. The limit of $A$ "
+        r"for many samples is the leading term $\mu_1 C_1$ of the gradient expansion."
     ),
     source=(
         "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, section 3; the limits, and the "
         "term in $C_0$, are derived here"
     ),
     status=Status.DERIVED_HERE,
+    formulas=_PARTS,
 )
 
 
@@ -300,6 +310,20 @@ def first_step_limits() -> Finding:
         step = first_step(student, activation(teacher))
         pair = f"{student}/{teacher}"
         mean = step.target.mean
+        z, sigma = variable, activation(student)
+        linear = step.linear_part
+        moments = {
+            _SLOPE: step.mean_derivative,
+            _CURVE: _second(student),
+            _MEAN: mean,
+            _LINEAR: sp.sqrt((linear.T * linear)[0]),
+            _LABELS: step.label_square,
+            _SLOPES: expect(sigma.derivative**2, z) - step.mean_derivative**2,
+            _STUDENT: expect(sigma.expr**2, z) - expect(sigma.expr, z) ** 2,
+        }
+        for name, part in zip(_PARTS, (step.spike, step.bulk, step.output), strict=True):
+            stated = (_PARTS[name] ** 2).subs(moments)
+            results[f"{pair}: the limit of {name}"] = equal(part**2, stated)
         expansion = gradient_expansion(student, step.target, 0)
         leading = expansion.leading
         results[f"{pair}: population spike is the leading term μ1 C1"] = leading is not None and (

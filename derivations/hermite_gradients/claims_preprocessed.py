@@ -31,18 +31,24 @@ from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tole
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
 
+_LABELS, _HESSIAN = sp.symbols("Y h", positive=True)
+_HALF = sp.pi / 2 * DIMENSION**2 * _LABELS / _HESSIAN**2
+"""Samples at which S = V, for relu."""
+
+
 declare_claim(
     "preprocessed-gradient",
     title="After preprocessing the gradient shows the Hessian from about d² samples on",
     statement=(
-        r"With mean and linear part taken out of the labels, the squared gradient of a neuron on "
-        r"$n$ samples is $S + V$ to leading order, with $S = \mu_2^2|H|_F^2/d$ inside the "
-        r"relevant space, $H = \mathbb{E}\,\nabla^2 f$, and "
-        r"$$V = \frac dn\left[\mathrm{Var}(\sigma')\left(\|P_{>1}f\|^2 + \Delta\right) + \mu_1^2 "
-        r"\left(C_0^2 + |C_1|^2\right)\right] .$$ For relu $S = V$ at "
-        r"$n = \frac\pi2\,d^2\,\mathbb{E}\,y^2/|H|_F^2$. If $H$ has less than full rank, nothing "
-        r"follows for the directions it misses."
+        "With mean and linear part taken out of the labels, the squared gradient of a neuron on "
+        r"$n$ samples is $S + V$ to leading order, with $S = \mu_2^2|H|_F^2/d$ inside the relevant "
+        r"space, $H = \mathbb{E}\,\nabla^2 f$, and $$V = \frac "
+        r"dn\left[\mathrm{Var}(\sigma')\left(\|P_{>1}f\|^2 + \Delta\right) + \mu_1^2 \left(C_0^2 + "
+        r"|C_1|^2\right)\right] .$$ For relu $S = V$ at $n = «half»$ with $Y = \mathbb{E}\,y^2$ "
+        "and $h = |H|_F$. If $H$ has less than full rank, nothing follows for the directions "
+        "it misses."
     ),
+    formulas={"half": _HALF},
     source=f"derived here; {_DLS} prove $n \\gtrsim d^2 r$ for relu",
     status=Status.DERIVED_HERE,
 )
@@ -58,8 +64,8 @@ def preprocessed_step() -> Finding:
         f = target(text)
         ledger = sample_complexity("relu", f)
         square = sp.Add(*(entry**2 for entry in ledger.hessian))
-        published = sp.pi / 2 * DIMENSION**2 * (f.norm_squared + noise) / square
-        results[f"relu on {text}: n = (π/2) d² E y²/|H|²"] = equal(ledger.half_samples, published)
+        stated = _HALF.subs({_LABELS: f.norm_squared + noise, _HESSIAN: sp.sqrt(square)})
+        results[f"relu on {text}: n = (π/2) d² E y²/|H|²"] = equal(ledger.half_samples, stated)
         leading = gradient_expansion("relu", f, removed=(0, 1)).leading
         results[f"relu on {text}: the leading term is H w/√(2π)"] = leading is not None and all(
             equal(found, entry / sp.sqrt(2 * sp.pi))

@@ -32,9 +32,27 @@ from .pair_kernels import p, pair_kernel, q
 from .population_gradient import QUADRATURE, population_gradient
 from .simulated import network_functions, one_step_setup
 from .spike_sizes import aligned_square, orthogonal_square, spike_square
-from .symbols import alpha0, linear, noise, step_size, teacher_linear, teacher_residual
+from .symbols import (
+    alpha0,
+    label_square,
+    linear,
+    noise,
+    residual,
+    step_size,
+    teacher_linear,
+    teacher_residual,
+)
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
+
+
+_LABELS, _SLOPES = sp.symbols("Y V", positive=True)
+_PARTS = {
+    "A": sp.sqrt(spike_square() / step_size**2).subs(label_square(), _LABELS),
+    "B": _SLOPES * _LABELS / alpha0,
+    "C": sp.sqrt(linear**2 * (linear**2 * (1 + 1 / alpha0) + residual / alpha0)),
+}
+r"""Limits of :math:`\sqrt N |A|`, :math:`N |B|_F^2` and :math:`N |C|`."""
 
 
 declare_claim(
@@ -44,11 +62,11 @@ declare_claim(
         r"For centred student and teacher, $\sigma' = \mu_1 + \sigma'_\perp$ and $n = \alpha_0 d$ "
         r"samples the gradient of $\frac{1}{2n}\sum(f - y)^2$, its sign turned, is $A + B + C$ "
         r"with $A$ and $C$ of rank one; with $Y = \mathbb{E}\,y^2$, which holds the label noise, "
-        r"$$\sqrt N\,|A| \to |\mu_1|\sqrt{\mu_1^{*2} + Y/\alpha_0},\quad \sqrt N\,|B|_F \to "
-        r"\sqrt{\mathbb{E}[\sigma_\perp'^2]\,Y/\alpha_0},\quad N\,|C| \to |\mu_1|\sqrt{\mu_1^2 "
-        r"(1 + 1/\alpha_0) + \mu_2^2/\alpha_0},$$ while $N\,|B|$ in operator norm is bounded up to "
-        r"logarithms. The gradient of $\frac1n\sum(f - y)^2$ is twice as long."
+        r"and $V = \mathbb{E}\,\sigma_\perp'^2$, $$\sqrt N\,|A| \to «A»,\quad N\,|B|_F^2 \to "
+        r"«B»,\quad N\,|C| \to «C»,$$ while $N\,|B|$ in operator norm is bounded up to logarithms. "
+        r"The gradient of $\frac1n\sum(f - y)^2$ is twice as long."
     ),
+    formulas=_PARTS,
     source=f"{_BA}, section 3, that $A$ dominates; the limits are derived here",
     status=Status.DERIVED_HERE,
 )
@@ -67,25 +85,23 @@ def gradient_limits() -> Finding:
         mine, other = exact_moments(student), exact_moments(teacher)
         rule = {
             linear: mine["linear"],
+            residual: mine["residual"],
             teacher_linear: other["linear"],
             teacher_residual: other["residual"],
+            _LABELS: other["linear"] ** 2 + other["residual"] + noise,
+            _SLOPES: mine["slope_variance"],
         }
-        labels = other["linear"] ** 2 + other["residual"] + noise
-        spike = (spike_square() / step_size**2).subs(rule)
+        spike, bulk, output = (
+            stated.subs(rule) for stated in (_PARTS["A"] ** 2, _PARTS["B"], _PARTS["C"] ** 2)
+        )
         name = f"{student} on {teacher}"
         results |= {
             f"{name}: N |A|² = θ1²/η²": equal(parts.spike**2, spike),
             f"{name}: θ1² = θ2² + the part across the teacher": equal(
                 spike, ((aligned_square() + orthogonal_square()) / step_size**2).subs(rule)
             ),
-            f"{name}: N |B|_F² = E[(σ' - μ1)²] Y/α0": equal(
-                parts.bulk**2, mine["slope_variance"] * labels / alpha0
-            ),
-            f"{name}: N² |C|² = μ1² (μ1² (1 + 1/α0) + μ2²/α0)": equal(
-                parts.output**2,
-                mine["linear"] ** 2
-                * (mine["linear"] ** 2 * (1 + 1 / alpha0) + mine["residual"] / alpha0),
-            ),
+            f"{name}: N |B|_F² = E[(σ' - μ1)²] Y/α0": equal(parts.bulk**2, bulk),
+            f"{name}: N² |C|² = μ1² (μ1² (1 + 1/α0) + μ2²/α0)": equal(parts.output**2, output),
             f"{name}: with infinitely many samples A is μ1 μ1* along the teacher": equal(
                 parts.population_spike[0], mine["linear"] * other["linear"]
             ),

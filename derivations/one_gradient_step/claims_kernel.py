@@ -43,8 +43,17 @@ from .model import OneGradientStep
 from .pair_kernels import c, p, pair_kernel, q
 from .reference import reference_cases
 from .simulated import one_step_setup
+from .symbols import linear
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
+
+
+_PLACE = (1 + eq.place) * (eq.beta + eq.place) / eq.place + eq.kappa
+_CURVE = {
+    "zeta": linear**2 * _PLACE
+    * (eq.alpha / eq.beta + 1 / eq.place + eq.kappa / (eq.beta + eq.place)),
+    "nu": -(linear**2) * _PLACE,
+}  # fmt: skip
 
 
 declare_claim(
@@ -53,13 +62,12 @@ declare_claim(
     statement=(
         r"For $K = \Phi\Phi^\top$ with $\Phi = (\mu_1XW + \mu_{>1}Z)/\sqrt N$ and "
         r"$\kappa = \mu_{>1}^2/\mu_1^2$, the inverse function of $\frac1n\operatorname{tr}"
-        r"(K - z)^{-1} = \beta/(\alpha\nu)$ is $z = \zeta(T)$, $$\zeta(T) = \mu_1^2\Big["
-        r"\frac{(1+T)(\beta+T)}{T} + \kappa\Big]\Big[\frac\alpha\beta + \frac1T + "
-        r"\frac{\kappa}{\beta+T}\Big],\quad \nu = -\mu_1^2\Big[\frac{(1+T)(\beta+T)}{T} + "
-        r"\kappa\Big].$$ For $\operatorname{Im}z > 0$ exactly one of the four roots has "
+        r"(K - z)^{-1} = \beta/(\alpha\nu)$ is $z = \zeta(T)$, $$\zeta(T) = «zeta»,\quad "
+        r"\nu = «nu».$$ For $\operatorname{Im}z > 0$ exactly one of the four roots has "
         r"$1/\nu$ and the transforms of $W^\top W$ and $WW^\top$ in the upper half plane. "
         r"Edges are critical values of $\zeta$; the bulk has one interval or two."
     ),
+    formulas=_CURVE,
     source="derived here",
     status=Status.DERIVED_HERE,
 )
@@ -69,6 +77,8 @@ declare_claim(
 def algebra() -> Finding:
     """Check closed forms against each other, and the limit of pure noise."""
     results = {name: cancels(value) for name, value in eq.identities().items()}
+    results["ζ as stated"] = cancels(linear**2 * eq.zeta() - _CURVE["zeta"])
+    results["ν as stated"] = cancels(linear**2 * eq.population_place() + _CURVE["nu"])
     low, high = eq.noise_edges()
     root = sp.sqrt(eq.alpha / eq.beta)
     results["edges of pure noise are those of Marchenko and Pastur"] = bool(

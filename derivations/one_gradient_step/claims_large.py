@@ -22,7 +22,7 @@ from .amplitude_error import AmplitudeError, amplitude
 from .claims_ridge import _less
 from .claims_risk import _risk
 from .claims_spike import _PROVEN, _PROVEN_DIGITS, _exact
-from .equivalence import failure_exponent, gaussian_equivalence
+from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
 from .large_steps import large_step_limit
 from .model import OneGradientStep
 from .reference import model_of, reference_cases, reference_document
@@ -99,9 +99,10 @@ declare_claim(
     title="Where equivalence fails as the step grows (heuristic)",
     statement=(
         r"For $\eta = N^a$ the degree $k$ of $\sigma$ adds a feature of rank one and amplitude "
-        r"$\eta^k N^{-(k-1)/2}$: it is visible from $a = (k-1)/(2k)$ on, which is $1/4$ for $k = 2$"
+        r"$\eta^k N^{-(k-1)/2}$: it is visible from $a = «exponent»$ on, which is $1/4$ for $k = 2$"
         r" and $1/3$ for odd $\sigma$ with $\mu_3 \ne 0$. A count of powers, no theorem."
     ),
+    formulas={"exponent": FAILURE_EXPONENT},
     source="derived here, heuristic",
     status=Status.CONJECTURE,
 )

@@ -24,11 +24,22 @@ from ..certificates.proof import as_ball
 from ..claims import Finding, Status, declare_claim, evidence
 from .claims_spike import _PROVEN, _PROVEN_DIGITS
 from .model import OneGradientStep
-from .proofs import COVARIANCE, SCALAR, nu, s, slope, vanishes
-from .properties import SPIKE
+from .proofs import COVARIANCE, SCALAR, kappa, nu, s, slope, vanishes
+from .properties import SPIKE, aligned
 from .reference import ReferenceCase, model_of, reference_cases, reference_document
+from .spike_sizes import spike_square
 from .stationarity import exact_parameters
-from .symbols import alpha, alpha0, beta, linear, noise, residual, teacher_linear, teacher_residual
+from .symbols import (
+    alpha,
+    alpha0,
+    beta,
+    label_square,
+    linear,
+    noise,
+    residual,
+    teacher_linear,
+    teacher_residual,
+)
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -288,19 +299,31 @@ def networks(
     )
 
 
+_SCALED, _GAIN, _LENGTH = sp.symbols("x H theta_1^2", positive=True)
+_CLOSED = {
+    "nu": linear**2 * ((s - 1) * (s - beta) / s - kappa),
+    "H": s * (s - beta) / (s**2 - beta),
+    "bias": teacher_residual
+    + teacher_linear**2 / (s - 1)
+    * (
+        kappa * (1 - aligned / (s + _LENGTH))
+        + _SCALED * _GAIN * (1 - aligned * (2 * s - 1 + _LENGTH) / (s + _LENGTH) ** 2)
+    ),
+    "length": spike_square().subs(label_square(), sp.Symbol("Y", positive=True)),
+}  # fmt: skip
+
+
 declare_claim(
     "ba-risk-closed-form",
     title="Before and after the step the risk is a rational function of one root of a quartic",
     statement=(
-        r"With $s > \max(1, \beta)$, $\nu = \mu_1^2\big(\frac{(s-1)(s-\beta)}{s} - \kappa\big)$, "
-        r"$H = \frac{s(s-\beta)}{s^2-\beta}$ and $x = \nu/\mu_1^2$, $$B = \mu_{>1}^{*2} + "
-        r"\frac{\mu_1^{*2}}{s-1}\Big\{\kappa\Big[1 - \frac{\theta_2^2}{s+\theta_1^2}\Big] + xH"
-        r"\Big[1 - \frac{\theta_2^2(2s-1+\theta_1^2)}{(s+\theta_1^2)^2}\Big]\Big\},\qquad R = "
-        r"\frac{B + \Delta}{D} - \Delta ,$$ with $\theta_1 = \theta_2 = 0$ before the step. "
-        r"$\theta_1^2 = (\eta\mu_1)^2(\mu_1^{*2} + Y/\alpha_0)$ holds the label noise in $Y$, and "
-        r"$\eta$ is for the gradient of $\frac{1}{2n}\sum(f-y)^2$: that of $\frac1n\sum(f-y)^2$ "
-        r"is a step of $2\eta$."
+        r"With $s > \max(1, \beta)$, $\nu = «nu»$, $H = «H»$ and $x = \nu/\mu_1^2$, $$B = "
+        r"«bias»,\qquad R = \frac{B + \Delta}{D} - \Delta ,$$ with $\theta_1 = \theta_2 = 0$ "
+        r"before the step. $\theta_1^2 = «length»$ holds the label noise in $Y$, and $\eta$ is for "
+        r"the gradient of $\frac{1}{2n}\sum(f-y)^2$: that of $\frac1n\sum(f-y)^2$ is a step of "
+        r"$2\eta$."
     ),
+    formulas=_CLOSED,
     source=f"derived here; {_BA} give the limit as a system of equations",
     status=Status.DERIVED_HERE,
 )
@@ -325,6 +348,12 @@ def algebra() -> Finding:
         "λ_B in s": vanishes(ridge - slope * SCALAR.ridge),
         "the quartic": vanishes(SCALAR.quartic(SCALAR.ridge)),
     }
+    x = SCALAR.effective_ridge
+    stated = _CLOSED["bias"].subs({_SCALED: x, _GAIN: _CLOSED["H"], _LENGTH: SPIKE.square})
+    results |= {
+        "ν as stated": vanishes(_CLOSED["nu"] - linear**2 * x),
+        "B as stated": vanishes(stated - teacher_residual - teacher_linear**2 * SCALAR.bias(SPIKE)),
+    }
     for name, spike in (("before", NO_SPIKE), ("after", SPIKE)):
         left = omega * spiked_resolvent(m, omega * mt, spike)
         results |= {
@@ -337,7 +366,6 @@ def algebra() -> Finding:
             ),
         }
         # d/dν along s, at fixed κ: everything but s stays.
-        x = SCALAR.effective_ridge
         along = (SCALAR.unexplained(spike) / x).diff(s) / x.diff(s)
         results[f"squared bias from the potential, {name}"] = vanishes(
             SCALAR.bias(spike) + x**2 * along

@@ -57,25 +57,38 @@ from .extrapolation import Sizes, extrapolated
 from .model import OneGradientStep
 from .reference import reference_cases
 from .simulated import one_step_setup
+from .spike_sizes import aligned_square, spike_square
+from .symbols import beta, label_square, linear, step_size, teacher_linear
 from .weight_spike_theory import identities
 from .weight_spike_values import outlier_at
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
 
+_STRENGTH = sp.Symbol("T", positive=True)
+_FORMULAS = {
+    "theta1": sp.sqrt(spike_square()).subs(label_square(), sp.Symbol("Y", positive=True)),
+    "theta2": step_size * linear * teacher_linear,
+    "square": (1 + _STRENGTH) * (beta + _STRENGTH) / _STRENGTH,
+    "left": (_STRENGTH**2 - beta) / (_STRENGTH * (_STRENGTH + 1)),
+    "right": (_STRENGTH**2 - beta) / (_STRENGTH * (_STRENGTH + beta)),
+    "threshold": sp.sqrt(beta),
+}
+
+
 declare_claim(
     "ba-spike",
     title="One step makes at most one singular value leave the bulk of the first layer",
     statement=(
-        r"$W_1 = W_0 + u\,a^\top + o(1)$ with $|u| \to \theta_1 = \eta|\mu_1|\sqrt{\mu_1^{*2} + "
-        r"Y/\alpha_0}$ and $u\cdot\beta_* \to \theta_2 = \eta\mu_1\mu_1^*$; $Y$ holds the label "
-        r"noise. With $T = \theta_1^2$, if $T > \sqrt\beta$ then $$s_1^2 \to "
-        r"\frac{(1 + T)(\beta + T)}{T},\quad \langle u_1, \beta_*\rangle^2 \to "
-        r"\frac{\theta_2^2}{\theta_1^2}\,\frac{T^2 - \beta}{T(T + 1)},\quad "
-        r"\langle v_1, a\rangle^2 \to \frac{T^2 - \beta}{T(T + \beta)} ,$$ else $s_1 \to 1 + "
-        r"\sqrt\beta$ and both overlaps vanish. All other singular values follow the law of "
-        r"Marchenko and Pastur. The formulas are for the gradient of half the squared loss."
+        r"$W_1 = W_0 + u\,a^\top + o(1)$ with $|u| \to \theta_1 = «theta1»$ and $u\cdot\beta_* \to "
+        r"\theta_2 = «theta2»$; $Y = \mathbb{E}\,y^2$ holds the label noise. With $T = "
+        r"\theta_1^2$, if $T > «threshold»$ then $$s_1^2 \to «square»,\quad \langle u_1, "
+        r"\beta_*\rangle^2 \to \frac{\theta_2^2}{\theta_1^2}\,«left»,\quad \langle v_1, a\rangle^2 "
+        r"\to «right» ,$$ else $s_1 \to 1 + \sqrt\beta$ and both overlaps vanish. All other "
+        "singular values follow the law of Marchenko and Pastur. The formulas are for the "
+        "gradient of half the squared loss."
     ),
+    formulas=_FORMULAS,
     source=(
         f"{_BA}, section 3; the label noise in $\\theta_1$ and the overlap with the readout are "
         "derived here"
@@ -87,7 +100,8 @@ declare_claim(
 @evidence("ba-spike", "exact", "the secular equation and its solution")
 def spike_identities() -> Finding:
     """The secular equation, its solution, the residues and the forms that are computed with."""
-    strength, beta, left, right = sp.symbols("T beta g gtilde", positive=True)
+    strength = _STRENGTH
+    left, right = sp.symbols("g gtilde", positive=True)
     cross, z = sp.symbols("c z", positive=True)
     determinant = secular_determinant(strength, left, right, cross)
     results = {
@@ -111,11 +125,12 @@ def spike_identities() -> Finding:
     ):
         results[f"equation {index + 1} of the outlier"] = sp.cancel(equation.subs(at)) == 0
     found = rank_one_outlier(strength, beta)
-    total = beta + strength
     results |= {
-        "squared singular value": equal(found.square, (1 + strength) * total / strength),
-        "left overlap": equal(found.left_overlap, 1 - total / (strength * (strength + 1))),
-        "right overlap": equal(found.right_overlap, 1 - beta * (1 + strength) / (strength * total)),
+        "θ2² is the part along the teacher": equal(aligned_square(), _FORMULAS["theta2"] ** 2),
+        "squared singular value": equal(found.square, _FORMULAS["square"]),
+        "left overlap": equal(found.left_overlap, _FORMULAS["left"]),
+        "right overlap": equal(found.right_overlap, _FORMULAS["right"]),
+        "threshold": equal(found.threshold, _FORMULAS["threshold"]),
         "both overlaps vanish at the threshold": all(
             sp.simplify(overlap.subs(strength, found.threshold)) == 0
             for overlap in (found.left_overlap, found.right_overlap)

@@ -230,6 +230,10 @@ def _bounds(
     return found
 
 
+_PERFECT = {"erf": 3 * sp.sqrt(3) * sp.pi / 4, "sin": sp.E}
+"""Step sizes at which U = 0."""
+
+
 declare_claim(
     "tuned-step",
     title="What tuning the step can reach, and where learning is perfect",
@@ -237,8 +241,9 @@ declare_claim(
         r"With the population gradient ($\alpha_0 = \infty$) a step makes $c = 1$, "
         r"$\gamma = \pm 1$ and $r = s\,h_1|h^*_1|$, so that $\min_r L \le \min_s \mathrm{test} \le "
         r"\min_r U$, the upper bound at the best $\lambda$. $U = 0$ for erf and erf at "
-        r"$s = 3\sqrt{3}\pi/4$, and for sin and sin at $s = e$."
+        r"$s = «erf»$, and for sin and sin at $s = «sin»$."
     ),
+    formulas=_PERFECT,
     source=f"{_PAPER}, equation (28) and the section on realisable functions",
     status=Status.REPLICA,
 )
@@ -251,10 +256,10 @@ def perfect_pairs() -> Finding:
     results = {
         "erf/erf: r = √3, s = 3√3π/4": erf.proven
         and erf.spike_strength == sp.sqrt(3)
-        and erf.step_size == 3 * sp.sqrt(3) * sp.pi / 4,
+        and erf.step_size == _PERFECT["erf"],
         "sin/sin: r = 1, s = e": sine.proven
         and sine.spike_strength == 1
-        and sine.step_size == sp.E,
+        and sine.step_size == _PERFECT["sin"],
     }
     return finding(results, "the smoothed student is a multiple of the target")
 

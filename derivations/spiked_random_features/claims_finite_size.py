@@ -14,7 +14,10 @@ from ...ball_library import require_flint
 from ...errors import ApproximationWarning
 from ...numeric.feature_network import SteppedNetwork
 from ...symbolic.activations import activation
+from ...symbolic.activations import z as variable
 from ...symbolic.equations import stationarity
+from ...symbolic.gaussian import expect
+from ...symbolic.hermite import hermite_coefficient
 from ..certificates.agreement import agreement
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
@@ -22,6 +25,7 @@ from . import free_energy as fe
 from .bulk_covariance import bulk_spread
 from .claims_errors import FeatureCase, spiked_feature_comparisons
 from .claims_limits import _NARROW, _solved
+from .claims_mapping import H1, LABELS, MAPPING, NU, SLOPES, T1
 from .identities import equal, vanishes
 from .identities import finding as exact_finding
 from .mapping import alpha0, letter, mean_letter, noise, spike_mapping, step_size
@@ -201,9 +205,6 @@ def spread_formula() -> Finding:
 
 
 def _moment(teacher: Any, order: int) -> sp.Expr:
-    from ...symbolic.activations import z as variable
-    from ...symbolic.gaussian import expect
-
     clean = {n: expect(teacher.expr**n, variable) for n in (2, 4)}
     if order == 2:
         return clean[2] + noise
@@ -294,17 +295,23 @@ def deviations(dimension: int = 600, networks: int = 72, seed: int = 6) -> Findi
     )
 
 
+_H0, _H2, _T0, _MEAN = sp.symbols("h_0 h_2 h_0^* L", real=True)
+_OF_LETTERS = {
+    "r": letter * MAPPING["r"].rhs,
+    "c": (1 + step_size * letter * _H2 * (_T0 - _MEAN * _H0)) ** 2
+    + letter**2 * (MAPPING["c"].rhs - 1),
+}
+
+
 declare_claim(
     "step-vocabulary",
     title="One giant step with a readout vocabulary",
     statement=(
-        r"If the readout of the step takes the letters $\tilde a_j/\sqrt p$, rows of letter "
-        r"$\tilde a$ get $r = s\tilde a h_1\nu$ and "
-        r"$c = (1 + s\tilde a h_2(h^*_0 - \langle\tilde a\rangle h_0))^2 + "
-        r"s^2\tilde a^2\,\mathbb{E}[(y - \langle\tilde a\rangle h_0)^2]\,"
-        r"\mathrm{Var}\,\sigma'/\alpha_0$, "
-        r"and all the same $\gamma$; the uniform readout has $\tilde a = 1$."
+        r"If the readout of the step takes the letters $l_j/\sqrt p$ of mean $L$, rows of letter "
+        r"$l$ get $r = «r»$ and $c = «c»$ with $Y = \mathbb{E}[(y - Lh_0)^2]$ and $V = "
+        r"\mathrm{Var}\,\sigma'$, and all the same $\gamma$; the uniform readout has $l = 1$."
     ),
+    formulas=_OF_LETTERS,
     source=f"{_PAPER}, Appendix D; students that are not odd are derived here",
     status=Status.REPLICA,
 )
@@ -315,9 +322,24 @@ def letters_formula() -> Finding:
     """A letter multiplies the step; all letters 1 give the uniform readout."""
     results: dict[str, bool] = {}
     for names in (("erf", "erf"), ("relu", "tanh")):
-        pair = tuple(map(activation, names))
+        student, teacher = pair = tuple(map(activation, names))
         uniform = spike_mapping(*pair)
         found = spike_mapping(*pair, letter=letter, mean_letter=mean_letter)
+        h0, h1, h2 = (hermite_coefficient(student, k) for k in range(3))
+        t0, t1 = (hermite_coefficient(teacher, k) for k in range(2))
+        output = mean_letter * h0
+        left = expect(teacher.expr**2, variable) - 2 * output * t0 + output**2 + noise
+        slopes = expect(student.derivative**2, variable) - h1**2
+        moments = {_H0: h0, H1: h1, _H2: h2, _T0: t0, T1: t1, _MEAN: mean_letter}
+        moments |= {LABELS: left, SLOPES: slopes}
+        stated = {name: formula.xreplace(moments) for name, formula in _OF_LETTERS.items()}
+        norm = MAPPING["nu"].rhs.xreplace(moments)
+        results |= {
+            f"{'/'.join(names)}: r as stated": equal(
+                found.spike_strength**2, (stated["r"] / NU) ** 2 * norm
+            ),
+            f"{'/'.join(names)}: c as stated": equal(found.bulk_variance, stated["c"]),
+        }
         ones = {letter: sp.S.One, mean_letter: sp.S.One}
         for field in ("spike_strength", "bulk_variance", "alignment"):
             value, base = getattr(found, field), getattr(uniform, field)
