@@ -22,6 +22,7 @@ from enum import StrEnum
 from importlib import import_module
 from itertools import count
 from operator import itemgetter
+from types import FunctionType
 from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, ParameterError
@@ -331,6 +332,11 @@ def evidence(
     number = next(_NUMBERS)
 
     def register(function: _Function) -> _Function:
+        if not isinstance(function, FunctionType):
+            raise ParameterError(
+                f"evidence for {identifier!r} must be a plain function, got {function!r}; what it "
+                "is called with goes into arguments="
+            )
         if not _is_ours(function.__module__):
             _load()
         if identifier not in _DECLARED:
@@ -338,7 +344,8 @@ def evidence(
         check = Check(rests_on, description, function, slow, tuple(options), dict(arguments or {}))
         checks = _DECLARED[identifier].checks
         place, known = checks.get(description, (number, check))
-        if _name_of(known) != _name_of(check):
+        homes = {(c.compute.__module__, c.compute.__qualname__) for c in (known, check)}
+        if len(homes) > 1:
             raise ParameterError(
                 f"claim {identifier!r} has a check {description!r} by another function"
             )
@@ -371,10 +378,6 @@ def _is_ours(module: str) -> bool:
     return module.startswith(f"{__package__}.") and module != __name__
 
 
-def _name_of(check: Check) -> tuple[str, str]:
-    return check.compute.__module__, check.compute.__qualname__
-
-
 def _filled(identifier: str, statement: str, formulas: Mapping[str, Any]) -> str:
     """Put formulas where the statement names them."""
     shown = _PLACEHOLDER.findall(statement)
@@ -386,10 +389,18 @@ def _filled(identifier: str, statement: str, formulas: Mapping[str, Any]) -> str
         )
     if not formulas:
         return statement
+    import sympy as sp
+
     from .formulas import latex
 
+    for name, formula in formulas.items():
+        if not isinstance(formula, sp.Basic):
+            raise ParameterError(
+                f"claim {identifier!r}: formula {name!r} must be an expression or an equation of "
+                f"SymPy, got {formula!r}"
+            )
     written = {
-        name: " = ".join(map(latex, formula.args)) if formula.is_Equality else latex(formula)
+        name: " = ".join(map(latex, formula.args if isinstance(formula, sp.Eq) else [formula]))
         for name, formula in formulas.items()
     }
     return _PLACEHOLDER.sub(lambda found: written[found[1]], statement)

@@ -204,6 +204,8 @@ class Check:
         begin = time.perf_counter()
         try:
             found = self.compute(**arguments)
+            if not isinstance(found, Finding):
+                raise TypeError(f"it returned {type(found).__name__}, not a Finding")
             passed, summary, details = bool(found.passed), found.summary, found.details
         except MissingDependencyError:
             raise

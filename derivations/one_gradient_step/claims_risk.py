@@ -27,7 +27,7 @@ from .model import OneGradientStep
 from .proofs import COVARIANCE, SCALAR, kappa, nu, s, slope, vanishes
 from .properties import SPIKE, aligned
 from .reference import ReferenceCase, model_of, reference_cases, reference_document
-from .spike_sizes import spike_square
+from .spike_sizes import aligned_square, orthogonal_square, spike_square
 from .stationarity import exact_parameters
 from .symbols import (
     alpha,
@@ -299,7 +299,7 @@ def networks(
     )
 
 
-_SCALED, _GAIN, _LENGTH = sp.symbols("x H theta_1^2", positive=True)
+_SCALED, _GAIN, _LENGTH, _LABELS = sp.symbols("x H theta_1^2 Y", positive=True)
 _CLOSED = {
     "nu": linear**2 * ((s - 1) * (s - beta) / s - kappa),
     "H": s * (s - beta) / (s**2 - beta),
@@ -309,7 +309,7 @@ _CLOSED = {
         kappa * (1 - aligned / (s + _LENGTH))
         + _SCALED * _GAIN * (1 - aligned * (2 * s - 1 + _LENGTH) / (s + _LENGTH) ** 2)
     ),
-    "length": spike_square().subs(label_square(), sp.Symbol("Y", positive=True)),
+    "length": spike_square().subs(label_square(), _LABELS),
 }  # fmt: skip
 
 
@@ -351,6 +351,9 @@ def algebra() -> Finding:
     x = SCALAR.effective_ridge
     stated = _CLOSED["bias"].subs({_SCALED: x, _GAIN: _CLOSED["H"], _LENGTH: SPIKE.square})
     results |= {
+        "θ1² as stated": vanishes(
+            _CLOSED["length"].subs(_LABELS, label_square()) - aligned_square() - orthogonal_square()
+        ),
         "ν as stated": vanishes(_CLOSED["nu"] - linear**2 * x),
         "B as stated": vanishes(stated - teacher_residual - teacher_linear**2 * SCALAR.bias(SPIKE)),
     }

@@ -57,7 +57,7 @@ from .extrapolation import Sizes, extrapolated
 from .model import OneGradientStep
 from .reference import reference_cases
 from .simulated import one_step_setup
-from .spike_sizes import aligned_square, spike_square
+from .spike_sizes import aligned_square, orthogonal_square, spike_square
 from .symbols import beta, label_square, linear, step_size, teacher_linear
 from .weight_spike_theory import identities
 from .weight_spike_values import outlier_at
@@ -65,9 +65,9 @@ from .weight_spike_values import outlier_at
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
 
-_STRENGTH = sp.Symbol("T", positive=True)
+_STRENGTH, _LABELS = sp.symbols("T Y", positive=True)
 _FORMULAS = {
-    "theta1": sp.sqrt(spike_square()).subs(label_square(), sp.Symbol("Y", positive=True)),
+    "theta1": sp.sqrt(spike_square()).subs(label_square(), _LABELS),
     "theta2": step_size * linear * teacher_linear,
     "square": (1 + _STRENGTH) * (beta + _STRENGTH) / _STRENGTH,
     "left": (_STRENGTH**2 - beta) / (_STRENGTH * (_STRENGTH + 1)),
@@ -127,6 +127,10 @@ def spike_identities() -> Finding:
     found = rank_one_outlier(strength, beta)
     results |= {
         "θ2² is the part along the teacher": equal(aligned_square(), _FORMULAS["theta2"] ** 2),
+        "θ1² is that and the part across": equal(
+            aligned_square() + orthogonal_square(),
+            (_FORMULAS["theta1"] ** 2).subs(_LABELS, label_square()),
+        ),
         "squared singular value": equal(found.square, _FORMULAS["square"]),
         "left overlap": equal(found.left_overlap, _FORMULAS["left"]),
         "right overlap": equal(found.right_overlap, _FORMULAS["right"]),

@@ -1,5 +1,6 @@
 """The registry of claims, and every claim whose evidence is quick to recompute."""
 
+import functools
 import json
 import math
 import os
@@ -18,9 +19,12 @@ from giantstep.derivations.claims import (
     Claim,
     EvidenceKind,
     Finding,
+    Option,
     Status,
     Verdict,
     claims,
+    declare_claim,
+    evidence,
     to_json,
     verify,
 )
@@ -255,6 +259,155 @@ def test_evidence_is_imported_when_claims_are_asked_for(tmp_path):
     )
     assert run.returncode == 0, run.stderr
     assert {"sympy", "numpy", "mpmath", "tqdm"}.isdisjoint(json.loads(run.stdout))
+
+
+# ------------------------------------------------------------------ claims of one's own
+
+
+@pytest.fixture
+def own(monkeypatch):
+    """A claim of the user's; what a test declares is forgotten after it."""
+    registry.claims()
+    kept = {name: replace(d, checks=dict(d.checks)) for name, d in registry._DECLARED.items()}
+    monkeypatch.setattr(registry, "_DECLARED", kept)
+    declare_own()
+    return lambda: claims()[-1]
+
+
+def declare_own(**given):
+    wanted = {"title": "mine", "statement": "$x$", "source": "here", "status": "derived here"}
+    declare_claim("own-1", **(wanted | given))
+
+
+def test_evidence_is_a_plain_function_that_stays_as_it_is(own):
+    @evidence("own-1", "exact", "first")
+    def compute():
+        return passing()
+
+    assert compute() == passing()
+    assert claims()[-1].identifier == "own-1" and claims()[-1].status is Status.DERIVED_HERE
+    (verdict,) = verify(["own-1"], progress=False)
+    assert verdict.passed and [e.description for e in verdict.evidence] == ["first"]
+
+
+def test_evidence_on_evidence_is_listed_from_the_top_to_the_bottom(own):
+    @evidence("own-1", "simulation", "few", arguments={"count": 2})
+    @evidence("own-1", "simulation", "many", slow=True, options=[Option("count", "how many", 9)])
+    def counted(count, progress):
+        return Finding(True, f"{count}, {progress}")
+
+    evidence("own-1", EvidenceKind.EXACT, "none", arguments={"count": 0, "progress": None})(counted)
+    few, many, none = own().checks
+    assert (few.slow, many.slow, none.kind) == (False, True, EvidenceKind.EXACT)
+    assert few.run(progress=True).summary == "2, True" and many.run().summary == "9, False"
+    assert many.run({"count": 5}).summary == "5, False"
+
+
+def test_a_notebook_may_run_a_cell_again(own):
+    for text in ("as it was", "as it is"):
+
+        @evidence("own-1", "exact", "the only one")
+        def compute(text=text):
+            return Finding(True, text)
+
+    assert [check.run().summary for check in own().checks] == ["as it is"]
+    declare_own(title="another")
+    assert own().title == "another" and own().checks == ()
+    assert own().verify().outcome == "FAILED"
+
+
+def test_evidence_can_be_added_to_a_published_claim(own):
+    evidence("bounds", "exact", "mine")(passing)
+    (claim,) = (claim for claim in claims() if claim.identifier == "bounds")
+    assert claim.checks[-1].description == "mine" and len(claim.checks) > 1
+
+
+def test_what_is_no_finding_is_no_evidence(own):
+    @evidence("own-1", "exact", "a number")
+    def compute():
+        return True
+
+    assert "it returned bool, not a Finding" in str(own().verify())
+
+
+@pytest.mark.parametrize(
+    ("declare", "message"),
+    [
+        (lambda: evidence("own-2", "exact", "x")(passing), r"no claim 'own-2'; did you mean 'own"),
+        (lambda: evidence("own-1", "guess", "x"), "kind must be one of 'exact', .*got 'guess'"),
+        (lambda: evidence("own-1", "exact", "x")(functools.partial(passing)),
+         "must be a plain function, got functools.partial.*arguments="),
+        (lambda: declare_own(status="proven"), "status must be one of 'theorem', .*got 'proven'"),
+        (lambda: declare_own(statement="$«x»$"), "shows the formulas x, and given are none"),
+        (lambda: declare_own(formulas={"x": z}), "shows the formulas none, and given are x"),
+        (lambda: declare_own(statement="$«x»$", formulas={"x": 1.5}), "SymPy, got 1.5"),
+        (lambda: declare_claim("cui-3.1", title="", statement="", source="", status="theorem"),
+         "'cui-3.1' is there already, in giantstep.*claims_mapping; choose another"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_declared_is_refused(own, declare, message):
+    with pytest.raises(ParameterError, match=message):
+        declare()
+
+
+def test_two_functions_cannot_share_a_description(own):
+    evidence("own-1", "exact", "the same")(passing)
+    with pytest.raises(ParameterError, match="has a check 'the same' by another function"):
+        evidence("own-1", "exact", "the same")(no_package)
+
+
+def test_a_statement_shows_the_formulas_that_are_checked(own):
+    x = sp.Symbol("x")
+    law = sp.Eq(sp.sin(2 * x), 2 * sp.sin(x) * sp.cos(x), evaluate=False)
+    declare_own(statement=r"$$«law»,\quad «half»$$", formulas={"law": law, "half": x / 2})
+    assert own().formulas["law"] is law
+    assert own().statement == (
+        r"$$\sin\left(2 x\right) = 2 \cos\left(x\right) \sin\left(x\right),\quad \frac{x}{2}$$"
+    )
+
+
+def shown_formulas():
+    """Every formula that a statement shows, with the claim."""
+    for claim in claims():
+        for name in claim.formulas:
+            # Where the smoothed student is a multiple of the target is searched for first: 25 s.
+            marks = [pytest.mark.slow] * (claim.identifier == "tuned-step")
+            yield pytest.param(claim, name, id=f"{claim.identifier}: {name}", marks=marks)
+
+
+def doubled(formula):
+    return sp.Eq(formula.lhs, doubled(formula.rhs)) if isinstance(formula, sp.Eq) else 2 * formula
+
+
+def replace_everywhere(monkeypatch, formulas):
+    """Double formulas wherever a module of derivations has them, by itself or in a table."""
+
+    def changed(value):
+        return doubled(value) if any(value is formula for formula in formulas) else value
+
+    for name, module in list(sys.modules.items()):
+        if not name.startswith("giantstep.derivations."):
+            continue
+        for attribute, value in list(vars(module).items()):
+            if type(value) is tuple:
+                new = tuple(map(changed, value))
+                if any(x is not y for x, y in zip(new, value, strict=True)):
+                    monkeypatch.setattr(module, attribute, new)
+            elif type(value) is dict:
+                for key, entry in list(value.items()):
+                    if changed(entry) is not entry:
+                        monkeypatch.setitem(value, key, changed(entry))
+            elif isinstance(value, sp.Basic) and changed(value) is not value:
+                monkeypatch.setattr(module, attribute, changed(value))
+
+
+@pytest.mark.parametrize(("claim", "name"), list(shown_formulas()))
+def test_a_formula_that_is_shown_is_the_one_that_is_checked(monkeypatch, claim, name):
+    formula = claim.formulas[name]
+    sides = [formula, *(formula.args[1:] if isinstance(formula, sp.Eq) else ())]
+    replace_everywhere(monkeypatch, sides)
+    exact = [check for check in claim.checks if check.kind is EvidenceKind.EXACT]
+    assert not all(check.run().passed for check in exact)
 
 
 # Evidence that cannot fail is none: each kind of it against something that is wrong.
