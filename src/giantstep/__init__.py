@@ -17,7 +17,8 @@ _LOADED = time.perf_counter()
 if TYPE_CHECKING:
     from .derivations.certificates.certificate import Certificate
     from .derivations.certificates.certified_values import CertifiedValues
-    from .derivations.claims import Claim, claims, verify
+    from .derivations.claims import Claim, claims, declare_claim, evidence, verify
+    from .derivations.evidence import Finding
     from .derivations.expansions.expansion import Expansion
     from .derivations.giant_steps.one_step import GiantStep, giant_step
     from .derivations.giant_steps.regimes import predict_fit, regimes
@@ -82,6 +83,7 @@ _HOMES = {
     "ConvexLoss": "derivations.spiked_random_features.convex.losses",
     "ConvexReadout": "derivations.spiked_random_features.convex.readout",
     "Expansion": "derivations.expansions.expansion",
+    "Finding": "derivations.evidence",
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
@@ -111,7 +113,9 @@ _HOMES = {
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
     "correlated_pair": "symbolic.gaussian_vector",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
+    "declare_claim": "derivations.claims",
     "dual_activation": "symbolic.dual_activation",
+    "evidence": "derivations.claims",
     "expect": "symbolic.gaussian",
     "finite_size_study": "derivations.spiked_random_features.finite_size",
     "first_step": "derivations.hermite_gradients.first_step",
@@ -154,6 +158,7 @@ __all__ = [
     "ConvexLoss",
     "ConvexReadout",
     "Expansion",
+    "Finding",
     "FiniteSizeStudy",
     "FreeEnergy",
     "GaussianExpectation",
@@ -183,8 +188,10 @@ __all__ = [
     "coordinate_leap",
     "correlated_pair",
     "correlational_query_bound",
+    "declare_claim",
     "dual_activation",
     "errors",
+    "evidence",
     "expect",
     "finite_size_study",
     "first_step",
