@@ -33,7 +33,6 @@ declare_claim(
     status=Status.CONJECTURE,
 )
 
-
 evidence(
     "conjecture-1",
     "certified",
@@ -77,7 +76,6 @@ declare_claim(
     source=f"{_DKLPS}, conjecture 3",
     status=Status.CONJECTURE,
 )
-
 
 evidence("conjecture-3", "exact", "the bound itself, against explicit frames")(
     projections_in_frames

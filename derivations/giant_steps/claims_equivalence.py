@@ -31,13 +31,11 @@ from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..hermite_gradients.network_functions import network_functions
+from ..identities import equal, identities_hold
 from ..spiked_random_features import free_energy as fe
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
 from .claims_staircases import _DIGITS
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
-
 
 declare_claim(
     "conditional-equivalence",
@@ -56,7 +54,6 @@ declare_claim(
     source=_DKLPS,
     status=Status.THEOREM,
 )
-
 
 SMOOTHED = ("relu", "erf", "Phi", "gelu", "sign", "step", "abs", "sin", "exp")
 
@@ -85,7 +82,7 @@ def closed_forms() -> Finding:
                 f"{name}: E σ² is the formula": equal(found.second_moment.expr, square),
                 f"{name}: Ψ_ii = E σ² − μ² − ρ²β²": equal(found.residual_variance.expr, residual),
             }
-    return identities_finding(results, "closed forms of μ, β, Ψ_ii and b_k")
+    return identities_hold(results, "closed forms of μ, β, Ψ_ii and b_k")
 
 
 def written_out(name: str) -> tuple[sp.Expr, sp.Expr, sp.Expr | None]:
@@ -151,7 +148,7 @@ def hermite_students() -> Finding:
         }
         parseval = sp.Add(*(sp.factorial(k) * c**2 for k, c in in_hermite.items() if k >= 2))
         results[f"{name}: Ψ_ii = Σ b_k²/k!"] = equal(found.residual_variance.expr, parseval)
-    return identities_finding(results, "He_n at an affine argument, and Parseval")
+    return identities_hold(results, "He_n at an affine argument, and Parseval")
 
 
 def _hermite_at_affine(sigma: Activation) -> dict[int, sp.Expr]:
@@ -183,7 +180,7 @@ def two_neurons(order: int = 4) -> Finding:
             series = first.coefficient(k).expr * second.coefficient(k).expr / sp.factorial(k)
             direct = moment.diff((tau, k)).subs(tau, 0) / sp.factorial(k)
             results[f"{name}: coefficient of c_ij^{k}"] = equal(direct, series)
-    return identities_finding(results, "Taylor coefficients in the correlation, by Mehler")
+    return identities_hold(results, "Taylor coefficients in the correlation, by Mehler")
 
 
 WITHOUT_CLOSED_FORM = ("tanh", "softplus")
@@ -204,7 +201,7 @@ def one_source() -> Finding:
             f"{name}: μ2² = Ψ_ii": theirs[fe.mu2_squared].xreplace(named)
             == ours.residual_variance.definition,
         }
-    return identities_finding(results, "one definition for both lines of work")
+    return identities_hold(results, "one definition for both lines of work")
 
 
 PLACES = ((sp.Rational(7, 10), sp.Integer(1)), (sp.Rational(-8, 5), sp.Rational(1, 2)))
@@ -258,12 +255,7 @@ def _by_quadrature(sigma: Activation, c: sp.Expr, rho: sp.Expr, ctx: Any) -> lis
 def proven_closed_forms(
     students: tuple[str, ...] = ("relu", "erf", "Phi", "gelu", "abs", "sin", "exp"),
 ) -> Finding:
-    """μ, β and E σ² written out by hand lie in proven intervals of their integrals.
-
-    Parameters
-    ----------
-    students : tuple of str
-    """
+    """μ, β and E σ² written out by hand lie in proven intervals of their integrals."""
     require_flint()
     formulas = FormulaBalls({})
     results: dict[str, bool] = {}

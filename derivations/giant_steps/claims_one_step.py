@@ -28,14 +28,12 @@ from ..hermite_gradients.claims_expansion import mean_of_polynomial
 from ..hermite_gradients.first_step import first_step
 from ..hermite_gradients.network_functions import network_functions
 from ..hermite_gradients.sample_complexity import sample_complexity
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import alpha0, spike_mapping
 from ..spiked_random_features.mapping import noise as label_noise
 from .one_step import GiantStep, giant_step
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
-
 
 declare_claim(
     "one-giant-step",
@@ -54,11 +52,9 @@ declare_claim(
     status=Status.THEOREM,
 )
 
-
 RIDGES = ("z - He(2, z)/2", "erf(z) + He(2, z)", "He(2, z) + He(3, z)/3", "He(3, z)", "cos(z)")
 ALL_HERMITE = "z + 3*He(2, z)/4 + He(3, z)/3"
 """A student with the coefficients 1, 3/2, 2 of orders 1, 2, 3."""
-
 
 STUDENTS = ("relu", "erf", "gelu", ALL_HERMITE)
 _ORDERS = (1, 2, 3)
@@ -86,7 +82,7 @@ def ridge_constants() -> Finding:
         if first is not None and step.ridge_constants is not None:
             constant = products[first - 1] / sp.factorial(first - 1)
             results[f"{name}: constant"] = equal(step.ridge_constants[0], constant)
-    return identities_finding(results, "order and constant by direct averages")
+    return identities_hold(results, "order and constant by direct averages")
 
 
 def _average(function: sp.Expr, k: int) -> sp.Expr:
@@ -127,7 +123,7 @@ def contracted_constants() -> Finding:
                 for alpha, c in found.terms() if sum(alpha) < (step.order or 0)
             ))  # fmt: skip
             results[f"{text}, component {x}"] = sp.expand(lowest - entry) == 0
-    return identities_finding(results, "lowest part of the gradient inside the relevant space")
+    return identities_hold(results, "lowest part of the gradient inside the relevant space")
 
 
 @evidence("one-giant-step", "exact", "alignments against other lines of work")
@@ -183,7 +179,7 @@ def alignments() -> Finding:
                 step.noise_square.subs(label_noise, 0), step.expansion.noise
             ),
         }  # fmt: skip
-    return identities_finding(results, "alignments, signal and noise by several routes")
+    return identities_hold(results, "alignments, signal and noise by several routes")
 
 
 @dataclass(frozen=True)
@@ -215,10 +211,8 @@ QUICK = (
 _APART = 1000
 """Seeds of different cases differ by this, so that their fluctuations are independent."""
 
-
 _VISIBLE = 0.4
 """Factors of the student this far from 1 can be told from it in all cases."""
-
 
 CASES = (
     SlopeCase(ALL_HERMITE, "2*x1 - x2 + He(3, x2)/2", 0.5, 4.5, 12.0),

@@ -47,7 +47,7 @@ from ...symbolic.zero_test import is_exactly_zero
 from ..certificates.agreement import decided
 from ..claims import Finding, Status, declare_claim, evidence
 from ..hermite_gradients.claims_expansion import mean_of_polynomial
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import identities_hold
 from .conjecture_networks import (
     READOUTS,
     STUDENT,
@@ -66,7 +66,6 @@ from .target_family import TargetFamily
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
 SEED = 230518270
 """Of all simulations of claims: the number of the preprint, so that nobody has chosen it."""
-
 
 declare_claim(
     "staircase-algorithm",
@@ -92,7 +91,7 @@ def definition_of_staircases(drawn: int = 10) -> Finding:
             wanted = chain[min(t + 1, len(chain) - 1)]
             found = subspace + Subspace.spanned_by(conditional_gradients(f, subspace), f.dimension)
             results[f"U_{t + 1} of {f}"] = found == wanted
-    return identities_finding(results, "subspaces by substitution are those of the definition")
+    return identities_hold(results, "subspaces by substitution are those of the definition")
 
 
 def conditional_gradients(f: Target, subspace: Subspace) -> list[list[sp.Expr]]:
@@ -211,7 +210,7 @@ def ranks_of_population_dynamics(drawn: int = 6, steps: int = 3) -> Finding:
         wanted = tuple(chain[min(t, len(chain) - 1)].dimension for t in range(steps + 1))
         results[f"{f}: {found.ranks}, predicted {wanted}"] = found.ranks == wanted
         worst = max(worst, *found.remainders)
-    result = identities_finding(results, "ranks on the population loss are the dimensions of U_t")
+    result = identities_hold(results, "ranks on the population loss are the dimensions of U_t")
     return Finding(
         result.passed,
         f"{result.summary}; minors of that size proved not to vanish, larger ones below "
@@ -269,7 +268,6 @@ declare_claim(
     status=Status.DERIVED_HERE,
 )
 
-
 _RANK_TOLERANCE = 1e-10
 """Of singular values in floating point, whose rounding is 1e-15."""
 
@@ -294,13 +292,12 @@ def readout_clusters(steps: int = 2) -> Finding:
                 results[f"{text}, readouts {name}, step {t}: {rank}, predicted {wanted}"] = (
                     rank == wanted
                 )
-    return identities_finding(results, "dimensions are those of networks on the population loss")
+    return identities_hold(results, "dimensions are those of networks on the population loss")
 
 
 _SHARED, _UPDATES = PARTS.index("shared"), PARTS.index("updates")
 _NOTHING = 1e-12
 """Squared overlaps of the population dynamics below are rounding."""
-
 
 CLUSTERED = "x1 + x1*x2 + He(3, x1)*x3/2"
 _RATE = 4.0
@@ -368,7 +365,6 @@ declare_claim(
     status=Status.DERIVED_HERE,
 )
 
-
 MASKED_STUDENTS = ("relu", "erf", "gelu", "abs(z)", "sin(z)", "z**3", "z + He(2, z)", "relu(z - 1)")
 
 
@@ -388,7 +384,7 @@ def activation_masks(highest: int = 5) -> Finding:
             }
             results[f"degree {j} of {student}, first step"] = mask.admits(j, 1) != vanishes[1]
             results[f"degree {j} of {student}, later"] = mask.admits(j, 2) != all(vanishes.values())
-    return identities_finding(results, "degrees pass where averages do not vanish")
+    return identities_hold(results, "degrees pass where averages do not vanish")
 
 
 _DIGITS = 20
@@ -401,12 +397,7 @@ _LENGTHS = (sp.Rational(1, 2), sp.Integer(2))
     "activation-masks", "certified", "degrees that vanish, and those that do not: four students"
 )
 def masks(students: tuple[str, ...] = tuple(_MASKED)) -> Finding:
-    """Coefficients at lengths other than one: exactly zero, or proven not to be.
-
-    Parameters
-    ----------
-    students : tuple of str
-    """
+    """Coefficients at lengths other than one: exactly zero, or proven not to be."""
     require_flint()
     results: dict[str, bool] = {}
     for name in students:
@@ -486,7 +477,7 @@ def isotropic_leap_over_rotations(drawn: int = 8, rotations: int = 4) -> Finding
             subspace = Subspace.spanned_by(rotation.tolist()[:count], f.dimension)
             order = source.conditional_order(subspace)
             results[f"{f}: conditional order at {subspace}"] = order is None or order <= leap
-    return identities_finding(results, "no basis and no subspace exceeds the leap, and one attains")
+    return identities_hold(results, "no basis and no subspace exceeds the leap, and one attains")
 
 
 declare_claim(
@@ -504,14 +495,12 @@ declare_claim(
     status=Status.DERIVED_HERE,
 )
 
-
 UNIVARIATE = (
     "He(3, x1)", "He(3, x1) - x1", "He(4, x1)", "x1**2", "x1**4 - x1**2", "He(4, x1) + He(3, x1)",
     "He(2, x1) + x1", "x1**4 - 2*x1**2 + x1/4", "x1**6 - 3*x1**2",
 )  # fmt: skip
 BLIND = "x1**2*exp(-x1**2)"
 r"""Its label shows nothing below order 4: the preimages of y weigh :math:`\pm 1` in t = z²."""
-
 
 INVARIANT = ("x1*x2", "x1*x2*x3", "He(3, x1)*He(3, x2)", "x1 + x2 + x1*x2", "He(2, x1) - He(2, x2)")
 
@@ -531,7 +520,7 @@ def generative_exponents(digits: int = 30) -> Finding:
         leap = isotropic_leap(text)
         # Reflections and permutations leave each of them invariant: 2 at least.
         results[f"{text}: {found}"] = found.lower == 2 and (found.upper or leap) <= leap
-    return identities_finding(results, "generative exponents are those of the preimages")
+    return identities_hold(results, "generative exponents are those of the preimages")
 
 
 def exponent_by_preimages(f: Target, digits: int, points: int = 5) -> int:
@@ -606,7 +595,7 @@ def projections_in_frames(drawn: int = 8) -> Finding:
         inside = Subspace.spanned_by([[1, *range(2, f.dimension + 1)]], f.dimension)
         variance = residual_norms(f, inside)[0]
         results[f"{f}: variance given {inside}"] = variance == conditional_variance(f, inside)
-    return identities_finding(results, "residual norms agree with explicit frames")
+    return identities_hold(results, "residual norms agree with explicit frames")
 
 
 def conditional_variance(f: Target, subspace: Subspace) -> sp.Expr:

@@ -35,14 +35,12 @@ from ...symbolic.stein import DIMENSION, SAMPLES, GradientExpansion, gradient_ex
 from ...symbolic.targets import Target, target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import alpha0, noise, spike_mapping, step_size
 from .first_step import first_step
 from .network_functions import network_functions
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
-
 
 declare_claim(
     "gradient-expansion",
@@ -56,7 +54,6 @@ declare_claim(
     source=f"{_DLS}, for relu and $|w| = 1$; in general derived here",
     status=Status.DERIVED_HERE,
 )
-
 
 POLYNOMIAL_STUDENTS = ("z + He(2, z)/2", "z**3/3 - z**2", "He(4, z)/24 + He(2, z)/2 + z")
 TARGETS = ("x1*x2 + He(3, x1)", "1 + x1 + 2*He(2, x2) + x1*x2*x3 - He(2, x1)*x3/3")
@@ -85,7 +82,7 @@ def polynomial_identity() -> Finding:
                 difference = sp.expand(sp.expand(value).subs(tau, length) - direct)
                 results[f"{student} on {text}, component {x}"] = difference == 0
             results[f"{student} on {text}: finite"] = expansion.exact
-    return identities_finding(results, "the expansion is the gradient, for every w")
+    return identities_hold(results, "the expansion is the gradient, for every w")
 
 
 def mean_of_polynomial(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr:
@@ -282,7 +279,6 @@ _PARTS = {
 }
 r"""Limits of :math:`\sqrt N |A|`, :math:`\sqrt N |B|_F` and :math:`N |C|`."""
 
-
 declare_claim(
     "first-gradient",
     title="The first gradient is a spike of rank one and a small bulk",
@@ -359,7 +355,7 @@ def first_step_limits() -> Finding:
         )
         direct = mean_of_polynomial(sp.expand(f.expr**2), f.variables)
         results[f"E f² of {text} by Parseval and directly"] = parseval == direct == f.norm_squared
-    return identities_finding(results, "limits of spike and bulk, three routes")
+    return identities_hold(results, "limits of spike and bulk, three routes")
 
 
 def _second(student: str) -> sp.Expr:

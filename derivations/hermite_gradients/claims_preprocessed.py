@@ -20,8 +20,7 @@ from ...symbolic.stein import DIMENSION, gradient_expansion
 from ...symbolic.targets import target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import noise
 from .claims_expansion import _APART, mean_of_polynomial
 from .network_functions import network_functions
@@ -30,11 +29,9 @@ from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tole
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 
-
 _LABELS, _HESSIAN = sp.symbols("Y h", positive=True)
 _HALF = sp.pi / 2 * DIMENSION**2 * _LABELS / _HESSIAN**2
 """Samples at which S = V, for relu."""
-
 
 declare_claim(
     "preprocessed-gradient",
@@ -87,7 +84,7 @@ def preprocessed_step() -> Finding:
     for text in ("x1*x2*x3", "He(3, x1)"):
         leading = gradient_expansion("relu", text, removed=(0, 1)).leading
         results[f"relu on {text}: no term inside the relevant space"] = leading is None
-    return identities_finding(results, "signal, noise and assumptions of the preprocessed step")
+    return identities_hold(results, "signal, noise and assumptions of the preprocessed step")
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ def learned_rows() -> Finding:
         results[f"{text}: the ledger applies exactly if it is r = {ledger.directions}"] = (
             ledger.rows[0].applies == (rows.rank() == ledger.directions)
         )
-    return identities_finding(results, "span of the leading rows")
+    return identities_hold(results, "span of the leading rows")
 
 
 LEARNED = ("x1*x2 + He(2, x2)/2 + He(3, x1)/3", "x1 + x1*x2 + x2*x3 + He(2, x3) + He(3, x2)/3")
@@ -326,4 +323,4 @@ def query_bound(highest: int = 5) -> Finding:
         point = {DIMENSION: sp.Integer(10) ** 6, QUERIES: sp.Integer(10) ** 4}
         difference = (tolerance_square(p) - wanted).subs(point).evalf(30)
         results[f"p = {p}: tolerance"] = bool(abs(difference) < sp.Float("1e-25"))
-    return identities_finding(results, "the class and its bound are as stated")
+    return identities_hold(results, "the class and its bound are as stated")

@@ -22,8 +22,7 @@ from ...numeric.pair_gradients import pair_averages
 from ...symbolic.activations import activation
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import equal, identities_hold
 from .extrapolation import Sizes, extrapolated
 from .model import OneGradientStep
 from .moments import exact_moments
@@ -45,7 +44,6 @@ from .symbols import (
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
-
 _LABELS, _SLOPES = sp.symbols("Y V", positive=True)
 _PARTS = {
     "A": sp.sqrt(spike_square() / step_size**2).subs(label_square(), _LABELS),
@@ -53,7 +51,6 @@ _PARTS = {
     "C": sp.sqrt(linear**2 * (linear**2 * (1 + 1 / alpha0) + residual / alpha0)),
 }
 r"""Limits of :math:`\sqrt N |A|`, :math:`N |B|_F^2` and :math:`N |C|`."""
-
 
 declare_claim(
     "ba-gradient",
@@ -70,7 +67,6 @@ declare_claim(
     source=f"{_BA}, section 3, that $A$ dominates; the limits are derived here",
     status=Status.DERIVED_HERE,
 )
-
 
 PAIRS = (("erf", "erf"), ("tanh", "relu"), ("softplus", "tanh"), ("relu", "sin"))
 
@@ -106,7 +102,7 @@ def gradient_limits() -> Finding:
                 parts.population_spike[0], mine["linear"] * other["linear"]
             ),
         }
-    return identities_finding(results, "limits of the three parts of the gradient")
+    return identities_hold(results, "limits of the three parts of the gradient")
 
 
 _APART = 1000

@@ -31,8 +31,7 @@ from ...symbolic.hermite import hermite_coefficient
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, finding
-from ..spiked_random_features.identities import cancels
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import cancels, identities_hold
 from .claims_spike import _PROVEN, _PROVEN_DIGITS
 from .kernel_spectrum import equations as eq
 from .kernel_spectrum.curve import KernelCurve
@@ -47,14 +46,12 @@ from .symbols import linear
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
-
 _PLACE = (1 + eq.place) * (eq.beta + eq.place) / eq.place + eq.kappa
 _CURVE = {
     "zeta": linear**2 * _PLACE
     * (eq.alpha / eq.beta + 1 / eq.place + eq.kappa / (eq.beta + eq.place)),
     "nu": -(linear**2) * _PLACE,
 }  # fmt: skip
-
 
 declare_claim(
     "ba-kernel-bulk",
@@ -87,7 +84,7 @@ def algebra() -> Finding:
     # The density of a population with square-root edges makes ζ' negative at √β.
     pole = sp.limit(eq.slope_sign().subs({eq.kappa: 1, eq.alpha: 2, eq.beta: 4}), eq.place, 2, "+")
     results["the slope is negative at the edge of the first layer"] = pole == -sp.oo
-    return identities_finding(results, "closed forms of the spectrum agree with each other")
+    return identities_hold(results, "closed forms of the spectrum agree with each other")
 
 
 @evidence("ba-kernel-bulk", "quadrature", "one root at 400 random spectra")
@@ -98,10 +95,6 @@ def root_selection(count: int = 400, seed: int = 5) -> Finding:
     eigenvalue in size. Roots are counted in 40-digit arithmetic, because signs of imaginary parts
     that are a tiny share of a root are rounding in floats; the equation is checked for the root
     that the float solver takes.
-
-    Parameters
-    ----------
-    count, seed : int
     """
     generator = np.random.default_rng(seed)
     sources = spectrum_sources(FileCache(None))
@@ -231,12 +224,7 @@ def edges(count: int | None = None) -> Finding:
 
 @evidence("ba-kernel-bulk", "simulation", "distribution functions and resolvents of networks")
 def histograms(dimension: int = 160, networks: int = 2, seed: int = 7) -> Finding:
-    """Compare distribution functions and resolvents of kernels with theory, without a step too.
-
-    Parameters
-    ----------
-    dimension, networks, seed : int
-    """
+    """Compare distribution functions and resolvents of kernels with theory, without a step too."""
     details: dict[str, float] = {}
     points = np.array([-0.01, 0.3 + 0.3j, 1 + 0.5j, 2 + 0.2j, -1 + 1j])
     for student, alpha, beta in (("tanh", 4.0, 2.0), ("softplus", 1.5, 1.25), ("erf", 0.7, 1.2)):
@@ -281,7 +269,6 @@ declare_claim(
     source="derived here",
     status=Status.DERIVED_HERE,
 )
-
 
 _TABLE = {
     "threshold": "threshold",
@@ -427,7 +414,6 @@ declare_claim(
     source=f"{_BA}, section 4, a conjecture for networks",
     status=Status.CONJECTURE,
 )
-
 
 evidence("ba-conjugate-kernel", "quadrature", "the linearised model by integrals")(reference_values)
 
@@ -604,7 +590,6 @@ declare_claim(
     status=Status.THEOREM,
 )
 
-
 _dimension = sp.Symbol("d", positive=True)
 
 
@@ -637,9 +622,7 @@ def entries() -> Finding:
         }
         if name in ("erf", "sin(z)", "z**3 - 3*z"):
             results[f"{name}: no quadratic term"] = cancels(at_zero[2])
-    return identities_finding(
-        results, "terms of expected kernels in the inner product of two neurons"
-    )
+    return identities_hold(results, "terms of expected kernels in the inner product of two neurons")
 
 
 @evidence("ba-expected-kernel", "simulation", "exact kernels of erf and ReLU at three sizes")

@@ -17,7 +17,7 @@ from ...symbolic.gaussian_vector import GaussianVector, JointExpectation
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certified_values import CertifiedValues
 from ..claims import Finding, Status, declare_claim, evidence
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import identities_hold
 from .amplitude_error import AmplitudeError, amplitude
 from .claims_ridge import _less
 from .claims_risk import _risk
@@ -29,7 +29,6 @@ from .reference import model_of, reference_cases, reference_document
 from .several_steps import contraction, leading_sizes, spike_sizes
 
 _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
-
 
 declare_claim(
     "ba-gaussian-equivalence",
@@ -43,7 +42,6 @@ declare_claim(
     source=f"{_SOURCE}; quoted, supported here by simulations; the paper's proof is not repeated",
     status=Status.THEOREM,
 )
-
 
 _VERDICTS = {
     "erf": True, "tanh": True, "sin": True, "atan": True, "relu": False, "softplus": False,
@@ -67,7 +65,7 @@ def assumptions() -> Finding:
     for name, wanted in _TEACHERS.items():
         found = gaussian_equivalence(OneGradientStep("tanh", name, alpha=2, centre=True))
         results[f"teacher {name}: {'covered' if wanted else 'not'}"] = found.proven is wanted
-    return identities_finding(
+    return identities_hold(
         results, "odd bounded students and Lipschitz teachers are covered, others are not"
     )
 
@@ -107,7 +105,6 @@ declare_claim(
     status=Status.CONJECTURE,
 )
 
-
 _DEGREES = {"erf": 3, "tanh": 3, "sin": 3, "relu": 2, "softplus": 2, "He3": 3, "abs": 2}
 
 
@@ -126,7 +123,7 @@ def failure_exponents() -> Finding:
         sp.Rational(1, 4),
         sp.Rational(1, 3),
     ]
-    return identities_finding(results, "degree 2 is visible from N^(1/4), degree 3 from N^(1/3)")
+    return identities_hold(results, "degree 2 is visible from N^(1/4), degree 3 from N^(1/3)")
 
 
 @evidence(
@@ -189,7 +186,6 @@ declare_claim(
     ),
     status=Status.THEOREM,
 )
-
 
 _SEED = 41
 
@@ -264,7 +260,6 @@ declare_claim(
     status=Status.DERIVED_HERE,
 )
 
-
 _POINTS = (sp.Rational(7, 5), sp.Rational(-2, 3))
 
 
@@ -282,7 +277,7 @@ def closed_forms() -> Finding:
             results[f"{name}: known closed form"] = all(abs(x) < 1e-45 for x in difference)
     erf = AmplitudeError(activation("erf"), activation("erf"), False)
     results["erf: the smoothed student is the teacher at sqrt(3)"] = erf.vanishes_at(sp.sqrt(3))
-    return identities_finding(results, "the general rule gives the known closed forms of J")
+    return identities_hold(results, "the general rule gives the known closed forms of J")
 
 
 def _known_closed_forms(h: sp.Symbol) -> dict[str, sp.Expr]:
@@ -320,7 +315,7 @@ def tau_table() -> Finding:
             other = joint_value(error, point, 40)
             difference = abs(sp.Float(str(value), 40) - other)
             results[f"{name} at h = {point}"] = bool(difference < sp.Float("1e-25"))
-    return identities_finding(
+    return identities_hold(
         results, f"largest deviation from the table {worst:.0e}, closed forms to 25 digits"
     )
 
@@ -405,7 +400,7 @@ def pairs_beyond_kernels() -> Finding:
         results[f"{pair[0]} on {pair[1]}"] = decided == [pair in below] * 2 and (
             found.applies is (pair[0] not in unbounded)
         )
-    return identities_finding(results, "the bound decides four pairs, with either constant")
+    return identities_hold(results, "the bound decides four pairs, with either constant")
 
 
 _BELOW_KERNELS = {("erf", "erf"), ("tanh", "tanh"), ("erf", "tanh"), ("tanh", "erf")}
@@ -497,7 +492,7 @@ def several_steps(highest: int = 5) -> Finding:
         results[f"one step on {kind}"] = not any(
             sp.expand(x).has(contraction) for x in spike_sizes(1, fresh=fresh)
         )
-    return identities_finding(results, "without contraction t steps are one step of t times η")
+    return identities_hold(results, "without contraction t steps are one step of t times η")
 
 
 _FINITE_SIZE = 3.0

@@ -15,14 +15,14 @@ from ...ball_library import require_flint
 from ...symbolic.enclosures import Enclosure
 from ..certificates.agreement import agreement, decided, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
-from .claims_risk import _RISK, _all_hold, _case, _risk, spectral_deviations
+from ..identities import identities_hold
+from .claims_risk import _RISK, _case, _risk, spectral_deviations
 from .claims_spike import _PROVEN, _PROVEN_DIGITS
 from .model import OneGradientStep
 from .properties import PROPERTIES
 from .reference import model_of, reference_cases, reference_document
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
-
 
 declare_claim(
     "ba-ridge-properties",
@@ -50,7 +50,7 @@ def properties() -> Finding:
         if name != "optimal penalty"
         for step, holds in build().check().items()
     }
-    return _all_hold(results, f"{len(PROPERTIES) - 1} properties")
+    return identities_hold(results, f"{len(PROPERTIES) - 1} properties")
 
 
 _STEPS = (0.5, 1.0, 2.0, 4.0, 8.0)
@@ -117,7 +117,7 @@ declare_claim(
 @evidence("ba-optimal-ridge", "exact", "both derivatives as sums of positive terms")
 def optimum_property() -> Finding:
     """B and D increase with ν, and B not to first order at ν = 0."""
-    return _all_hold(PROPERTIES["optimal penalty"]().check(), "B and D increase with ν")
+    return identities_hold(PROPERTIES["optimal penalty"]().check(), "B and D increase with ν")
 
 
 @evidence(
@@ -195,7 +195,7 @@ def peak_leading_order() -> Finding:
     """λ_B and D to leading order in ν at n = N."""
     from .interpolation_peak import peak_property
 
-    return _all_hold(peak_property().check(), "λ_B = ν²G and D = 2ντ_1 at n = N")
+    return identities_hold(peak_property().check(), "λ_B = ν²G and D = 2ντ_1 at n = N")
 
 
 _HALF_OF_24_DIGITS = 5.1e-24

@@ -8,7 +8,7 @@ errors of the limit d → ∞; nothing is added for the finite dimension.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certificate import Certificate
 from ..certificates.proof import as_ball
 from ..claims import Finding, Status, declare_claim, evidence
+from ..identities import identities_hold
 from .claims_spike import _PROVEN, _PROVEN_DIGITS
 from .model import OneGradientStep
 from .proofs import COVARIANCE, SCALAR, kappa, nu, s, slope, vanishes
@@ -42,7 +43,6 @@ from .symbols import (
 )
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
-
 
 declare_claim(
     "ba-deterministic-equivalent",
@@ -312,7 +312,6 @@ _CLOSED = {
     "length": spike_square().subs(label_square(), _LABELS),
 }  # fmt: skip
 
-
 declare_claim(
     "ba-risk-closed-form",
     title="Before and after the step the risk is a rational function of one root of a quartic",
@@ -394,13 +393,7 @@ def algebra() -> Finding:
             COVARIANCE.bias(Spike(sp.S.Zero, SPIKE.orthogonal)) - COVARIANCE.bias()
         ),
     }
-    return _all_hold(results, "closed form from Woodbury's identity and one potential")
-
-
-def _all_hold(results: Mapping[str, bool], what: str) -> Finding:
-    failed = [name for name, holds in results.items() if not holds]
-    summary = f"{len(results)} steps hold: {what}" if not failed else f"fails: {', '.join(failed)}"
-    return Finding(not failed, summary, {"steps": dict(results)})
+    return identities_hold(results, "closed form from Woodbury's identity and one potential")
 
 
 _RISKS = (

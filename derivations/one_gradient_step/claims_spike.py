@@ -51,8 +51,7 @@ from ...symbolic.rank_one_perturbation import (
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import equal, identities_hold
 from .extrapolation import Sizes, extrapolated
 from .model import OneGradientStep
 from .reference import reference_cases
@@ -64,7 +63,6 @@ from .weight_spike_values import outlier_at
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
-
 _STRENGTH, _LABELS = sp.symbols("T Y", positive=True)
 _FORMULAS = {
     "theta1": sp.sqrt(spike_square()).subs(label_square(), _LABELS),
@@ -74,7 +72,6 @@ _FORMULAS = {
     "right": (_STRENGTH**2 - beta) / (_STRENGTH * (_STRENGTH + beta)),
     "threshold": sp.sqrt(beta),
 }
-
 
 declare_claim(
     "ba-spike",
@@ -143,7 +140,7 @@ def spike_identities() -> Finding:
     results |= {
         f"as computed: {name}": sp.simplify(value) == 0 for name, value in identities().items()
     }
-    return identities_finding(results, "outlier of a matrix with a spike")
+    return identities_hold(results, "outlier of a matrix with a spike")
 
 
 _DIGITS = 25
@@ -223,12 +220,11 @@ def published_wording() -> Finding:
             # The last digit given is rounded.
             unit = 10.0 ** -len(str(value).partition(".")[2])
             results[f"{name} = {value}"] = abs(getattr(found, name) - value) < 0.51 * unit
-    return identities_finding(results, "the slide's example and the conventions of its figures")
+    return identities_hold(results, "the slide's example and the conventions of its figures")
 
 
 _PROVEN_DIGITS = 16
 """Of the stored values."""
-
 
 _PROVEN = 15
 _SPIKE = {
@@ -312,10 +308,8 @@ SPIKES = (
 )
 """The networks of one table: from below the threshold to far above, with and without noise."""
 
-
 _APART = 1000
 """Seeds of different cases differ by this, so that their fluctuations are independent."""
-
 
 _EXCLUDED = 4.0
 """Standard errors by which a variant has to miss."""

@@ -20,6 +20,7 @@ from ...symbolic.random_matrix import Resolvent, companion, resolvent_moment
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence
+from ..identities import cancels, identities_hold, vanishes
 from . import free_energy as fe
 from .bounds.bounds import bounds
 from .bounds.letter_bounds import letter_bounds
@@ -27,12 +28,10 @@ from .bounds.limit_system import V2_HAT, limit_free_energy
 from .bounds.perfect_learning import perfect_learning
 from .bounds.step_bounds import bounds_over_step
 from .claims_limits import _NARROW, _solved
-from .identities import cancels, finding, vanishes
 from .model import SpikedRandomFeatures
 from .published import conditionals
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
-
 
 declare_claim(
     "bounds",
@@ -74,7 +73,7 @@ def lower_bound() -> Finding:
             (gap - positive).xreplace({g: sp.Symbol("G", positive=True)})
         ),
     }
-    return finding(results, "test error ≥ L for every α, β and ridge penalty")
+    return identities_hold(results, "test error ≥ L for every α, β and ridge penalty")
 
 
 # (student, teacher, r, c, γ, β), then U, L and E_∞ with 15 digits (9 where θ has kinks), and the
@@ -233,7 +232,6 @@ def _bounds(
 _PERFECT = {"erf": 3 * sp.sqrt(3) * sp.pi / 4, "sin": sp.E}
 """Step sizes at which U = 0."""
 
-
 declare_claim(
     "tuned-step",
     title="What tuning the step can reach, and where learning is perfect",
@@ -261,7 +259,7 @@ def perfect_pairs() -> Finding:
         and sine.spike_strength == 1
         and sine.step_size == _PERFECT["sin"],
     }
-    return finding(results, "the smoothed student is a multiple of the target")
+    return identities_hold(results, "the smoothed student is a multiple of the target")
 
 
 # By 40-digit arithmetic: student, teacher, r where U is smallest, U there.
@@ -345,7 +343,7 @@ def limit_conditions() -> Finding:
             theta and sp.simplify(theta[0] - fe.theta / (fe.beta * fe.c * weight)) == 0
         ),
     }
-    return finding(results, "the limit α → ∞ of the free energy")
+    return identities_hold(results, "the limit α → ∞ of the free energy")
 
 
 @evidence("bound-limits", "quadrature", "L = E_∞ = U where U is stationary")

@@ -21,9 +21,9 @@ from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_polynomial
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
+from ..identities import identities_hold, vanishes
 from . import free_energy as fe
 from .claims_limits import _solved
-from .identities import finding, vanishes
 from .model import SpikedRandomFeatures
 from .simulated import network_setup
 
@@ -70,7 +70,7 @@ def identities() -> Finding:
     results["a = 0 gives the published free energy"] = vanishes(
         difference - published.free_energy.expression
     )
-    return finding(
+    return identities_hold(
         results,
         "the norm's part linear in the row, its effect on the mean, the published theory at a = 0",
     )

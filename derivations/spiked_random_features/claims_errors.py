@@ -22,11 +22,10 @@ from ...symbolic.random_matrix import Resolvent, resolvent_moment
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
+from ..identities import cancels, identities_hold, vanishes
 from . import free_energy as fe
 from .claims_mapping import _SPIKE_DIGITS, DIGITS, DIGITS_TOLERANCE, NETWORKS, NetworkCase, _case
 from .derive import SymbolicModel, symbolic_model
-from .identities import cancels, vanishes
-from .identities import finding as identities_finding
 from .model import SpikedRandomFeatures
 from .published import (
     CONDITIONALS,
@@ -42,7 +41,6 @@ from .reference import SPIKE, ReferenceCase, reference_cases
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
-
 _TRAINING, _ENERGY = sp.symbols("E_train f", real=True)
 _FORMULAS = dict(zip(("V", "C", "error"), CONDITIONALS, strict=True)) | {
     "test": TEST_ERROR,
@@ -51,7 +49,6 @@ _FORMULAS = dict(zip(("V", "C", "error"), CONDITIONALS, strict=True)) | {
     "residual": RESIDUAL_LOSS,
     "energy": 2 * fe.beta / fe.alpha * _ENERGY,
 }
-
 
 declare_claim(
     "cui-3.3",
@@ -89,7 +86,7 @@ def published_equations() -> Finding:
     results["training error = E err/(1 + V)²"] = vanishes(
         energy.training_error - written_out(TRAINING_ERROR)
     )
-    return identities_finding(
+    return identities_hold(
         results, "the derivatives of the free energy are the published equations"
     )
 
@@ -107,7 +104,7 @@ def energy_identity() -> Finding:
             residual - half * written_out(RESIDUAL_LOSS)
         ),
     }
-    return identities_finding(
+    return identities_hold(
         results, "loss on the training set, residual form and free energy are one number"
     )
 
@@ -449,7 +446,6 @@ def spiked_feature_comparisons(
 _SQUARES = tuple(sp.Function(f"mu_{k}^2", nonnegative=True)(fe.kappa) for k in "ij")
 _DECAY = fe.alpha / fe.beta * fe.average(sp.Mul(*_SQUARES) / (1 + VARIANCE) ** 2)
 
-
 declare_claim(
     "block-structure",
     title="The saddle point is two unknowns and two linear systems",
@@ -493,7 +489,7 @@ def structure() -> Finding:
             f"{pair}: sums over κ are {'even' if even else 'not all even'}": model.program.even
             is even,
         }
-    found = identities_finding(results, described["tanh/sin"])
+    found = identities_hold(results, described["tanh/sin"])
     return Finding(found.passed, found.summary, {**found.details, "structure": described})
 
 
@@ -518,7 +514,7 @@ def jacobian() -> Finding:
             results[f"∂V̂{i + 1}/∂V{j + 1} = -J{i + 1}{j + 1}"] = vanishes(
                 published[V_hat[i]].diff(V[j]) + written_out(_DECAY.xreplace(pair))
             )
-    return identities_finding(results, "Newton's Jacobian is R J, all entries positive")
+    return identities_hold(results, "Newton's Jacobian is R J, all entries positive")
 
 
 def _zero_with_resolvent(expr: sp.Expr, a: sp.Expr, b: sp.Expr) -> bool:

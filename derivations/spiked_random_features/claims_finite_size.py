@@ -21,13 +21,12 @@ from ...symbolic.hermite import hermite_coefficient
 from ..certificates.agreement import agreement
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
+from ..identities import equal, identities_hold, vanishes
 from . import free_energy as fe
 from .bulk_covariance import bulk_spread
 from .claims_errors import FeatureCase, spiked_feature_comparisons
 from .claims_limits import _NARROW, _solved
 from .claims_mapping import H1, LABELS, MAPPING, NU, SLOPES, T1
-from .identities import equal, vanishes
-from .identities import finding as exact_finding
 from .mapping import alpha0, letter, mean_letter, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .published import RESIDUAL_LOSS, energy_forms, written_out
@@ -36,7 +35,6 @@ from .spike import spikes_of_letters
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
-
 _WIDTH, _SAMPLES = sp.symbols("p n", positive=True)
 _AT_WIDTH = {
     "energy": fe.m**2 / (2 * _WIDTH * fe.V2),
@@ -44,7 +42,6 @@ _AT_WIDTH = {
     "q": fe.m**2 / (_WIDTH * fe.V2**2),
 }
 """What a finite width adds: to the free energy, to 𝔼 μ0²/(1 + V), and to the conjugate of q2."""
-
 
 declare_claim(
     "finite-width",
@@ -90,7 +87,7 @@ def finite_width_equations() -> Finding:
             residual - half * written_out(RESIDUAL_LOSS)
         ),
     }
-    return exact_finding(results, "the terms of order 1/p and the energy with them")
+    return identities_hold(results, "the terms of order 1/p and the energy with them")
 
 
 # Test error and q2 at p = 1000 and α = 0.9, 3 (tanh/sin, s = 3, α0 = 20, λ = 0.1), and means with
@@ -173,7 +170,6 @@ def finite_width_features() -> Finding:
 _VARIANCE, _SECOND, _FOURTH = sp.symbols("c Y Y_4", positive=True)
 _SPREAD = (_VARIANCE - 1) / _VARIANCE * sp.sqrt(_FOURTH / (alpha0 * _SECOND**2))
 
-
 declare_claim(
     "bulk-spread",
     title="How anisotropic the trained bulk is",
@@ -201,7 +197,7 @@ def spread_formula() -> Finding:
         results[f"{'/'.join(names)}: c² spread² = (c − 1)² E y⁴/(α0 Y²)"] = equal(
             bulk_spread(student, teacher) ** 2, (_SPREAD**2).xreplace(moments)
         )
-    return exact_finding(results, "the derived spread of odd students in closed form")
+    return identities_hold(results, "the derived spread of odd students in closed form")
 
 
 def _moment(teacher: Any, order: int) -> sp.Expr:
@@ -302,7 +298,6 @@ _OF_LETTERS = {
     + letter**2 * (MAPPING["c"].rhs - 1),
 }
 
-
 declare_claim(
     "step-vocabulary",
     title="One giant step with a readout vocabulary",
@@ -347,7 +342,7 @@ def letters_formula() -> Finding:
             if names[0] == "erf":
                 scaled = base.xreplace({step_size: step_size * letter})
                 results[f"erf/erf: {field} at s ã"] = equal(value, scaled)
-    return exact_finding(results, "letters scale the step of odd students, and reduce to one")
+    return identities_hold(results, "letters scale the step of odd students, and reduce to one")
 
 
 _LETTERS: tuple[tuple[dict[str, Any], tuple[float, ...], tuple[float, ...]], ...] = (

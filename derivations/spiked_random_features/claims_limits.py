@@ -22,17 +22,16 @@ from ...symbolic.random_matrix import MarchenkoPasturAverage
 from ..certificates.agreement import agreement, decided, overlap, proof_of
 from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence
+from ..identities import equal, identities_hold, vanishes
 from . import free_energy as fe
 from .claims_errors import _PROVEN, _energy
 from .claims_mapping import _SPIKE_DIGITS, H1, T1, _case
 from .derive import SymbolicModel, symbolic_model
-from .identities import equal, finding, vanishes
 from .mapping import best_linear_error
 from .model import SpikedRandomFeatures
 from .published import VARIANCE
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
-
 
 _SQUARE = sp.Symbol("mu_i^2", nonnegative=True)
 _PLAIN = {
@@ -40,7 +39,6 @@ _PLAIN = {
     "psi": sp.Eq(fe.psi, fe.alpha * fe.V1 * H1 * T1 / (1 + VARIANCE)),
 }
 """Plain random features; h_i are the Hermite coefficients, i > 1 stands for all others."""
-
 
 declare_claim(
     "unspiked-limit",
@@ -103,7 +101,7 @@ def unspiked_equations() -> Finding:
                 values(energy.test_error).xreplace(mean), error - fe.noise
             ),
         }
-    return finding(results, "r = 0, c = 1 gives plain random features")
+    return identities_hold(results, "r = 0, c = 1 gives plain random features")
 
 
 def _plain_values(model: SymbolicModel) -> Callable[[sp.Expr], sp.Expr]:
@@ -147,7 +145,7 @@ def linear_bound() -> Finding:
         results[f"{name}: ‖P_{{>1}} f*‖² = min E (f* - a - b z)²"] = equal(
             best_linear_error(teacher), least
         )
-    return finding(results, "the linear bound is the least error of a + b z")
+    return identities_hold(results, "the linear bound is the least error of a + b z")
 
 
 @evidence("unspiked-limit", "quadrature", "A8, its bound, and no dependence on γ")
@@ -310,7 +308,9 @@ def invariances() -> Finding:
             lambda e: isinstance(e, AppliedUndef), lambda e: e.func(fe.kappa)
         )
         results[f"{function} depends on rκ and γκ"] = vanishes(image - definition)
-    return finding(results, "both transformations leave the free energy and the errors as they are")
+    return identities_hold(
+        results, "both transformations leave the free energy and the errors as they are"
+    )
 
 
 def _transform(expr: sp.Expr, rules: Mapping[sp.Expr, sp.Expr]) -> sp.Expr:

@@ -33,16 +33,14 @@ from ...symbolic.gaussian import GaussianExpectation, expect
 from ..certificates.agreement import agreement, decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
+from ..identities import equal, identities_hold, vanishes
 from . import free_energy as fe
-from .identities import equal, vanishes
-from .identities import finding as identities_finding
 from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .reference import SPIKE, ReferenceCase, reference_cases
 from .simulated import network_setup
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
-
 
 # Moments of student, teacher and labels: E σ', E σ*', E y², E σ'² − h1²; length of the gradient.
 H1, T1, LABELS, SLOPES, NU = sp.symbols("h_1 h_1^* Y V nu", real=True)
@@ -53,7 +51,6 @@ MAPPING = {
     "c": sp.Eq(fe.c, 1 + step_size**2 * LABELS * SLOPES / alpha0),
 }
 """The map of Result 3.1, equations (9)-(11)."""
-
 
 declare_claim(
     "cui-3.1",
@@ -69,7 +66,6 @@ declare_claim(
     source=f"{_PAPER}, Result 3.1, equations (9)-(11)",
     status=Status.REPLICA,
 )
-
 
 _PAIRS = (("erf", "erf"), ("tanh", "sin"), ("sin", "sign"))
 
@@ -101,7 +97,7 @@ def mapping_relations() -> Finding:
             f"{pair}: c = 1 + s² Y (E σ'² - h1²)/α0": equal(c, stated["c"]),
             f"{pair}: γ² + ρ² = 1": equal(gamma**2 + found.orthogonal_alignment**2, sp.S.One),
         }
-    return identities_finding(results, "r, c and γ of the derived map are those of Result 3.1")
+    return identities_hold(results, "r, c and γ of the derived map are those of Result 3.1")
 
 
 @evidence("cui-3.1", "exact", "E[z f] = E[f'] for students and teachers")
@@ -121,7 +117,7 @@ def stein_identity() -> Finding:
         left, right = (expect(e, variable) for e in (variable * f.expr, f.derivative))
         closed = not (left - right).has(GaussianExpectation)
         results[f"{name}: closed forms of E[z f] and E[f'] agree"] = closed and equal(left, right)
-    return identities_finding(results, "E[z f(z)] = E[f'(z)] for students and teachers")
+    return identities_hold(results, "E[z f(z)] = E[f'(z)] for students and teachers")
 
 
 # Half a unit of the 25th digit is at most 5e-25; trailing zeros are not printed.
@@ -165,7 +161,6 @@ def _case(name: str) -> ReferenceCase:
 
 _SPIKE_DIGITS = 25
 """Of the stored values."""
-
 
 _WITH_STEP = ("A1", "A2, alpha=3", "A4")
 
@@ -294,7 +289,6 @@ def _first_coefficient(model: SpikedRandomFeatures) -> float:
 SQUARE = sp.Symbol("S", real=True)
 RESIDUAL = sp.Eq(fe.mu2_squared, SQUARE - fe.mu0**2 - fe.c * fe.mu1**2)
 
-
 declare_claim(
     "cui-3.2",
     title="Conditional Gaussian equivalence",
@@ -334,9 +328,7 @@ def conditional_coefficients() -> Finding:
             f"{name}: μ1 = E[z σ]/√c": equal(mu1, by_stein),
         }
     results["tanh: ∂μ0/∂r = κ μ1"] = _without_closed_form("tanh")
-    return identities_finding(
-        results, "closed forms of μ0, μ1, μ2² obey the relations of Result 3.2"
-    )
+    return identities_hold(results, "closed forms of μ0, μ1, μ2² obey the relations of Result 3.2")
 
 
 def _residual_variance(definition: sp.Expr, mu0: sp.Expr, mu1: sp.Expr, square: sp.Expr) -> bool:

@@ -35,7 +35,6 @@ from .published import (
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
-
 declare_claim(
     "public-notebook",
     title="The stored outputs of the authors' public notebook",
@@ -49,7 +48,6 @@ declare_claim(
     source=f"derived here; on the public code of {_PAPER}",
     status=Status.DERIVED_HERE,
 )
-
 
 # Dimension of the random matrix whose spectrum the notebook averages over.
 _DIMENSION = 2000

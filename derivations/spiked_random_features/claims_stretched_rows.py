@@ -19,9 +19,9 @@ from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
 from ..claims import Finding, Status, declare_claim, evidence
+from ..identities import identities_hold
 from . import mapping
 from .claims_correlated_norms import rows_after_a_step
-from .identities import finding
 from .model import SpikedRandomFeatures
 from .simulated import network_setup
 
@@ -71,7 +71,9 @@ def identities() -> Finding:
         found = mapping.spike_mapping(*map(activation, names), stretched=True)
         entries = (found.stretch_along, found.stretch_mixed, found.stretch_across)
         results[f"no stretch without h₂, {names}"] = all(x == 0 for x in entries)
-    return finding(results, "the population gradient along the teacher; no stretch without h₂")
+    return identities_hold(
+        results, "the population gradient along the teacher; no stretch without h₂"
+    )
 
 
 _ALPHA, _RIDGE = 2.0, 0.1

@@ -28,6 +28,7 @@ from giantstep.derivations.claims import (
     to_json,
     verify,
 )
+from giantstep.derivations.identities import vanishes
 from giantstep.derivations.spiked_random_features import (
     claims_bounds,
     claims_errors,
@@ -36,7 +37,6 @@ from giantstep.derivations.spiked_random_features import (
 )
 from giantstep.derivations.spiked_random_features import free_energy as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
-from giantstep.derivations.spiked_random_features.identities import vanishes
 from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features.published import written_out

@@ -10,7 +10,6 @@ from .readout import ConvexReadout
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
-
 declare_claim(
     "cui-convex-loss",
     title="Any convex loss enters through its Moreau envelope",
@@ -26,7 +25,6 @@ declare_claim(
     source=f"{_PAPER}, appendix C; the free energy is derived here",
     status=Status.REPLICA,
 )
-
 
 _PIECEWISE = (("huber(1)", 0), ("absolute", 0), ("hinge", 1), ("relu(1 - y*x)**2/2", 1))
 

@@ -12,8 +12,8 @@ from ....ball_library import require_flint
 from ....symbolic.activations import activation
 from ...certificates.agreement import agreement, proof_of
 from ...claims import Finding, Status, declare_claim, evidence
+from ...identities import equal, identities_hold
 from .. import free_energy as fe
-from ..identities import equal, finding
 from ..model import SpikedRandomFeatures
 from ..published import VARIANCE, written_out
 from .equations import spectrum_equations
@@ -32,7 +32,6 @@ declare_claim(
     source="Cui et al., arXiv 2402.04980, appendix on the spectrum",
     status=Status.REPLICA,
 )
-
 
 # Student, r, c, β, α, and the shift of the top eigenvalue to three or four digits.
 _CASES = (
@@ -128,7 +127,6 @@ _ALONG = fe.average(fe.kappa * fe.mu0 * fe.mu1 / (1 + VARIANCE))
 _MEAN = fe.average(fe.mu0**2 / (1 + VARIANCE))
 _SECOND = 1 + fe.alpha * fe.c * fe.V2 * (_SPREAD - _ALONG**2 / _MEAN)
 
-
 declare_claim(
     "feature-outliers",
     title="Eigenvalues outside the bulk of the feature covariance",
@@ -168,7 +166,9 @@ def conditions() -> Finding:
         "largest eigenvalue, term of order p": equal(top[0], fe.alpha / fe.beta * _MEAN_SQUARE),
         "largest eigenvalue, term of order 1": equal(top[1], shift),
     }
-    return finding(results, "conditions of outliers agree with their form after elimination")
+    return identities_hold(
+        results, "conditions of outliers agree with their form after elimination"
+    )
 
 
 @evidence("feature-outliers", "simulation", "the shift of three models", slow=True)

@@ -12,14 +12,13 @@ from ....numeric.letter_saddle_point import conditional_variance_problem, solve_
 from ....numeric.positive_minimum import expansion
 from ....symbolic.printing.compiled import compiled
 from ...claims import Finding, Status, declare_claim, evidence
-from ..identities import cancels, finding
+from ...identities import cancels, identities_hold
 from ..model import SpikedRandomFeatures
 from . import free_energy as fe
 from .model import VocabularyFeatures
 from .reference import REFERENCES
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
-
 
 declare_claim(
     "cui-vocabulary",
@@ -81,7 +80,7 @@ def legendre_transform() -> Finding:
         }
         for name, condition in conditions.items():
             results[f"K = {letters}: {name}"] = cancels(condition.xreplace(at))
-    return finding(results, "log det of K letters is stationary at the closed form of S")
+    return identities_hold(results, "log det of K letters is stationary at the closed form of S")
 
 
 def _symbols(letters: int) -> tuple[sp.Matrix, tuple[sp.Symbol, ...], tuple[sp.Symbol, ...]]:
