@@ -21,26 +21,37 @@ from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_polynomial
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
-from ..identities import identities_hold, vanishes
+from ..identities import equal, identities_hold, vanishes
 from . import free_energy as fe
 from .claims_limits import _solved
+from .claims_mapping import NU
+from .mapping import spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .simulated import network_setup
+
+_H3 = sp.Symbol("h_3", real=True)
+_CORRELATION = {
+    "a": sp.Eq(fe.norm_overlap, step_size * _H3 * NU),
+    "before": fe.kappa * fe.mu1 * fe.theta,
+    "after": (fe.kappa * fe.mu1 + fe.norm_overlap * fe.chi) * fe.theta,
+}
+
 
 declare_claim(
     "correlated-norms",
     title="The step correlates norms and overlaps of the rows, which changes the limit",
     statement=(
         r"For an odd student the bulk row $b$ of a trained neuron has "
-        r"$|b|^2 = c + 2a\,w\cdot v + \dots$ with $a = s\,h_3\,\nu$, $h_3 = "
+        r"$|b|^2 = c + 2a\,w\cdot v + \dots$ with $«a»$, $h_3 = "
         r"\mathbb{E}[\sigma\,\mathrm{He}_3]$ and $w$ the initial row. In Result 3.3 this replaces "
-        r"$\kappa\mu_1\vartheta$ by $(\kappa\mu_1 + a\chi)\,\vartheta$ with "
+        r"$«before»$ by $«after»$ with "
         r"$\chi(\kappa) = \mathbb{E}\,\sigma''(r\kappa + u)$, up to terms of order $c - 1$. The "
         r"errors of networks follow it; those of Results 3.1-3.3 as published, with $a = 0$, "
         r"differ from them in the limit $d \to \infty$ unless $h_3 = 0$ or $\chi \propto \mu_0$."
     ),
     source="derived here; a correction to Result 3.1",
     status=Status.DERIVED_HERE,
+    formulas=_CORRELATION,
 )
 
 
@@ -56,10 +67,19 @@ def identities() -> Finding:
         linear = expect(variable**2 * (slope - mean), variable)
         third = expect(sigma.expr * hermite_polynomial(3, variable), variable)
         results[f"E[u² (σ' − h₁)] = h₃ for {name}"] = bool(sp.expand(linear - third) == 0)
+        found = spike_mapping(sigma, activation("sin"))
+        # ν is the length of the gradient, which r has, too.
+        stated = _CORRELATION["a"].rhs.xreplace({_H3: third, NU: found.spike_strength})
+        results[f"a = s h₃ ν for {name}"] = equal(
+            stated, found.norm_overlap * step_size * expect(slope, variable)
+        )
         # χ = 2 ∂_c μ_0: the response of the mean to the norm.
         mu0 = expect(sigma(fe.r * fe.kappa + sp.sqrt(fe.c) * fe.z), fe.z)
         difference = fe.norm_response(sigma).doit() - 2 * mu0.diff(fe.c)
         results[f"χ = 2 ∂μ₀/∂c for {name}"] = bool(sp.simplify(difference) == 0)
+    mean, changed = (fe.conditional_mean(correlated_norms=c) for c in (False, True))
+    results["what ϑ adds to the mean"] = equal(mean, fe.mu0 * fe.m + _CORRELATION["before"])
+    results["the same with a"] = equal(changed, fe.mu0 * fe.m + _CORRELATION["after"])
     pair = activation("tanh"), activation("sin")
     corrected = fe.spiked_free_energy(*pair, correlated_norms=True)
     published = fe.spiked_free_energy(*pair)
