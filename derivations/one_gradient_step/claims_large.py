@@ -14,6 +14,7 @@ from ...ball_library import require_flint
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian_vector import GaussianVector, JointExpectation
+from ...symbolic.hermite import hermite_coefficients
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certified_values import CertifiedValues
 from ..claims import Finding, Status, declare_claim, evidence
@@ -132,9 +133,6 @@ def failure_exponents() -> Finding:
 def harmful_degrees() -> Finding:
     """Coefficients that vanish exactly, and the first above the linear one that does not."""
     require_flint()
-    from ...symbolic.activations import activation
-    from ...symbolic.hermite import hermite_coefficients
-
     results: dict[str, bool] = {}
     for name, degree in _DEGREES.items():
         found = hermite_coefficients(activation(name), degree).enclosures(_PROVEN)

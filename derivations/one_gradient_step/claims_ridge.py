@@ -18,6 +18,7 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from .claims_risk import _RISK, _case, _risk, spectral_deviations
 from .claims_spike import _PROVEN, _PROVEN_DIGITS
+from .interpolation_peak import peak_property
 from .model import OneGradientStep
 from .properties import PROPERTIES
 from .reference import model_of, reference_cases, reference_document
@@ -193,8 +194,6 @@ declare_claim(
 @evidence("ba-interpolation-peak", "exact", "penalty and D to leading order in ν")
 def peak_leading_order() -> Finding:
     """λ_B and D to leading order in ν at n = N."""
-    from .interpolation_peak import peak_property
-
     return identities_hold(peak_property().check(), "λ_B = ν²G and D = 2ντ_1 at n = N")
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import sympy as sp
 
 from ...ball_library import require_flint
+from ...symbolic.gaussian_enclosures import PRECISION
 from ...symbolic.random_matrix import MarchenkoPasturAverage
 from ...symbolic.ridge_closed_form import spiked_resolvent
 from ...symbolic.ridge_equivalent import NO_SPIKE, Spike, errors_from_potential, paper_ridge
@@ -177,8 +178,6 @@ def equivalents(names: tuple[str, ...]) -> Finding:
         Of networks; β = 1, where the density is not bounded, is none of them.
     """
     flint = require_flint()
-    from ...symbolic.gaussian_enclosures import PRECISION
-
     results: dict[str, bool] = {}
     widest = 0.0
     for name in names:

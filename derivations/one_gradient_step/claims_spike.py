@@ -266,8 +266,6 @@ def spikes(count: int | None = None) -> Finding:
 
 
 def _exact(text: str) -> Any:
-    import sympy as sp
-
     return sp.Rational(text)
 
 

@@ -11,8 +11,11 @@ from typing import Any
 
 import numpy as np
 import sympy as sp
+from scipy.optimize import minimize_scalar
 
 from ...ball_library import require_flint
+from ...numeric.kernel_arrays import converged_tables
+from ...runtime.quadrature import trapezoidal_rule
 from ...symbolic.activations import activation
 from ...symbolic.equations import stationarity
 from ...symbolic.gaussian import GaussianExpectation
@@ -141,12 +144,6 @@ def bounds_of_models() -> Finding:
 
 def _bounds_of(model: SpikedRandomFeatures) -> tuple[float, float, float]:
     """U, L and E_∞ from the tables of the coefficients."""
-    import sympy as sp
-
-    from ...numeric.kernel_arrays import converged_tables
-    from ...runtime.quadrature import trapezoidal_rule
-    from ...symbolic.random_matrix import Resolvent
-
     kernel = model._kernel
     known = model._parameter_values()
     x, w = trapezoidal_rule(1 / 16)
@@ -169,8 +166,6 @@ def _bounds_of(model: SpikedRandomFeatures) -> tuple[float, float, float]:
 
 
 def _least_test_error(model: SpikedRandomFeatures, alpha: float) -> float:
-    from scipy.optimize import minimize_scalar
-
     found = minimize_scalar(
         lambda exponent: model.solve(alpha, float(10.0**exponent)).test_error,
         bounds=(-4, 7),

@@ -9,6 +9,7 @@ which Result 3.2 keeps: so the term belongs to the limit d → ∞.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -144,7 +145,8 @@ _MODEL: dict[str, Any] = {
 }
 _ALPHA, _RIDGE = 3.0, 0.1
 # Relative deviation from the corrected theory times d; measured 4.2(1.5) at d = 200, 2.9(3.7) at
-# d = 400, on other networks than the checks draw.
+# d = 400, on other networks than the checks draw; with stretched rows 3.9(2.1) and 3.0(3.2), there
+# with alpha0 = 60.
 _BIAS = 7.0
 
 
@@ -160,25 +162,45 @@ _BIAS = 7.0
 )
 def errors(sizes: dict[int, int]) -> Finding:
     """Compare networks, so many of each dimension, with both theories."""
-    published = SpikedRandomFeatures(**_MODEL).solve(_ALPHA, _RIDGE).test_error
-    model = SpikedRandomFeatures(**_MODEL, leading_order="complete")
-    corrected = model.solve(_ALPHA, _RIDGE).test_error
-    passed, texts, details = True, [], dict[str, Any]()
-    details |= {"published": published, "corrected": corrected}
+    return told_apart(
+        SpikedRandomFeatures(**_MODEL), sizes, alpha=_ALPHA, ridge=_RIDGE, seed=2024,
+        name="corrected", called="with correlated norms",
+    )  # fmt: skip
+
+
+def told_apart(
+    model: SpikedRandomFeatures, sizes: dict[int, int],
+    *, alpha: float, ridge: float, seed: int, name: str, called: str,
+) -> Finding:  # fmt: skip
+    """Compare networks with the theory as published, which they exclude, and the complete one.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+        As published.
+    sizes : dict from int to int
+        Networks of each dimension.
+    alpha, ridge : float
+    seed : int
+    name, called : str
+        Of the complete theory: in the details, and in the sentence.
+    """
+    published = model.solve(alpha, ridge).test_error
+    complete = replace(model, leading_order="complete").solve(alpha, ridge).test_error
+    passed, texts = True, []
+    details: dict[str, Any] = {"published": published, name: complete}
     for dimension, networks in sizes.items():
-        found = model.simulate(
-            dimension, [_ALPHA], _RIDGE, seeds=networks, seed=2024, progress=False
-        )
+        found = model.simulate(dimension, [alpha], ridge, seeds=networks, seed=seed, progress=False)
         mean = float(found["test_error_mean"][0])
         error = float(found["test_error_standard_error"][0])
-        tolerance = 4 * error + _BIAS / dimension * corrected
-        passed &= abs(mean - corrected) <= tolerance < abs(mean - published)
+        tolerance = 4 * error + _BIAS / dimension * complete
+        passed &= abs(mean - complete) <= tolerance < abs(mean - published)
         texts.append(f"{mean:.4f} ± {error:.4f} at d = {dimension}")
         details[f"d = {dimension}"] = [mean, error]
     return Finding(
         passed,
-        f"networks: {', '.join(texts)}; with correlated norms {corrected:.4f}, as published "
-        f"{published:.4f}, which all of them exclude",
+        f"networks: {', '.join(texts)}; {called} {complete:.4f}, as published {published:.4f}, "
+        "which all of them exclude",
         details,
     )
 

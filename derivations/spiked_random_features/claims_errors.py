@@ -18,14 +18,15 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...symbolic.activations import activation
 from ...symbolic.equations import stationarity
-from ...symbolic.random_matrix import Resolvent, resolvent_moment
+from ...symbolic.gaussian import GaussianExpectation, expect
+from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent, resolvent_moment
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import cancels, identities_hold, vanishes
 from . import free_energy as fe
 from .claims_mapping import _SPIKE_DIGITS, DIGITS, DIGITS_TOLERANCE, NETWORKS, NetworkCase, _case
-from .derive import SymbolicModel, symbolic_model
+from .derive import SymbolicModel, precise_mapping, symbolic_model
 from .model import SpikedRandomFeatures
 from .published import (
     CONDITIONALS,
@@ -119,10 +120,6 @@ class _Evaluation:
     """Numbers of expressions that are linear in averages, by SymPy's own integration."""
 
     def __init__(self, definitions: Any, values: dict[Any, Any], digits: int) -> None:
-        import sympy as sp
-
-        from ...symbolic.gaussian import GaussianExpectation, expect
-
         self._values, self._digits = values, digits
         self._tables: dict[Any, Any] = {}
         self._known: dict[Any, sp.Expr] = {}
@@ -137,11 +134,6 @@ class _Evaluation:
             self._tables[function] = closed[function].xreplace(values)
 
     def __call__(self, expr: Any) -> sp.Expr:
-        import sympy as sp
-
-        from ...symbolic.gaussian import GaussianExpectation
-        from ...symbolic.random_matrix import MarchenkoPasturAverage
-
         for node in expr.atoms(GaussianExpectation, MarchenkoPasturAverage) - set(self._known):
             inside = node.args[0].xreplace(self._tables).xreplace(self._values)
             if isinstance(node, MarchenkoPasturAverage):
@@ -174,11 +166,6 @@ def conditions(name: str, digits: int = 30) -> Finding:
     Nothing of the generated kernels is used: SymPy integrates over κ, and over the density of the
     Marchenko–Pastur law instead of using its resolvent.
     """
-    import sympy as sp
-
-    from ...symbolic.equations import stationarity
-    from . import free_energy as fe
-
     case = _case(name)
     solution = case.solve(digits + 3)
     model = case.build().symbolic()
@@ -194,9 +181,7 @@ def conditions(name: str, digits: int = 30) -> Finding:
     energy = 2 * values[fe.beta] / values[fe.alpha] * evaluate(free_energy.expression)
     loss = values[fe.ridge] * values[fe.beta] / values[fe.alpha] * values[fe.q2]
     loss += evaluate(model.free_energy.training_error)
-    variance = fe.mu1**2 * fe.V1 + fe.mu2_squared * fe.V2
-    mean = fe.mu0 * fe.m + fe.mu1 * fe.kappa * fe.theta
-    form = evaluate(fe.average((fe.T2 - fe.T0 * mean - fe.mu1 * fe.psi * fe.T1) / (1 + variance)))
+    form = evaluate(written_out(RESIDUAL_LOSS))
     residuals["2β/α f = train + λβ q2/α"] = float(abs(energy / loss - 1))
     residuals["residual form = train + λβ q2/α"] = float(abs(form / loss - 1))
     worst = max(residuals.values())
@@ -209,11 +194,6 @@ def conditions(name: str, digits: int = 30) -> Finding:
 
 def _symbol_values(case: ReferenceCase, solution: Any, digits: int) -> dict[Any, Any]:
     """Values of all symbols of the free energy."""
-    import sympy as sp
-
-    from . import free_energy as fe
-    from .derive import precise_mapping
-
     model = case.build().symbolic()
     given = {
         name: sp.Rational(case.model[name]) for name in ("step_size", "alpha0", "noise_variance")

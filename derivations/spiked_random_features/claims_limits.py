@@ -23,6 +23,8 @@ from ..certificates.agreement import agreement, decided, overlap, proof_of
 from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import equal, identities_hold, vanishes
+from ..one_gradient_step.model import OneGradientStep
+from ..one_gradient_step.reference import reference_document
 from . import free_energy as fe
 from .claims_errors import _PROVEN, _energy
 from .claims_mapping import _SPIKE_DIGITS, H1, T1, _case
@@ -229,9 +231,6 @@ def _stepped(alpha0: float) -> Callable[[float], SpikedRandomFeatures]:
 def without_a_step() -> Finding:
     """Plain random features by both lines of work: two systems of equations, one test error."""
     require_flint()
-    from ..one_gradient_step.model import OneGradientStep
-    from ..one_gradient_step.reference import reference_document
-
     entry = reference_document()["without_step"]
     alpha, beta, ridge = (float(entry[name]) for name in ("alpha", "beta", "ridge"))
     first = OneGradientStep("erf", "erf", alpha=alpha, beta=beta, step_size=0)

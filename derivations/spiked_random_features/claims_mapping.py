@@ -23,6 +23,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ...ball_library import require_flint
+from ...numeric.kernel_arrays import converged_tables
 from ...numeric.simulation import simulate
 from ...runtime.generated import GeneratedFunction
 from ...symbolic.activations import activation
@@ -30,11 +31,13 @@ from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.equivalence import conditional_equivalence
 from ...symbolic.gaussian import GaussianExpectation, expect
+from ...symbolic.hermite import hermite_coefficient
 from ..certificates.agreement import agreement, decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold, vanishes
 from . import free_energy as fe
+from .derive import precise_mapping
 from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .reference import SPIKE, ReferenceCase, reference_cases
@@ -127,10 +130,6 @@ DIGITS, DIGITS_TOLERANCE = 27, 5.1e-25
 @evidence("cui-3.1", "quadrature", "values of r, c, γ of three models to 25 digits")
 def mapping_values() -> Finding:
     """Floats of r, c, γ at A1, A2, A4 against 25 digits, and 25 digits by the exact formulas."""
-    import sympy as sp
-
-    from .derive import precise_mapping
-
     deviations: dict[str, float] = {}
     precise: dict[str, float] = {}
     for case in map(_case, ("A1", "A2, alpha=3", "A4")):
@@ -280,9 +279,6 @@ def realised_spike(
 
 def _first_coefficient(model: SpikedRandomFeatures) -> float:
     """h_1 of the student."""
-    from ...symbolic.activations import activation
-    from ...symbolic.hermite import hermite_coefficient
-
     return float(hermite_coefficient(activation(model.student), 1).evalf(17))
 
 
@@ -471,8 +467,6 @@ def _conditional_moments(
 
 
 def _coefficients(model: SpikedRandomFeatures, kappa: float) -> tuple[float, float, float]:
-    from ...numeric.kernel_arrays import converged_tables
-
     kernel, values = model._kernel, model._parameter_values()
     node = np.array([kappa])
     assert kernel.tables is not None

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy as sp
+
+from ....symbolic.convex_losses import without_cases
 from ...claims import Finding, Status, declare_claim, evidence
 from ..model import SpikedRandomFeatures
+from .losses import convex_loss, x
 from .readout import ConvexReadout
+from .smoothing import smoothed_envelope
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
@@ -32,12 +37,6 @@ _PIECEWISE = (("huber(1)", 0), ("absolute", 0), ("hinge", 1), ("relu(1 - y*x)**2
 @evidence("cui-convex-loss", "exact", "E M of losses with kinks obeys its two equations")
 def smoothing() -> Finding:
     """The heat equation in the variance, identically in all symbols."""
-    import sympy as sp
-
-    from ....symbolic.convex_losses import without_cases
-    from .losses import convex_loss, x
-    from .smoothing import smoothed_envelope
-
     a = sp.Symbol("a", real=True)
     v, step = sp.symbols("v V", positive=True)
     left = {}
