@@ -106,6 +106,7 @@ declare_claim(
     status=Status.CONJECTURE,
 )
 
+# The first degree above 1 whose coefficient does not vanish.
 _DEGREES = {"erf": 3, "tanh": 3, "sin": 3, "relu": 2, "softplus": 2, "He3": 3, "abs": 2}
 
 

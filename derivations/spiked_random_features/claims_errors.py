@@ -255,27 +255,19 @@ def precise_values(names: Sequence[str] | None = None) -> Finding:
     return _reference_finding(details, DIGITS_TOLERANCE, f"{DIGITS} digits")
 
 
-_QUICK = ("A1",)
 # The training error of the stored cases is small; errors have at least so many proven digits.
 _PROVEN = 12
 
 
-@evidence("cui-3.3", "certified", "one saddle point in a box, its errors in intervals: A1")
 @evidence(
     "cui-3.3",
     "certified",
-    "the same for all reference models",
-    slow=True,
-    arguments={"names": None},
+    "one saddle point in a box, its errors in intervals: A1",
+    arguments={"names": ("A1",)},
 )
-def errors(names: Sequence[str] | None = _QUICK) -> Finding:
-    """Test error, training error and order parameters of reference models.
-
-    Parameters
-    ----------
-    names : sequence of str, optional
-        Of the models, by default the quickest one; None for all.
-    """
+@evidence("cui-3.3", "certified", "the same for all reference models", slow=True)
+def errors(names: Sequence[str] | None = None) -> Finding:
+    """Test error, training error and order parameters of reference models, or of all."""
     require_flint()
     values: dict[str, Any] = {}
     for case in reference_cases():
