@@ -1,9 +1,11 @@
 """Published results as claims: a statement, where it comes from, and evidence to recompute.
 
-Every line of work has a module ``claims`` with a tuple ``CLAIMS``; :func:`claims` collects them
-and :func:`verify` runs their checks. A check says what its evidence rests on: exact algebra, a
-proven interval, quadrature to many digits, or simulation with a standard error. Nothing is taken
-on trust: evidence is computed when it is asked for, and a check that breaks has failed.
+A claim is declared once, by :func:`declare_claim`; :func:`evidence` makes plain functions checks of
+it. Those of the package stand in the modules that are listed here, each claim beside its evidence,
+and are imported when :func:`claims` is asked; those of users stand where they like. A check says
+what its evidence rests on: exact algebra, a proven interval, quadrature to many digits, or
+simulation with a standard error. Nothing is taken on trust: evidence is computed when it is asked
+for (:func:`verify`), and a check that breaks has failed.
 
 Importing this module imports neither SymPy nor numpy.
 """
@@ -12,21 +14,24 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from importlib import import_module
-from typing import Any
+from itertools import count
+from operator import itemgetter
+from types import FunctionType
+from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, ParameterError
 from ..pages import Block, Indented, Listing, Page, Table
-from .claim_options import Option, check_options
-from .evidence import Check, Deferred, Evidence, EvidenceKind, Finding
+from .evidence import Check, Evidence, EvidenceKind, Finding, Option
 
 __all__ = [
     "Check",
     "Claim",
-    "Deferred",
     "Evidence",
     "EvidenceKind",
     "Finding",
@@ -34,13 +39,41 @@ __all__ = [
     "Status",
     "Verdict",
     "claims",
+    "declare_claim",
+    "evidence",
     "to_json",
     "verify",
 ]
 
-_LINES_OF_WORK = (
-    "spiked_random_features", "hermite_gradients", "giant_steps", "one_gradient_step"
-)  # fmt: skip
+_MODULES = (
+    "spiked_random_features.claims_mapping",
+    "spiked_random_features.claims_errors",
+    "spiked_random_features.claims_limits",
+    "spiked_random_features.claims_bounds",
+    "spiked_random_features.claims_correlated_norms",
+    "spiked_random_features.claims_stretched_rows",
+    "spiked_random_features.claims_finite_size",
+    "spiked_random_features.claims_notebook",
+    "spiked_random_features.spectrum.claims",
+    "spiked_random_features.vocabulary.claims",
+    "spiked_random_features.convex.claims",
+    "hermite_gradients.claims_expansion",
+    "hermite_gradients.claims_preprocessed",
+    "giant_steps.claims_one_step",
+    "giant_steps.claims_staircases",
+    "giant_steps.claims_equivalence",
+    "giant_steps.claims_conjectures",
+    "one_gradient_step.claims_gradient",
+    "one_gradient_step.claims_spike",
+    "one_gradient_step.claims_kernel",
+    "one_gradient_step.claims_risk",
+    "one_gradient_step.claims_ridge",
+    "one_gradient_step.claims_large",
+)
+"""Where claims of the package are, in the order in which they are listed."""
+
+_PLACEHOLDER = re.compile("«([^«»]*)»")
+_Function = TypeVar("_Function", bound=Callable[..., Finding])
 
 
 class Status(StrEnum):
@@ -68,7 +101,9 @@ class Claim(Page):
     status : Status
         What it is there.
     checks : tuple of Check
-        At least one of them is not slow.
+        Those of the package have one that is not slow.
+    formulas : mapping
+        Expressions and equations of SymPy that the statement shows, by name.
     """
 
     identifier: str
@@ -76,17 +111,23 @@ class Claim(Page):
     statement: str
     source: str
     status: Status
-    checks: tuple[Check, ...]
+    checks: tuple[Check, ...] = ()
+    formulas: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def proofs(self) -> tuple[Check, ...]:
         """The checks that prove something by intervals."""
         return tuple(check for check in self.checks if check.kind is EvidenceKind.CERTIFIED)
 
+    @property
+    def options(self) -> dict[str, Option]:
+        """What a user may change about the checks, by name."""
+        return {option.name: option for check in self.checks for option in check.options}
+
     def verify(self, *, slow: bool = False, certified: bool = False, **options: Any) -> Verdict:
         """Run the checks of this claim alone; see :func:`verify`."""
         _check_proofs([self], certified)
-        check_options([self], options)
+        _check_options([self], options)
         checks = self.proofs if certified else self.checks
         return _verdict(self, checks, slow, options, lambda: None, progress=False)
 
@@ -180,18 +221,206 @@ class Verdict(Page):
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
+@dataclass
+class _Declaration:
+    """A claim as declared, the module that did so, and its numbered checks by description."""
+
+    module: str
+    claim: Claim
+    checks: dict[str, tuple[int, Check]] = field(default_factory=dict)
+
+    def complete(self) -> Claim:
+        found = sorted(self.checks.values(), key=itemgetter(0))
+        return replace(self.claim, checks=tuple(check for _, check in found))
+
+
+_DECLARED: dict[str, _Declaration] = {}
+_NUMBERS = count()
+
+
+def declare_claim(
+    identifier: str,
+    *,
+    title: str,
+    statement: str,
+    source: str,
+    status: Status | str,
+    formulas: Mapping[str, Any] | None = None,
+) -> None:
+    """Declare a claim; :func:`evidence` adds what supports it.
+
+    Declaring it again in the same module replaces it, as a notebook does that runs a cell again.
+
+    Parameters
+    ----------
+    identifier : str
+        Such as "cui-3.1".
+    title : str
+    statement : str
+        In LaTeX: text with mathematics between dollar signs. ``«name»`` stands for a formula.
+    source : str
+        Where it is published, or that it is derived here.
+    status : Status or str
+        What it is there, such as "theorem" or "derived here".
+    formulas : mapping, optional
+        Expressions and equations of SymPy by name, which the statement shows as they are. Where
+        the evidence checks the same objects, the formula that is read is the one that is checked.
+
+    Raises
+    ------
+    ParameterError
+        If another module has declared a claim of that name, there is no such status, or the
+        statement and `formulas` do not have the same names.
+    """
+    # As of an enumeration: the module that declares is told from the frame that calls.
+    module = str(sys._getframe(1).f_globals.get("__name__", "__main__"))
+    if not _is_ours(module):
+        _load()
+    known = _DECLARED.get(identifier)
+    if known is not None and known.module != module:
+        raise ParameterError(
+            f"claim {identifier!r} is there already, in {known.module}; choose another name"
+        )
+    claim = Claim(
+        identifier,
+        title,
+        _filled(identifier, statement, formulas or {}),
+        source,
+        _member(Status, status, "status"),
+        formulas=dict(formulas or {}),
+    )
+    _DECLARED[identifier] = _Declaration(module, claim)
+
+
+def evidence(
+    identifier: str,
+    kind: EvidenceKind | str,
+    description: str,
+    *,
+    slow: bool = False,
+    options: Sequence[Option] = (),
+    arguments: Mapping[str, Any] | None = None,
+) -> Callable[[_Function], _Function]:
+    """Make a function a check of a claim; the function itself stays as it is.
+
+    Several of these above one function are several checks, listed from the top to the bottom.
+    A function whose parameter is called `progress` is told whether to show a progress bar.
+
+    Parameters
+    ----------
+    identifier : str
+        Of a claim that is declared.
+    kind : EvidenceKind or str
+        What the evidence rests on: "exact", "certified" (without python-flint it has to raise
+        :class:`.MissingDependencyError`), "quadrature" or "simulation".
+    description : str
+        What is checked.
+    slow : bool
+        Takes more than a few seconds; left out unless asked for.
+    options : sequence of Option
+        What a user may change about it.
+    arguments : mapping, optional
+        What the function is called with otherwise, by name.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such claim or kind, or another function has this description.
+    """
+    rests_on = _member(EvidenceKind, kind, "kind")
+    # Lines of decorators are evaluated from the top to the bottom, but applied from the bottom.
+    number = next(_NUMBERS)
+
+    def register(function: _Function) -> _Function:
+        if not isinstance(function, FunctionType):
+            raise ParameterError(
+                f"evidence for {identifier!r} must be a plain function, got {function!r}; what it "
+                "is called with goes into arguments="
+            )
+        if not _is_ours(function.__module__):
+            _load()
+        if identifier not in _DECLARED:
+            raise ParameterError(_unknown(identifier, _DECLARED))
+        check = Check(rests_on, description, function, slow, tuple(options), dict(arguments or {}))
+        checks = _DECLARED[identifier].checks
+        place, known = checks.get(description, (number, check))
+        homes = {(c.compute.__module__, c.compute.__qualname__) for c in (known, check)}
+        if len(homes) > 1:
+            raise ParameterError(
+                f"claim {identifier!r} has a check {description!r} by another function"
+            )
+        checks[description] = place, check
+        return function
+
+    return register
+
+
 def claims() -> tuple[Claim, ...]:
-    """Return all claims of all lines of work.
+    """Return all claims of all lines of work, then those that users have declared.
 
     Examples
     --------
     >>> [claim.identifier for claim in claims()][:3]
     ['cui-3.1', 'cui-3.2', 'cui-3.3']
     """
-    found: list[Claim] = []
-    for name in _LINES_OF_WORK:
-        found += import_module(f".{name}.claims", __package__).CLAIMS
-    return tuple(found)
+    _load()
+    places = {f"{__package__}.{name}": i for i, name in enumerate(_MODULES)}
+    found = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
+    return tuple(declaration.complete() for declaration in found)
+
+
+def _load() -> None:
+    for name in _MODULES:
+        import_module(f".{name}", __package__)
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(f"{__package__}.") and module != __name__
+
+
+def _filled(identifier: str, statement: str, formulas: Mapping[str, Any]) -> str:
+    """Put formulas where the statement names them."""
+    shown = _PLACEHOLDER.findall(statement)
+    if set(shown) != set(formulas):
+        raise ParameterError(
+            f"claim {identifier!r}: the statement shows the formulas "
+            f"{', '.join(dict.fromkeys(shown)) or 'none'}, and given are "
+            f"{', '.join(formulas) or 'none'}"
+        )
+    if not formulas:
+        return statement
+    import sympy as sp
+
+    from .formulas import latex
+
+    for name, formula in formulas.items():
+        if not isinstance(formula, sp.Basic):
+            raise ParameterError(
+                f"claim {identifier!r}: formula {name!r} must be an expression or an equation of "
+                f"SymPy, got {formula!r}"
+            )
+    written = {
+        name: " = ".join(map(latex, formula.args if isinstance(formula, sp.Eq) else [formula]))
+        for name, formula in formulas.items()
+    }
+    return _PLACEHOLDER.sub(lambda found: written[found[1]], statement)
+
+
+_Member = TypeVar("_Member", Status, EvidenceKind)
+
+
+def _member(kind: type[_Member], value: _Member | str, name: str) -> _Member:
+    try:
+        return kind(value)
+    except ValueError:
+        listed = ", ".join(repr(member.value) for member in kind)
+        raise ParameterError(f"{name} must be one of {listed}, got {value!r}") from None
+
+
+def _unknown(name: object, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(str(name), list(known), n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"no claim {name!r}{hint}\n  claims: {', '.join(known)}"
 
 
 def verify(
@@ -245,7 +474,7 @@ def verify(
     if certified and names is None:
         chosen = tuple(claim for claim in chosen if claim.proofs)
     _check_proofs(chosen, certified)
-    check_options(chosen, options)
+    _check_options(chosen, options)
     work = [(claim, claim.proofs if certified else claim.checks) for claim in chosen]
     total = sum(slow or not check.slow for _, checks in work for check in checks)
     with tqdm(total=total, delay=1, disable=not progress, unit="check") as bar:
@@ -269,9 +498,7 @@ def _choose(names: Sequence[str] | None) -> tuple[Claim, ...]:
     wanted = [names] if isinstance(names, str) else list(names)
     for name in wanted:
         if name not in known:
-            close = difflib.get_close_matches(str(name), known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise ParameterError(f"no claim {name!r}{hint}\n  claims: {', '.join(known)}")
+            raise ParameterError(_unknown(name, known))
     return tuple(known[name] for name in dict.fromkeys(wanted))
 
 
@@ -282,6 +509,22 @@ def _check_proofs(chosen: Sequence[Claim], certified: bool) -> None:
         raise ParameterError(
             f"no proof by intervals: {', '.join(without)}\n  claims that have one: {listed}"
         )
+
+
+def _check_options(chosen: Iterable[Claim], given: Mapping[str, Any]) -> None:
+    """Refuse options that one of the claims does not know, and values that cannot be."""
+    for claim in chosen:
+        known = claim.options
+        for name, value in given.items():
+            if name not in known:
+                close = difflib.get_close_matches(name, known, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                listed = ", ".join(known) if known else "none"
+                raise ParameterError(
+                    f"claim {claim.identifier!r} has no option {name!r}{hint}\n"
+                    f"  options of this claim: {listed}"
+                )
+            known[name].checked(value)
 
 
 def _verdict(

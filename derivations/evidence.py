@@ -1,23 +1,23 @@
-"""Evidence for claims: what a check computes, what it found and what that rests on.
+"""Evidence for claims: what a check computes, what it takes, what it found and on what that rests.
 
 Importing this module imports neither SymPy nor numpy.
 """
 
 from __future__ import annotations
 
-import functools
 import math
+import numbers
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from importlib import import_module
+from inspect import signature
+from pathlib import Path
 from typing import Any
 
-from ..errors import MissingDependencyError
-from .claim_options import Option, arguments_of
+from ..errors import MissingDependencyError, ParameterError
 
-__all__ = ["Check", "Deferred", "Evidence", "EvidenceKind", "Finding", "proof"]
+__all__ = ["Check", "Evidence", "EvidenceKind", "Finding", "Option"]
 
 
 class EvidenceKind(StrEnum):
@@ -89,8 +89,62 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Option:
+    """A whole number, or a folder, that a check takes: what a user may change about it.
+
+    Attributes
+    ----------
+    name : str
+    meaning : str
+        Half a sentence.
+    default : int or None
+        What a quick check uses; None for a folder, which is then not used.
+    minimum : int or None
+        Smallest number; None marks a folder.
+    multiple : int
+        What the number has to be a multiple of.
+    """
+
+    name: str
+    meaning: str
+    default: int | None
+    minimum: int | None = 1
+    multiple: int = 1
+
+    def checked(self, value: Any) -> Any:
+        """Return a value that a user gave; a folder is made if it is not there.
+
+        Raises
+        ------
+        ParameterError
+            If it is not of the right kind, too small or no multiple.
+        OSError
+            If the folder cannot be made.
+        """
+        if self.minimum is None:
+            if (isinstance(value, str) and value) or hasattr(value, "__fspath__"):
+                # Made at once: a folder that cannot be used is no surprise after an hour.
+                Path(value).expanduser().mkdir(parents=True, exist_ok=True)
+                return value
+            raise ParameterError(f"{self.name} must be a folder, got {value!r}")
+        # numpy is not imported for this: its integers are registered as Integral.
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+            raise ParameterError(f"{self.name} must be a whole number, got {value!r}")
+        if value < self.minimum:
+            raise ParameterError(f"{self.name} must be >= {self.minimum}, got {value}")
+        if value % self.multiple:
+            wanted = "even" if self.multiple == 2 else f"a multiple of {self.multiple}"
+            raise ParameterError(f"{self.name} must be {wanted}, got {value}")
+        return int(value)
+
+    def __str__(self) -> str:
+        shown = "" if self.default is None else f" [{self.default}]"
+        return f"{self.name}: {self.meaning}{shown}"
+
+
+@dataclass(frozen=True)
 class Check:
-    """A computation that supports a claim.
+    """A computation that supports a claim; :func:`.claims.evidence` makes it of a function.
 
     Attributes
     ----------
@@ -103,8 +157,8 @@ class Check:
         Takes more than a few seconds; left out unless asked for.
     options : tuple of Option
         What a user may change about it.
-    shows_progress : bool
-        Whether it has a progress bar of its own.
+    arguments : mapping
+        What it is computed with otherwise, by name.
     """
 
     kind: EvidenceKind
@@ -112,7 +166,12 @@ class Check:
     compute: Callable[..., Finding]
     slow: bool = False
     options: tuple[Option, ...] = ()
-    shows_progress: bool = False
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def shows_progress(self) -> bool:
+        """Whether it has a progress bar of its own."""
+        return "progress" in signature(self.compute).parameters
 
     def run(self, options: Mapping[str, Any] | None = None, *, progress: bool = False) -> Evidence:
         """Recompute the evidence. An exception inside the check makes it fail.
@@ -135,12 +194,18 @@ class Check:
         MissingDependencyError
             If it needs an optional package that is not installed.
         """
-        arguments = arguments_of(self, options or {})
+        given = options or {}
+        arguments = dict(self.arguments)
+        for option in self.options:
+            known = option.name in given
+            arguments[option.name] = option.checked(given[option.name]) if known else option.default
         if self.shows_progress:
             arguments["progress"] = progress
         begin = time.perf_counter()
         try:
             found = self.compute(**arguments)
+            if not isinstance(found, Finding):
+                raise TypeError(f"it returned {type(found).__name__}, not a Finding")
             passed, summary, details = bool(found.passed), found.summary, found.details
         except MissingDependencyError:
             raise
@@ -150,64 +215,6 @@ class Check:
             summary = f"the check broke with {type(error).__name__}: {first_line}"
         seconds = time.perf_counter() - begin
         return Evidence(self.kind, summary, passed, details, self.description, seconds)
-
-
-@dataclass(frozen=True)
-class Deferred:
-    """Evidence that is imported when it is asked for: it needs SymPy, numpy and models.
-
-    Attributes
-    ----------
-    package : str
-        ``__package__`` of the claims.
-    module, function : str
-        Where the evidence is, relative to the package.
-    """
-
-    package: str | None
-    module: str
-    function: str
-
-    def load(self) -> Callable[..., Finding]:
-        """Import the function."""
-        found: Callable[..., Finding] = getattr(
-            import_module(f".{self.module}", self.package), self.function
-        )
-        return found
-
-    def __call__(self, **options: object) -> Finding:
-        """Compute the evidence."""
-        return self.load()(**options)
-
-
-def proof(
-    package: str | None,
-    function: str,
-    description: str,
-    *,
-    module: str = "evidence_certified",
-    slow: bool = False,
-    **arguments: Any,
-) -> Check:
-    """Return a check by proven intervals.
-
-    Parameters
-    ----------
-    package : str
-        ``__package__`` of the claims.
-    function : str
-        Computes the finding; without python-flint it raises MissingDependencyError.
-    description : str
-    module : str
-        Of the package.
-    slow : bool
-    **arguments
-        Of the function.
-    """
-    compute: Callable[..., Any] = Deferred(package, module, function)
-    if arguments:
-        compute = functools.partial(compute, **arguments)
-    return Check(EvidenceKind.CERTIFIED, description, compute, slow)
 
 
 def _plain(value: Any) -> Any:

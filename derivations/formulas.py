@@ -24,7 +24,7 @@ _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "Gamma": "Γ", "Delta": "Δ", "epsilon": "ϵ",
     "varepsilon": "ε", "eta": "η", "theta": "θ", "vartheta": "ϑ", "kappa": "κ", "lambda": "λ",
     "mu": "μ", "nu": "ν", "xi": "ξ", "pi": "π", "rho": "ρ", "sigma": "σ", "varphi": "φ",
-    "psi": "ψ", "chi": "χ", "ell": "\N{SCRIPT SMALL L}",
+    "psi": "ψ", "chi": "χ", "tau": "τ", "zeta": "ζ", "omega": "ω", "ell": "\N{SCRIPT SMALL L}",
 }  # fmt: skip
 # Base, hat, subscript, superscript: Vhat_1, alpha_0, mu_2^2.
 _SCRIPT = r"(?:([A-Za-z0-9*]+)|\{([^{}]+)\})"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from ..errors import ParameterError
 
@@ -44,7 +44,7 @@ class Extrapolation:
         """Probability of a larger χ² if the means are of this form; nan without freedom."""
         if not self.degrees_of_freedom:
             return math.nan
-        return float(stats.chi2.sf(self.chi_squared, self.degrees_of_freedom))
+        return float(special.chdtrc(self.degrees_of_freedom, self.chi_squared))
 
     def at(self, dimension: float | Array) -> Array:
         """Return a + b/d."""

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -112,3 +113,12 @@ def test_the_walkthrough_prints_every_stage() -> None:
 
     page = (DOCS / "kernel_walkthrough.md").read_text()
     assert set(re.findall(r'inspect\("(\w+)"\)', page)) == set(STAGES)
+
+
+def test_the_example_of_claims_of_ones_own_runs(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [sys.executable, Path(__file__).parent / "run_readme.py", DOCS / "results" / "index.md"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    assert "passed  arcsine-law: Two erf neurons" in run.stdout

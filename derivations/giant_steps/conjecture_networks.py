@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from ...errors import ParameterError
 from ...numeric.arguments import whole_number
@@ -145,7 +145,7 @@ def extrapolated(half: Array, full: Array) -> tuple[float, float]:
         return value, abs(moved)
     # Degrees of freedom after Welch and Satterthwaite.
     freedom = variance**2 / (parts[0] ** 2 / (len(full) - 1) + parts[1] ** 2 / (len(half) - 1))
-    return value, float(stats.t.isf(LEVEL, freedom)) * math.sqrt(variance) + abs(moved)
+    return value, float(-special.stdtrit(freedom, LEVEL)) * math.sqrt(variance) + abs(moved)
 
 
 # ------------------------------------------------------------------ networks

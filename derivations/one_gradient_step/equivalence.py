@@ -54,6 +54,11 @@ _HIGHEST_DEGREE = 12
 _SHOWN_DEGREE = 6
 
 
+DEGREE = sp.Symbol("k", positive=True)
+FAILURE_EXPONENT = (DEGREE - 1) / (2 * DEGREE)
+"""Where η^k N^(-(k-1)/2) with η = N^a is of order one."""
+
+
 def failure_exponent(degree: int) -> sp.Rational:
     r"""Return (k - 1)/(2k): from :math:`\eta \sim N^{(k-1)/(2k)}` the degree k is visible.
 
@@ -69,10 +74,7 @@ def failure_exponent(degree: int) -> sp.Rational:
     """
     if isinstance(degree, bool) or not isinstance(degree, int) or degree < 2:
         raise ParameterError(f"degree must be a whole number >= 2, got {degree!r}")
-    a = sp.Symbol("a")
-    # η^k N^(-(k-1)/2) with η = N^a is of order one.
-    exponent = degree * a + sp.Rational(1 - degree, 2)
-    return sp.Rational(sp.solve(exponent, a)[0])
+    return sp.Rational(FAILURE_EXPONENT.subs(DEGREE, degree))
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,6 +8,7 @@ Source: Cui et al., arXiv 2402.04980, Results 3.2 and 3.3; conjugates carry the 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +21,55 @@ from . import free_energy as fe
 from .free_energy import SpikedFreeEnergy
 from .mapping import SpikeMapping
 
+MEAN, VARIANCE, ERROR = (
+    sp.Function(name, real=True)(fe.kappa) for name in ("C", "V", "varepsilon")
+)
+"""C, V and err as functions of κ, by name."""
+
+CONDITIONALS = (
+    sp.Eq(VARIANCE, fe.mu1**2 * fe.V1 + fe.mu2_squared * fe.V2),
+    sp.Eq(MEAN, fe.mu0 * fe.m + fe.mu1 * fe.kappa * fe.theta),
+    sp.Eq(
+        ERROR,
+        fe.T2 - 2 * fe.T0 * MEAN - 2 * fe.mu1 * fe.psi * fe.T1 + MEAN**2
+        + fe.mu1**2 * fe.q1 + fe.mu2_squared * fe.q2,
+    ),
+)  # fmt: skip
+
+
+TEST_ERROR = fe.average(ERROR) - fe.noise
+TRAINING_ERROR = fe.average(ERROR / (1 + VARIANCE) ** 2)
+RESIDUAL_LOSS = fe.average((fe.T2 - fe.T0 * MEAN - fe.mu1 * fe.psi * fe.T1) / (1 + VARIANCE))
+r"""What the training error with :math:`\lambda\beta q_2/\alpha` is at the saddle point."""
+
+
+def written_out(expr: sp.Expr) -> sp.Expr:
+    """Put in what V, C and err are."""
+    variance, mean, error = conditionals()
+    return expr.xreplace({VARIANCE: variance, MEAN: mean, ERROR: error})
+
+
+def energy_forms(f: sp.Expr, slope: Mapping[sp.Symbol, sp.Expr]) -> tuple[sp.Expr, sp.Expr]:
+    """Add multiples of the 13 conditions, which vanish at the saddle point, to a free energy.
+
+    Returns
+    -------
+    tuple of Expr
+        What is to be α/(2β) times the training error with its penalty, and what is to be that
+        times :data:`RESIDUAL_LOSS`.
+    """
+    loss = f + sum(x * slope[x] for x in (fe.V1, fe.V2))
+    loss -= sum(x * slope[x] for x in (fe.V1_hat, fe.V2_hat, fe.theta_hat, fe.psi_hat))
+    loss -= 2 * sum(x * slope[x] for x in (fe.q1_hat, fe.q2_hat)) + fe.ridge * slope[fe.V2_hat]
+    residual = f - sum(x * slope[x] for x in (fe.q1, fe.q2, fe.q1_hat, fe.q2_hat))
+    residual -= sum(x * slope[x] for x in (fe.theta, fe.psi, fe.m, fe.theta_hat, fe.psi_hat)) / 2
+    return loss, residual
+
 
 def conditionals() -> tuple[sp.Expr, sp.Expr, sp.Expr]:
     """Return V(κ), C(κ) and err(κ)."""
-    variance = fe.mu1**2 * fe.V1 + fe.mu2_squared * fe.V2
-    mean = fe.mu0 * fe.m + fe.mu1 * fe.kappa * fe.theta
-    error = fe.T2 - 2 * fe.T0 * mean - 2 * fe.mu1 * fe.psi * fe.T1 + mean**2
-    error += fe.mu1**2 * fe.q1 + fe.mu2_squared * fe.q2
-    return variance, mean, error
+    variance, mean, error = (equation.rhs for equation in CONDITIONALS)
+    return variance, mean, error.xreplace({MEAN: mean})
 
 
 def right_hand_sides() -> dict[sp.Symbol, sp.Expr]:

@@ -17,8 +17,9 @@ _LOADED = time.perf_counter()
 if TYPE_CHECKING:
     from .derivations.certificates.certificate import Certificate
     from .derivations.certificates.certified_values import CertifiedValues
-    from .derivations.claims import Claim, claims, verify
+    from .derivations.claims import Claim, claims, declare_claim, evidence, verify
     from .derivations.curves import Curve
+    from .derivations.evidence import Finding
     from .derivations.expansions.expansion import Expansion
     from .derivations.giant_steps.one_step import GiantStep, giant_step
     from .derivations.giant_steps.regimes import predict_fit, regimes
@@ -85,6 +86,7 @@ _HOMES = {
     "ConvexReadout": "derivations.spiked_random_features.convex.readout",
     "Curve": "derivations.curves",
     "Expansion": "derivations.expansions.expansion",
+    "Finding": "derivations.evidence",
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
@@ -114,7 +116,9 @@ _HOMES = {
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
     "correlated_pair": "symbolic.gaussian_vector",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
+    "declare_claim": "derivations.claims",
     "dual_activation": "symbolic.dual_activation",
+    "evidence": "derivations.claims",
     "expect": "symbolic.gaussian",
     "finite_size_study": "derivations.spiked_random_features.finite_size",
     "first_step": "derivations.hermite_gradients.first_step",
@@ -159,6 +163,7 @@ __all__ = [
     "ConvexReadout",
     "Curve",
     "Expansion",
+    "Finding",
     "FiniteSizeStudy",
     "FreeEnergy",
     "GaussianExpectation",
@@ -188,8 +193,10 @@ __all__ = [
     "coordinate_leap",
     "correlated_pair",
     "correlational_query_bound",
+    "declare_claim",
     "dual_activation",
     "errors",
+    "evidence",
     "expect",
     "finite_size_study",
     "first_step",

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import evidence_finite_size as evidence
 from giantstep.errors import ApproximationWarning
 
 LARGE = {"student": "sin", "teacher": "sin", "step_size": 3, "alpha0": 1}
@@ -76,9 +75,3 @@ def test_the_spread_is_a_number_and_falls_with_more_samples(pair, step, alpha0, 
     assert more.bulk_spread * more.spike.bulk_variance < (
         model.bulk_spread * model.spike.bulk_variance
     )
-
-
-@pytest.mark.parametrize("name", ["spread_formula", "measured_spread"])
-def test_evidence(name):
-    found = getattr(evidence, name)()
-    assert found.passed, found.summary

@@ -12,10 +12,11 @@ from giantstep.derivations.certificates.agreement import agreement, decided, is_
 from giantstep.derivations.certificates.certificate import ASSUMPTIONS
 from giantstep.derivations.certificates.certified_values import CertifiedValues
 from giantstep.derivations.claims import EvidenceKind, claims
+from giantstep.derivations.hermite_gradients import claims_expansion
+from giantstep.derivations.one_gradient_step import claims_large, claims_ridge, claims_risk
+from giantstep.derivations.spiked_random_features import claims_mapping
 from giantstep.errors import MissingDependencyError
 from giantstep.symbolic.enclosures import Enclosure
-
-PACKAGES = ("spiked_random_features", "one_gradient_step", "hermite_gradients")
 
 
 def interval(text, places):
@@ -52,17 +53,14 @@ def test_a_number_that_vanishes_has_places_and_no_digits():
 
 
 @pytest.mark.parametrize("place", [8, 15])
-def test_a_wrong_stored_risk_is_found(monkeypatch, place):
-    pytest.importorskip("flint")
-    from giantstep.derivations.one_gradient_step import evidence_certified as evidence
-
-    case = evidence.reference_cases()[0]
+def test_a_wrong_stored_risk_is_found(flint, monkeypatch, place):
+    case = claims_risk.reference_cases()[0]
     text = case.values["trained"]
     digit = str((int(text[place + 1]) + 1) % 10)
     wrong = {**case.values, "trained": text[: place + 1] + digit + text[place + 2 :]}
     changed = dataclasses.replace(case, values=wrong)
-    monkeypatch.setattr(evidence, "reference_cases", lambda: (changed,))
-    found = evidence.risks()
+    monkeypatch.setattr(claims_risk, "reference_cases", lambda: (changed,))
+    found = claims_risk.risks()
     assert not found.passed and "1: trained" in found.summary
 
 
@@ -90,38 +88,28 @@ def test_the_width_of_values_is_a_whole_interval_relative_to_its_number():
     assert CertifiedValues("a title", {"x": zero}, "a statement").width == 0.25
 
 
-def signs():
-    pytest.importorskip("flint")
-    from giantstep.derivations.one_gradient_step import evidence_certified_signs
-
-    return evidence_certified_signs
-
-
 @pytest.mark.parametrize(("name", "degree"), [("erf", 2), ("relu", 3), ("He3", 4)])
-def test_a_wrong_degree_is_found(monkeypatch, name, degree):
-    evidence = signs()
-    monkeypatch.setattr(evidence, "_DEGREES", {name: degree})
-    assert not evidence.harmful_degrees().passed
+def test_a_wrong_degree_is_found(flint, monkeypatch, name, degree):
+    monkeypatch.setattr(claims_large, "_DEGREES", {name: degree})
+    assert not claims_large.harmful_degrees().passed
 
 
-def test_a_wrong_penalty_or_effective_ridge_is_found_by_integrals(monkeypatch):
-    evidence = signs()
-    case = evidence.reference_cases()[0]
-    assert evidence.equivalents(("1",)).passed
-    proof = evidence._risk(case.build(), float(case.paper_ridge))
+def test_a_wrong_penalty_or_effective_ridge_is_found_by_integrals(flint, monkeypatch):
+    case = claims_risk.reference_cases()[0]
+    assert claims_risk.equivalents(("1",)).passed
+    proof = claims_risk._risk(case.build(), float(case.paper_ridge))
     changed = dataclasses.replace(case, paper_ridge="0.0500000000000001")
-    monkeypatch.setattr(evidence, "reference_cases", lambda: (changed,))
-    monkeypatch.setattr(evidence, "_risk", lambda *given: proof)
-    found = evidence.equivalents(("1",))
+    monkeypatch.setattr(claims_risk, "reference_cases", lambda: (changed,))
+    monkeypatch.setattr(claims_risk, "_risk", lambda *given: proof)
+    found = claims_risk.equivalents(("1",))
     assert not found.passed and found.summary == "1 of 4 are not proven: 1: λ_B"
 
 
-def test_penalties_that_are_no_minimum_are_found(monkeypatch):
-    evidence = signs()
-    (entry, *_) = evidence.reference_document()["optimal_ridge"]
+def test_penalties_that_are_no_minimum_are_found(flint, monkeypatch):
+    (entry, *_) = claims_ridge.reference_document()["optimal_ridge"]
     document = {"optimal_ridge": [{**entry, "paper_ridge": "0.2250"}]}
-    monkeypatch.setattr(evidence, "reference_document", lambda: document)
-    found = evidence.best_penalties()
+    monkeypatch.setattr(claims_ridge, "reference_document", lambda: document)
+    found = claims_ridge.best_penalties()
     assert not found.passed and "larger on both sides" in found.summary
 
 
@@ -138,7 +126,8 @@ def test_without_the_package_all_of_it_is_not_available(monkeypatch):
         check
         for claim in claims()
         for check in claim.proofs
-        if "evidence_certified" in repr(check.compute)
+        # Ranks are proven by whole numbers.
+        if check.compute.__name__ != "ranks_of_population_dynamics"
     ]
     assert len(checks) >= 40
     assert sum(bool(claim.proofs) for claim in claims()) >= 31
@@ -149,14 +138,12 @@ def test_without_the_package_all_of_it_is_not_available(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "package",
-    [pytest.param(name, marks=[pytest.mark.slow] * (name == PACKAGES[0])) for name in PACKAGES],
-)
-def test_details_are_plain(package):
-    pytest.importorskip("flint")
-    module = importlib.import_module(f"giantstep.derivations.{package}.evidence_certified")
-    name = {"spiked_random_features": "spikes", "one_gradient_step": "peak"}.get(package, "stein")
-    found = getattr(module, name)()
+    "proof",
+    [pytest.param(claims_mapping.spikes, marks=pytest.mark.slow), claims_ridge.peak,
+     claims_expansion.stein],
+)  # fmt: skip
+def test_details_are_plain(flint, proof):
+    found = proof()
     assert found.passed, found.summary
     assert json.loads(json.dumps(dict(found.details))) == found.details
 

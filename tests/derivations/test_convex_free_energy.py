@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.special import erf, erfc, ndtr, owens_t
 
 from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features.convex.claims import REFERENCE
 from giantstep.derivations.spiked_random_features.convex.energy import Q1, convex_free_energy
-from giantstep.derivations.spiked_random_features.convex.evidence import REFERENCE
 from giantstep.derivations.spiked_random_features.convex.labels import (
     label_channel,
     takes_signs_only,

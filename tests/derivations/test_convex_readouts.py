@@ -14,8 +14,8 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features.convex.claims import REFERENCE
 from giantstep.derivations.spiked_random_features.convex.energy import Q1, convex_free_energy
-from giantstep.derivations.spiked_random_features.convex.evidence import REFERENCE
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta, x, y
 from giantstep.derivations.spiked_random_features.convex.metrics import read_metrics

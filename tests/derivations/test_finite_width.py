@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import evidence_finite_size as evidence
 from giantstep.errors import ParameterError
 
 
@@ -119,11 +118,3 @@ def test_bad_widths_are_refused(model, width):
         model.solve(alpha=1, ridge=0.1, width=width)
     with pytest.raises(ParameterError, match="width"):
         replace(model, width=width)
-
-
-@pytest.mark.parametrize(
-    "name", ["finite_width_equations", "finite_width_values", "finite_width_features"]
-)
-def test_evidence(name):
-    found = getattr(evidence, name)()
-    assert found.passed, found.summary

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 from types import SimpleNamespace
@@ -13,7 +12,6 @@ import sympy as sp
 
 from giantstep.__main__ import main
 from giantstep.derivations import claims as registry
-from giantstep.derivations.claim_options import options_of
 from giantstep.derivations.claims import (
     Check,
     Claim,
@@ -24,8 +22,8 @@ from giantstep.derivations.claims import (
     claims,
     verify,
 )
-from giantstep.derivations.giant_steps import evidence_exact, evidence_simulation
-from giantstep.derivations.giant_steps.claims import CLAIMS, SEED
+from giantstep.derivations.giant_steps import claims_conjectures
+from giantstep.derivations.giant_steps import claims_staircases as evidence
 from giantstep.derivations.giant_steps.conjecture_outcomes import Outcome
 from giantstep.errors import ParameterError
 from giantstep.symbolic.leaps.staircase import staircase
@@ -34,17 +32,8 @@ from giantstep.symbolic.subspaces import Subspace
 from giantstep.symbolic.targets import target
 
 
-def test_claims_are_registered_and_complete():
-    assert set(CLAIMS) <= set(claims())
-    wanted = {
-        "one-giant-step", "staircase-algorithm", "readout-clusters", "activation-masks",
-        "rotation-invariant-leap", "generative-leap", "conditional-projections",
-        "conditional-equivalence", "conjecture-1", "conjecture-3",
-    }  # fmt: skip
-    assert wanted <= {claim.identifier for claim in CLAIMS}
-    for claim in CLAIMS:
-        conjectured = claim.identifier.startswith("conjecture")
-        assert (claim.status is Status.CONJECTURE) == conjectured
+def claim_named(identifier):
+    return next(claim for claim in claims() if claim.identifier == identifier)
 
 
 # ------------------------------------------------------------------ options
@@ -59,18 +48,21 @@ def recorded(monkeypatch):
         calls.append(given)
         return Finding(True, "done")
 
+    def with_a_bar(progress, **given):
+        return compute(progress=progress, **given)
+
     options = (
         Option("targets", "how many", 3),
         Option("dimension", "input dimension", 100, 40, 2),
         Option("store", "folder", None, None),
     )
-    sized = Check(EvidenceKind.SIMULATION, "sized", compute, False, options, shows_progress=True)
+    sized = Check(EvidenceKind.SIMULATION, "sized", with_a_bar, False, options)
     plain = Check(EvidenceKind.EXACT, "plain", compute)
     both = tuple(
         Claim(name, "title", "$x$", "nowhere", Status.CONJECTURE, checks)
         for name, checks in (("with", (plain, sized)), ("without", (plain,)))
     )
-    third = next(claim for claim in CLAIMS if claim.identifier == "conjecture-3")
+    third = claim_named("conjecture-3")
     monkeypatch.setattr(registry, "claims", lambda: (*both, third))
     return calls
 
@@ -89,25 +81,23 @@ def test_folders_that_cannot_be_made_are_refused_before_anything_runs(recorded, 
     assert "choose another" in capsys.readouterr().err and recorded == []
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.identifier)
+@pytest.mark.parametrize("claim", claims(), ids=lambda claim: claim.identifier)
 def test_checks_can_be_called_with_their_defaults(claim):
     # Bound, not called: some of it takes minutes.
     for check in claim.checks:
-        compute = check.compute
-        fixed = compute.keywords if isinstance(compute, functools.partial) else {}
-        evidence = (compute.func if fixed else compute).load()
         options = {option.name: option.default for option in check.options}
         shown = {"progress": False} if check.shows_progress else {}
-        inspect.signature(evidence).bind(**fixed, **options, **shown)
+        inspect.signature(check.compute).bind(**check.arguments, **options, **shown)
 
 
 def test_simulations_of_claims_have_the_seed_that_nobody_chose():
-    for name in ("worked_traces", "worked_traces_quick", "readout_clusters", "activation_masks"):
-        parameters = inspect.signature(getattr(evidence_simulation, name)).parameters
-        assert parameters["seed"].default == SEED
-    for identifier in ("conjecture-1", "conjecture-3"):
-        (claim,) = (claim for claim in CLAIMS if claim.identifier == identifier)
-        assert options_of(claim)["seed"].default == SEED
+    for name in ("staircase-algorithm", "readout-clusters", "activation-masks"):
+        for check in claim_named(name).checks:
+            if check.kind is EvidenceKind.SIMULATION:
+                parameters = inspect.signature(check.compute).parameters
+                assert parameters["seed"].default == evidence.SEED == 2305_18270
+    for name in ("conjecture-1", "conjecture-3"):
+        assert claim_named(name).options["seed"].default == evidence.SEED
 
 
 def test_defaults_are_those_that_are_listed(recorded):
@@ -178,7 +168,7 @@ def test_a_conjecture_takes_its_options(monkeypatch):
         seen.update(given, targets=targets, dimension=dimension, steps=steps)
         return SimpleNamespace(finding=lambda: Finding(True, "agrees"))
 
-    monkeypatch.setattr(evidence_simulation, "check_conjecture_1", check)
+    monkeypatch.setattr(claims_conjectures, "check_conjecture_1", check)
     (verdict,) = verify(["conjecture-1"], targets=50, dimension=400, seed=3, progress=False)
     assert verdict.passed
     assert (seen["targets"], seen["dimension"], seen["seed"]) == (50, 400, 3)
@@ -221,31 +211,29 @@ SABOTAGE = {
 @pytest.mark.parametrize("name", SABOTAGE)
 def test_exact_evidence_fails_if_something_is_wrong(name, monkeypatch):
     attribute, wrong = SABOTAGE[name]
-    monkeypatch.setattr(evidence_exact, "LISTED", evidence_exact.LISTED[:4])
-    monkeypatch.setattr(evidence_exact, attribute, wrong)
-    found = getattr(evidence_exact, name)()
+    monkeypatch.setattr(evidence, "LISTED", evidence.LISTED[:4])
+    monkeypatch.setattr(evidence, attribute, wrong)
+    found = getattr(evidence, name)()
     assert not found.passed and "do not hold" in found.summary
 
 
 def test_masks_are_noticed_by_simulation(monkeypatch):
     # Networks with a student that sees all degrees, in the place of relu.
-    monkeypatch.setattr(evidence_simulation, "MASKED", evidence_simulation.MASKED[1:])
-    right = evidence_simulation.trained_on_readouts
+    monkeypatch.setattr(evidence, "MASKED", evidence.MASKED[1:])
+    right = evidence.trained_on_readouts
 
     def disguised(f, plan, dimension, readouts, *, student):
         return right(f, plan, dimension, readouts)
 
-    monkeypatch.setattr(evidence_simulation, "trained_on_readouts", disguised)
-    found = evidence_simulation.activation_masks(dimension=40, networks=8, seed=5006)
+    monkeypatch.setattr(evidence, "trained_on_readouts", disguised)
+    found = evidence.sampled_activation_masks(dimension=40, networks=8, seed=5006)
     assert not found.passed
     assert any(f["outcome"] is Outcome.DISAGREES for v in found.details.values() for f in v)
 
 
 def test_spread_readouts_are_told_from_clusters(monkeypatch):
-    monkeypatch.setattr(
-        evidence_simulation, "gaussian_readouts", lambda width: np.repeat([1.0, -1.0], 8)
-    )
-    assert not evidence_simulation.readout_clusters(40, 2, 8, seed=5006).passed
+    monkeypatch.setattr(evidence, "gaussian_readouts", lambda width: np.repeat([1.0, -1.0], 8))
+    assert not evidence.sampled_readout_clusters(40, 2, 8, seed=5006).passed
 
 
 # ------------------------------------------------------------------ frames
@@ -254,13 +242,13 @@ def test_spread_readouts_are_told_from_clusters(monkeypatch):
 def test_conditional_gradients_by_hand():
     # f = x1 + x1 x2 + He3(x1) x3 given x1 = s: the gradient outside is (0, s, s³ - 3s).
     f = target("x1 + x1*x2 + He(3, x1)*x3")
-    vectors = evidence_exact.conditional_gradients(f, Subspace.spanned_by([[1, 0, 0]]))
+    vectors = evidence.conditional_gradients(f, Subspace.spanned_by([[1, 0, 0]]))
     assert sorted(map(tuple, vectors)) == [(0, 0, 1), (0, 1, -3)]
 
 
 def test_conditional_variances_by_hand():
     # E Var(x1 x2 | x1 + x2) = 1 - Var((s² - 1)/2) with s = (x1 + x2)/√2, hence 1 - 1/2.
-    found = evidence_exact.conditional_variance(target("x1*x2"), Subspace.spanned_by([[1, 1]]))
+    found = evidence.conditional_variance(target("x1*x2"), Subspace.spanned_by([[1, 1]]))
     assert found == sp.Rational(1, 2)
 
 
@@ -269,5 +257,5 @@ def test_random_rotations_are_rotations():
 
     generator = random.Random(1)
     for _ in range(5):
-        matrix = evidence_exact.random_rotation(3, generator)
+        matrix = evidence.random_rotation(3, generator)
         assert matrix * matrix.T == sp.eye(3) and matrix.det() == 1

@@ -8,11 +8,10 @@ import sympy as sp
 
 from giantstep.derivations.comparison import Comparison, compare, finding
 from giantstep.derivations.hermite_gradients import (
-    evidence_exact,
-    evidence_simulation,
+    claims_expansion,
+    claims_preprocessed,
     first_step,
 )
-from giantstep.derivations.hermite_gradients.claims import CLAIMS
 from giantstep.derivations.hermite_gradients.network_functions import network_functions
 from giantstep.numeric.gradient_sampling import sample_gradient
 from giantstep.symbolic import stein
@@ -37,23 +36,10 @@ def test_sampled_gradients_agree_with_the_expansion(student, text):
         functions.student_derivative, functions.target, row, variables=f.dimension,
         samples=150_000, noise_variance=0.2, seed=2024, progress=False,
     )  # fmt: skip
-    exact = evidence_simulation.population_gradient(gradient_expansion(sigma, f), row)
+    exact = claims_expansion.population_gradient(gradient_expansion(sigma, f), row)
     assert np.all(abs(found.mean - exact) < 4 * found.standard_error)
     # Enough samples to see something.
     assert np.linalg.norm(exact) > 8 * found.error_norm
-
-
-# ------------------------------------------------------------------ claims
-
-
-def test_claims_are_complete():
-    assert [claim.identifier for claim in CLAIMS] == [
-        "gradient-expansion", "first-gradient", "preprocessed-gradient", "dls-algorithm-1",
-        "dls-correlational-queries",
-    ]  # fmt: skip
-    for claim in CLAIMS:
-        assert claim.statement.count("$") % 2 == 0 and claim.source
-        assert any(check.kind != "simulation" and not check.slow for check in claim.checks)
 
 
 # ------------------------------------------------------------------ that evidence can fail
@@ -72,33 +58,33 @@ def with_wrong_coefficients(monkeypatch):
 
 def test_a_wrong_coefficient_is_noticed_by_algebra_and_quadrature(monkeypatch):
     with_wrong_coefficients(monkeypatch)
-    assert not evidence_exact.polynomial_identity().passed
-    monkeypatch.setattr(evidence_exact, "SMOOTH_STUDENTS", ("erf",))
-    found = evidence_exact.quadrature_identity()
+    assert not claims_expansion.polynomial_identity().passed
+    monkeypatch.setattr(claims_expansion, "SMOOTH_STUDENTS", ("erf",))
+    found = claims_expansion.quadrature_identity()
     assert not found.passed and found.details["largest_difference"] > 1e-3
 
 
 def test_a_wrong_coefficient_is_noticed_by_samples(monkeypatch):
     with_wrong_coefficients(monkeypatch)
-    monkeypatch.setattr(evidence_simulation, "STUDENTS", ("z + He(2, z)/2 + He(3, z)/2",))
-    monkeypatch.setattr(evidence_simulation, "GRADIENT_TARGETS", ("1 + x1 + He(3, x2) + 4*x2",))
-    assert not evidence_simulation.sampled_gradients().passed
+    monkeypatch.setattr(claims_expansion, "STUDENTS", ("z + He(2, z)/2 + He(3, z)/2",))
+    monkeypatch.setattr(claims_expansion, "GRADIENT_TARGETS", ("1 + x1 + He(3, x2) + 4*x2",))
+    assert not claims_expansion.sampled_gradients().passed
 
 
 def test_a_spike_without_noise_is_noticed(monkeypatch):
     # The typeset formula of the source's slides leaves the label noise out of the spike.
     monkeypatch.setattr(first_step, "noise", sp.S.Zero)
-    monkeypatch.setattr(evidence_simulation, "PARTS", evidence_simulation.PARTS[:1])
-    assert not evidence_simulation.gradient_parts(((100, 40),)).passed
-    assert not evidence_exact.first_step_limits().passed
+    monkeypatch.setattr(claims_expansion, "PARTS", claims_expansion.PARTS[:1])
+    assert not claims_expansion.gradient_parts(((100, 40),)).passed
+    assert not claims_expansion.first_step_limits().passed
 
 
 def test_a_wrong_constant_is_noticed(monkeypatch):
-    right = evidence_simulation._half
-    monkeypatch.setattr(evidence_simulation, "_half", lambda *given: 2 * right(*given))
-    monkeypatch.setattr(evidence_simulation.SampleComplexity, "relevant_share", lambda *given: 0.5)
-    assert not evidence_simulation.half_share(
-        evidence_simulation.SHARES[:1], (1.0,), dimension=50, networks=8, width=60
+    right = claims_preprocessed._half
+    monkeypatch.setattr(claims_preprocessed, "_half", lambda *given: 2 * right(*given))
+    monkeypatch.setattr(claims_preprocessed.SampleComplexity, "relevant_share", lambda *given: 0.5)
+    assert not claims_preprocessed.half_share(
+        claims_preprocessed.SHARES[:1], (1.0,), dimension=50, networks=8, width=60
     ).passed
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep import OneGradientStep
-from giantstep.derivations.one_gradient_step import evidence_kernel_simulation as simulated
+from giantstep.derivations.one_gradient_step import claims_kernel as simulated
 from giantstep.derivations.one_gradient_step.kernel_spectrum.bulk import kernel_bulk
 from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import KernelCurve
 from giantstep.derivations.one_gradient_step.kernel_spectrum.derivation import spectrum_sources

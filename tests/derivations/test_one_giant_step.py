@@ -12,7 +12,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep.derivations.giant_steps import evidence_one_step as evidence
+from giantstep.derivations.giant_steps import claims_one_step as evidence
 from giantstep.derivations.giant_steps.one_step import GiantStep, giant_step
 from giantstep.derivations.giant_steps.one_step_presentation import statements
 from giantstep.derivations.giant_steps.one_step_values import BIAS, WIDTH
@@ -418,15 +418,7 @@ def test_simulations_that_cannot_be_are_refused(changes, message):
         measure_gradient_slopes(**arguments, progress=False)
 
 
-@pytest.mark.parametrize("name", ["contracted_constants", "alignments", "ridge_constants"])
-def test_exact_evidence(name):
-    found = getattr(evidence, name)()
-    assert found.passed, found.summary
-
-
-def test_quick_simulated_evidence():
-    found = evidence.spike_slopes_quick()
-    assert found.passed, found.summary
+def test_quick_simulations_are_of_three_orders():
     orders = {giant_step(case.target, case.student).order for case in evidence.QUICK}
     assert orders == {1, 2, 3}
 

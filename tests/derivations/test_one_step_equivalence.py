@@ -11,7 +11,6 @@ import sympy as sp
 
 from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.equivalence import failure_exponent
-from giantstep.derivations.one_gradient_step.evidence_large import several_steps as evidence
 from giantstep.derivations.one_gradient_step.several_steps import spike_sizes
 from giantstep.errors import AssumptionError, ParameterError
 
@@ -137,10 +136,6 @@ def test_risk_after_several_steps(steps, fresh, risk):
     # tanh on tanh, noise 0.3², α = 3, β = 2, η = 1, λ_B = 0.05: 40-digit arithmetic, 4 printed.
     several = model(noise_variance=0.09).several_steps(steps, fresh)
     assert several.risk(ridge=paper_ridge(0.05)).trained == pytest.approx(risk, abs=5.1e-5)
-
-
-def test_sizes_without_contraction_are_those_of_one_step():
-    assert evidence().passed
 
 
 def test_sizes_at_finite_width():

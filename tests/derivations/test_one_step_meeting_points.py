@@ -7,6 +7,7 @@ import sympy as sp
 from giantstep import OneGradientStep, SpikedRandomFeatures, paper_ridge
 from giantstep.derivations.giant_steps.one_step import giant_step
 from giantstep.derivations.hermite_gradients.first_step import first_step
+from giantstep.derivations.identities import equal
 from giantstep.derivations.one_gradient_step import symbols
 from giantstep.derivations.one_gradient_step.moments import exact_moments
 from giantstep.derivations.one_gradient_step.reference import reference_document
@@ -17,7 +18,6 @@ from giantstep.derivations.one_gradient_step.spike_sizes import (
 )
 from giantstep.derivations.spiked_random_features import free_energy as fe
 from giantstep.derivations.spiked_random_features import mapping
-from giantstep.derivations.spiked_random_features.identities import equal
 from giantstep.errors import AssumptionError
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence

@@ -3,23 +3,13 @@
 import pytest
 
 from giantstep import paper_ridge
-from giantstep.derivations.one_gradient_step import evidence_risk, evidence_risk_simulation
-from giantstep.derivations.one_gradient_step.claims import CLAIMS
-from giantstep.derivations.one_gradient_step.claims_risk import CLAIMS as RISK_CLAIMS
+from giantstep.derivations.one_gradient_step import claims_ridge, claims_risk
 from giantstep.derivations.one_gradient_step.reference import (
     ReferenceCase,
     reference_cases,
     reference_document,
 )
 from giantstep.symbolic import ridge_closed_form, ridge_equivalent
-
-
-def test_claims_are_complete():
-    names = [claim.identifier for claim in CLAIMS]
-    assert len(names) == len(set(names)) and all(name.startswith("ba-") for name in names)
-    for claim in RISK_CLAIMS:
-        assert claim.statement.count("$") % 2 == 0 and claim.source
-        assert any(check.kind != "simulation" and not check.slow for check in claim.checks)
 
 
 def test_the_reference_file_is_complete():
@@ -37,8 +27,8 @@ def test_a_wrong_reference_value_is_found(monkeypatch):
     first, *others = reference_cases()
     wrong = {**first.values, "trained": "0.2826117955031129"}
     changed = ReferenceCase(first.name, first.model, first.paper_ridge, wrong)
-    monkeypatch.setattr(evidence_risk, "reference_cases", lambda: (changed, *others))
-    assert not evidence_risk.reference_values().passed
+    monkeypatch.setattr(claims_risk, "reference_cases", lambda: (changed, *others))
+    assert not claims_risk.reference_values().passed
 
 
 def test_a_wrong_closed_form_fails_algebra(monkeypatch):
@@ -48,22 +38,22 @@ def test_a_wrong_closed_form_fails_algebra(monkeypatch):
         "bias",
         lambda self, spike=ridge_equivalent.NO_SPIKE: original(self, spike) / self.s,
     )
-    found = evidence_risk.algebra()
+    found = claims_risk.algebra()
     assert not found.passed and "squared bias" in found.summary
-    assert not evidence_risk.properties().passed
+    assert not claims_ridge.properties().passed
 
 
 def test_quadrature_notices_a_wrong_woodbury_identity(monkeypatch):
-    original = evidence_risk.spiked_resolvent
+    original = claims_risk.spiked_resolvent
     monkeypatch.setattr(
-        evidence_risk, "spiked_resolvent", lambda m, part, spike: original(m, 2 * part, spike)
+        claims_risk, "spiked_resolvent", lambda m, part, spike: original(m, 2 * part, spike)
     )
-    assert not evidence_risk.deterministic_equivalent(("1",), 20).passed
+    assert not claims_risk.deterministic_equivalent(("1",), 20).passed
 
 
 def test_a_wrong_theory_is_found_by_simulation(monkeypatch):
     # Networks with noisier labels than the theory that they are held against.
-    original = evidence_risk_simulation.model_of
+    original = claims_risk.model_of
 
     def noisy(given):
         model = original({**given, "noise_variance": "1.0"})
@@ -77,13 +67,13 @@ def test_a_wrong_theory_is_found_by_simulation(monkeypatch):
 
         return Disguised()
 
-    monkeypatch.setattr(evidence_risk_simulation, "model_of", noisy)
-    assert not evidence_risk_simulation._rows("A", 80, 16, "gaussian").passed
+    monkeypatch.setattr(claims_risk, "model_of", noisy)
+    assert not claims_risk.networks("A", 80, 16, "gaussian").passed
 
 
 @pytest.mark.parametrize("features", ["gaussian", "network"])
 def test_nothing_is_added_to_the_standard_error(features):
-    details = evidence_risk_simulation._rows("A", 40, 4, features).details
+    details = claims_risk.networks("A", 40, 4, features).details
     for name, (mean, error, limit) in details["mean_error_limit"].items():
         assert details["scores"][name] == pytest.approx((mean - limit) / error, rel=1e-12)
 

@@ -7,7 +7,6 @@ import math
 import pytest
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import evidence_finite_size as evidence
 from giantstep.derivations.spiked_random_features.spike import spikes_of_letters
 from giantstep.errors import AssumptionError, ParameterError
 
@@ -75,9 +74,3 @@ def test_bad_vocabularies_are_refused():
             spikes_of_letters("erf", "erf", **{**good, **change})
     with pytest.raises(AssumptionError, match="jumps"):
         spikes_of_letters("sign", "erf", **good)
-
-
-@pytest.mark.parametrize("name", ["letters_formula", "realised_letters"])
-def test_evidence(name):
-    found = getattr(evidence, name)()
-    assert found.passed, found.summary

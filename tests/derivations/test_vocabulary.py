@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features.vocabulary import evidence
 from giantstep.derivations.spiked_random_features.vocabulary.reference import REFERENCES
 from giantstep.errors import (
     AssumptionError,
@@ -306,18 +305,6 @@ def test_teacher_of_two_coordinates_with_poles_nearby():
 # ---------------------------------------------------------------- identities
 
 
-@pytest.mark.parametrize(
-    "check",
-    [
-        "legendre_transform", "convexity", "stationary", "reductions", "energy_identity",
-        "larger_rank",
-    ],
-)  # fmt: skip
-def test_evidence(check):
-    found = getattr(evidence, check)()
-    assert found.passed, found.summary
-
-
 @given(
     r=st.lists(st.floats(-3, 3).filter(lambda x: x == 0 or abs(x) > 1e-3), min_size=1, max_size=4),
     bias=st.floats(-2, 2), beta=st.floats(0.05, 1), alpha=st.floats(0.05, 50),
@@ -515,13 +502,6 @@ def test_refused_points(two, alpha, ridge):
 
 
 # ---------------------------------------------------------------- finite size
-
-
-@pytest.mark.parametrize("check", ["simulated_letters", "simulated_rank"])
-@pytest.mark.slow
-def test_simulation(check):
-    found = getattr(evidence, check)()
-    assert found.passed, found.summary
 
 
 def test_networks_are_simulated():

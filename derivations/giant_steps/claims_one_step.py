@@ -1,4 +1,4 @@
-r"""Evidence for one giant step: constants of the spike, norms and alignments.
+"""Claim: what one giant step learns, with the constants of the spike, norms and alignments.
 
 Exact evidence compares constants with direct averages, which know nothing of Hermite polynomials,
 and formulas with those of other lines of work. Simulated means are compared to 4 standard errors
@@ -22,33 +22,45 @@ from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
 from ...symbolic.stein import DIMENSION, SAMPLES
 from ...symbolic.targets import target
-from ..claims import Finding
+from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..hermite_gradients.evidence_exact import mean_of_polynomial
+from ..hermite_gradients.claims_expansion import mean_of_polynomial
 from ..hermite_gradients.first_step import first_step
 from ..hermite_gradients.network_functions import network_functions
 from ..hermite_gradients.sample_complexity import sample_complexity
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
+from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import alpha0, spike_mapping
 from ..spiked_random_features.mapping import noise as label_noise
 from .one_step import GiantStep, giant_step
 
-_APART = 1000
-"""Seeds of different cases differ by this, so that their fluctuations are independent."""
+_DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
 
+declare_claim(
+    "one-giant-step",
+    title="One giant step learns the range of the first Hermite tensor",
+    statement=(
+        r"Let $\ell$ be the leap index, the first order with a Hermite tensor $C_\ell = "
+        r"\mathbb{E}\nabla^\ell f \ne 0$. From $n = O(d^{\ell-\epsilon})$ samples one step of any "
+        r"size learns nothing; from $n = \Theta(d^\ell)$ a step of order $p\,d^{(\ell-1)/2}$ "
+        r"learns, and only inside $\mathrm{range}(C_\ell)$: for unit $w$ the gradient has there "
+        r"$$\frac{\mu_\ell(\sigma)}{(\ell-1)!}\,C_\ell[w^{\ell-1}, \cdot] + O(n^{-1/2}) ,$$ with "
+        r"noise of squared norm $\frac dn\,\mathbb{E}f^2\,\mathbb{E}\sigma'^2$ in all. "
+        r"Constants, the range for general $f$, and norms and alignments after the step are "
+        r"derived here."
+    ),
+    source=f"{_DKLPS}, for sums of ridge functions of orthonormal directions",
+    status=Status.THEOREM,
+)
+
+RIDGES = ("z - He(2, z)/2", "erf(z) + He(2, z)", "He(2, z) + He(3, z)/3", "He(3, z)", "cos(z)")
 ALL_HERMITE = "z + 3*He(2, z)/4 + He(3, z)/3"
 """A student with the coefficients 1, 3/2, 2 of orders 1, 2, 3."""
 
-# ------------------------------------------------------------------ exact
-
-RIDGES = ("z - He(2, z)/2", "erf(z) + He(2, z)", "He(2, z) + He(3, z)/3", "He(3, z)", "cos(z)")
 STUDENTS = ("relu", "erf", "gelu", ALL_HERMITE)
-CONTRACTED = (
-    "x1*x2 + He(3, x1)", "3 + x1 + x2*x3", "x1*x2*x3 - He(3, x2)", "He(2, x1) - x2**2 + 1",
-)  # fmt: skip
+_ORDERS = (1, 2, 3)
 
 
+@evidence("one-giant-step", "exact", "constants against averages of derivatives")
 def ridge_constants() -> Finding:
     r"""Constants of :math:`\langle w, e_k\rangle^{\ell-1}` against averages of derivatives.
 
@@ -70,10 +82,7 @@ def ridge_constants() -> Finding:
         if first is not None and step.ridge_constants is not None:
             constant = products[first - 1] / sp.factorial(first - 1)
             results[f"{name}: constant"] = equal(step.ridge_constants[0], constant)
-    return identities_finding(results, "order and constant by direct averages")
-
-
-_ORDERS = (1, 2, 3)
+    return identities_hold(results, "order and constant by direct averages")
 
 
 def _average(function: sp.Expr, k: int) -> sp.Expr:
@@ -84,6 +93,12 @@ def _average(function: sp.Expr, k: int) -> sp.Expr:
     return sp.expand(expect(sp.expand(function * polynomial), variable))
 
 
+CONTRACTED = (
+    "x1*x2 + He(3, x1)", "3 + x1 + x2*x3", "x1*x2*x3 - He(3, x2)", "He(2, x1) - x2**2 + 1",
+)  # fmt: skip
+
+
+@evidence("one-giant-step", "exact", "contractions against direct averages")
 def contracted_constants() -> Finding:
     r"""The spike of a polynomial student against the gradient as a direct average.
 
@@ -108,9 +123,10 @@ def contracted_constants() -> Finding:
                 for alpha, c in found.terms() if sum(alpha) < (step.order or 0)
             ))  # fmt: skip
             results[f"{text}, component {x}"] = sp.expand(lowest - entry) == 0
-    return identities_finding(results, "lowest part of the gradient inside the relevant space")
+    return identities_hold(results, "lowest part of the gradient inside the relevant space")
 
 
+@evidence("one-giant-step", "exact", "alignments against other lines of work")
 def alignments() -> Finding:
     r"""The alignment formulas of three lines of work are one, and noise is that of the others.
 
@@ -163,13 +179,7 @@ def alignments() -> Finding:
                 step.noise_square.subs(label_noise, 0), step.expansion.noise
             ),
         }  # fmt: skip
-    return identities_finding(results, "alignments, signal and noise by several routes")
-
-
-# ------------------------------------------------------------------ simulation
-
-_VISIBLE = 0.4
-"""Factors of the student this far from 1 can be told from it in all cases."""
+    return identities_hold(results, "alignments, signal and noise by several routes")
 
 
 @dataclass(frozen=True)
@@ -198,6 +208,12 @@ QUICK = (
     SlopeCase("gelu", "x1*x2 + He(3, x1)/2", 0.5, 2.0, 3.0),
     SlopeCase(ALL_HERMITE, "He(3, x1)/2 - x1*x2*x3", 0.0, 2.5, 15.0),
 )
+_APART = 1000
+"""Seeds of different cases differ by this, so that their fluctuations are independent."""
+
+_VISIBLE = 0.4
+"""Factors of the student this far from 1 can be told from it in all cases."""
+
 CASES = (
     SlopeCase(ALL_HERMITE, "2*x1 - x2 + He(3, x2)/2", 0.5, 4.5, 12.0),
     SlopeCase("relu", "relu(x1) + 2*relu(x2)", 0.0, 3.0, 9.0),
@@ -211,11 +227,13 @@ CASES = (
 """Orders 1, 1, 1, 2, 2, 3 past a leap index of 2, 3 and 3; half of the targets no polynomials."""
 
 
-def spike_slopes_quick(seed: int = 81) -> Finding:
-    """One case for each order, at one size."""
-    return spike_slopes(QUICK, (40,), batches=8, width=80, seed=seed)
-
-
+@evidence(
+    "one-giant-step",
+    "simulation",
+    "regressions of gradients, two students",
+    arguments={"cases": QUICK, "dimensions": (40,), "batches": 8, "width": 80, "seed": 81},
+)
+@evidence("one-giant-step", "simulation", "the same for leap indices 1, 2, 3, two sizes", slow=True)
 def spike_slopes(
     cases: Sequence[SlopeCase] = QUICK + CASES, dimensions: Sequence[int] = (30, 60),
     *, batches: int = 12, width: int = 120, seed: int = 82,

@@ -1,4 +1,4 @@
-r"""Evidence for the conditional Gaussian equivalence: closed forms, integrals, sampled features.
+r"""Claim: features after a giant step are Gaussian given the spike.
 
 The closed forms of the coefficients are compared with formulas written out by hand, with the heat
 equation :math:`\partial_\rho \mu = \rho\,\partial_c^2 \mu` that defines smoothing, with Hermite
@@ -14,37 +14,75 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from ...ball_library import require_flint
 from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
+from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence
 from ...symbolic.equivalence_values import features_at, spiked_rows
 from ...symbolic.functions import OwenT
+from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.gaussian_vector import correlated_pair, expect_joint
 from ...symbolic.hermite_polynomials import affine_argument, hermite_polynomial
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets import target
-from ..claims import Finding
+from ..certificates.agreement import decided, overlap
+from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..hermite_gradients.network_functions import network_functions
+from ..identities import equal, identities_hold
 from ..spiked_random_features import free_energy as fe
-from ..spiked_random_features.identities import equal
-from ..spiked_random_features.identities import finding as identities_finding
+from .claims_staircases import _DIGITS
 
-Array = NDArray[np.float64]
+_DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
 
-POLYNOMIALS = ("He2", "He3", "z + He(2, z)/2 - He(4, z)/24")
+declare_claim(
+    "conditional-equivalence",
+    title="After a giant step, features are Gaussian given the spike",
+    statement=(
+        r"With rows $w_i = w_i^\perp + m_i v$, $\rho_i = |w_i^\perp|$, and $n \asymp p \asymp d$, "
+        r"ridge regression on $\sigma(Wx)$ has the training and test errors of the features "
+        r"$\mu(x_v) + \Phi(x_v)\,x^\perp + \Psi(x_v)^{1/2}\xi$, where $\xi$ is Gaussian and "
+        r"$$\mu_i = \mathbb{E}\,\sigma(m_i x_v + \rho_i z) ,\quad \Phi = \mathrm{diag}(\beta)"
+        r"\,W^\perp ,\quad \beta_i = \mathbb{E}\,\sigma'(m_i x_v + \rho_i z) ,\quad "
+        r"\Psi_{ij} = \sum_{k \ge 2} \frac{b_{i,k}\,b_{j,k}}{k!}\,c_{ij}^k ,$$ "
+        r"$b_{i,k} = \mathbb{E}\,\sigma(m_i x_v + \rho_i z)\,\mathrm{He}_k(z)$ and $c_{ij}$ the "
+        r"cosine of $w_i^\perp$ and $w_j^\perp$. Checked are the moments, not the errors; their "
+        r"closed forms are derived here."
+    ),
+    source=_DKLPS,
+    status=Status.THEOREM,
+)
+
 SMOOTHED = ("relu", "erf", "Phi", "gelu", "sign", "step", "abs", "sin", "exp")
-WITHOUT_CLOSED_FORM = ("tanh", "softplus")
-STUDENTS = ("relu", "erf", "tanh", "gelu")
 
 
-def _density(x: sp.Expr) -> sp.Expr:
-    return sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
-
-
-def _distribution(x: sp.Expr) -> sp.Expr:
-    return (1 + sp.erf(x / sp.sqrt(2))) / 2
+@evidence("conditional-equivalence", "exact", "closed forms by several routes")
+def closed_forms() -> Finding:
+    """Closed forms against formulas, the heat equation and Stein's lemma."""
+    results: dict[str, bool] = {}
+    for name in SMOOTHED:
+        found = conditional_equivalence(name)
+        mean, slope, square = written_out(name)
+        mu, beta = found.mean.expr, found.slope.expr
+        results |= {
+            f"{name}: E σ is the formula": equal(mu, mean),
+            f"{name}: E σ' is the formula": equal(beta, slope),
+            f"{name}: E σ' = ∂ E σ/∂c": equal(mu.diff(CENTRE), beta),
+            f"{name}: the heat equation": equal(mu.diff(SPREAD), SPREAD * mu.diff(CENTRE, 2)),
+            f"{name}: b_1 = ρ β": equal(found.coefficient(1).expr, SPREAD * beta),
+            f"{name}: b_3 = ρ³ ∂³ E σ/∂c³": equal(
+                found.coefficient(3).expr, SPREAD**3 * beta.diff(CENTRE, 2)
+            ),
+        }
+        if square is not None:
+            residual = square - mean**2 - SPREAD**2 * slope**2
+            results |= {
+                f"{name}: E σ² is the formula": equal(found.second_moment.expr, square),
+                f"{name}: Ψ_ii = E σ² − μ² − ρ²β²": equal(found.residual_variance.expr, residual),
+            }
+    return identities_hold(results, "closed forms of μ, β, Ψ_ii and b_k")
 
 
 def written_out(name: str) -> tuple[sp.Expr, sp.Expr, sp.Expr | None]:
@@ -82,35 +120,18 @@ def written_out(name: str) -> tuple[sp.Expr, sp.Expr, sp.Expr | None]:
     return formulas[name]
 
 
-# ------------------------------------------------------------------ exact
+def _density(x: sp.Expr) -> sp.Expr:
+    return sp.exp(-(x**2) / 2) / sp.sqrt(2 * sp.pi)
 
 
-def closed_forms() -> Finding:
-    """Closed forms against formulas, the heat equation and Stein's lemma."""
-    results: dict[str, bool] = {}
-    for name in SMOOTHED:
-        found = conditional_equivalence(name)
-        mean, slope, square = written_out(name)
-        mu, beta = found.mean.expr, found.slope.expr
-        results |= {
-            f"{name}: E σ is the formula": equal(mu, mean),
-            f"{name}: E σ' is the formula": equal(beta, slope),
-            f"{name}: E σ' = ∂ E σ/∂c": equal(mu.diff(CENTRE), beta),
-            f"{name}: the heat equation": equal(mu.diff(SPREAD), SPREAD * mu.diff(CENTRE, 2)),
-            f"{name}: b_1 = ρ β": equal(found.coefficient(1).expr, SPREAD * beta),
-            f"{name}: b_3 = ρ³ ∂³ E σ/∂c³": equal(
-                found.coefficient(3).expr, SPREAD**3 * beta.diff(CENTRE, 2)
-            ),
-        }
-        if square is not None:
-            residual = square - mean**2 - SPREAD**2 * slope**2
-            results |= {
-                f"{name}: E σ² is the formula": equal(found.second_moment.expr, square),
-                f"{name}: Ψ_ii = E σ² − μ² − ρ²β²": equal(found.residual_variance.expr, residual),
-            }
-    return identities_finding(results, "closed forms of μ, β, Ψ_ii and b_k")
+def _distribution(x: sp.Expr) -> sp.Expr:
+    return (1 + sp.erf(x / sp.sqrt(2))) / 2
 
 
+POLYNOMIALS = ("He2", "He3", "z + He(2, z)/2 - He(4, z)/24")
+
+
+@evidence("conditional-equivalence", "exact", "polynomial students by hand")
 def hermite_students() -> Finding:
     """Polynomial students: the coefficients are those of He_n at an affine argument."""
     results: dict[str, bool] = {}
@@ -127,7 +148,7 @@ def hermite_students() -> Finding:
         }
         parseval = sp.Add(*(sp.factorial(k) * c**2 for k, c in in_hermite.items() if k >= 2))
         results[f"{name}: Ψ_ii = Σ b_k²/k!"] = equal(found.residual_variance.expr, parseval)
-    return identities_finding(results, "He_n at an affine argument, and Parseval")
+    return identities_hold(results, "He_n at an affine argument, and Parseval")
 
 
 def _hermite_at_affine(sigma: Activation) -> dict[int, sp.Expr]:
@@ -142,6 +163,7 @@ def _hermite_at_affine(sigma: Activation) -> dict[int, sp.Expr]:
     return total
 
 
+@evidence("conditional-equivalence", "exact", "covariances of two neurons")
 def two_neurons(order: int = 4) -> Finding:
     """E[σ_i σ_j] of correlated Gaussians: its Taylor coefficients in c_ij are b_k b_k'/k!."""
     results: dict[str, bool] = {}
@@ -158,9 +180,13 @@ def two_neurons(order: int = 4) -> Finding:
             series = first.coefficient(k).expr * second.coefficient(k).expr / sp.factorial(k)
             direct = moment.diff((tau, k)).subs(tau, 0) / sp.factorial(k)
             results[f"{name}: coefficient of c_ij^{k}"] = equal(direct, series)
-    return identities_finding(results, "Taylor coefficients in the correlation, by Mehler")
+    return identities_hold(results, "Taylor coefficients in the correlation, by Mehler")
 
 
+WITHOUT_CLOSED_FORM = ("tanh", "softplus")
+
+
+@evidence("conditional-equivalence", "exact", "the same coefficients as arXiv 2402.04980")
 def one_source() -> Finding:
     """The coefficients of Result 3.2 of arXiv 2402.04980 are these, at c = rκ and ρ² its c."""
     results: dict[str, bool] = {}
@@ -175,14 +201,13 @@ def one_source() -> Finding:
             f"{name}: μ2² = Ψ_ii": theirs[fe.mu2_squared].xreplace(named)
             == ours.residual_variance.definition,
         }
-    return identities_finding(results, "one definition for both lines of work")
+    return identities_hold(results, "one definition for both lines of work")
 
-
-# ------------------------------------------------------------------ quadrature
 
 PLACES = ((sp.Rational(7, 10), sp.Integer(1)), (sp.Rational(-8, 5), sp.Rational(1, 2)))
 
 
+@evidence("conditional-equivalence", "quadrature", "values against integrals, to 14 digits")
 def quadrature(digits: int = 15) -> Finding:
     """μ, β and Ψ_ii at numbers, against integrals with the density on split intervals."""
     ctx = local_context(digits + 10)
@@ -220,17 +245,52 @@ def _by_quadrature(sigma: Activation, c: sp.Expr, rho: sp.Expr, ctx: Any) -> lis
     return [mu, beta, mean(lambda t: (value(t) - mu - width * t * beta) ** 2)]
 
 
-# ------------------------------------------------------------------ simulation
+@evidence(
+    "conditional-equivalence",
+    "certified",
+    "μ, β, E σ² of two students: formulas and integrals meet",
+    arguments={"students": ("relu", "erf")},
+)
+@evidence("conditional-equivalence", "certified", "the same for seven students", slow=True)
+def proven_closed_forms(
+    students: tuple[str, ...] = ("relu", "erf", "Phi", "gelu", "abs", "sin", "exp"),
+) -> Finding:
+    """μ, β and E σ² written out by hand lie in proven intervals of their integrals."""
+    require_flint()
+    formulas = FormulaBalls({})
+    results: dict[str, bool] = {}
+    for name in students:
+        sigma = activation(name)
+        written = written_out(name)
+        for centre, spread in PLACES:
+            f = sigma.expr.xreplace({variable: centre + spread * variable})
+            # E σ' by Stein's lemma, so that no derivative is taken.
+            integrals = (f, variable * f / spread, f**2)
+            for symbol, integrand, formula in zip("μβE", integrals, written, strict=True):
+                if formula is None:
+                    continue
+                proven = formulas.enclosure(GaussianExpectation(integrand, variable), _DIGITS)
+                value = formulas.enclosure(
+                    formula.xreplace({CENTRE: centre, SPREAD: spread}), _DIGITS
+                )
+                results[f"{symbol} of {name} at c = {centre}, ρ = {spread}"] = (
+                    overlap(proven, value) and min(proven.digits, value.digits) >= _DIGITS
+                )
+    return decided(results, "closed forms and integrals meet")
 
+
+STUDENTS = ("relu", "erf", "tanh", "gelu")
 PROJECTION = 0.8
 _SHOWN_NEURONS = 4
 
 
-def sampled_features_quick(seed: int = 81) -> Finding:
-    """Two students in a small dimension; see :func:`sampled_features`."""
-    return sampled_features(STUDENTS[:2], dimension=100, width=30, blocks=20, seed=seed)
-
-
+@evidence(
+    "conditional-equivalence",
+    "simulation",
+    "features of two students, d = 100",
+    arguments={"students": STUDENTS[:2], "dimension": 100, "width": 30, "blocks": 20, "seed": 81},
+)
+@evidence("conditional-equivalence", "simulation", "features of four students, d = 300", slow=True)
 def sampled_features(
     students: tuple[str, ...] = STUDENTS, dimension: int = 300, width: int = 60,
     blocks: int = 40, block: int = 2000, seed: int = 82,
@@ -287,6 +347,9 @@ def sampled_features(
         f"{result.summary}; mean |Ψ_ij| off the diagonal at most {largest:.2g}/d",
         {**result.details, "off_diagonal_times_d": sizes},
     )
+
+
+Array = NDArray[np.float64]
 
 
 def _block(

@@ -8,9 +8,9 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.random_matrix import MarchenkoPasturAverage
-from ..claims import Finding
+from ..symbolic.gaussian import GaussianExpectation
+from ..symbolic.random_matrix import MarchenkoPasturAverage
+from .evidence import Finding
 
 
 def vanishes(expr: sp.Expr) -> bool:
@@ -58,7 +58,7 @@ def equal(left: sp.Expr, right: sp.Expr) -> bool:
     return bool(cancels(difference) or sp.simplify(difference) == 0)
 
 
-def finding(results: Mapping[str, bool], statement: str) -> Finding:
+def identities_hold(results: Mapping[str, bool], statement: str) -> Finding:
     """Return what named identities amount to; none at all is a failure."""
     failed = [name for name, held in results.items() if not held]
     if failed:

@@ -1,0 +1,229 @@
+r"""Claim: a giant step correlates norms and overlaps of the rows, and the errors show it.
+
+Result 3.1 keeps of the trained rows b their mean squared norm c. Their norms also fluctuate by
+:math:`O(d^{-1/2})`, in proportion to the overlap of the initial row with the spike. The mean of a
+feature changes by as much as through :math:`\kappa\mu_1 b\cdot v`, which is of the same order and
+which Result 3.2 keeps: so the term belongs to the limit d → ∞.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import sympy as sp
+
+from ...ball_library import require_flint
+from ...symbolic.activations import activation
+from ...symbolic.activations import z as variable
+from ...symbolic.gaussian import expect
+from ...symbolic.hermite import hermite_polynomial
+from ..certificates.agreement import decided, overlap
+from ..claims import Finding, Status, declare_claim, evidence
+from ..identities import equal, identities_hold, vanishes
+from . import free_energy as fe
+from .claims_limits import _solved
+from .claims_mapping import NU
+from .mapping import spike_mapping, step_size
+from .model import SpikedRandomFeatures
+from .simulated import network_setup
+
+_H3 = sp.Symbol("h_3", real=True)
+_CORRELATION = {
+    "a": sp.Eq(fe.norm_overlap, step_size * _H3 * NU),
+    "before": fe.kappa * fe.mu1 * fe.theta,
+    "after": (fe.kappa * fe.mu1 + fe.norm_overlap * fe.chi) * fe.theta,
+}
+
+
+declare_claim(
+    "correlated-norms",
+    title="The step correlates norms and overlaps of the rows, which changes the limit",
+    statement=(
+        r"For an odd student the bulk row $b$ of a trained neuron has "
+        r"$|b|^2 = c + 2a\,w\cdot v + \dots$ with $«a»$, $h_3 = "
+        r"\mathbb{E}[\sigma\,\mathrm{He}_3]$ and $w$ the initial row. In Result 3.3 this replaces "
+        r"$«before»$ by $«after»$ with "
+        r"$\chi(\kappa) = \mathbb{E}\,\sigma''(r\kappa + u)$, up to terms of order $c - 1$. The "
+        r"errors of networks follow it; those of Results 3.1-3.3 as published, with $a = 0$, "
+        r"differ from them in the limit $d \to \infty$ unless $h_3 = 0$ or $\chi \propto \mu_0$."
+    ),
+    source="derived here; a correction to Result 3.1",
+    status=Status.DERIVED_HERE,
+    formulas=_CORRELATION,
+)
+
+
+@evidence("correlated-norms", "exact", "the steps of the derivation; a = 0")
+def identities() -> Finding:
+    """Check the three steps of the derivation, and that a = 0 is the published free energy."""
+    results: dict[str, bool] = {}
+    for name in ("erf", "sin", "He3"):
+        sigma = activation(name)
+        slope = sigma.derivative
+        mean = expect(slope, variable)
+        # Part linear in w of the norm: φ(u) = u (σ'(u) − h_1) has the Hermite coefficient h_3.
+        linear = expect(variable**2 * (slope - mean), variable)
+        third = expect(sigma.expr * hermite_polynomial(3, variable), variable)
+        results[f"E[u² (σ' − h₁)] = h₃ for {name}"] = bool(sp.expand(linear - third) == 0)
+        found = spike_mapping(sigma, activation("sin"))
+        # ν is the length of the gradient, which r has, too.
+        stated = _CORRELATION["a"].rhs.xreplace({_H3: third, NU: found.spike_strength})
+        results[f"a = s h₃ ν for {name}"] = equal(
+            stated, found.norm_overlap * step_size * expect(slope, variable)
+        )
+        # χ = 2 ∂_c μ_0: the response of the mean to the norm.
+        mu0 = expect(sigma(fe.r * fe.kappa + sp.sqrt(fe.c) * fe.z), fe.z)
+        difference = fe.norm_response(sigma).doit() - 2 * mu0.diff(fe.c)
+        results[f"χ = 2 ∂μ₀/∂c for {name}"] = bool(sp.simplify(difference) == 0)
+    mean, changed = (fe.conditional_mean(correlated_norms=c) for c in (False, True))
+    results["what ϑ adds to the mean"] = equal(mean, fe.mu0 * fe.m + _CORRELATION["before"])
+    results["the same with a"] = equal(changed, fe.mu0 * fe.m + _CORRELATION["after"])
+    pair = activation("tanh"), activation("sin")
+    corrected = fe.spiked_free_energy(*pair, correlated_norms=True)
+    published = fe.spiked_free_energy(*pair)
+    for name in ("test_error", "training_error"):
+        difference = getattr(corrected, name).subs(fe.norm_overlap, 0) - getattr(published, name)
+        results[f"a = 0 gives the published {name}"] = vanishes(difference)
+    difference = corrected.free_energy.expression.subs(fe.norm_overlap, 0)
+    results["a = 0 gives the published free energy"] = vanishes(
+        difference - published.free_energy.expression
+    )
+    return identities_hold(
+        results,
+        "the norm's part linear in the row, its effect on the mean, the published theory at a = 0",
+    )
+
+
+@evidence("correlated-norms", "simulation", "norms against overlaps")
+def measured_norms() -> Finding:
+    """Regress squared norms of trained rows on their initial overlap with the spike."""
+    dimension, samples, repetitions = 400, 40, 6
+    model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=samples)
+    predicted = 2 * model.spike.norm_overlap
+    setup = network_setup(model, dimension)
+    slopes = []
+    for seed in range(repetitions):
+        rows, trained, spike = rows_after_a_step(model, setup, dimension, samples, seed)
+        bulk = trained - np.outer(trained @ spike, spike)
+        slopes.append(np.polyfit(rows @ spike, np.sum(bulk**2, axis=1), 1)[0])
+    mean = float(np.mean(slopes))
+    error = float(np.std(slopes, ddof=1) / math.sqrt(repetitions))
+    passed = abs(mean - predicted) <= 4 * error + 5 * abs(predicted) / dimension
+    return Finding(
+        passed and abs(mean) > 10 * error,
+        f"slope of the squared norm on the overlap {mean:.4f} ± {error:.4f}, predicted 2a = "
+        f"{predicted:.4f}, without the correlation 0",
+        {"slopes": slopes, "predicted": predicted},
+    )
+
+
+def rows_after_a_step(
+    model: SpikedRandomFeatures, setup: Any, dimension: int, samples: int, seed: int
+) -> tuple[Any, Any, Any]:
+    """Return the rows of one network before and after its step, and the direction of the spike."""
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((dimension, dimension))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    inputs = rng.standard_normal((samples * dimension, dimension))
+    fields = inputs @ rows.T
+    residual = setup.teacher(inputs[:, 0]) - setup.student(fields).mean(axis=1)
+    weights = residual[:, None] * setup.student_derivative(fields)
+    trained = rows + model.step_size * (weights.T @ inputs) / len(inputs)
+    spike = residual @ inputs
+    return rows, trained, spike / np.linalg.norm(spike)
+
+
+# A pair that shows it: the correction is 15 % of the test error, c − 1 is 0.03.
+_MODEL: dict[str, Any] = {
+    "student": "tanh",
+    "teacher": "z + He(3, z)/6",
+    "step_size": 4.0,
+    "alpha0": 60.0,
+}
+_ALPHA, _RIDGE = 3.0, 0.1
+# Relative deviation from the corrected theory times d; measured 4.2(1.5) at d = 200, 2.9(3.7) at
+# d = 400, on other networks than the checks draw; with stretched rows 3.9(2.1) and 3.0(3.2), there
+# with alpha0 = 60.
+_BIAS = 7.0
+
+
+@evidence(
+    "correlated-norms", "simulation", "errors of small networks", arguments={"sizes": {200: 60}}
+)
+@evidence(
+    "correlated-norms",
+    "simulation",
+    "errors at two sizes",
+    slow=True,
+    arguments={"sizes": {300: 80, 600: 30}},
+)
+def errors(sizes: dict[int, int]) -> Finding:
+    """Compare networks, so many of each dimension, with both theories."""
+    return told_apart(
+        SpikedRandomFeatures(**_MODEL), sizes, alpha=_ALPHA, ridge=_RIDGE, seed=2024,
+        name="corrected", called="with correlated norms",
+    )  # fmt: skip
+
+
+def told_apart(
+    model: SpikedRandomFeatures, sizes: dict[int, int],
+    *, alpha: float, ridge: float, seed: int, name: str, called: str,
+) -> Finding:  # fmt: skip
+    """Compare networks with the theory as published, which they exclude, and the complete one.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+        As published.
+    sizes : dict from int to int
+        Networks of each dimension.
+    alpha, ridge : float
+    seed : int
+    name, called : str
+        Of the complete theory: in the details, and in the sentence.
+    """
+    published = model.solve(alpha=alpha, ridge=ridge).test_error
+    complete = replace(model, leading_order="complete").solve(alpha=alpha, ridge=ridge).test_error
+    passed, texts = True, []
+    details: dict[str, Any] = {"published": published, name: complete}
+    for dimension, networks in sizes.items():
+        found = model.simulate(dimension, [alpha], ridge, seeds=networks, seed=seed, progress=False)
+        mean = float(found["test_error_mean"][0])
+        error = float(found["test_error_standard_error"][0])
+        tolerance = 4 * error + _BIAS / dimension * complete
+        passed &= abs(mean - complete) <= tolerance < abs(mean - published)
+        texts.append(f"{mean:.4f} ± {error:.4f} at d = {dimension}")
+        details[f"d = {dimension}"] = [mean, error]
+    return Finding(
+        passed,
+        f"networks: {', '.join(texts)}; {called} {complete:.4f}, as published {published:.4f}, "
+        "which all of them exclude",
+        details,
+    )
+
+
+@evidence(
+    "correlated-norms",
+    "certified",
+    "the equations with a ≠ 0 have other errors: one pair",
+    slow=True,
+)
+def correlated_norms() -> Finding:
+    """Errors with the correlation of norms and overlaps, and without it, are proven to differ."""
+    require_flint()
+    with_it, without = (
+        _solved(SpikedRandomFeatures(**_MODEL, leading_order=order), _ALPHA, _RIDGE)
+        for order in ("complete", "published")
+    )
+    results = {
+        name: not overlap(with_it[name], without[name]) for name in ("test_error", "training_error")
+    }
+    share = 1 - with_it["test_error"].midpoint / without["test_error"].midpoint
+    return decided(
+        results,
+        f"with a ≠ 0 the errors differ from the published ones, the test error by "
+        f"{100 * abs(float(share)):.1f} %",
+    )
