@@ -30,6 +30,10 @@ _STEP = 1 / 16
 # In units of coordinates: minima this close are one, a point this close to a bound is on it.
 _SAME, _ON_BOUND = 1e-5, 1e-9
 _MOST_NEWTON_STEPS = 12
+# Cells of the scan that a descent may cross.
+_MOST_CELLS = 50
+# Relative: values closer than this do not differ.
+_ROUNDING = 1e-12
 _FARTHEST = 0.1
 
 
@@ -172,7 +176,7 @@ class Search:
     Attributes
     ----------
     minima : tuple of LocalMinimum
-        The lowest first. One that is not certain is there only if none is.
+        The lowest first. One that is not certain is there only if it is the lowest.
     shape : tuple of int
         Points of the scan.
     evaluations : int
@@ -192,7 +196,7 @@ def search(objective: Objective, axes: Sequence[Axis]) -> Search:
     Raises
     ------
     ConvergenceError
-        If the objective has no value at any point of the scan.
+        If the objective has no value at any point of the scan, or on the way of every descent.
 
     Examples
     --------
@@ -211,6 +215,7 @@ def search(objective: Objective, axes: Sequence[Axis]) -> Search:
     lines = [axis.grid(count) for axis, count in zip(axes, alone, strict=True)]
     places = np.stack([x.ravel() for x in np.meshgrid(*lines, indexing="ij")], axis=1)
     descent = _Descent(objective, axes)
+    reach = np.array([line[1] - line[0] for line in lines])
     values, _ = objective.values(descent.parameters(places))
     if np.isnan(values).all():
         raise ConvergenceError(
@@ -219,13 +224,30 @@ def search(objective: Objective, axes: Sequence[Axis]) -> Search:
             state=None,
         )
     found: list[LocalMinimum] = []
+    failures: list[ConvergenceError] = []
     for index in _lowest(np.where(np.isnan(values), np.inf, values).reshape(alone)):
-        new = descent.minimum(places[index])
+        try:
+            new = descent.minimum(places[index], reach)
+        except ConvergenceError as failure:
+            # It leads to where there is no solution, and no minimum.
+            failures.append(failure)
+            continue
         if not any(descent.is_same(new, old) for old in found):
             found.append(new)
-    certain = [m for m in found if m.is_certain]
-    minima = sorted(certain or found[:1], key=lambda m: m.value)
-    return Search(tuple(minima), tuple(alone), descent.evaluations)
+    if not found:
+        raise failures[0]
+    return Search(tuple(_kept(found)), tuple(alone), descent.evaluations)
+
+
+def _kept(found: Sequence[LocalMinimum]) -> list[LocalMinimum]:
+    """Return the certain minima, the lowest first, and before them what is lower still."""
+    ordered = sorted(found, key=lambda m: m.value)
+    certain = [m for m in ordered if m.is_certain]
+    if not certain:
+        return ordered[:1]
+    best = ordered[0]
+    lower = best.value < certain[0].value - _ROUNDING * abs(certain[0].value)
+    return [best, *certain] if lower else certain
 
 
 def _lowest(values: Array) -> list[int]:
@@ -266,11 +288,22 @@ class _Descent:
             [[axis.pace(x) for axis, x in zip(self.axes, p, strict=True)] for p in points]
         )
 
-    def minimum(self, start: Array) -> LocalMinimum:
-        """Return where the descent from a point ends."""
+    def minimum(self, start: Array, reach: Array) -> LocalMinimum:
+        """Return where the descent from a point of the scan ends; no step is beyond `reach`."""
+        scale = abs(float(self.at(start[None]).value[0])) or 1.0
+        place = start
+        for _ in range(_MOST_CELLS):
+            low = np.maximum(self.low, place - reach)
+            high = np.minimum(self.high, place + reach)
+            place = self._lowest_within(place, low, high, scale)
+            left = ((place == low) & (low > self.low)) | ((place == high) & (high < self.high))
+            if not left.any():
+                break
+        return self._described(self._polished(place))
+
+    def _lowest_within(self, start: Array, low: Array, high: Array, scale: float) -> Array:
         from scipy.optimize import minimize
 
-        scale = abs(float(self.at(start[None]).value[0])) or 1.0
         # L-BFGS-B stops by the sizes of gradients: coordinates in units of their boxes, roughly.
         units = self.units
 
@@ -280,10 +313,14 @@ class _Descent:
 
         found = minimize(
             relative, start / units, jac=True, method="L-BFGS-B",
-            bounds=list(zip(self.low / units, self.high / units, strict=True)),
+            bounds=list(zip(low / units, high / units, strict=True)),
             options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 60},
-        )  # fmt: skip
-        return self._described(self._polished(np.clip(found.x * units, self.low, self.high)))
+        ).x  # fmt: skip
+        # Bounds are met exactly, whatever the units round.
+        place = np.where(
+            found <= low / units, low, np.where(found >= high / units, high, found * units)
+        )
+        return np.clip(place, low, high)
 
     def _free(self, place: Array) -> NDArray[np.bool_]:
         near = _ON_BOUND * self.units

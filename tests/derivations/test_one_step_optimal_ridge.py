@@ -278,3 +278,34 @@ def test_peak_refuses():
         OneGradientStep("erf", "erf", 2).interpolation_peak(1e-6, digits=-1)
     with pytest.raises(AssumptionError, match="n = d"):
         OneGradientStep("z", "erf", 2, 1.0).interpolation_peak(1e-6)
+
+
+def test_former_names_answer_the_same():
+    model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+    with pytest.warns(DeprecationWarning, match=r"is called optimum\(over='ridge'\)"):
+        assert model.optimal_ridge(False, alpha=1.5) == model.optimum(trained=False, alpha=1.5)
+    with pytest.warns(DeprecationWarning, match=r"is called optimum\(over='ridge', alpha="):
+        found = model.optimal_ridge_curve([1.5], progress=False)
+    assert found.identical(model.optimum(over="ridge", alpha=[1.5], progress=False))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"over": "step_size"}, "no best step size"),
+        ({"over": ["ridge", "step_size"]}, "no best step size"),
+        ({"of": "training_error"}, "of must be 'risk'"),
+        ({"beta": 2}, "takes the parameter alpha, and not beta"),
+        ({"bounds": (1, 2)}, "all penalties are looked at"),
+        ({"alpha": [1, 2], "digits": 20}, "digits and trained are for one alpha"),
+        ({"alpha": [1, 2], "trained": False}, "digits and trained are for one alpha"),
+    ],
+)
+def test_other_questions_are_refused(asked, message):
+    with pytest.raises(ParameterError, match=message):
+        OneGradientStep("erf", "erf", 2).optimum(**asked)
+
+
+def test_the_test_error_is_the_risk():
+    model = OneGradientStep("erf", "erf", 2)
+    assert model.optimum(of="test_error") == model.optimum(of="risk")

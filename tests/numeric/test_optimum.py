@@ -102,6 +102,31 @@ def test_points_without_a_value_are_left_out():
         search(Differenced(lambda p: (np.full(len(p), np.nan),) * 2, axes), axes)
 
 
+def test_a_descent_to_where_there_is_no_value_leaves_the_other_minima():
+    def values(points):
+        x = points[:, 0]
+        return np.where(x < 0.5, np.nan, -np.cos(2 * np.pi * (x - 0.45))), np.zeros(len(x))
+
+    axes = [linear("x", 0, 4)]
+    found = sorted(m.point[0] for m in search(Differenced(values, axes), axes).minima)
+    assert found == pytest.approx([1.45, 2.45, 3.45], abs=1e-10)
+    alone = [linear("x", 0, 1)]
+    with pytest.raises(ConvergenceError, match="no solution next to a point of the descent"):
+        search(Differenced(lambda p: (np.where(p[:, 0] < 0.5, np.nan, p[:, 0]), 0 * p[:, 0]),
+                           alone), alone)  # fmt: skip
+
+
+def test_a_minimum_too_flat_to_be_certain_comes_before_a_higher_one():
+    # x^6 is flat at zero, where the quartic term of the other minimum is not.
+    function = Function(
+        lambda x: np.minimum(x**6, (x - 3) ** 2 + 1),
+        lambda x: [np.where(x**6 < (x - 3) ** 2 + 1, 6 * x**5, 2 * (x - 3))],
+    )
+    first, second = search(function, [linear("x", -1, 4)]).minima
+    assert abs(first.point[0]) < 0.05 and not first.is_certain
+    assert second.point == pytest.approx([3], abs=1e-12) and second.is_certain
+
+
 @pytest.mark.parametrize("axis", [Axis("x", 1e-2, 1e2), linear("x", 0.01, 6)])
 def test_errors_of_differences_are_not_understated(axis):
     points = np.array([[0.01], [0.3], [1.7], [5.9]])
