@@ -309,3 +309,13 @@ def test_other_questions_are_refused(asked, message):
 def test_the_test_error_is_the_risk():
     model = OneGradientStep("erf", "erf", 2)
     assert model.optimum(of="test_error") == model.optimum(of="risk")
+
+
+def test_the_search_with_exact_derivatives_finds_the_root_of_the_polynomial():
+    model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+    wanted = model.optimum(over="ridge")
+    found = model.kernel().optimum(of="risk_trained", over="ridge")
+    assert found.ridge == pytest.approx(wanted.ridge, abs=found.error)
+    assert found.error < 1e-11 and found.is_interior
+    assert found.risk_trained == pytest.approx(wanted.risk, rel=1e-13)
+    assert found.second_derivative == pytest.approx(wanted.curvature, rel=1e-6)
