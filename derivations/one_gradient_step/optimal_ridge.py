@@ -17,7 +17,7 @@ import numpy as np
 
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import positive_number
+from ...numeric.arguments import is_one_of, positive_number
 from ...result import Number, Result, quantity
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
 
@@ -108,12 +108,13 @@ def optimum(
     parameters: Mapping[str, Any],
 ) -> OptimalRidge | xr.Dataset:
     """Answer :meth:`.risk_analyses.RiskAnalyses.optimum`."""
-    if over not in ("ridge", ["ridge"], ("ridge",)):
+    names = [over] if isinstance(over, str) else over
+    if not isinstance(names, list | tuple) or [*names] != ["ridge"]:
         raise ParameterError(
             "over must be 'ridge': the risk at its best penalty falls with the step, so that there "
             f"is no best step size, and it is not searched over the others; got {over!r}"
         )
-    if of not in ("risk", "test_error"):
+    if not is_one_of(of, ("risk", "test_error")):
         raise ParameterError(f"of must be 'risk' (or 'test_error', the same), got {of!r}")
     if unknown := sorted(set(parameters) - {"alpha"}):
         raise ParameterError(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import AssumptionError, ConvergenceError, ParameterError
+from ...numeric.arguments import is_one_of
 from ...numeric.optimum import Axis, Differenced, Objective
 from ..kernels.optima import KernelObjective, Rates
 from ..optima import Optimum, optimum
@@ -53,7 +54,8 @@ def spiked_optimum(
             raise ParameterError(
                 "a model that is given by its spike takes no step; give step_size and alpha0"
             )
-    if digits is not None and (names not in (["ridge"], ("ridge",)) or of != "test_error"):
+    alone = isinstance(names, list | tuple) and [*names] == ["ridge"]
+    if digits is not None and not (alone and is_one_of(of, ("test_error",))):
         raise ParameterError(
             "digits refine the optimum of the test error over the ridge penalty; leave digits out, "
             "or ask for of='test_error' and over='ridge'"

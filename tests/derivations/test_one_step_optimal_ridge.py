@@ -294,6 +294,7 @@ def test_former_names_answer_the_same():
     [
         ({"over": "step_size"}, "no best step size"),
         ({"over": ["ridge", "step_size"]}, "no best step size"),
+        ({"over": np.array([])}, "over must be"),
         ({"of": "training_error"}, "of must be 'risk'"),
         ({"beta": 2}, "takes the parameter alpha, and not beta"),
         ({"bounds": (1, 2)}, "all penalties are looked at"),
