@@ -278,13 +278,15 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
         for kind, model in (("step", _STEP), ("given", _GIVEN))
         for name, given in _calls({
             "solve": _SOLVE, "solve_many": _SOLVE, "curve": _SOLVE,
-            "sensitivities": _SOLVE, "optimal_ridge": {"alpha": 1.5}, "spectrum": {"alpha": 1.5},
+            "sensitivities": _SOLVE, "optimum": {"over": "ridge", "alpha": 1.5},
+            "spectrum": {"alpha": 1.5},
             "realised_functions": {}, "expansion": {"name": "small_ridge", "alpha": 1.5},
         })
     },
-    "optimal_step_size": (f"{_STEP}.optimal_step_size", _SOLVE),
-    "optimal_hyperparameters": (f"{_STEP}.optimal_hyperparameters", {"alpha": 1.5}),
-    "optimal_curve": (f"{_STEP}.optimal_curve", {"alpha": [1.5]}),
+    "optimum over the step": (f"{_STEP}.optimum", {"over": "step_size", **_SOLVE}),
+    "optimum over both": (
+        f"{_STEP}.optimum", {"over": ["ridge", "step_size"], "alpha": [1.5]},
+    ),
     "certified_spike": (f"{_STEP}.certified_spike", {}),
     "certified_coefficients": (f"{_STEP}.certified_coefficients", {"node": 0.5}),
     "asymptotics": (f"{_STEP}.asymptotics", {}),
@@ -325,7 +327,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
         f"one step {name}": (f"{_ONE}.{name}", given)
         for name, given in _calls({
             "risk": {"ridge": 0.1}, "ridgeless": {}, "curve": {"ridge": [0.1]},
-            "optimal_ridge": {}, "optimal_ridge_curve": {"alpha": [1.0]},
+            "optimum": {"over": "ridge"},
             "interpolation_peak": {"ridge": 0.1}, "limits": {"ridge": 0.1},
             "expansion": {"name": "large_alpha", "ridge": 0.1}, "equivalence": {},
             "several_steps": {"steps": 2}, "weight_spike": {},
@@ -342,6 +344,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "lower solve": ("lowered().solve", {"a": 2.0}),
     "lower curve": ("lowered().curve", {"a": [2.0]}),
     "lower sensitivities": ("lowered().sensitivities", {"a": 2.0}),
+    "lower optimum": ("lowered().optimum", {"over": "a", "of": "x", "bounds": (0.5, 2.0)}),
 }  # fmt: skip
 # With arguments of the models that are odd themselves, but right: extremes within the domains.
 _FOLLOWED = {
@@ -350,7 +353,7 @@ _FOLLOWED = {
     "gs.OneGradientStep": (
         ".risk(0.1)",
         ".ridgeless()",
-        ".optimal_ridge()",
+        ".optimum()",
         ".conjugate_kernel()",
         ".weight_spike()",
         ".conjugate_kernel().to_dataset()",

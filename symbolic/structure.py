@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import sympy as sp
 from sympy.utilities.iterables import strongly_connected_components
@@ -95,6 +96,12 @@ def block_structure(equations: Sequence[Equation]) -> BlockStructure:
     BlockStructure
         Nonlinear components alone; runs of components that are jointly linear merged.
     """
+    return _block_structure(tuple(equations))
+
+
+# Checks, printing and lowering ask for it of the same equations.
+@lru_cache(maxsize=32)
+def _block_structure(equations: tuple[Equation, ...]) -> BlockStructure:
     by_unknown = {e.unknown: e for e in equations}
     unknowns = set(by_unknown)
     edges = [

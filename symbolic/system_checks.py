@@ -10,6 +10,7 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -25,6 +26,8 @@ from .structure import block_structure
 
 if TYPE_CHECKING:
     from .saddle_point import SaddlePointSystem
+
+_KNOWN_SYSTEMS = 32
 
 
 def check_free_energy(free_energy: FreeEnergy) -> None:
@@ -133,7 +136,7 @@ def check_system(system: SaddlePointSystem) -> None:
             plain = unicodedata.normalize("NFKC", code)
             raise ParameterError(f"outputs: Python reads {code!r} as {plain!r}; write it so")
     _check_symbols(system)
-    _check_structure(system.equations)
+    _check_structure(tuple(system.equations))
 
 
 def _check_derived(system: SaddlePointSystem) -> None:
@@ -235,7 +238,9 @@ def _in_a_table(function: sp.Expr, held: Iterable[sp.Symbol]) -> str:
     )
 
 
-def _check_structure(equations: Sequence[Equation]) -> None:
+# A system is made anew, and checked, for other outputs or parameters of the same equations.
+@lru_cache(maxsize=_KNOWN_SYSTEMS)
+def _check_structure(equations: tuple[Equation, ...]) -> None:
     unknowns = {e.unknown for e in equations}
     empty = [e.unknown for e in equations if not e.residual.free_symbols & unknowns]
     if empty:

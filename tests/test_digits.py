@@ -116,9 +116,9 @@ def test_digits_out_of_range_are_refused(digits):
         lambda d: gs.SpikedRandomFeatures("erf", "erf").solve(alpha=1, ridge=0.1, digits=d),
         lambda d: gs.SpikedRandomFeatures("erf", "erf").bounds(digits=d),
         lambda d: gs.SpikedRandomFeatures("erf", "erf").sensitivities(alpha=1, ridge=0.1, digits=d),
-        lambda d: gs.SpikedRandomFeatures("erf", "erf").optimal_ridge(1, digits=d),
+        lambda d: gs.SpikedRandomFeatures("erf", "erf").optimum(over="ridge", alpha=1, digits=d),
         lambda d: STEP.risk(ridge=0.1, digits=d),
-        lambda d: STEP.optimal_ridge(digits=d),
+        lambda d: STEP.optimum(over="ridge", digits=d),
         lambda d: STEP.interpolation_peak(ridge=0.1, digits=d),
         lambda d: STEP.weight_spike(digits=d),
         lambda d: STEP.conjugate_kernel(digits=d),
@@ -211,7 +211,7 @@ def test_digits_of_one_gradient_step_agree(asked):
     model = gs.OneGradientStep("erf", "tanh", alpha=2, beta=1.5, noise_variance=0.1)
     names = ("initial", "trained", "improvement", "training_error_trained", "effective_ridge")
     agree([texts_of(model.risk(ridge=0.1, digits=d), names) for d in asked])
-    best = [model.optimal_ridge(digits=d) for d in (15, 30)]
+    best = [model.optimum(over="ridge", digits=d) for d in (15, 30)]
     agree([{n: x.text(getattr(x, n)) for n in ("ridge", "risk")} for x in best])
 
 

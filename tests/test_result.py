@@ -25,8 +25,8 @@ from giantstep.derivations.giant_steps.conjecture_outcomes import (
 from giantstep.derivations.hermite_gradients.statistical_queries import CorrelationalQueryBound
 from giantstep.derivations.hermite_gradients.training import Estimate, TrainedNetworks
 from giantstep.derivations.one_gradient_step.conditional_risk import ConditionalRisk
+from giantstep.derivations.optima import LocalOptimum, Optimum
 from giantstep.derivations.spiked_random_features.convex.solution import ConvexSolution
-from giantstep.derivations.spiked_random_features.optimal import Optimum
 from giantstep.errors import ParameterError
 from giantstep.pages import Indented, Listing, Page, Table
 from giantstep.result import Number, Result, quantity
@@ -47,8 +47,8 @@ MADE = {
     "RidgeRisk, digits": lambda: STEP.risk(ridge=0.1, digits=30),
     "RidgeRisk, no penalty": lambda: STEP.risk(ridge=0),
     "InterpolationPeak": lambda: STEP.interpolation_peak(ridge=1e-4, digits=20),
-    "OptimalRidge": lambda: STEP.optimal_ridge(),
-    "OptimalRidge, digits": lambda: STEP.optimal_ridge(digits=20),
+    "OptimalRidge": lambda: STEP.optimum(over="ridge"),
+    "OptimalRidge, digits": lambda: STEP.optimum(over="ridge", digits=20),
     "WeightSpike": lambda: STEP.weight_spike(),
     "WeightSpike, digits": lambda: STEP.weight_spike(digits=30),
     "WeightSpike, none": lambda: replace(STEP, student="z**3 - 3*z").weight_spike(),
@@ -65,8 +65,17 @@ MADE = {
     "Bounds": lambda: SPIKED.bounds(),
     "Asymptotics": lambda: SPIKED.asymptotics(),
     "Optimum": lambda: Optimum(
-        "ridge", NUMBER, NUMBER, 0 * NUMBER, NUMBER, NUMBER / 2**60, "interior minimum",
-        (0.5, 2 / 3), (1e-6, 1e6), 8, digits=20,
+        of="test_<&>", point={"ridge": NUMBER}, output=NUMBER, gradient={"ridge": 0 * NUMBER},
+        hessian=((NUMBER,),), eigenvalues=(0.5,), eigenvalue_error=1e-9,
+        errors={"ridge": NUMBER / 2**100}, bounds={"ridge": (1e-6, 1e6)}, fixed={"alpha": 2.0},
+        scan=(49,), iterations=8, digits=20,
+        minima=tuple(
+            LocalOptimum(
+                "test_<&>", {"ridge": x}, 0.1, "interior minimum", {"ridge": ""}, {"ridge": 0.0},
+                {"ridge": 1e-15}, ((0.5,),), (0.5,), 1e-9, {"ridge": 1e-15},
+            )
+            for x in (2 / 3, 0.5)
+        ),
     ),
     "Certificate": lambda: Certificate(
         system="a system", parameters={"alpha": "2"}, values={"q<": THIRD}, box={}, digits=3,

@@ -43,8 +43,9 @@ if TYPE_CHECKING:
 # Words of the methods of a kernel that parameters cannot have.
 RESERVED = frozenset(
     {
-        "certify", "data", "digits", "executor", "failures", "out", "outputs", "product",
-        "progress", "rtol", "self", "start", "store", "workers", "wrt",
+        "bounds", "certify", "data", "digits", "executor", "failures", "maximum", "of", "out",
+        "outputs", "over", "product", "progress", "rtol", "self", "start", "store", "workers",
+        "wrt",
     }
 )  # fmt: skip
 
@@ -332,6 +333,75 @@ class Kernel(KernelTexts, KernelDiagrams):
         from .sensitivities import sensitivities
 
         return sensitivities(self, options, wrt=wrt)
+
+    def optimum(
+        self,
+        /,
+        *,
+        over: str | Sequence[str],
+        of: str = "test_error",
+        bounds: object = None,
+        maximum: bool = False,
+        data: Mapping[str, Any] | None = None,
+        start: Mapping[str, float] | KernelSolution | None = None,
+        progress: bool = True,
+        **parameters: Any,
+    ) -> Any:
+        """Return the parameters at which an output is smallest, by exact derivatives.
+
+        A scan of the bounds, then descents from all of its minima to where the gradient vanishes.
+        Gradients are those of the equations, by the implicit function theorem; Hessians are
+        extrapolated differences of gradients.
+
+        Parameters
+        ----------
+        over : str or sequence of str
+            Parameters that are optimised.
+        of : str
+            An output or an unknown.
+        bounds : mapping from str to (float, float), or a pair for one parameter
+            Positive parameters are searched in their logarithms. Default: 1e-6 to 1e6 for
+            ``ridge``, 0.05 to 20 for ``step_size``; others have none.
+        maximum : bool
+            Look for the largest value instead.
+        data, start
+            As for :meth:`solve`.
+        progress : bool
+            Show a bar over several optima that take longer than a second.
+        **parameters
+            All others, by name. Numbers; arrays are axes of a grid of optima.
+
+        Returns
+        -------
+        Optimum or xarray.Dataset
+            A dataset where a parameter is an array.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, a parameter is missing or both given and optimised, or bounds
+            are no range inside of the parameter's domain.
+        ConvergenceError
+            If a point of a descent has no solution; of several optima those that are done are its
+            `state`.
+
+        Examples
+        --------
+        >>> import giantstep as gs
+        >>> from giantstep.derivations.mean_field.ridge_regression import ridge_regression
+        >>> kernel = gs.lower(ridge_regression())
+        >>> best = kernel.optimum(over="ridge", alpha=2, signal_power=1, noise_variance=0.3)
+        >>> print(f"{best.ridge:.12f}", best.kind)
+        0.300000000000 interior minimum
+        """
+        from ..optima import optimum
+        from .optima import KernelQuestion
+
+        options = {"data": data, "start": start}
+        return optimum(
+            KernelQuestion(self, options), of=of, over=over, bounds=bounds, fixed=parameters,
+            maximum=maximum, progress=progress,
+        )  # fmt: skip
 
     # ------------------------------------------------------------------ text
 

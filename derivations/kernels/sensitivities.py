@@ -110,7 +110,7 @@ def sensitivities(
     for name, tie in ties.items():
         source = tie.source
         given = parameters.get(source, found.parameters[source])
-        slope = _slope(tie.function, given)
+        slope = slope_of(tie.function, given)
         if slope is None:
             excluded[source] = f"{name}, which follows from it, has an infinite derivative here"
             for output in outputs:
@@ -195,7 +195,8 @@ def _chosen(kernel: Kernel, wrt: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(given))
 
 
-def _slope(function: Any, given: Any) -> sp.Expr | None:
+def slope_of(function: Any, given: Any) -> sp.Expr | None:
+    """Return the derivative of a tied parameter by its source, None where it is infinite."""
     x = sp.Symbol("x", real=True)
     slope = function(x, sp.sqrt).diff(x).xreplace({x: exact_number(given)})
     return None if slope.has(sp.zoo, sp.oo, sp.nan) else slope

@@ -129,15 +129,15 @@ def optimal_values() -> Finding:
     """Best penalties of three step sizes, and of a student for n < N with none."""
     deviations: dict[str, float] = {}
     for entry in reference_document()["optimal_ridge"]:
-        best = model_of(entry["model"]).optimal_ridge(digits=20)
+        best = model_of(entry["model"]).optimum(over="ridge", digits=20)
         step = entry["model"]["step_size"]
         for name in ("paper_ridge", "risk"):
             value = sp.Float(entry[name], 30)
             got = sp.Float(str(getattr(best, name)), 30)
             deviations[f"η = {step}: {name}"] = float(abs(got / value - 1))
     worst = max(deviations.values())
-    wide = OneGradientStep("erf", "z", 1.2, 8.0, 2.0).optimal_ridge()
-    unseen = OneGradientStep("erf", "He(3, z)", 2, 1.0).optimal_ridge()
+    wide = OneGradientStep("erf", "z", 1.2, 8.0, 2.0).optimum(over="ridge")
+    unseen = OneGradientStep("erf", "He(3, z)", 2, 1.0).optimum(over="ridge")
     return Finding(
         # 15 digits are printed.
         worst <= 5.1e-15 and wide.ridge == 0 and unseen.paper_ridge == float("inf"),

@@ -9,13 +9,15 @@ the risk only falls with the penalty.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import positive_number
+from ...numeric.arguments import is_one_of, positive_number
 from ...result import Number, Result, quantity
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
 
@@ -95,6 +97,41 @@ class OptimalRidge(Result):
         return self.kind == INTERIOR
 
 
+def optimum(
+    model: OneGradientStep,
+    *,
+    over: object,
+    of: object,
+    trained: bool,
+    digits: int | None,
+    progress: bool | None,
+    parameters: Mapping[str, Any],
+) -> OptimalRidge | xr.Dataset:
+    """Answer :meth:`.risk_analyses.RiskAnalyses.optimum`."""
+    names = [over] if isinstance(over, str) else over
+    if not isinstance(names, list | tuple) or [*names] != ["ridge"]:
+        raise ParameterError(
+            "over must be 'ridge': the risk at its best penalty falls with the step, so that there "
+            f"is no best step size, and it is not searched over the others; got {over!r}"
+        )
+    if not is_one_of(of, ("risk", "test_error")):
+        raise ParameterError(f"of must be 'risk' (or 'test_error', the same), got {of!r}")
+    if unknown := sorted(set(parameters) - {"alpha"}):
+        raise ParameterError(
+            f"optimum takes the parameter alpha, and not {unknown[0]}: the others are those of the "
+            "model, and all penalties are looked at"
+        )
+    alpha = parameters.get("alpha")
+    if alpha is None or not np.ndim(alpha):
+        return optimal_ridge(model, trained=trained, digits=digits, alpha=alpha)
+    if digits is not None or trained is not True:
+        raise ParameterError(
+            "digits and trained are for one alpha: curves hold floats, of both layers; leave them "
+            "out, or give one number"
+        )
+    return optimal_ridge_curve(model, alpha, progress=progress)
+
+
 def optimal_ridge(
     model: OneGradientStep,
     *,
@@ -102,7 +139,7 @@ def optimal_ridge(
     digits: int | None = None,
     alpha: object = None,
 ) -> OptimalRidge:
-    """Minimise the risk over the penalty; see :meth:`.analyses.Analyses.optimal_ridge`."""
+    """Minimise the risk over the penalty."""
     if not isinstance(trained, bool):
         raise ParameterError(f"trained must be True or False, got {trained!r}")
     if digits is not None:
@@ -119,10 +156,9 @@ def optimal_ridge(
 
 
 def optimal_ridge_curve(
-    model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
+    model: OneGradientStep, alpha: Any, *, progress: bool | None = None
 ) -> xr.Dataset:
-    """Minimise over a range of α; see :meth:`.analyses.Analyses.optimal_ridge_curve`."""
-    import numpy as np
+    """Minimise over a range of α, before and after the step."""
     import xarray as xr
 
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
@@ -144,8 +180,6 @@ def optimal_ridge_curve(
 
 
 def _points(alpha: object) -> list[float]:
-    import numpy as np
-
     values = np.atleast_1d(np.asarray(alpha, dtype=object))
     if values.ndim != 1 or not values.size:
         raise ParameterError("alpha must be a sequence of at least one positive number")

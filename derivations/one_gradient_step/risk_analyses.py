@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...deprecations import by_name, renamed
@@ -10,8 +11,6 @@ from ..penalties import in_convention, one_penalty
 from .analysed import Analysed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import xarray as xr
     from numpy.typing import ArrayLike
 
@@ -107,68 +106,80 @@ class RiskAnalyses(Analysed):
         scalars = [name for name, coordinate in found.coords.items() if not coordinate.dims]
         return found.drop_vars([*scalars, "iterations", "converged"])
 
-    def optimal_ridge(
-        self, trained: bool = True, *, digits: int | None = None, alpha: float | None = None
-    ) -> OptimalRidge:
+    def optimum(
+        self,
+        *,
+        over: str | Sequence[str] = "ridge",
+        of: str = "risk",
+        trained: bool = True,
+        digits: int | None = None,
+        progress: bool | None = None,
+        **parameters: Any,
+    ) -> Any:
         r"""Return the penalty with the smallest risk, the best of all local minima.
+
+        All stationary points are roots of one polynomial, so that nothing is searched and there
+        are no bounds.
 
         Parameters
         ----------
+        over : {"ridge"}
+            There is no best step size beside it: the risk at its best penalty falls with the step.
+        of : {"risk", "test_error"}
+            Two words for the same.
         trained : bool
             After the step, or before it.
         digits : int, optional
             So many digits. Floats are read as the decimal numbers that they print as.
-        alpha : float, optional
-            n/d of the readout (and of the step, if the model has no `alpha0`); default: that of
-            the model.
+        progress : bool, optional
+            Show a bar over several α if it takes longer than a second; default: if stderr is a
+            terminal.
+        **parameters
+            ``alpha``: n/d of the readout (and of the step, if the model has no `alpha0`); default:
+            that of the model.
 
         Returns
         -------
-        OptimalRidge
+        OptimalRidge or xarray.Dataset
             Where the risk falls towards an end of the range the penalty is 0 or inf, and `kind`
-            says so.
+            says so. A dataset where `alpha` is a sequence: ``ridge_…``, ``paper_ridge_…``,
+            ``risk_…`` and ``curvature_…``, before (initial) and after (trained) the step.
 
         Raises
         ------
         ParameterError
-            If an argument is outside its range.
+            If an argument is outside its range, or another output or parameter is named.
 
         Examples
         --------
         >>> from giantstep import OneGradientStep
         >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
         ...                         noise_variance=0.25)
-        >>> best = model.optimal_ridge()
+        >>> best = model.optimum(over="ridge")
         >>> print(f"{best.paper_ridge:.12f} {best.risk:.12f}")
         0.272826395556 0.226236404702
         """
+        from .optimal_ridge import optimum
+
+        return optimum(
+            self._model, over=over, of=of, trained=trained, digits=digits, progress=progress,
+            parameters=parameters,
+        )  # fmt: skip
+
+    @renamed("optimum(over='ridge')")
+    def optimal_ridge(
+        self, trained: bool = True, *, digits: int | None = None, alpha: float | None = None
+    ) -> OptimalRidge:
+        """Return the penalty with the smallest risk, as :meth:`optimum` does."""
         from .optimal_ridge import optimal_ridge
 
         return optimal_ridge(self._model, trained=trained, digits=digits, alpha=alpha)
 
+    @renamed("optimum(over='ridge', alpha=[...])")
     def optimal_ridge_curve(
         self, alpha: Sequence[float], *, progress: bool | None = None
     ) -> xr.Dataset:
-        """Return the best penalties and their risks over n/d.
-
-        Parameters
-        ----------
-        alpha : sequence of float
-            n/d of the readout (and of the step, if the model has no `alpha0`).
-        progress : bool, optional
-            Show a bar if it takes longer than a second; default: if stderr is a terminal.
-
-        Returns
-        -------
-        Dataset
-            ``ridge_…``, ``paper_ridge_…``, ``risk_…`` and ``curvature_…``, before (initial) and
-            after (trained) the step, over ``alpha``.
-
-        Raises
-        ------
-        ParameterError
-            If `alpha` holds no positive numbers.
-        """
+        """Return the best penalties and their risks over n/d, as :meth:`optimum` does."""
         from .optimal_ridge import optimal_ridge_curve
 
         return optimal_ridge_curve(self._model, alpha, progress=progress)

@@ -1,19 +1,20 @@
-"""The methods of the model that differentiate: sensitivities and optimal hyper-parameters."""
+"""The methods of the model that differentiate: sensitivities and optima."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
-from ...deprecations import by_name
+from ...deprecations import by_name, renamed
 from ...digits import checked_digits
+from ...numeric.arguments import positive_array
+from ..optima import DEFAULT_BOUNDS, Optimum
 from .arguments import checked_point
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from .joint_optimum import OptimalHyperparameters
     from .model import SpikedRandomFeatures
-    from .optimal import OptimalRidge, OptimalStepSize
     from .sensitivities import Sensitivities
 
 
@@ -50,88 +51,133 @@ class Differentiation:
         digits = None if digits is None else checked_digits(digits)
         return sensitivities(model, alpha, ridge, digits=digits, show_progress=progress)
 
+    def optimum(
+        self,
+        *,
+        over: str | Sequence[str],
+        of: str = "test_error",
+        bounds: object = None,
+        maximum: bool = False,
+        digits: int | None = None,
+        width: int | None = None,
+        progress: bool = True,
+        **parameters: Any,
+    ) -> Any:
+        """Return the parameters at which an output is smallest, by exact derivatives.
+
+        A scan of the bounds, then descents from all of its minima to where the gradient vanishes;
+        of several local minima the best, the others are listed. A minimum at an end of the bounds
+        is reported as such (``kind``).
+
+        Parameters
+        ----------
+        over : str or sequence of str
+            Parameters that are optimised: ``alpha``, ``ridge``, ``beta``, ``noise_variance``;
+            ``step_size`` and ``alpha0`` of a step, or ``spike_strength``, ``bulk_variance`` and
+            ``alignment`` of a model that is given by its spike.
+        of : str
+            An error or an order parameter: any output of :meth:`kernel`.
+        bounds : mapping from str to (float, float), or a pair for one parameter
+            Positive parameters are searched in their logarithms. Default: 1e-6 to 1e6 for
+            ``ridge``, 0.05 to 20 for ``step_size``; others have none.
+        maximum : bool
+            Look for the largest value instead.
+        digits : int, optional
+            Refine a ridge penalty that minimises the test error to so many digits.
+        width : int, optional
+            Number of neurons p, for the finite-width correction; default: that of the model.
+        progress : bool
+            Show a bar over several optima that take longer than a second.
+        **parameters
+            ``alpha`` and ``ridge`` unless they are optimised; others replace those of the model.
+            Arrays are axes of a grid of optima.
+
+        Returns
+        -------
+        Optimum or xarray.Dataset
+            A dataset where a parameter is an array: parameters and output of the best optimum,
+            estimated errors, the norm of the ``gradient`` in the coordinates of the search,
+            whether the optimum is inside the bounds, and the number of local ``minima``.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, a parameter is missing or both given and optimised, or bounds
+            are no range inside of the parameter's domain.
+        ConvergenceError
+            If `digits` cannot be reached.
+
+        Examples
+        --------
+        >>> from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
+        >>> model = SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
+        >>> best = model.optimum(over="ridge", alpha=1.5)
+        >>> print(f"{best.ridge:.12f} {best.test_error:.12f}, {best.kind}")
+        0.197687294208 0.078106277426, interior minimum
+        """
+        from .optimal import spiked_optimum
+
+        asked = {
+            "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
+            "fixed": parameters,
+        }  # fmt: skip
+        digits = None if digits is None else checked_digits(digits)
+        return spiked_optimum(_at_width(self, width), digits, asked)
+
+    @renamed("optimum(over='ridge', alpha=...)")
     def optimal_ridge(
         self,
         alpha: float,
-        bounds: tuple[float, float] = (1e-6, 1e6),
+        bounds: tuple[float, float] = DEFAULT_BOUNDS["ridge"],
         *,
         digits: int | None = None,
         width: int | None = None,
-    ) -> OptimalRidge:
-        """Return the ridge penalty within `bounds` that minimises the test error.
+    ) -> Optimum:
+        """Return the ridge penalty with the smallest test error, as :meth:`optimum` does."""
+        found = self.optimum(over="ridge", alpha=alpha, bounds=bounds, digits=digits, width=width)
+        return cast("Optimum", found)
 
-        The zero of the exact derivative; of several minima the lowest. An error that falls towards
-        an end of the bounds is reported as such (``kind``). `digits` and `width` as for
-        :meth:`solve`.
-        """
-        from .optimal import optimal_ridge
-
-        digits = None if digits is None else checked_digits(digits)
-        return optimal_ridge(_at_width(self, width), alpha, bounds, digits=digits)
-
+    @renamed("optimum(over='step_size', alpha=..., ridge=...)")
     def optimal_step_size(
         self,
         alpha: float,
         ridge: float,
-        bounds: tuple[float, float] = (0.05, 20.0),
+        bounds: tuple[float, float] = DEFAULT_BOUNDS["step_size"],
         *,
         width: int | None = None,
-    ) -> OptimalStepSize:
-        """Return the step size within `bounds` that minimises the test error.
+    ) -> Optimum:
+        """Return the step size with the smallest test error, as :meth:`optimum` does."""
+        found = self.optimum(over="step_size", alpha=alpha, ridge=ridge, bounds=bounds, width=width)
+        return cast("Optimum", found)
 
-        As :meth:`optimal_ridge`, at a given ridge penalty; alpha0 and the noise stay what they are.
-        """
-        from .optimal import optimal_step_size
-
-        return optimal_step_size(_at_width(self, width), alpha, ridge, bounds)
-
+    @renamed("optimum(over=['ridge', 'step_size'], alpha=...)")
     def optimal_hyperparameters(
         self,
         alpha: object,
         *,
-        ridge_bounds: tuple[float, float] = (1e-6, 1e6),
-        step_bounds: tuple[float, float] = (0.05, 20.0),
+        ridge_bounds: tuple[float, float] = DEFAULT_BOUNDS["ridge"],
+        step_bounds: tuple[float, float] = DEFAULT_BOUNDS["step_size"],
         width: int | None = None,
-    ) -> OptimalHyperparameters:
-        """Return ridge penalty and step size that jointly minimise the test error.
+    ) -> Optimum:
+        """Return ridge penalty and step size together, as :meth:`optimum` does."""
+        bounds = {"ridge": ridge_bounds, "step_size": step_bounds}
+        found = self.optimum(over=[*bounds], alpha=alpha, bounds=bounds, width=width)
+        return cast("Optimum", found)
 
-        By exact derivatives from every minimum of a scan; of several local minima the lowest, the
-        others are listed. alpha0 and the noise stay what they are.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout. For several, :meth:`optimal_curve`.
-        ridge_bounds, step_bounds : (float, float)
-        width : int, optional
-            Number of neurons p, for the finite-width correction; default: that of the model.
-        """
-        from .joint_optimum import optimal_hyperparameters
-
-        return optimal_hyperparameters(_at_width(self, width), alpha, ridge_bounds, step_bounds)
-
+    @renamed("optimum(over=['ridge', 'step_size'], alpha=[...])")
     def optimal_curve(
         self,
         alpha: object,
         *,
-        ridge_bounds: tuple[float, float] = (1e-6, 1e6),
-        step_bounds: tuple[float, float] = (0.05, 20.0),
+        ridge_bounds: tuple[float, float] = DEFAULT_BOUNDS["ridge"],
+        step_bounds: tuple[float, float] = DEFAULT_BOUNDS["step_size"],
         width: int | None = None,
     ) -> xr.Dataset:
-        """Return the joint optimum over sample complexities.
-
-        Arguments as for :meth:`optimal_hyperparameters`, `alpha` a sequence.
-
-        Returns
-        -------
-        xarray.Dataset
-            Dimension ``alpha``; ``ridge``, ``step_size``, ``test_error``, the norm of the
-            ``gradient`` in the logarithms of both, whether the optimum is inside the bounds in
-            each, and the number of local minima.
-        """
-        from .joint_optimum import optimal_curve
-
-        return optimal_curve(_at_width(self, width), alpha, ridge_bounds, step_bounds)
+        """Return them over sample complexities, as :meth:`optimum` does."""
+        bounds = {"ridge": ridge_bounds, "step_size": step_bounds}
+        alphas = positive_array("alpha", alpha)
+        found = self.optimum(over=[*bounds], alpha=alphas, bounds=bounds, width=width)
+        return cast("xr.Dataset", found)
 
 
 def _at_width(model: Differentiation, width: int | None) -> SpikedRandomFeatures:

@@ -1,378 +1,286 @@
-r"""The ridge penalty and the step size that minimise the test error.
+r"""Parameters at which an output of spiked random features is smallest.
 
-Minima are zeros of the exact derivative (:mod:`.sensitivities`), found in the logarithm of the
-parameter: a scan brackets every change of its sign from minus to plus, Newton's method with the
-exact second derivative finds the zero inside, and bisection-like steps take over if it leaves the
-bracket. Where the error only falls towards an end of the range, that is what is reported.
+The gradient is that of the saddle-point equations (:mod:`..kernels.optima`); parameters of the
+gradient step act through the spike that they produce (:mod:`.tangents`). Convex readouts and
+vocabularies, whose equations take minutes to differentiate, are searched by extrapolated
+differences of their values.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...digits import error_text
-from ...errors import ParameterError
-from ...numeric.arguments import moderate_number
-from ...numeric.kernel_arrays import KernelArrays
-from ...numeric.kernel_code import LoadedKernel
-from ...numeric.rounding import COARSE, perturbed, spreads
-from ...numeric.saddle_point_solver import refusal, solve_rows
-from ...pages import Block
-from ...result import Number, Result, quantity
+from ...errors import AssumptionError, ConvergenceError, ParameterError
+from ...numeric.arguments import is_one_of
+from ...numeric.optimum import Axis, Differenced, Objective
+from ..kernels.optima import KernelObjective, Rates
+from ..optima import Optimum, optimum
 from .arguments import checked_point
-from .tangents import LABEL, Motion, acceleration, parameter_row, rate, step_rates, tangent_kernel
+from .spike import checked_spike
+from .tangents import SPIKE, STEP_MOVES, derivative_kernel
 
 if TYPE_CHECKING:
+    from ...numeric.kernel_code import KernelCode
+    from .convex.readout import ConvexReadout
     from .model import SpikedRandomFeatures
+    from .vocabulary.model import VocabularyFeatures
 
 Array = NDArray[np.float64]
 
-RIDGE_BOUNDS = (1e-6, 1e6)
-STEP_BOUNDS = (0.05, 20.0)
-# Points of the scan for each factor of ten: closer minima are not told apart.
-_PER_DECADE = {"ridge": 4, "step_size": 8}
-_MOST_POINTS = 400
-_VALUE, _FIRST, _SECOND = (
-    "test_error",
-    f"d_test_error_d_{LABEL}",
-    f"d2_test_error_d_{LABEL}_d_{LABEL}",
-)
+# Of the values of readouts and vocabularies, where these do not say: rounding and a stop rule.
+_RELATIVE = 1e-12
+_POINT = {"alpha": "positive", "ridge": "positive"}
+_DATA = {"beta": "positive", "noise_variance": "nonnegative"}
+_STEP = {"step_size": "positive", "alpha0": "extended positive"}
+_DIRECT = {"spike_strength": "real", "bulk_variance": "positive", "alignment": "(-1, 1)"}
 
 
-@dataclass(frozen=True, repr=False)
-class Optimum(Result):
-    """Where the test error is smallest.
-
-    Attributes
-    ----------
-    parameter : str
-        "ridge" or "step_size".
-    value : float or mpmath number
-        The best value of the parameter, inside the bounds.
-    test_error, derivative, second_derivative : float or mpmath number
-        There; derivatives are with respect to the parameter itself.
-    error : float
-        Estimated error of `value`: that of the derivative over the second derivative; zero at a
-        boundary, which is exact.
-    kind : str
-        "interior minimum", or "at the boundary" with what the test error does there.
-    minima : tuple of float
-        All local minima of the scan, boundaries included.
-    bounds : tuple of float
-    iterations : int
-        Evaluations of the derivative after the scan.
-    digits : int or None
-        Digits asked for; None for floats.
-    """
-
-    _document = "optimum of the test error"
-    _entry = "document"
-    _where = ("parameter",)
-
-    parameter: str
-    value: Number = field(metadata=quantity("optimum", r"x_*"))
-    test_error: Number = field(metadata=quantity("test error", r"\varepsilon_\mathrm{test}"))
-    derivative: Number = field(metadata=quantity("derivative", r"d\varepsilon_\mathrm{test}/dx"))
-    second_derivative: Number = field(
-        metadata=quantity("second derivative", r"d^2\varepsilon_\mathrm{test}/dx^2")
-    )
-    error: Number
-    kind: str
-    minima: tuple[float, ...]
-    bounds: tuple[float, float]
-    iterations: int
-    digits: int | None = None
-
-    @property
-    def is_interior(self) -> bool:
-        """Whether the derivative vanishes at the optimum."""
-        return self.kind == INTERIOR
-
-    @property
-    def rests_on(self) -> str:
-        """What the result rests on, in words."""
-        if self.digits is not None:
-            return (
-                f"{self.digits} digits asked for; estimated error of the optimum "
-                f"{error_text(self.error)}; digits cut off, not rounded"
+def spiked_optimum(
+    model: SpikedRandomFeatures, digits: int | None, asked: Mapping[str, Any]
+) -> Any:
+    """Answer :meth:`.differentiation.Differentiation.optimum`; `asked` are its arguments."""
+    over, of = asked["over"], asked["of"]
+    names = [over] if isinstance(over, str) else over
+    if model.direct_parameters is not None and isinstance(names, Sequence):
+        stepping = [name for name in names if name in _STEP]
+        if stepping:
+            raise ParameterError(
+                "a model that is given by its spike takes no step; give step_size and alpha0"
             )
-        if self.kind.endswith(_FLAT):
-            return "float; the exact derivative is nowhere larger than its estimated error"
-        if not self.is_interior:
-            return "float; the sign of the exact derivative, larger than its estimated error"
-        return f"float, zero of the exact derivative with estimated error {self.error:.1e}"
-
-    def page(self) -> Iterable[Block]:
-        """Return the optimum, of which kind it is, and other minima."""
-        yield f"optimal {self.parameter}  {self.text(self.value)}"
-        yield f"test error  {self.text(self.test_error)}"
-        yield self.kind
-        if self.other_minima:
-            yield f"other local minima  {', '.join(f'{x:.6g}' for x in self.other_minima)}"
-        yield self.rests_on
-
-    @property
-    def other_minima(self) -> tuple[float, ...]:
-        """Local minima that are not the lowest."""
-        return tuple(x for x in self.minima if not math.isclose(x, self.value, rel_tol=1e-6))
-
-
-@dataclass(frozen=True, repr=False)
-class OptimalRidge(Optimum):
-    """The ridge penalty with the smallest test error; see :class:`Optimum`."""
-
-    @property
-    def ridge(self) -> Any:
-        """The optimal ridge penalty."""
-        return self.value
-
-
-@dataclass(frozen=True, repr=False)
-class OptimalStepSize(Optimum):
-    """The step size with the smallest test error; see :class:`Optimum`."""
-
-    @property
-    def step_size(self) -> Any:
-        """The optimal step size."""
-        return self.value
-
-
-INTERIOR = "interior minimum"
-_FLAT = "within its numerical error"
-
-
-@dataclass(frozen=True)
-class _Derivatives:
-    """Test error with two derivatives, and the estimated error of the first, at several points."""
-
-    value: Array
-    first: Array
-    second: Array
-    error: Array
-
-    def at(self, k: int) -> tuple[float, float, float, float]:
-        """Return the four numbers at one point."""
-        value, first, second, error = (
-            float(x[k]) for x in (self.value, self.first, self.second, self.error)
+    alone = isinstance(names, list | tuple) and [*names] == ["ridge"]
+    if digits is not None and not (alone and is_one_of(of, ("test_error",))):
+        raise ParameterError(
+            "digits refine the optimum of the test error over the ridge penalty; leave digits out, "
+            "or ask for of='test_error' and over='ridge'"
         )
-        return value, first, second, error
-
-
-class _Evaluation(Protocol):
-    """Test error and derivatives as a function of the parameter that is optimised."""
-
-    def __call__(self, points: Sequence[float], *, rounding: bool = False) -> _Derivatives:
-        """Return them at several points; `rounding` adds that of the evaluation to the error."""
-
-
-def optimal_ridge(
-    model: SpikedRandomFeatures,
-    alpha: float,
-    bounds: tuple[float, float] = RIDGE_BOUNDS,
-    *,
-    digits: int | None = None,
-) -> OptimalRidge:
-    """Minimise over the ridge penalty; see :meth:`.model.SpikedRandomFeatures.optimal_ridge`."""
-    (alpha,) = checked_point(model, alpha=alpha)
-    bounds = _checked_bounds(bounds, "ridge")
-    kernel = tangent_kernel(model, Motion.RIDGE)
-    given = {**model._parameter_values(), "alpha": alpha}
-    _, tables = parameter_row(kernel, {**given, "ridge": 1.0}, {})
-    arrays = KernelArrays(kernel, tables)
-
-    def evaluate(points: Sequence[float], *, rounding: bool = False) -> _Derivatives:
-        rows = [parameter_row(kernel, {**given, "ridge": x}, {})[0] for x in points]
-        return _solved(kernel, arrays, rows, rounding)
-
-    best = OptimalRidge(**_minimise(evaluate, "ridge", bounds))
-    if digits is None or not best.is_interior:
+    best = optimum(_SpikedQuestion(model), **asked)
+    if digits is None:
+        return best
+    if not isinstance(best, Optimum):
+        raise ParameterError("digits refine one optimum; give numbers in place of arrays")
+    if not best.is_interior or best.maximum:
         return best
     from .refine_tangents import precise_ridge
 
-    return precise_ridge(model, alpha, best, digits)
+    fixed = dict(asked["fixed"])
+    alpha = fixed.pop("alpha")
+    return precise_ridge(_moved(model, fixed), float(alpha), best, digits)
 
 
-def optimal_step_size(
-    model: SpikedRandomFeatures,
-    alpha: float,
-    ridge: float,
-    bounds: tuple[float, float] = STEP_BOUNDS,
-) -> OptimalStepSize:
-    """Minimise over the step; see :meth:`.model.SpikedRandomFeatures.optimal_step_size`."""
-    alpha, ridge = checked_point(model, alpha=alpha, ridge=ridge)
-    bounds = _checked_bounds(bounds, "step_size")
-    if model.direct_parameters is not None:
-        raise ParameterError(
-            "a model that is given by its spike takes no step; give step_size and alpha0"
-        )
-
-    def evaluate(points: Sequence[float], *, rounding: bool = False) -> _Derivatives:
-        found = [
-            _along_step(replace(model, step_size=x), alpha, ridge, rounding).at(0) for x in points
-        ]
-        return _Derivatives(*(np.array(column) for column in zip(*found, strict=True)))
-
-    return OptimalStepSize(**_minimise(evaluate, "step_size", bounds))
+def _moved(model: SpikedRandomFeatures, values: Mapping[str, Any]) -> SpikedRandomFeatures:
+    """Return the model with other values of parameters, those of a spike included."""
+    direct = {name: float(x) for name, x in values.items() if name in _DIRECT}
+    own: dict[str, Any] = {
+        name: float(x) for name, x in values.items() if name in {**_DATA, **_STEP}
+    }
+    if not direct:
+        return replace(model, **own) if own else model
+    given = {name: getattr(model.spike, name) for name in _DIRECT} | direct
+    return replace(model, **own, direct_parameters=checked_spike(**given))
 
 
-def _along_step(
-    model: SpikedRandomFeatures, alpha: float, ridge: float, rounding: bool
-) -> _Derivatives:
-    """Return test error and two derivatives along the step size, at one point."""
-    if model.spike.spike_strength == 0:
-        raise ParameterError(
-            f"the step of this model leaves no spike (step_size={model.step_size:g}): there is no "
-            "step size to choose; take a student with E sigma' != 0 and finite alpha0"
-        )
-    kernel = tangent_kernel(model, Motion.STEP_SIZE)
-    first, second = step_rates(model, "step_size")
-    rates = {rate(name): value for name, value in first.items()}
-    rates |= {acceleration(name): value for name, value in second.items()}
-    point = {**model._parameter_values(), "alpha": alpha, "ridge": ridge}
-    row, tables = parameter_row(kernel, point, rates)
-    return _solved(kernel, KernelArrays(kernel, tables), [row], rounding)
+def _domains(model: SpikedRandomFeatures) -> dict[str, str]:
+    own = _STEP if model.direct_parameters is None else _DIRECT
+    return {**_POINT, **_DATA, **own}
 
 
-def _solved(
-    kernel: LoadedKernel, arrays: KernelArrays, rows: Sequence[Sequence[float]], rounding: bool
-) -> _Derivatives:
-    """Solve for rows of parameters; `rounding` as for :class:`_Evaluation`."""
-    given = np.array(rows)
-    found = solve_rows(kernel, arrays, given)
-    if not found.converged.all():
-        raise refusal(kernel, given, found)
-    error = found.errors[_FIRST]
-    if rounding:
-        near = solve_rows(kernel, arrays, np.vstack([perturbed(r) for r in given]), rtol=COARSE)
-        slopes = np.split(near.values[_FIRST], len(given))
-        error = error + np.array([spreads({_FIRST: column})[_FIRST] for column in slopes])
-    value, first, second = (found.values[name] for name in (_VALUE, _FIRST, _SECOND))
-    return _Derivatives(value, first, second, error)
+class _SpikedQuestion:
+    """Ridge regression on spiked features as what optima are asked of."""
+
+    name = "spiked random features"
+
+    def __init__(self, model: SpikedRandomFeatures) -> None:
+        self._model = model
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._model.kernel().outputs
+
+    @property
+    def domains(self) -> Mapping[str, str]:
+        return _domains(self._model)
+
+    def attributes(self) -> dict[str, Any]:
+        from .results import model_attributes
+
+        # The step and the spike of the model are not those of the optimum.
+        moved = ("ridge", *SPIKE)
+        return {k: v for k, v in model_attributes(self._model, 0.0).items() if k not in moved}
+
+    def objective(
+        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
+    ) -> tuple[Objective, bool]:
+        from .sensitivities import directions
+
+        names = [axis.name for axis in axes]
+        place = _places(self._model, axes, fixed, partial(_moved, self._model))
+        first = place(np.array([axis.low for axis in axes]))[0]
+        if {*names} & {*_STEP} and first.spike.spike_strength == 0:
+            raise ParameterError(
+                f"the step of this model leaves no spike (step_size={first.step_size:g}): there is "
+                "no step size to choose; take a student with E sigma' != 0 and finite alpha0"
+            )
+        kernel = first.kernel()
+
+        def rows(points: Array) -> Array:
+            found = []
+            for point in points:
+                model, values = place(point)
+                given = {**model._parameter_values(), **values}
+                found.append([given[name] for name in kernel.parameters])
+            return np.array(found)
+
+        def rates(point: Array) -> Rates:
+            along, excluded = directions(place(point)[0])
+            for name in names:
+                if name in excluded and name not in along:
+                    raise ParameterError(f"over: {name} has no derivative: {excluded[name]}")
+            return [
+                {key.removeprefix("rate_"): x for key, x in along[name].items()} for name in names
+            ]
+
+        def code() -> KernelCode:
+            takes_step = first.direct_parameters is None and first.step_size > 0
+            moving = [name for k in names for name in _moving(k, takes_step=takes_step)]
+            return derivative_kernel(first, of, moving)
+
+        return KernelObjective(kernel, code, of, rows, rates, {}), True
 
 
-def _minimise(evaluate: _Evaluation, parameter: str, bounds: tuple[float, float]) -> dict[str, Any]:
-    """Return the fields of the optimum: the best of all local minima of a scan."""
-    low, high = bounds
-    decades = math.log10(high / low)
-    count = min(_MOST_POINTS, max(5, math.ceil(_PER_DECADE[parameter] * decades) + 1))
-    points = [float(x) for x in np.geomspace(low, high, count)]
-    points[0], points[-1] = low, high
-    scan = evaluate(points)
-    signs, decided = _decided(evaluate, points, scan)
-    candidates: list[dict[str, Any]] = []
-    iterations = 0
-    for left, right in pairwise(decided):
-        if signs[left] < 0 < signs[right]:
-            found, used = _zero(evaluate, points[left], points[right])
-            iterations += used
-            candidates.append(found)
-    common = {"parameter": parameter, "bounds": (low, high)}
-    if not decided or signs[decided[0]] > 0:
-        candidates.append(_boundary(scan, points, 0, bool(decided), parameter))
-    if decided and signs[decided[-1]] < 0:
-        candidates.append(_boundary(scan, points, count - 1, True, parameter))
-    best = min(candidates, key=lambda found: float(found["test_error"]))
-    minima = tuple(sorted(float(found["value"]) for found in candidates))
-    return {**common, **best, "minima": minima, "iterations": iterations}
+def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
+    """Return the parameters of the kernel that move with one of the model."""
+    spike = SPIKE if takes_step else ()
+    own = {
+        "step_size": STEP_MOVES,
+        "alpha0": spike,
+        "noise_variance": ("noise_variance", *spike),
+        "alignment": ("alignment", "orthogonal_alignment"),
+    }
+    return own.get(name, (name,))
 
 
-def _decided(
-    evaluate: _Evaluation, points: Sequence[float], scan: _Derivatives
-) -> tuple[Array, list[int]]:
-    """Return the signs of the derivative and where they are known.
+def _places(
+    model: Any,
+    axes: Sequence[Axis],
+    fixed: Mapping[str, Any],
+    move: Callable[[Mapping[str, Any]], Any],
+) -> Callable[[Array], tuple[Any, dict[str, float]]]:
+    """Return what takes a point to the model that `move` makes for it, and α and λ.
 
-    Where the derivative is below its own error nothing is known about its sign. Rounding is
-    looked at where it matters: at both sides of each change of the sign and at the ends.
+    Raises
+    ------
+    ParameterError
+        If α or λ is missing, or so large or small that nothing but rounding would be seen.
     """
-    looked_at: set[int] = set()
-    while True:
-        known = np.abs(scan.first) > scan.error
-        signs = np.where(known, np.sign(scan.first), 0.0)
-        decided = [k for k in range(len(points)) if signs[k]]
-        matters = {
-            k for pair in pairwise(decided) if signs[pair[0]] != signs[pair[1]] for k in pair
-        }
-        matters |= {*decided[:1], *decided[-1:]}
-        new = sorted(matters - looked_at)
-        if not new:
-            return signs, decided
-        scan.error[new] = evaluate([points[k] for k in new], rounding=True).error
-        looked_at |= matters
+    names = [axis.name for axis in axes]
+    for name in _POINT:
+        if name not in names and name not in fixed:
+            raise ParameterError(f"{name} is missing: give {name}=..., or optimise over it, too")
+    moderate = {**_POINT, "beta": _DATA["beta"]}
+    checked_point(model, **{name: fixed[name] for name in moderate if name in fixed})
+    known: dict[tuple[float, ...], Any] = {}
+
+    def place(point: Array) -> tuple[Any, dict[str, float]]:
+        given = {**fixed, **dict(zip(names, point.tolist(), strict=True))}
+        values = {name: float(given.pop(name)) for name in _POINT}
+        key = tuple(map(float, given.values()))
+        if key not in known:
+            known[key] = move(given)
+        return known[key], values
+
+    return place
 
 
-def _checked_bounds(bounds: object, parameter: str) -> tuple[float, float]:
-    if not isinstance(bounds, tuple | list) or len(bounds) != 2:
-        raise ParameterError(
-            f"bounds must be two values of {parameter}, such as (0.01, 10), got {bounds!r}"
-        )
-    low, high = (moderate_number("bounds", x) for x in bounds)
-    if not low < high:
-        raise ParameterError(f"bounds must be in ascending order, got {bounds!r}")
-    return low, high
+# ---------------------------------------------------------------------- without derivatives
 
 
-def _boundary(
-    scan: _Derivatives, points: Sequence[float], k: int, falling: bool, parameter: str
-) -> dict[str, Any]:
-    value, first, second, _ = scan.at(k)
-    side = "smaller" if k == 0 else "larger"
-    what = (
-        f"the test error falls towards {side} values of {parameter}"
-        if falling
-        else f"the test error does not depend on {parameter} {_FLAT}"
+def readout_optimum(model: ConvexReadout, asked: Mapping[str, Any]) -> Any:
+    """Answer :meth:`.convex.readout.ConvexReadout.optimum`."""
+
+    def move(values: Mapping[str, Any]) -> ConvexReadout:
+        return replace(model, features=_moved(model.features, values))
+
+    def solve(moved: ConvexReadout, of: str, alpha: float, ridge: float) -> tuple[float, float]:
+        found = moved.solve_many([alpha], ridge)
+        value = float(found.values[of][0])
+        return value, float(found.errors[of][0]) if of in found.errors else _RELATIVE * abs(value)
+
+    outputs = model._derivation.code.results
+    return optimum(
+        _ValuesQuestion(
+            "a convex readout", model.features, outputs, _domains(model.features), move, solve
+        ),
+        **asked,
     )
-    return {
-        "value": points[k], "test_error": value, "derivative": first, "second_derivative": second,
-        "error": 0.0, "kind": f"at the boundary {parameter} = {points[k]:g}: {what}",
-    }  # fmt: skip
 
 
-def _zero(evaluate: _Evaluation, left: float, right: float) -> tuple[dict[str, Any], int]:
-    """Return the minimum between two points of falling and of rising error."""
-    from scipy.optimize import root_scalar
+def vocabulary_optimum(model: VocabularyFeatures, asked: Mapping[str, Any]) -> Any:
+    """Answer :meth:`.vocabulary.model.VocabularyFeatures.optimum`."""
 
-    seen: dict[float, tuple[float, float, float, float]] = {}
+    def move(values: Mapping[str, Any]) -> VocabularyFeatures:
+        own: dict[str, Any] = {name: float(x) for name, x in values.items()}
+        return replace(model, **own) if own else model
 
-    def look(t: float) -> tuple[float, float, float, float]:
-        if t not in seen:
-            seen[t] = evaluate([math.exp(t)]).at(0)
-        return seen[t]
+    def solve(
+        moved: VocabularyFeatures, of: str, alpha: float, ridge: float
+    ) -> tuple[float, float]:
+        found = moved.solve(alpha=alpha, ridge=ridge)
+        value = float(getattr(found, of))
+        return value, found.quadrature_error + _RELATIVE * abs(value)
 
-    def slope(t: float) -> float:
-        return math.exp(t) * look(t)[1]
-
-    def curvature(t: float) -> float:
-        _, first, second, _ = look(t)
-        return math.exp(t) * first + math.exp(2 * t) * second
-
-    a, b = math.log(left), math.log(right)
-    inside = [a + (b - a) * part for part in (0.25, 0.5, 0.75)]
-    start = min(inside, key=lambda t: abs(slope(t)))
-
-    def newton(t: float) -> tuple[float, float]:
-        # Outside of the bracket the answer is of no use; a slope of zero there ends the search.
-        return (slope(t), curvature(t)) if a <= t <= b else (0.0, 1.0)
-
-    found = root_scalar(newton, fprime=True, x0=start, method="newton", xtol=4e-16, maxiter=30)
-    t = float(found.root)
-    if not (a <= t <= b and _settled(look(t), t)):
-        t = float(root_scalar(slope, bracket=(a, b), method="brentq", xtol=4e-16).root)
-    value, first, second, error = evaluate([math.exp(t)], rounding=True).at(0)
-    uncertain = (abs(first) + error) / abs(second) if second else math.inf
-    return {
-        "value": math.exp(t), "test_error": value, "derivative": first,
-        "second_derivative": second, "error": uncertain, "kind": INTERIOR,
-    }, len(seen)  # fmt: skip
+    given = model.direct_parameters is not None or model.law is not None
+    domains = {**_POINT, **_DATA, **({} if given else _STEP)}
+    outputs = ("test_error", "training_error", "regularised_training_error")
+    return optimum(_ValuesQuestion("a vocabulary", model, outputs, domains, move, solve), **asked)
 
 
-def _settled(found: tuple[float, float, float, float], t: float) -> bool:
-    """Whether a step of Newton's method moves less than rounding or the derivative's error."""
-    _, first, second, error = found
-    return second > 0 and abs(first) <= 10 * error + 1e-13 * math.exp(t) * second
+@dataclass(frozen=True)
+class _ValuesQuestion:
+    """A model whose outputs are known without derivatives.
+
+    Attributes
+    ----------
+    name : str
+    model : object
+        Whose parameters are moderate, and which a dataset names.
+    outputs, domains
+        As for :class:`..optima.Question`.
+    move : callable
+        Takes values of parameters and returns the model that has them.
+    solve : callable
+        Takes such a model, an output, α and λ, and returns the output and its error.
+    """
+
+    name: str
+    model: Any
+    outputs: tuple[str, ...]
+    domains: Mapping[str, str]
+    move: Callable[[Mapping[str, Any]], Any]
+    solve: Callable[[Any, str, float, float], tuple[float, float]]
+
+    def attributes(self) -> dict[str, Any]:
+        from ... import __version__
+
+        return {"model": self.name, "giantstep_version": __version__}
+
+    def objective(
+        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
+    ) -> tuple[Objective, bool]:
+        place = _places(self.model, axes, fixed, self.move)
+
+        def values(points: Array) -> tuple[Array, Array]:
+            found = np.full((2, len(points)), np.nan)
+            for k, point in enumerate(points):
+                moved, at = place(point)
+                with contextlib.suppress(ConvergenceError, AssumptionError):
+                    found[:, k] = self.solve(moved, of, at["alpha"], at["ridge"])
+            return found[0], found[1]
+
+        return Differenced(values, axes), False

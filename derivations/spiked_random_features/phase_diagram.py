@@ -95,7 +95,7 @@ def phase_diagram(
             )
             points = _points(fast, given)
             if quantity == "optimal_ridge":
-                best = [here.optimal_ridge(float(a)) for a in points["alpha"].ravel()]
+                best = [here.optimum(over="ridge", alpha=float(a)) for a in points["alpha"].ravel()]
                 errors[place] = np.reshape([b.test_error for b in best], points["alpha"].shape)
                 penalties[place] = np.reshape([b.ridge for b in best], points["alpha"].shape)
             else:

@@ -15,26 +15,18 @@ from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.saddle_point_solver import solve_rows
 from ...runtime.precise_kernel import PreciseKernel
 from ...symbolic.lowering.lowered import lower
-from ...symbolic.sensitivities import derivative_name
+from ...symbolic.sensitivities import derivative_name, with_derivatives_along
 from ..kernels import precise
 from ..kernels.code import kernel_code
+from ..kernels.optima import LABEL, rate
 from . import mapping as map_of_step
 from .refine import exact_parameters
-from .tangents import (
-    LABEL,
-    SPIKE,
-    STEP,
-    Motion,
-    mapping_derivatives,
-    parameter_row,
-    rate,
-    tangent_kernel,
-    tangent_system,
-)
+from .tangents import SPIKE, STEP, mapping_derivatives, parameter_row, tangent_system
 
 if TYPE_CHECKING:
+    from ...symbolic.saddle_point import SaddlePointSystem
+    from ..optima import Optimum
     from .model import SpikedRandomFeatures
-    from .optimal import OptimalRidge
 
 _MOST_NEWTON_STEPS = 12
 # Digits by which a relative move is smaller than what it is squared for.
@@ -46,23 +38,17 @@ _NEXT = "ridge_of_newton"
 
 
 class _PreciseTangent:
-    """The kernel of one motion in mpmath, started from its float solution."""
+    """The kernel of derivatives in mpmath, started from its float solution."""
 
     def __init__(
-        self, model: SpikedRandomFeatures, alpha: float, motion: Motion, digits: int, show: bool
-    ) -> None:
+        self, model: SpikedRandomFeatures, alpha: float, system: SaddlePointSystem, digits: int,
+        show: bool,
+    ) -> None:  # fmt: skip
         self.model, self.alpha, self.digits, self.show = model, alpha, digits, show
-        self.kernel = tangent_kernel(model, motion)
-        system = tangent_system(model.symbolic().system, motion)
-        if motion is Motion.RIDGE:
-            # Near the optimum the derivative has no digits of its own; where it leads to has.
-            step = system.outputs[_FIRST] / system.outputs[_SECOND]
-            names = {code: x for x, code in system.identifiers.items()}
-            system = replace(system, outputs={**system.outputs, _NEXT: names["ridge"] - step})
         lowered = lower(system)
-        self.precise: PreciseKernel = precise.precise_kernel(lowered, kernel_code(lowered))
-        if motion is Motion.RIDGE:
-            self.precise = replace(self.precise, results=("test_error", _SECOND, _NEXT))
+        code = kernel_code(lowered)
+        self.kernel = code.load(model._cache)
+        self.precise: PreciseKernel = precise.precise_kernel(lowered, code)
         self._parameters: dict[int, dict[str, Any]] = {}
 
     def parameters(self, ctx: Any) -> dict[str, Any]:
@@ -105,7 +91,8 @@ def precise_sensitivities(
     """Return derivatives with respect to the named parameters, and their estimated errors."""
     from .sensitivities import OUTPUTS, column_of
 
-    worker = _PreciseTangent(model, alpha, Motion.ALL, digits, show_progress)
+    system = tangent_system(model.symbolic().system)
+    worker = _PreciseTangent(model, alpha, system, digits, show_progress)
     found = {name: worker.solve(ridge, _exact_rates(worker, name)) for name in names}
     keys = [(output, name) for output in OUTPUTS for name in names]
     return (
@@ -143,7 +130,7 @@ def _exact_rates(worker: _PreciseTangent, name: str) -> dict[str, Any]:
             ),
             infinite,
         )
-        start = 2 * len(SPIKE) * STEP.index(name)
+        start = len(SPIKE) * STEP.index(name)
         given = {
             map_of_step.step_size: sp.Rational(repr(model.step_size)),
             map_of_step.alpha0: sp.S.One if infinite else sp.Rational(repr(model.alpha0)),
@@ -155,9 +142,23 @@ def _exact_rates(worker: _PreciseTangent, name: str) -> dict[str, Any]:
     return rates
 
 
-def precise_ridge(
-    model: SpikedRandomFeatures, alpha: float, best: OptimalRidge, digits: int
-) -> OptimalRidge:
+def _newton_system(model: SpikedRandomFeatures) -> SaddlePointSystem:
+    """Return the equations with two derivatives by the penalty, and where they lead.
+
+    Near the optimum the derivative has no digits of its own; where it leads to has.
+    """
+    system = model.symbolic().system
+    names = {code: x for x, code in system.identifiers.items()}
+    ridge = names["ridge"]
+    moved = with_derivatives_along(
+        replace(system, outputs={"test_error": system.outputs["test_error"]}),
+        {ridge: sp.S.One}, label=LABEL, order=2,
+    )  # fmt: skip
+    step = moved.outputs[_FIRST] / moved.outputs[_SECOND]
+    return replace(moved, outputs={**moved.outputs, _NEXT: ridge - step})
+
+
+def precise_ridge(model: SpikedRandomFeatures, alpha: float, best: Optimum, digits: int) -> Optimum:
     """Return an interior optimum to `digits` digits, by Newton's method from the float one.
 
     Raises
@@ -165,7 +166,8 @@ def precise_ridge(
     ConvergenceError
         If the digits cannot be reached.
     """
-    worker = _PreciseTangent(model, alpha, Motion.RIDGE, digits, False)
+    worker = _PreciseTangent(model, alpha, _newton_system(model), digits, False)
+    worker.precise = replace(worker.precise, results=("test_error", _SECOND, _NEXT))
     ridge: Any = best.value
     for used in range(_MOST_NEWTON_STEPS):
         found = worker.solve(ridge, {})
@@ -182,8 +184,9 @@ def precise_ridge(
                 continue
             return replace(
                 best,
-                value=after, test_error=found.values["test_error"], derivative=move * second,
-                second_derivative=second, error=found.errors[_NEXT] + move**2 / current,
+                point={"ridge": after}, output=found.values["test_error"],
+                gradient={"ridge": move * second}, hessian=((second,),),
+                errors={"ridge": found.errors[_NEXT] + move**2 / current},
                 iterations=best.iterations + used + 1, digits=digits,
             )  # fmt: skip
         ridge = after

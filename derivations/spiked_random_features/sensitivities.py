@@ -19,16 +19,9 @@ from ...numeric.rounding import COARSE, perturbed, spreads
 from ...numeric.saddle_point_solver import refusal, solve_rows
 from ...pages import Block, Table, Typeset
 from ..kernels.derivatives import Derivatives, value_of
+from ..kernels.optima import LABEL, rate
 from .solution import CONJUGATES, ORDER_PARAMETERS
-from .tangents import (
-    LABEL,
-    STRETCH,
-    Motion,
-    parameter_row,
-    rate,
-    step_rates,
-    tangent_kernel,
-)
+from .tangents import STRETCH, parameter_row, step_rates, tangent_kernel
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -109,19 +102,19 @@ def sensitivities(
     ConvergenceError
         If the equations cannot be solved, or `digits` cannot be reached.
     """
-    directions, excluded = _directions(model)
+    moving, excluded = directions(model)
     if digits is not None:
         from .refine_tangents import precise_sensitivities
 
         values, errors = precise_sensitivities(
-            model, alpha, ridge, digits, tuple(directions), show_progress=show_progress
+            model, alpha, ridge, digits, tuple(moving), show_progress=show_progress
         )
         return Sensitivities(values, errors, excluded, alpha, ridge, digits=digits)
-    kernel = tangent_kernel(model, Motion.ALL)
+    kernel = tangent_kernel(model)
     point = {**model._parameter_values(), "alpha": alpha, "ridge": ridge}
     # Directions that do not move the tables share them.
     groups: dict[tuple[float, ...], list[tuple[str, list[float]]]] = {}
-    for name, rates in directions.items():
+    for name, rates in moving.items():
         row, tables = parameter_row(kernel, point, rates)
         groups.setdefault(tuple(tables), []).append((name, row))
     values, errors = {}, {}
@@ -142,7 +135,7 @@ def sensitivities(
                 errors[output, name] = (
                     float(found.errors[column][k]) + rounding[column] if present else 0.0
                 )
-    order = {(o, p): None for o in OUTPUTS for p in directions}
+    order = {(o, p): None for o in OUTPUTS for p in moving}
     return Sensitivities(
         {key: values[key] for key in order},
         {key: errors[key] for key in order},
@@ -153,11 +146,11 @@ def sensitivities(
 
 
 def column_of(output: str) -> str:
-    """Return the name of the derivative of an output in the kernel of all motions."""
+    """Return the name of the derivative of an output in the kernel of all derivatives."""
     return f"d_{output if output in ERRORS else value_of(output)}_d_{LABEL}"
 
 
-def _directions(
+def directions(
     model: SpikedRandomFeatures,
 ) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
     """Return the rates of kernel parameters for each parameter, and those that have none."""
@@ -172,7 +165,7 @@ def _directions(
         if model.step_size > 0:
             for name in ("step_size", "alpha0", "noise_variance"):
                 if name not in excluded:
-                    first, _ = step_rates(model, name)
+                    first = step_rates(model, name)
                     moved = {rate(field): value for field, value in first.items()}
                     directions[name] = {**directions.get(name, {}), **moved}
     if unspiked:

@@ -7,18 +7,16 @@ the spike at once, by the derivative of the map of Result 3.1.
 
 from __future__ import annotations
 
-import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...runtime.generated import defined
 from ..derived import derived
+from ..kernels.optima import LABEL, rate
 
 if TYPE_CHECKING:
-    import sympy as sp
-
     from ...symbolic.saddle_point import SaddlePointSystem
     from .mapping import SpikeMapping
     from .model import SpikedRandomFeatures
@@ -32,108 +30,109 @@ STRETCH = SPIKE[-3:]
 """Those that are the stretch of the rows."""
 STEP = ("step_size", "alpha0", "noise_variance")
 """Arguments of the map."""
-_STEP_MOVES = (
+STEP_MOVES = (
     "spike_strength", "bulk_variance", "norm_overlap",
     "stretch_along", "stretch_mixed", "stretch_across",
 )  # fmt: skip
-LABEL = "t"
-"""What derivatives are taken with respect to, in the names of the outputs."""
 
 
-class Motion(enum.Enum):
-    """What moves, and how many derivatives are taken."""
-
-    RIDGE = "the ridge penalty, two derivatives"
-    STEP_SIZE = "what of the spike depends on the step, two derivatives"
-    JOINT = "ridge penalty and what of the spike depends on the step, two derivatives"
-    ALL = "all parameters, one derivative"
-
-    @property
-    def order(self) -> int:
-        """Number of derivatives."""
-        return 1 if self is Motion.ALL else 2
+def tangent_kernel(model: SpikedRandomFeatures) -> LoadedKernel:
+    """Return the kernel of all derivatives along a direction of all parameters, ready to run."""
+    return _code(model._cache, model.student, model.teacher, **flags_of(model)).load(model._cache)
 
 
-def rate(name: str) -> str:
-    """Return the name of the rate of a parameter."""
-    return f"rate_{name}"
+def derivative_kernel(
+    model: SpikedRandomFeatures, of: str, parameters: Iterable[str]
+) -> KernelCode:
+    """Return the kernel of one output and its derivative along a direction.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+    of : str
+        An output or an unknown.
+    parameters : iterable of str
+        Parameters of the kernel that move.
+    """
+    moving = tuple(dict.fromkeys(parameters))
+    return _derivative_code(
+        model._cache, model.student, model.teacher, of, moving, **flags_of(model)
+    )
 
 
-def acceleration(name: str) -> str:
-    """Return the name of the second derivative of a parameter."""
-    return f"acceleration_{name}"
-
-
-def tangent_kernel(model: SpikedRandomFeatures, motion: Motion) -> LoadedKernel:
-    """Return the kernel for a motion of the parameters of a model, ready to run."""
-    flags = {**model._case, "finite_width": model.width is not None}
-    return _code(model._cache, model.student, model.teacher, motion, **flags).load(model._cache)
+def flags_of(model: SpikedRandomFeatures) -> dict[str, bool]:
+    """Return which case of the equations holds for a model."""
+    return {**model._case, "finite_width": model.width is not None}
 
 
 @derived("spiked_random_features/tangents", KernelCode)
-def _code(student: str, teacher: str, motion: Motion, **flags: bool) -> KernelCode:
+def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
     from ...symbolic.lowering.lowered import lower
     from ..kernels.code import kernel_code
     from ..kernels.deriving import deriving
     from .derive import symbolic_model
 
-    with deriving(f"derivatives ({motion.value})", 3) as done:
+    with deriving("derivatives of all results", 3) as done:
         system = symbolic_model(student, teacher, **flags).system
-        moving = tangent_system(system, motion)
+        moving = tangent_system(system)
         done()
         lowered = lower(moving)
         done()
         return kernel_code(lowered)
 
 
-def tangent_system(system: SaddlePointSystem, motion: Motion) -> SaddlePointSystem:
-    """Return the saddle-point equations with the derivatives that a motion asks for.
+@derived("spiked_random_features/derivatives", KernelCode)
+def _derivative_code(
+    student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: bool
+) -> KernelCode:
+    from ..kernels.optima import derivative_code
+    from .derive import symbolic_model
+
+    system = symbolic_model(student, teacher, **flags).system
+    there = _moving_parameters(system)
+    return derivative_code(system, of, [name for name in moving if name in there])
+
+
+def _moving_parameters(system: SaddlePointSystem) -> list[str]:
+    """Return the parameters in which the equations can be differentiated."""
+    present = set().union(
+        *(e.residual.free_symbols for e in system.equations),
+        *(d.free_symbols for d in system.definitions.values()),
+        # Noise is added to what the test error is measured against.
+        *(value.free_symbols for value in system.outputs.values()),
+    )
+    names = [system.identifiers[p] for p in system.parameters if p in present]
+    if "orthogonal_alignment" not in names:
+        # Exactly aligned: the end of the range of the alignment, where nothing is differentiated.
+        names = [name for name in names if name != "alignment"]
+    return names
+
+
+def tangent_system(system: SaddlePointSystem) -> SaddlePointSystem:
+    """Return the saddle-point equations with derivatives of everything along a direction.
 
     Parameters
     ----------
     system : SaddlePointSystem
         Of :func:`.derive.symbolic_model`.
-    motion : Motion
     """
     import sympy as sp
 
     from ...symbolic.sensitivities import with_derivatives_along
     from ..kernels.sensitivities import with_values
 
-    def symbol(name: str) -> sp.Symbol:
-        return sp.Symbol(name, real=True)
-
     names = {system.identifiers[p]: p for p in system.parameters}
-    present = set().union(
-        *(e.residual.free_symbols for e in system.equations),
-        *(d.free_symbols for d in system.definitions.values()),
-    )
-    if names["orthogonal_alignment"] not in present:
-        # Exactly aligned: the end of the range of the alignment, where nothing is differentiated.
-        present.discard(names["alignment"])
-    moving = {
-        Motion.RIDGE: ("ridge",),
-        Motion.STEP_SIZE: _STEP_MOVES,
-        Motion.JOINT: ("ridge", *_STEP_MOVES),
-        Motion.ALL: tuple(names),
-    }[motion]
-    direction: dict[sp.Symbol, sp.Expr] = {}
-    for name in moving:
-        if names.get(name) not in present:
-            continue
-        direction[names[name]] = sp.S.One if motion is Motion.RIDGE else symbol(rate(name))
-        if motion in (Motion.STEP_SIZE, Motion.JOINT) and name != "ridge":
-            direction[symbol(rate(name))] = symbol(acceleration(name))
-    if motion is Motion.ALL:
-        system = with_values(system)
-    return with_derivatives_along(system, direction, label=LABEL, order=motion.order)
+    direction = {
+        names[name]: sp.Symbol(rate(name), real=True) for name in _moving_parameters(system)
+    }
+    return with_derivatives_along(with_values(system), direction, label=LABEL)
 
 
 # ---------------------------------------------------------------------- the map of the step
 
 
-def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, float], ...]:
-    """Return first and second derivatives of the spike with respect to a step's parameter.
+def step_rates(model: SpikedRandomFeatures, parameter: str) -> dict[str, float]:
+    """Return the derivatives of the spike with respect to a parameter of the step.
 
     Parameters
     ----------
@@ -151,15 +150,11 @@ def step_rates(model: SpikedRandomFeatures, parameter: str) -> tuple[dict[str, f
     # Without noise in the labels nothing depends on a sample number that is infinite.
     samples = 1.0 if infinite else model.alpha0
     values = module.mapping_rates(model.step_size, samples, model.noise_variance)
-    start = 2 * len(SPIKE) * STEP.index(parameter)
-    first, second = (
-        dict(zip(SPIKE, values[begin : begin + len(SPIKE)], strict=True))
-        for begin in (start, start + len(SPIKE))
-    )
-    return first, second
+    start = len(SPIKE) * STEP.index(parameter)
+    return dict(zip(SPIKE, values[start : start + len(SPIKE)], strict=True))
 
 
-@derived("spiked_random_features/rates", str)
+@derived("spiked_random_features/step_rates", str)
 def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
     from ...symbolic.activations import activation
     from .mapping import spike_mapping
@@ -177,7 +172,7 @@ def _print_rates(mapping: SpikeMapping, infinite: bool) -> str:
 
 
 def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[Any]:
-    """Return ∂ and ∂² of each field of the spike, for each argument of the map in turn.
+    """Return the derivative of each field of the spike, for each argument of the map in turn.
 
     `infinite` takes the limit of infinite alpha0 first.
     """
@@ -190,12 +185,7 @@ def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[A
         fields = [f.xreplace({m.alpha0: sp.oo}) for f in fields]
         # Without a gradient the direction of the spike is a convention, which does not move.
         fields = [sp.S.Zero if f.has(sp.nan, sp.zoo) else f for f in fields]
-    return [
-        f.diff(argument, order)
-        for argument in (m.step_size, m.alpha0, m.noise)
-        for order in (1, 2)
-        for f in fields
-    ]
+    return [f.diff(argument) for argument in (m.step_size, m.alpha0, m.noise) for f in fields]
 
 
 def parameter_row(
@@ -204,7 +194,7 @@ def parameter_row(
     """Return the parameters and the table parameters of one solve; rates left out are zero."""
 
     def value(name: str) -> float:
-        if name.startswith(("rate_", "acceleration_")):
+        if name.startswith("rate_"):
             return rates.get(name, 0.0)
         return values[name]
 

@@ -154,7 +154,9 @@ def optimal(arguments: argparse.Namespace) -> int:
     alpha, arguments.alpha = arguments.alpha, arguments.alpha[0]
     model = model_from(arguments)
     if not several:
-        found = {n: model.optimal_ridge(t, digits=arguments.digits) for n, t in _LAYERS}
+        found = {
+            n: model.optimum(over="ridge", trained=t, digits=arguments.digits) for n, t in _LAYERS
+        }
         text = f"{model}\n\n" + "\n\n".join(
             f"{'after the step' if name == 'trained' else 'random features'}\n{one}"
             for name, one in found.items()

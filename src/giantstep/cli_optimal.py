@@ -11,8 +11,7 @@ from .cli_numbers import digits, positive, real, sample_complexities
 from .errors import ParameterError
 
 if TYPE_CHECKING:
-    from .derivations.spiked_random_features.joint_optimum import OptimalHyperparameters
-    from .derivations.spiked_random_features.optimal import Optimum
+    from .derivations.optima import Optimum
 
 RIDGE, STEP = "ridge", "step-size"
 _RIDGE = 0.1
@@ -20,13 +19,13 @@ _SYMBOLS = {RIDGE: "λ", STEP: "s"}
 
 EPILOG = """\
 The optimum is a zero of the exact derivative of the test error, by the implicit function theorem
-from the saddle-point equations; nothing is differenced. A scan of the bounds finds every change of
-its sign from minus to plus, Newton's method with the exact second derivative the zero inside, and
-of several minima the lowest is returned; the others are named. Two minima closer than one point of
-the scan (4 for each factor of ten of a ridge penalty, 8 of a step size) are not told apart.
+from the saddle-point equations. From every minimum of a scan of the bounds a descent leads to the
+zero of the derivative; of several minima the lowest is returned; the others are named. Two minima
+closer than one point of the scan (4 for each factor of ten of a ridge penalty, 8 of a step size)
+are not told apart.
 
   interior minimum   the derivative vanishes; the estimated error of the optimum is that of the
-                     derivative, divided by the second derivative.
+                     derivative, divided by the second derivative (differences of the first).
   at the boundary    the test error falls towards an end of --bounds: wider bounds may do better.
                      Without noise the best ridge penalty may well be 0, and with much noise inf.
 
@@ -92,9 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
     found: list[Optimum] = []
     for alpha in arguments.alpha:
         if arguments.what == RIDGE:
-            found.append(model.optimal_ridge(alpha, digits=arguments.digits, **bounds))
+            found.append(
+                model.optimum(over="ridge", alpha=alpha, digits=arguments.digits, **bounds)
+            )
         else:
-            found.append(model.optimal_step_size(alpha, ridge, **bounds))
+            found.append(model.optimum(over="step_size", alpha=alpha, ridge=ridge, **bounds))
     # All is computed before anything is printed: an error leaves the output empty.
     print(_heading(arguments, ridge))
     if len(found) == 1:
@@ -142,34 +143,32 @@ def _check(arguments: argparse.Namespace) -> None:
 
 def _joint(arguments: argparse.Namespace) -> int:
     from .cli_curve import model_from
-    from .derivations.spiked_random_features.joint_optimum import joint_optima
 
     model = model_from(arguments)
-    given = {"ridge_bounds": arguments.bounds, "step_bounds": arguments.step_bounds}
+    given = {"ridge": arguments.bounds, "step_size": arguments.step_bounds}
     bounds = {name: value for name, value in given.items() if value is not None}
-    found = joint_optima(model, arguments.alpha, **bounds)
+    found = [model.optimum(over=[*given], alpha=x, bounds=bounds) for x in arguments.alpha]
     print(_heading(arguments, None))
     if len(found) == 1:
         print(f"\nα = {arguments.alpha[0]:g}\n{found[0]}")
     else:
-        print(f"\n{_joint_table(found)}")
+        print(f"\n{_joint_table(arguments.alpha, found)}")
     return 0
 
 
-def _joint_table(found: list[OptimalHyperparameters]) -> str:
+def _joint_table(alphas: list[float], found: list[Optimum]) -> str:
     from .pages import aligned
 
+    pairs = list(zip(alphas, found, strict=True))
     rows = [
-        [f"{x.alpha:.6g}", f"{x.ridge:.10g}", f"{x.step_size:.10g}", f"{x.test_error:.10g}"]
-        for x in found
+        [f"{a:.6g}", f"{x.ridge:.10g}", f"{x.step_size:.10g}", f"{x.test_error:.10g}"]
+        for a, x in pairs
     ]
-    notes = [f"α = {x.alpha:.6g}: {x.best.kind}" for x in found if not x.is_interior]
+    notes = [f"α = {a:.6g}: {x.kind}" for a, x in pairs if not x.is_interior]
     notes += [
-        f"α = {x.alpha:.6g}: other local minimum at {other}"
-        for x in found
-        for other in x.minima[1:]
+        f"α = {a:.6g}: other local minimum at {other}" for a, x in pairs for other in x.other_minima
     ]
-    largest = max(error for x in found for error in x.best.errors)
+    largest = max(error for x in found for error in x.errors.values())
     return "\n".join(
         [
             aligned(["α", "optimal λ", "optimal s", "test error"], rows),
@@ -223,7 +222,7 @@ def _table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
         if not best.is_interior:
             notes.append(f"α = {alpha:.6g}: {best.kind}")
         if best.other_minima:
-            others = ", ".join(f"{x:.6g}" for x in best.other_minima)
+            others = ", ".join(f"{m.point[best.over[0]]:.6g}" for m in best.other_minima)
             notes.append(f"α = {alpha:.6g}: other local minima at {symbol} = {others}")
     table = aligned(["α", f"optimal {symbol}", "estimated error", "test error"], rows)
     return "\n".join([table, "", *notes, _rests_on(found)])

@@ -552,9 +552,9 @@ def test_datasets_hold_models_that_can_be_read():
         (features, features.simulate(**options)),
         (letters, letters.curve(alpha=[1], ridge=0.1).to_dataset()),
         (letters, letters.simulate(**options)),
-        (step, step.curve(ridge=[0.1, 0.2]).to_dataset()),
-        (step, step.optimal_ridge_curve([1.0], progress=False)),
-        (readout, readout.curve(alpha=[1], ridge=0.1).to_dataset()),
+        (step, step.risk_curve(ridge=[0.1, 0.2])),
+        (step, step.optimum(over="ridge", alpha=[1.0], progress=False)),
+        (readout, readout.learning_curve([1], 0.1)),
         (readout, readout.simulate(**options)),
     ):
         assert type(model).from_json(dataset.attrs["model"]) == model
@@ -565,10 +565,10 @@ def test_analyses_refuse_points_that_are_all_rounding(model, value):
     for call in (
         lambda: model.spectrum(alpha=value),
         lambda: model.sensitivities(alpha=value, ridge=0.1),
-        lambda: model.optimal_ridge(value),
-        lambda: model.optimal_step_size(value, 0.1),
-        lambda: model.optimal_hyperparameters(value),
-        lambda: model.optimal_curve([1.0, value]),
+        lambda: model.optimum(over="ridge", alpha=value),
+        lambda: model.optimum(over="step_size", alpha=value, ridge=0.1),
+        lambda: model.optimum(over=["ridge", "step_size"], alpha=value),
+        lambda: model.optimum(over=["ridge", "step_size"], alpha=[1.0, value]),
     ):
         with pytest.raises(
             ParameterError, match=r"alpha must be between 1e-15 and 1e.15 here, got"
@@ -576,13 +576,15 @@ def test_analyses_refuse_points_that_are_all_rounding(model, value):
             call()
     for call in (
         lambda: model.sensitivities(alpha=1.5, ridge=value),
-        lambda: model.optimal_step_size(1.5, value),
+        lambda: model.optimum(over="step_size", alpha=1.5, ridge=value),
     ):  # fmt: skip
         with pytest.raises(ParameterError, match=r"ridge must be between 1e-15 and 1e.15 here"):
             call()
     for call in (
-        lambda: model.optimal_ridge(1.5, (1e-3, value)),
-        lambda: model.optimal_hyperparameters(1.5, step_bounds=(value, 1e3)),
+        lambda: model.optimum(over="ridge", alpha=1.5, bounds=(1e-3, value)),
+        lambda: model.optimum(
+            over=["ridge", "step_size"], alpha=1.5, bounds={"step_size": (value, 1e3)}
+        ),
     ):
         with pytest.raises(ParameterError, match=r"bounds must be between 1e-15 and 1e.15 here"):
             call()

@@ -57,7 +57,7 @@ def test_one_verdict_is_printed_by_all():
     printed = [
         found.risk(ridge=0.1).rests_on,
         found.curve(ridge=[0.1, 0.2]).to_dataset().attrs["rests_on"],
-        found.optimal_ridge().rests_on,
+        found.optimum(over="ridge").rests_on,
         found.several_steps(2).rests_on,
         found.conjugate_kernel().expected.rests_on,
         found._repr_html_().replace("&#x27;", "'"),

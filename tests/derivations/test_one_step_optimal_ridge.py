@@ -41,7 +41,7 @@ def test_reference_values_to_every_digit(entry):
     # 40-digit arithmetic; 15 digits are printed.
     model = model_of(entry["model"])
     for digits, tolerance in ((None, 6e-15), (30, 5.1e-15)):
-        best = model.optimal_ridge(digits=digits)
+        best = model.optimum(over="ridge", digits=digits)
         assert best.kind == INTERIOR and best.residual < 1e-60
         for name in ("paper_ridge", "risk"):
             value = mpmath.mpf(str(getattr(best, name)))
@@ -50,19 +50,19 @@ def test_reference_values_to_every_digit(entry):
 
 def test_what_the_optimum_rests_on():
     model = model_of(REFERENCE["optimal_ridge"][1]["model"])
-    assert "theorem" in model.optimal_ridge().rests_on
-    assert "31 digits" in model.optimal_ridge().rests_on
-    assert "45 digits" in model.optimal_ridge(digits=30).rests_on
-    assert "random features" in model.optimal_ridge(trained=False).rests_on
-    tilted = OneGradientStep("softplus", "erf", 2, centre=True).optimal_ridge()
+    assert "theorem" in model.optimum(over="ridge").rests_on
+    assert "31 digits" in model.optimum(over="ridge").rests_on
+    assert "45 digits" in model.optimum(over="ridge", digits=30).rests_on
+    assert "random features" in model.optimum(over="ridge", trained=False).rests_on
+    tilted = OneGradientStep("softplus", "erf", 2, centre=True).optimum(over="ridge")
     assert "outside the theorem" in tilted.rests_on
-    flat = OneGradientStep("He(3, z)", "erf", 2).optimal_ridge()
+    flat = OneGradientStep("He(3, z)", "erf", 2).optimum(over="ridge")
     assert "mu_1 = 0" in flat.rests_on and "root" not in flat.rests_on
 
 
 def test_before_the_step_is_a_step_of_zero():
     model = model_of(REFERENCE["optimal_ridge"][1]["model"])
-    before = model.optimal_ridge(trained=False)
+    before = model.optimum(over="ridge", trained=False)
     entry = REFERENCE["optimal_ridge"][0]
     assert before.paper_ridge == pytest.approx(float(entry["paper_ridge"]), rel=1e-14)
     assert before.risk == pytest.approx(float(entry["risk"]), rel=1e-14)
@@ -70,7 +70,7 @@ def test_before_the_step_is_a_step_of_zero():
 
 def test_digits_agree_with_each_other_and_with_the_risk():
     model = OneGradientStep("softplus", "relu", 0.7, 1.9, 3, 0.2, centre=True, loss="full")
-    few, many = model.optimal_ridge(digits=20), model.optimal_ridge(digits=45)
+    few, many = model.optimum(over="ridge", digits=20), model.optimum(over="ridge", digits=45)
     assert abs(few.ridge / many.ridge - 1) < 1e-20
     # λ = (α/β) λ_B, the ratio no float.
     assert abs(many.ridge * 19 / (many.paper_ridge * 7) - 1) < 1e-44
@@ -81,7 +81,7 @@ def test_digits_agree_with_each_other_and_with_the_risk():
 
 def test_curvature_is_that_of_the_risk():
     model = OneGradientStep("tanh", "erf", 2, 1.5, 2, 0.25)
-    best = model.optimal_ridge(digits=20)
+    best = model.optimum(over="ridge", digits=20)
     h = 1e-4 * float(best.ridge)
     left, middle, right = (
         float(model.risk(ridge=float(best.ridge) + k * h, digits=30).trained - best.risk)
@@ -104,7 +104,7 @@ def test_no_penalty_of_a_scan_is_better():
         alpha, beta, step = 10 ** rng.uniform(-3, 3, 3)
         noise = float(rng.choice([0.0, 1e-6, 0.3, 30.0]))
         model = OneGradientStep(str(student), str(teacher), alpha, beta, step, noise, centre=True)
-        best = model.optimal_ridge()
+        best = model.optimum(over="ridge")
         scan = solve_points(model, {"ridge": penalties})["risk_trained"]
         assert best.risk <= scan.min() * (1 + 1e-10), model
         assert best.risk <= min(best.vanishing, best.infinite) * (1 + 1e-12)
@@ -152,7 +152,7 @@ def test_the_lowest_of_several_minima(vanishing, kind):
 )
 @pytest.mark.parametrize("digits", [None, 25])
 def test_optimum_at_an_end(model, kind, risk, digits):
-    best = model.optimal_ridge(digits=digits)
+    best = model.optimum(over="ridge", digits=digits)
     assert best.kind == kind and not best.is_interior
     assert best.ridge == (0 if kind == VANISHING else math.inf)
     assert math.isnan(best.curvature) and best.other_minima == ()
@@ -163,14 +163,14 @@ def test_optimum_at_an_end(model, kind, risk, digits):
 
 
 def test_vanishing_penalty_at_the_peak_is_infinitely_bad():
-    best = OneGradientStep("erf", "erf", 2, 2, 2).optimal_ridge()
+    best = OneGradientStep("erf", "erf", 2, 2, 2).optimum(over="ridge")
     assert best.vanishing == math.inf and best.is_interior
 
 
 def test_population_step_and_longer_steps():
     # The risk at the best penalty falls with the step, as the improvement grows at each.
     risks = [
-        OneGradientStep("erf", "erf", 2, 1.5, eta, 0.25, alpha0=math.inf).optimal_ridge().risk
+        OneGradientStep("erf", "erf", 2, 1.5, eta, 0.25, alpha0=math.inf).optimum(over="ridge").risk
         for eta in (0, 1, 3, 9, 27)
     ]
     assert risks == sorted(risks, reverse=True) and risks[0] > risks[-1]
@@ -178,11 +178,11 @@ def test_population_step_and_longer_steps():
 
 def test_curve():
     model = OneGradientStep("erf", "erf", 2, 1.5, 2, 0.25)
-    curve = model.optimal_ridge_curve([0.5, 1.5, 2.0], progress=False)
+    curve = model.optimum(over="ridge", alpha=[0.5, 1.5, 2.0], progress=False)
     assert dict(curve.sizes) == {"alpha": 3}
     assert float(curve.paper_ridge_trained[2]) == pytest.approx(0.272826395555732, rel=1e-14)
     assert (curve.risk_trained < curve.risk_initial).all()
-    one = model.optimal_ridge(alpha=0.5)
+    one = model.optimum(over="ridge", alpha=0.5)
     assert one.alpha == 0.5 and float(curve.risk_trained[0]) == one.risk
 
 
@@ -193,18 +193,18 @@ def test_curve():
 def test_bad_arguments(arguments):
     name = next(iter(arguments))
     with pytest.raises(ParameterError, match=name):
-        OneGradientStep("erf", "erf", 2).optimal_ridge(**arguments)
+        OneGradientStep("erf", "erf", 2).optimum(over="ridge", **arguments)
 
 
 @pytest.mark.parametrize("alpha", [[], [1, -1], [[1.0]], ["x"]])
 def test_bad_curves(alpha):
     with pytest.raises(ParameterError, match="alpha"):
-        OneGradientStep("erf", "erf", 2).optimal_ridge_curve(alpha)
+        OneGradientStep("erf", "erf", 2).optimum(over="ridge", alpha=alpha)
 
 
 @pytest.mark.parametrize("digits", [None, 20])
 def test_an_end_of_the_range_is_stored(digits):
-    end = OneGradientStep("erf", "He(3, z)", 2).optimal_ridge(digits=digits)
+    end = OneGradientStep("erf", "He(3, z)", 2).optimum(over="ridge", digits=digits)
     assert str(pickle.loads(pickle.dumps(end))) == str(end)
     assert json.loads(json.dumps(end.to_dict(), allow_nan=False))["ridge"] == "inf"
 
@@ -276,3 +276,45 @@ def test_peak_refuses():
         OneGradientStep("erf", "erf", 2).interpolation_peak(ridge=1e-6, digits=-1)
     with pytest.raises(AssumptionError, match="n = d"):
         OneGradientStep("z", "erf", 2, 1.0).interpolation_peak(ridge=1e-6)
+
+
+def test_former_names_answer_the_same():
+    model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+    with pytest.warns(DeprecationWarning, match=r"is written optimum\(over='ridge'\)"):
+        assert model.optimal_ridge(False, alpha=1.5) == model.optimum(trained=False, alpha=1.5)
+    with pytest.warns(DeprecationWarning, match=r"is written optimum\(over='ridge', alpha="):
+        found = model.optimal_ridge_curve([1.5], progress=False)
+    assert found.identical(model.optimum(over="ridge", alpha=[1.5], progress=False))
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"over": "step_size"}, "no best step size"),
+        ({"over": ["ridge", "step_size"]}, "no best step size"),
+        ({"over": np.array([])}, "over must be"),
+        ({"of": "training_error"}, "of must be 'risk'"),
+        ({"beta": 2}, "takes the parameter alpha, and not beta"),
+        ({"bounds": (1, 2)}, "all penalties are looked at"),
+        ({"alpha": [1, 2], "digits": 20}, "digits and trained are for one alpha"),
+        ({"alpha": [1, 2], "trained": False}, "digits and trained are for one alpha"),
+    ],
+)
+def test_other_questions_are_refused(asked, message):
+    with pytest.raises(ParameterError, match=message):
+        OneGradientStep("erf", "erf", 2).optimum(**asked)
+
+
+def test_the_test_error_is_the_risk():
+    model = OneGradientStep("erf", "erf", 2)
+    assert model.optimum(of="test_error") == model.optimum(of="risk")
+
+
+def test_the_search_with_exact_derivatives_finds_the_root_of_the_polynomial():
+    model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+    wanted = model.optimum(over="ridge")
+    found = model.kernel().optimum(of="risk_trained", over="ridge")
+    assert found.ridge == pytest.approx(wanted.ridge, abs=found.error)
+    assert found.error < 1e-11 and found.is_interior
+    assert found.risk_trained == pytest.approx(wanted.risk, rel=1e-13)
+    assert found.second_derivative == pytest.approx(wanted.curvature, rel=1e-6)

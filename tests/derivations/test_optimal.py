@@ -1,4 +1,4 @@
-"""The ridge penalty and the step size with the smallest test error."""
+"""Optima of spiked random features, of readouts and of letters, over any of their parameters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+import giantstep as gs
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
-from giantstep.derivations.spiked_random_features.optimal import (
-    OptimalRidge,
-    _Derivatives,
-    _minimise,
-)
 from giantstep.errors import ParameterError
+
+BOUNDS = {"ridge": (1e-2, 10), "step_size": (1, 5)}
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +20,9 @@ def model():
     return SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
 
 
-def test_optimal_ridge_is_a_zero_of_the_derivative_and_a_minimum(model):
-    found = model.optimal_ridge(alpha=1.5)
-    assert found.is_interior and found.second_derivative > 0
+def test_the_best_ridge_is_a_zero_of_the_derivative_and_a_minimum(model):
+    found = model.optimum(over="ridge", alpha=1.5)
+    assert found.is_interior and found.second_derivative > 0 and len(found.minima) == 1
     assert abs(found.derivative) < 1e-14
     searched = minimize_scalar(
         lambda t: model.solve(alpha=1.5, ridge=float(np.exp(t))).test_error,
@@ -44,25 +42,25 @@ def test_noisy_ridge_regression_has_an_interior_optimum():
         "z", "z", spike_strength=0.0, bulk_variance=1.0, alignment=0.0, beta=0.5,
         noise_variance=0.5,
     )  # fmt: skip
-    found = linear.optimal_ridge(alpha=2)
+    found = linear.optimum(over="ridge", alpha=2)
     around = [linear.solve(alpha=2, ridge=found.ridge * s).test_error for s in (0.9, 1.1)]
     assert found.is_interior and min(around) > found.test_error
 
 
 def test_an_optimum_at_the_boundary_is_reported_as_such(model):
-    low = model.optimal_ridge(alpha=1.5, bounds=(1.0, 100.0))
-    assert low.ridge == 1.0 and low.derivative > 0
+    low = model.optimum(over="ridge", alpha=1.5, bounds=(1.0, 100.0))
+    assert low.ridge == 1.0 and low.derivative > 0 and low.error == 0
     assert low.kind == (
         "at the boundary ridge = 1: the test error falls towards smaller values of ridge"
     )
-    high = model.optimal_ridge(alpha=1.5, bounds=(1e-4, 1e-2))
+    high = model.optimum(over="ridge", alpha=1.5, bounds=(1e-4, 1e-2))
     assert high.ridge == 1e-2 and high.derivative < 0
     assert "falls towards larger values" in str(high)
 
 
 @pytest.mark.slow
-def test_optimal_step_size(model):
-    found = model.optimal_step_size(alpha=2, ridge=0.05, bounds=(0.5, 10))
+def test_the_best_step_size(model):
+    found = model.optimum(over="step_size", alpha=2, ridge=0.05, bounds=(0.5, 10))
     assert found.is_interior
 
     def error(step):
@@ -80,58 +78,171 @@ def test_optimal_step_size(model):
     assert total["test_error", "step_size"] == pytest.approx(0, abs=1e-13)
 
 
+def test_both_together_agree_with_each_alone(model):
+    found = model.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=BOUNDS)
+    assert found.is_interior and min(found.eigenvalues) > found.eigenvalue_error > 0
+    assert max(map(abs, found.gradient.values())) < 1e-12
+    at = replace(model, step_size=found.step_size)
+    ridge = at.optimum(over="ridge", alpha=1.5, bounds=BOUNDS["ridge"])
+    assert ridge.ridge == pytest.approx(found.ridge, rel=1e-9)
+    step = model.optimum(over="step_size", alpha=1.5, ridge=found.ridge, bounds=(1, 5))
+    assert step.step_size == pytest.approx(found.step_size, rel=1e-9)
+    one = at.solve(alpha=1.5, ridge=found.ridge)
+    assert one.test_error == pytest.approx(found.test_error, rel=1e-13)
+    # Of the 2 x 2 Hessian the diagonal is that of each alone.
+    assert found.hessian[0][0] == pytest.approx(ridge.second_derivative, rel=1e-6)
+    assert found.hessian[1][1] == pytest.approx(step.second_derivative, rel=1e-6)
+    assert "interior minimum" in str(found)
+
+
+def test_an_optimum_at_a_bound_of_one_parameter(model):
+    bounds = {"ridge": (1, 10), "step_size": (3, 5)}
+    found = model.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=bounds)
+    assert found.ridge == 1 and not found.is_interior
+    assert found.best.sides["ridge"] == "lower" and "ridge at its lower bound" in str(found)
+    assert found.gradient["ridge"] > 0
+
+
 @pytest.mark.slow
-def test_digits_of_the_optimal_ridge(model):
-    found = model.optimal_ridge(alpha=1.5, digits=30)
+def test_the_noise_is_a_parameter_of_step_and_readout(model):
+    # Labels without noise are best.
+    found = model.optimum(over="noise_variance", alpha=1.5, ridge=0.1, bounds=(0, 0.5))
+    assert found.noise_variance == 0
+    wanted = model.sensitivities(alpha=1.5, ridge=0.1)["test_error", "noise_variance"]
+    assert found.derivative == pytest.approx(wanted, rel=1e-10)
+
+
+@pytest.mark.slow
+def test_an_order_parameter_of_given_features():
+    given = SpikedRandomFeatures.from_parameters(
+        "erf", "erf", spike_strength=1.2, bulk_variance=1.1, alignment=0.5
+    )
+    found = given.optimum(
+        of="m", over="alignment", alpha=1.5, ridge=0.1, bounds=(0.1, 0.9), maximum=True
+    )
+    assert found.alignment == 0.9 and "the m rises towards larger values" in found.kind
+    at = SpikedRandomFeatures.from_parameters(
+        "erf", "erf", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
+    )
+    assert found.m == pytest.approx(at.solve(alpha=1.5, ridge=0.1).order_parameters["m"])
+    wanted = at.sensitivities(alpha=1.5, ridge=0.1)["m", "alignment"]
+    assert found.derivative == pytest.approx(wanted, rel=1e-9)
+
+
+def test_arrays_give_a_dataset(model):
+    curve = model.optimum(
+        over=["ridge", "step_size"], alpha=[0.5, 1.5], bounds=BOUNDS, progress=False
+    )
+    assert curve.test_error.dims == ("alpha",)
+    one = model.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=BOUNDS)
+    assert float(curve.ridge[1]) == one.ridge and float(curve.step_size[1]) == one.step_size
+    assert curve.test_error[0] > curve.test_error[1] and bool(curve.ridge_is_interior.all())
+    assert "step_size" not in curve.attrs and curve.attrs["student"] == "erf"
+
+
+@pytest.mark.slow
+def test_digits_of_the_best_ridge(model):
+    found = model.optimum(over="ridge", alpha=1.5, digits=30)
     eps = 2e-15
-    assert float(found.ridge) == pytest.approx(model.optimal_ridge(alpha=1.5).ridge, rel=eps)
-    more = model.optimal_ridge(alpha=1.5, digits=40)
+    assert float(found.ridge) == pytest.approx(
+        model.optimum(over="ridge", alpha=1.5).ridge, rel=eps
+    )
+    more = model.optimum(over="ridge", alpha=1.5, digits=40)
     assert abs(found.ridge / more.ridge - 1) < 1e-29
 
 
+def test_what_is_fixed_may_be_given_in_place_of_the_model(model):
+    wanted = replace(model, beta=0.7).optimum(over="ridge", alpha=1.5, bounds=(0.01, 1))
+    found = model.optimum(over="ridge", alpha=1.5, beta=0.7, bounds=(0.01, 1))
+    assert found.ridge == pytest.approx(wanted.ridge, rel=1e-13)
+
+
+# What is called differently from now on: the old call, and the new one.
+RENAMED = {
+    "optimal_ridge": (
+        lambda m: m.optimal_ridge(1.5, BOUNDS["ridge"]),
+        lambda m: m.optimum(over="ridge", alpha=1.5, bounds=BOUNDS["ridge"]),
+    ),
+    "optimal_step_size": (
+        lambda m: m.optimal_step_size(1.5, 0.1, (1, 5)),
+        lambda m: m.optimum(over="step_size", alpha=1.5, ridge=0.1, bounds=(1, 5)),
+    ),
+    "optimal_hyperparameters": (
+        lambda m: m.optimal_hyperparameters(1.5, ridge_bounds=(0.01, 10), step_bounds=(1, 5)),
+        lambda m: m.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=BOUNDS),
+    ),
+    "optimal_curve": (
+        lambda m: m.optimal_curve([1.5], ridge_bounds=(0.01, 10), step_bounds=(1, 5)),
+        lambda m: m.optimum(over=["ridge", "step_size"], alpha=[1.5], bounds=BOUNDS),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RENAMED)
+def test_former_names_answer_the_same(model, name):
+    old, new = RENAMED[name]
+    with pytest.warns(DeprecationWarning, match=rf"{name}\(\) is written optimum\(over="):
+        found = old(model)
+    wanted = new(model)
+    if name == "optimal_curve":
+        assert found.identical(wanted)
+    else:
+        assert found == wanted
+
+
 def test_bad_arguments_are_refused(model):
-    with pytest.raises(ParameterError, match="alpha must be positive"):
-        model.optimal_ridge(alpha=0)
-    with pytest.raises(ParameterError, match="bounds must be in ascending order"):
-        model.optimal_ridge(alpha=1, bounds=(2, 1))
-    with pytest.raises(ParameterError, match="bounds must be positive"):
-        model.optimal_ridge(alpha=1, bounds=(0, 1))
-    with pytest.raises(ParameterError, match="two values of ridge"):
-        model.optimal_ridge(alpha=1, bounds=3)
     given = SpikedRandomFeatures.from_parameters(
         "erf", "erf", spike_strength=1, bulk_variance=1, alignment=0.5
     )
-    with pytest.raises(ParameterError, match="takes no step"):
-        given.optimal_step_size(alpha=1, ridge=1)
+    no_spike = SpikedRandomFeatures("He(3, z)/6", "erf", step_size=0)
+    both = ["ridge", "step_size"]
+    for asked, message in (
+        (lambda: model.optimum(over="ridge", alpha=0), "alpha must be positive"),
+        (lambda: model.optimum(over="ridge"), "alpha is missing"),
+        (lambda: model.optimum(over="beta", alpha=1, bounds=(1, 2)), "ridge is missing"),
+        (lambda: model.optimum(over="beta", alpha=1, ridge=1), "where to look for beta"),
+        (lambda: model.optimum(over="ridge", alpha=1, bounds=(2, 1)), "ascending order"),
+        (lambda: model.optimum(over="ridge", alpha=1, bounds=(0, 1)), "bounds must be positive"),
+        (lambda: model.optimum(over="ridge", alpha=1, bounds=3), "two values of ridge"),
+        (lambda: model.optimum(over=both, alpha=1, bounds=(1, 2)), "go by their names"),
+        (lambda: model.optimum(over=both, alpha=-1), "alpha must be positive"),
+        (lambda: model.optimum(over=both, alpha=1, ridge=1), "over names ridge"),
+        (lambda: model.optimum(over="width", alpha=1), "no parameter of spiked random features"),
+        (lambda: model.optimum(over="ridge", alpha=1, of="nothing"), "no output of spiked"),
+        (lambda: model.optimum(over="step_size", alpha=1, ridge=1, digits=20), "digits refine"),
+        (lambda: given.optimum(over="step_size", alpha=1, ridge=1), "takes no step"),
+        (lambda: given.optimum(over=both, alpha=1), "takes no step"),
+        (lambda: no_spike.optimum(over="step_size", alpha=1, ridge=1), "no spike"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            asked()
 
 
-def synthetic(first, second, value):
-    """A test error as a function of t = log(ridge), with its derivatives with respect to ridge."""
-
-    def evaluate(points, *, rounding=False):
-        x = np.array(points)
-        t = np.log(x)
-        slope = first(t) / x
-        return _Derivatives(value(t), slope, (second(t) - first(t)) / x**2, 1e-15 * (1 + 0 * x))
-
-    return evaluate
+# ---------------------------------------------------------------------- readouts and letters
 
 
-def test_of_two_minima_the_lower_one_is_returned_and_the_other_named():
-    # (t^2 - 4)^2/16 + t/10: minima at the outer zeros of t^3/4 - t + 1/10.
-    evaluate = synthetic(
-        lambda t: t**3 / 4 - t + 0.1, lambda t: 3 * t**2 / 4 - 1,
-        lambda t: (t**2 - 4) ** 2 / 16 + t / 10,
-    )  # fmt: skip
-    best = OptimalRidge(**_minimise(evaluate, "ridge", (1e-3, 1e3)))
-    left, _, right = sorted(np.roots([0.25, 0, -1, 0.1]))
-    assert best.ridge == pytest.approx(np.exp(left), rel=1e-13)
-    assert best.other_minima == pytest.approx([np.exp(right)], rel=1e-13)
-    assert "other local minima" in str(best) and best.is_interior
+def test_letters_of_one_kind_have_the_optimum_of_one_letter():
+    letters = gs.VocabularyFeatures.from_parameters(
+        "erf", "sin", spike_strengths=[1.2], bulk_variances=[1.1], fractions=[1.0], alignment=0.9
+    )
+    one = SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
+    )
+    asked = {"over": "ridge", "alpha": 2, "noise_variance": 0.2, "bounds": (0.05, 5)}
+    found, wanted = letters.optimum(**asked), one.optimum(**asked)
+    assert found.is_interior and not found.exact and "differenced" in found.rests_on
+    assert found.ridge == pytest.approx(wanted.ridge, abs=found.error + wanted.error)
+    assert found.ridge == pytest.approx(wanted.ridge, rel=1e-7)
+    assert found.second_derivative == pytest.approx(wanted.second_derivative, rel=1e-4)
 
 
-def test_a_constant_error_has_no_optimum_inside():
-    flat = synthetic(lambda t: 0 * t, lambda t: 0 * t, lambda t: 1 + 0 * t)
-    best = OptimalRidge(**_minimise(flat, "ridge", (0.1, 10.0)))
-    assert not best.is_interior and "does not depend on ridge" in best.kind
-    assert best.rests_on == "float; the exact derivative is nowhere larger than its estimated error"
+@pytest.mark.slow
+def test_the_square_loss_as_a_convex_loss_has_the_same_optimum():
+    features = SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9, noise_variance=0.2
+    )
+    asked = {"over": "ridge", "alpha": 2, "bounds": (0.05, 5)}
+    found = features.with_loss("square").optimum(**asked)
+    wanted = features.optimum(**asked)
+    assert found.ridge == pytest.approx(wanted.ridge, abs=found.error + wanted.error)
+    assert found.ridge == pytest.approx(wanted.ridge, rel=1e-6)

@@ -71,7 +71,7 @@ def test_phase_diagram_agrees_with_single_points() -> None:
     best = phase_diagram(
         model, "alpha", [1.0, 2.0], "beta", [0.5, 1.0], quantity="optimal_ridge", progress=False
     )
-    wanted = model.optimal_ridge(2.0).ridge
+    wanted = model.optimum(over="ridge", alpha=2.0).ridge
     assert float(best["optimal_ridge"].sel(alpha=2, beta=1)) == pytest.approx(wanted, rel=1e-6)
     assert plot_phase_diagram(best).get_title(loc="left")
 

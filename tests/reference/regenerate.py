@@ -231,7 +231,7 @@ def _one_step(digits: int, model: Mapping[str, str], paper_ridge: str) -> dict[s
 
 def _optimal_ridge(digits: int, model: Mapping[str, str]) -> dict[str, Any]:
     network = _network(model)
-    best = network.optimal_ridge(bool(network.step_size), digits=digits)
+    best = network.optimum(over="ridge", trained=bool(network.step_size), digits=digits)
     return {"paper_ridge": best.paper_ridge, "risk": best.risk}
 
 

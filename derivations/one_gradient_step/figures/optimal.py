@@ -23,9 +23,9 @@ _SIZE = (9.6, 4.2)
 def optimal_data(
     model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
 ) -> xr.Dataset:
-    """Return what ``model.optimal_ridge_curve`` returns, with ``best_linear_error``."""
-    data = model.optimal_ridge_curve([float(a) for a in checked_values("alpha", alpha)],
-                                     progress=progress)  # fmt: skip
+    """Return what ``model.optimum`` returns over alpha, with ``best_linear_error``."""
+    alphas = [float(a) for a in checked_values("alpha", alpha)]
+    data = model.optimum(over="ridge", alpha=alphas, progress=progress)
     data = data.assign(best_linear_error=model.best_linear_error)
     data.attrs["model"] = model.to_json()
     return data

@@ -317,7 +317,7 @@ def one_step_kernel(
 
 @question
 def one_step_optimal_ridge(model: Any, trained: bool = True, digits: int | None = None) -> Answer:
-    found = model.optimal_ridge(trained, digits=digits)
+    found = model.optimum(over="ridge", trained=trained, digits=digits)
     return Answer(
         _attributes(
             found,
@@ -734,20 +734,20 @@ def asymptotics(model: Any, digits: int | None = None) -> Answer:
 
 @question
 def optimal_ridge(model: Any, alpha: float, digits: int | None = None) -> Answer:
-    found = model.optimal_ridge(alpha, digits=digits)
+    found = model.optimum(over="ridge", alpha=alpha, digits=digits)
     values = _attributes(found, "value test_error kind", digits and digits + 3)
     return Answer(values, {} if digits else {"value": float(found.error)})
 
 
 @question
 def optimal_step_size(model: Any, alpha: float, ridge: float) -> Answer:
-    found = model.optimal_step_size(alpha, ridge)
+    found = model.optimum(over="step_size", alpha=alpha, ridge=ridge)
     return Answer(_attributes(found, "value test_error kind"), {"value": float(found.error)})
 
 
 @question
 def optimal_hyperparameters(model: Any, alpha: float) -> Answer:
-    found = model.optimal_hyperparameters(alpha)
+    found = model.optimum(over=["ridge", "step_size"], alpha=alpha)
     return Answer(_attributes(found, "ridge step_size test_error is_interior"), relative=1e-9)
 
 
