@@ -13,7 +13,7 @@ import pytest
 import sympy as sp
 
 import giantstep.derivations
-from giantstep import OneGradientStep, SpikedRandomFeatures
+from giantstep import OneGradientStep, SpikedRandomFeatures, VocabularyFeatures
 from giantstep.derivations.certificates.certificate import Certificate
 from giantstep.derivations.certificates.certified_values import CertifiedValues
 from giantstep.derivations.giant_steps.conjecture_outcomes import (
@@ -35,6 +35,10 @@ from giantstep.symbolic.enclosures import Enclosure
 
 STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_variance=0.16)
 SPIKED = SpikedRandomFeatures("erf", "erf")
+LETTERS = VocabularyFeatures.from_parameters(
+    "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02], fractions=[0.4, 0.6],
+    alignment=0.9, beta=0.7,
+)  # fmt: skip
 THIRD = Enclosure(sp.Rational(1365, 4096), sp.Rational(1, 4096))
 ABOUT = Estimate(0.25, 0.01)
 SEEN = TargetOutcome(
@@ -62,6 +66,8 @@ MADE = {
         order_parameters={"m": 1e-12}, conjugates={}, alpha=2.0, ridge=0.1, residual=0.0,
         iterations=3, nodes=64, errors={"test_error": math.inf},
     ),
+    "VocabularySolution": lambda: LETTERS.solve(alpha=2, ridge=0.1, width=300),
+    "VocabularySolution, digits": lambda: LETTERS.solve(alpha=2, ridge=0.1, digits=18),
     "Bounds": lambda: SPIKED.bounds(),
     "Asymptotics": lambda: SPIKED.asymptotics(),
     "Optimum": lambda: Optimum(

@@ -12,12 +12,21 @@ class PackedNumber(NamedTuple):
     parts: tuple[int, int, int, int]
 
 
+class PackedArray(NamedTuple):
+    """Shape and entries of an array of numbers."""
+
+    shape: tuple[int, ...]
+    entries: tuple[Any, ...]
+
+
 def packed(value: Any) -> Any:
     """Return a value with all numbers of mpmath in it packed; other values stay."""
     if isinstance(value, Mapping):
         return {name: packed(v) for name, v in value.items()}
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(map(packed, value))
+    if getattr(value, "dtype", None) == object:
+        return PackedArray(value.shape, tuple(map(packed, value.ravel().tolist())))
     found = getattr(value, "_mpf_", None)
     if found is None:
         return value
@@ -33,6 +42,12 @@ def unpacked(value: Any, ctx: Any) -> Any:
             # Zero and infinities have no mantissa.
             return ctx.make_mpf(value.parts)
         return ctx.ldexp(ctx.mpf(-mantissa if sign else mantissa), exponent)
+    if isinstance(value, PackedArray):
+        import numpy as np
+
+        found = np.empty(len(value.entries), dtype=object)
+        found[:] = [unpacked(v, ctx) for v in value.entries]
+        return found.reshape(value.shape)
     if isinstance(value, Mapping):
         return {name: unpacked(v, ctx) for name, v in value.items()}
     if isinstance(value, tuple) and type(value) is tuple:

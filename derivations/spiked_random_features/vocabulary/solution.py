@@ -28,7 +28,7 @@ MEANING = {
 }
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class VocabularySolution(Result):
     r"""The saddle point at one sample complexity and ridge penalty.
 
@@ -91,7 +91,10 @@ class VocabularySolution(Result):
 
     @classmethod
     def _read(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        found = super()._read({**values, "order_parameters": {}, "classes": ()})
+        if not isinstance(values, Mapping):
+            return super()._read(values)
+        nothing: dict[str, Any] = {"order_parameters": {}, "classes": ()}
+        found = super()._read({k: nothing.get(k, value) for k, value in values.items()})
         number: Any = float
         if found.get("digits") is not None:
             number = local_context(found["digits"]).mpf
@@ -100,6 +103,12 @@ class VocabularySolution(Result):
         }
         found["classes"] = tuple(FeatureClass(**one) for one in values["classes"])
         return found
+
+    def __eq__(self, other: object) -> bool:
+        # Arrays are compared as what documents hold, to the last bit.
+        if not isinstance(other, VocabularySolution):
+            return NotImplemented
+        return self._fields() == other._fields()
 
     @property
     def rests_on(self) -> str:
