@@ -25,7 +25,7 @@ def packed(value: Any) -> Any:
         return {name: packed(v) for name, v in value.items()}
     if isinstance(value, tuple) and type(value) is tuple:
         return tuple(map(packed, value))
-    if getattr(value, "dtype", None) == object:
+    if str(getattr(value, "dtype", "")) == "object":
         return PackedArray(value.shape, tuple(map(packed, value.ravel().tolist())))
     found = getattr(value, "_mpf_", None)
     if found is None:
