@@ -39,7 +39,7 @@ def simple(name="small_ridge", order=1, alpha=2, **fixed):
     return model(alpha=alpha).expansion(name, order, **fixed)
 
 
-def closed_form(given, *, alpha=None, ridge=None, paper_ridge=None, step_size=None):
+def closed_form(given, *, alpha=None, ridge=None, step_size=None):
     """The paper's closed form in s, its ν by bisection: none of the expansion's equations."""
     to = lambda v: CTX.mpf(repr(v)) if isinstance(v, int | float) else v  # noqa: E731
     a, b = to(given.alpha if alpha is None else alpha), to(given.beta)
@@ -50,7 +50,8 @@ def closed_form(given, *, alpha=None, ridge=None, paper_ridge=None, step_size=No
     slope, floor = CTX.mpf(student["linear"]) ** 2, CTX.mpf(student["residual"])
     signal, rest = CTX.mpf(teacher["linear"]) ** 2, CTX.mpf(teacher["residual"])
     noise = to(given.noise_variance)
-    penalty = to(paper_ridge) if paper_ridge is not None else b / a * to(ridge)
+    of_paper = isinstance(ridge, PaperRidge)
+    penalty = to(ridge.value) if of_paper else b / a * to(ridge)
     t2 = eta**2 * slope * signal
     t1 = t2 + eta**2 * slope * (signal + rest + noise) / a0
 

@@ -2,7 +2,6 @@
 
 import pytest
 
-from giantstep import paper_ridge
 from giantstep.derivations.one_gradient_step import claims_ridge, claims_risk
 from giantstep.derivations.one_gradient_step.reference import (
     ReferenceCase,
@@ -62,7 +61,7 @@ def test_a_wrong_theory_is_found_by_simulation(monkeypatch):
         class Disguised:
             def simulate(self, *args, **options):
                 found = model.simulate(*args, **options)
-                right = silent.risk(ridge=paper_ridge(options["paper_ridge"])).initial
+                right = silent.risk(ridge=options["ridge"]).initial
                 return found.assign(risk_initial_theory=found.risk_initial_theory * 0 + right)
 
         return Disguised()
