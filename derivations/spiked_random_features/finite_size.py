@@ -330,7 +330,7 @@ def _strict_limit(source: Simulated, alphas: Any, ridge: float) -> list[Any]:
     solve = getattr(at_width(None) if callable(at_width) else source, "solve", None)
     if not callable(solve):
         return []
-    points = [solve(float(a), ridge) for a in alphas]
+    points = [solve(alpha=float(a), ridge=ridge) for a in alphas]
     # Solutions at a width may hold the one without it.
     return [getattr(point, "strict_limit", None) or point for point in points]
 

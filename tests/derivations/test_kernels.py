@@ -213,7 +213,7 @@ def test_data_are_read_as_decimals_for_digits():
         ({"beta": True, "h": 0.1}, "beta must be a number"),
         ({"beta": 1j, "h": 0.1}, "beta must be a number"),
         ({"beta": None, "h": 0.1}, "beta must be a number"),
-        ({"beta": [0.5, 1], "h": 0.1}, r"beta must be one number here; sweep\(\)"),
+        ({"beta": [0.5, 1], "h": 0.1}, r"beta must be one number here; curve\(\)"),
         ({"beta": 1.0, "h": 0.1, "data": {}}, "data must be left out"),
         ({"beta": 1.0, "h": 0.1, "start": {"p": 1}}, "no unknown of Newton's method is named 'p'"),
         ({"beta": 1.0, "h": 0.1, "start": 3}, "start must map unknowns"),
