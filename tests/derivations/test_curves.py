@@ -18,6 +18,7 @@ GIVEN: Any = gs.SpikedRandomFeatures.from_parameters(
     "erf", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.9
 )
 LETTERS: Any = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6])
+FITTED: Any = GIVEN.with_loss("quantile(0.4)")
 STEP: Any = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
 
 
@@ -52,11 +53,10 @@ def test_a_curve_has_the_solution_of_every_point(model, output, fixed, axes):
 
 
 def test_losses_have_curves_over_their_parameters():
-    readout = GIVEN.with_loss("huber(0.3)")
-    found = readout.curve(alpha=[1.0, 2.0], ridge=0.1, delta=[0.3, 1.0])
-    assert found.axes == ("alpha", "delta")
+    found = FITTED.curve(alpha=[1.0, 2.0], ridge=0.1, tau=[0.4, 0.7])
+    assert found.axes == ("alpha", "tau")
     assert float(found.test_error[1, 1]) == pytest.approx(
-        readout.at(delta=1.0).solve(alpha=2.0, ridge=0.1).test_error, rel=1e-12
+        FITTED.at(tau=0.7).solve(alpha=2.0, ridge=0.1).test_error, rel=1e-12
     )
     assert "loss" not in found.to_dataset().attrs
     own = GIVEN.with_loss(gs.convex_loss("log(cosh(a*(x - y)))/a", a=2))
@@ -251,11 +251,10 @@ def test_models_refuse_parameters_that_they_have_not(model, arguments, said):
         model.at(**arguments)
 
 
-HUBER = GIVEN.with_loss("huber(0.3)")
 OLD_AND_NEW = {
     "solve": (lambda: SPIKED.solve(2, 0.1), lambda: SPIKED.solve(alpha=2, ridge=0.1)),
     "letters": (lambda: LETTERS.solve(2, 0.1), lambda: LETTERS.solve(alpha=2, ridge=0.1)),
-    "loss": (lambda: HUBER.solve(2, 0.1), lambda: HUBER.solve(alpha=2, ridge=0.1)),
+    "loss": (lambda: FITTED.solve(2, 0.1), lambda: FITTED.solve(alpha=2, ridge=0.1)),
     "risk": (lambda: STEP.risk(0.1), lambda: STEP.solve(ridge=0.1)),
     "paper": (
         lambda: STEP.risk(paper_ridge=0.1), lambda: STEP.solve(ridge=gs.paper_ridge(0.1)),
@@ -284,8 +283,8 @@ OLD_AND_NEW = {
         lambda: LETTERS.curve(alpha=[1, 2], ridge=0.1, width=300)["q1"].drop_vars("ridge"),
     ),
     "curve of a loss": (
-        lambda: HUBER.learning_curve([1, 2], 0.1)["test_error"],
-        lambda: HUBER.curve(alpha=[1, 2], ridge=0.1, rtol=1e-10)["test_error"].drop_vars("ridge"),
+        lambda: FITTED.learning_curve([1, 2], 0.1)["test_error"],
+        lambda: FITTED.curve(alpha=[1, 2], ridge=0.1, rtol=1e-10)["test_error"].drop_vars("ridge"),
     ),
     "sweep of a kernel": (
         lambda: GIVEN.kernel().sweep(alpha=[1, 2], ridge=0.1)["test_error"],
