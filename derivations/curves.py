@@ -374,6 +374,8 @@ class Curve(Page, JsonDocument):
 
     def __getitem__(self, name: str) -> xr.DataArray:
         """Return one output, or the values of one parameter."""
+        if not isinstance(name, str):
+            raise TypeError(f"name one output, got {name!r}; curve.to_dataset() takes lists")
         if name not in self.dataset.variables:
             raise KeyError(f"{name!r}; there are: {', '.join(map(str, self.dataset.variables))}")
         return self.dataset[name]
@@ -483,6 +485,8 @@ class Curve(Page, JsonDocument):
 
         try:
             found = xr.Dataset.from_dict(dict(values["dataset"]))
+            if not {*str(found.attrs["shown"]).split()} <= {*map(str, found.data_vars)}:
+                raise ValueError("it has not the outputs that it says it has")
             return cls(found.assign({k: v.astype(values["types"][k]) for k, v in found.items()}))
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"the content is no curve written by to_json: {error}") from None

@@ -291,6 +291,9 @@ class Kernel(KernelTexts, KernelDiagrams):
             outputs = (outputs,)
         elif not isinstance(outputs, Iterable):
             raise ParameterError(f"outputs must be names of outputs, got {outputs!r}")
+        outputs = tuple(outputs)
+        if not outputs:
+            raise ParameterError("outputs must name at least one output, or be left out for all")
         folder = store_folder(store)
         known_names(outputs, self.outputs, "output")
         variables = Variables.of(tuple(dict.fromkeys(outputs)), self.parameters)

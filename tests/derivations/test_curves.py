@@ -1,5 +1,6 @@
 """Curves of every model over any of its parameters, and the calls of the last release."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -165,8 +166,13 @@ def test_curves_are_documents(model, tmp_path):
     assert len(long) == 2 + 12 + 1 + 1 and "…" in long[8]
     with pytest.raises(ParameterError, match="no curve written by"):
         gs.Curve.from_json(curve.to_json().replace('"types"', '"kinds"'))
+    for wrong in ('"shown": "loss"', '"seen": "a"'):
+        with pytest.raises(ParameterError, match="no curve written by"):
+            gs.Curve.from_json(re.sub('"shown": "[^"]*"', wrong, curve.to_json()))
     with pytest.raises(KeyError, match="there are: "):
         curve["loss"]
+    with pytest.raises(TypeError, match="takes lists"):
+        curve[["ridge"]]
     with pytest.raises(AttributeError, match="loss"):
         _ = curve.loss
 

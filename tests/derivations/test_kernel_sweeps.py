@@ -265,3 +265,5 @@ def test_arrays_that_go_together_need_one_length(glass):
         glass.curve(beta=np.ones((2, 2)), h=1).to_dataset()
     with pytest.raises(ParameterError, match="no output is named 'energy'"):
         glass.curve(beta=1, h=1, outputs=["energy"]).to_dataset()
+    with pytest.raises(ParameterError, match="at least one output"):
+        glass.curve(beta=1, h=1, outputs=[])
