@@ -322,7 +322,7 @@ def large_step_limit(
     ]
     if not centre:
         require_centred(*known)
-    found = _limit(names, (known[0], known[1]), bool(centre), wanted)
+    found = _limit(names, (known[0], known[1]), bool(centre), wanted, cache_folder)
     if not certify:
         return found
     from .certified_amplitude import certified_tau_star
@@ -336,11 +336,12 @@ def _limit(
     known: tuple[Moments, Moments],
     centre: bool,
     digits: int | None,
+    cache_folder: str | os.PathLike[str] | None,
 ) -> LargeStepLimit:
     sigma = activation(names[0], argument="student")
     # Refuses a student that jumps: its step is not defined.
     _ = sigma.derivative
-    error = AmplitudeError(sigma, activation(names[1], argument="teacher"), centre)
+    error = AmplitudeError(sigma, activation(names[1], argument="teacher"), centre, cache_folder)
     distance = float_distance(error)
     minimum = least_error(error, distance)
     return LargeStepLimit(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from ..errors import ConvergenceError
 from .precise_lattices import Lattice
-from .precise_rules import equidistant
+from .precise_rules import equidistant, legendre
 from .quadrature import refined_step, trapezoidal_step
 
 # Rounding in thousands of additions, and cancellation in closed forms: digits to spare.
@@ -22,6 +23,8 @@ _MOST_PLACES = 20
 _MOST_CHECKS = 3
 # Length of pieces between kinks, and radians of a wave that they hold, at the most.
 _PIECE, _PIECE_PHASE = 4.0, 20.0
+# Of rules on pieces: 3 * 2**(order - 1) nodes.
+_FIRST_ORDER, _LAST_ORDER = 4, 8
 
 
 def usual_reach(ctx: Any, digits: int) -> Any:
@@ -56,6 +59,8 @@ class InnerRule:
         self._rules: dict[tuple[str, int], list[tuple[Any, Any]]] = {}
         self._level = dict.fromkeys(inner, 0)
         self._lattices: dict[tuple[str, int], Lattice] = {}
+        self._orders: dict[str, int] = {}
+        self._legendre: dict[int, list[tuple[Any, Any]]] = {}
         self._exponent = exponent
         self._checks: dict[str, int] = {}
         self.checked = True
@@ -79,7 +84,8 @@ class InnerRule:
         if kinks:
             inside = sorted(k for k in kinks if abs(k) < self._reach)
             longest = min(_PIECE, _PIECE_PHASE / max(self._waves.get(slot, 0.0), 1e-9))
-            return self._piecewise(function, [-self._reach, *inside, self._reach], longest)
+            pieces = _pieces(self._ctx, [-self._reach, *inside, self._reach], longest)
+            return self._piecewise(slot, function, pieces)
         return self._settled(slot, lambda level: self._sum(slot, level, function))
 
     def smoothed(
@@ -155,11 +161,50 @@ class InnerRule:
         return step / 2 ** (level // _HALVING)
 
     def _piecewise(
-        self, function: Callable[[Any], tuple[Any, ...]], points: Sequence[Any], longest: float
+        self, slot: str, function: Callable[[Any], tuple[Any, ...]], pieces: Sequence[Any]
+    ) -> list[Any]:
+        """Return the expectations by Gauss–Legendre, whose order is doubled while `checked`.
+
+        The function is evaluated once for all its values. Where that does not converge, as near
+        singular ends of pieces, the tanh-sinh rule decides.
+        """
+        order = self._orders.get(slot, _FIRST_ORDER)
+        value = self._panels(order, function, pieces)
+        if not self.checked and slot in self._orders:
+            return value
+        while order < _LAST_ORDER:
+            order += 1
+            finer = self._panels(order, function, pieces)
+            pairs = zip(finer, value, strict=True)
+            difference = max((abs(a - b) / (1 + abs(b)) for a, b in pairs), default=0)
+            if difference <= self._tolerance:
+                self.error = max(self.error, self._aim, difference)
+                self._orders[slot] = order - 1
+                return finer
+            value = finer
+        return self._between_ends(function, pieces)
+
+    def _panels(
+        self, order: int, function: Callable[[Any], tuple[Any, ...]], pieces: Sequence[Any]
+    ) -> list[Any]:
+        ctx = self._ctx
+        if order not in self._legendre:
+            self._legendre[order] = legendre(ctx, order)
+        weights, rows = [], []
+        for left, right in pairwise(pieces):
+            half, middle = (right - left) / 2, (left + right) / 2
+            for t, weight in self._legendre[order]:
+                x = middle + half * t
+                weights.append(half * weight * ctx.exp(-(x**2) / 2))
+                rows.append(function(x))
+        scale = 1 / ctx.sqrt(2 * ctx.pi)
+        return [scale * ctx.fdot(weights, column) for column in zip(*rows, strict=True)]
+
+    def _between_ends(
+        self, function: Callable[[Any], tuple[Any, ...]], pieces: Sequence[Any]
     ) -> list[Any]:
         ctx = self._ctx
         count = len(function(ctx.zero))
-        pieces = _pieces(ctx, points, longest)
         values = []
         for k in range(count):
             value, error = ctx.quad(lambda x, k=k: function(x)[k] * ctx.npdf(x), pieces, error=True)
