@@ -156,7 +156,7 @@ def minimise(
         raise ParameterError(f"ends must be two numbers, the smaller one first, got {ends!r}")
     if beyond is None and math.isinf(right - left):
         raise ParameterError(f"beyond= must bound the function where ends are infinite: {ends!r}")
-    search = _Search(function, shortest, goal, what, progress)
+    search = _Search(function, (left, right), shortest, goal, what, progress)
     for start in starts:
         search.isolate(require_flint().arb(start), 1.0)
     if not starts:
@@ -186,6 +186,7 @@ class _Search:
     def __init__(
         self,
         function: Function,
+        ends: tuple[float, float],
         shortest: float,
         goal: float,
         what: str,
@@ -193,6 +194,7 @@ class _Search:
     ) -> None:
         self._arb = require_flint().arb
         self._function, self._what, self._progress = function, what, progress
+        self._left, self._right = ends
         self._shortest, self._goal = shortest, goal
         self._upper = self._arb("inf")
         self._regions: list[_Region] = []
@@ -201,13 +203,13 @@ class _Search:
     def value(self, point: float) -> Ball:
         """Return a lower bound of the value at a point, which is an upper bound of the least."""
         found = self._function.over(self._arb(point), 0.0, 0)
-        self._note(found)
+        self._note(self._arb(point), found)
         return found.lower()
 
     def isolate(self, point: Ball, width: float) -> bool:
         """Look for a region around a point with one stationary point; return whether it exists."""
         value, slope = self._function.at(point)
-        self._note(value)
+        self._note(point, value)
         radius, middle = width, float(point)
         while radius > self._shortest * (1 + abs(middle)):
             curvature = self._function.over(point, radius, 2)
@@ -223,7 +225,7 @@ class _Search:
                         break
                     point = place.mid()
                     value, slope = self._function.at(point)
-                    self._note(value)
+                    self._note(point, value)
                 margin = _INSIDE * radius - _ROUNDING * (1 + abs(middle))
                 lower = (value + slope * (place - point)).lower()
                 return self._keep(_Region(middle - margin, middle + margin, place, lower))
@@ -267,7 +269,7 @@ class _Search:
                 bound = float(lower) if lower.is_finite() else -math.inf
                 for half in ((start, middle), (middle, end)):
                     heapq.heappush(cells, (bound, next(order), *half))
-        return self._result(ends, left, count)
+        return self._result(ends, count)
 
     def _settled(self, a: float, b: float) -> Ball | None:
         """Return a lower bound over a cell that has to be halved, None if there is nothing to do.
@@ -289,10 +291,10 @@ class _Search:
         if curvature < 0:
             return None
         if curvature > 0:
-            image = arb(centre) - over(arb(centre), 0.0, 1) / curvature
-            if not image.overlaps(arb(centre, radius)):
+            image, cell = arb(centre) - over(arb(centre), 0.0, 1) / curvature, arb(a).union(arb(b))
+            if not image.overlaps(cell):
                 return None
-            if self.isolate(image.mid(), 2 * radius):
+            if self.isolate(image.intersection(cell).mid(), 2 * radius):
                 pieces = self._outside(a, b)
                 return None if not pieces else lower
         is_short = b - a < self._shortest * (1 + abs(centre))
@@ -305,8 +307,8 @@ class _Search:
             return None
         return lower
 
-    def _note(self, value: Ball) -> None:
-        if value.is_finite():
+    def _note(self, point: Ball, value: Ball) -> None:
+        if self._left <= point <= self._right and value.is_finite():
             self._upper = self._upper.min(value.upper())
 
     def _keep(self, found: _Region) -> bool:
@@ -333,7 +335,7 @@ class _Search:
             pieces = [(start, end) for start, end in parts if start < end]
         return pieces
 
-    def _result(self, ends: Sequence[tuple[float, Ball]], left: float, count: int) -> ProvenMinimum:
+    def _result(self, ends: Sequence[tuple[float, Ball]], count: int) -> ProvenMinimum:
         arb, upper = self._arb, self._upper
         found = []
         for region in self._regions:
@@ -341,10 +343,11 @@ class _Search:
             for end, _ in ends:
                 # A function that is convex on a region is least at the end of what is asked for,
                 # if its stationary point is behind it.
-                side = -1 if end == left else 1
+                side = -1 if end == self._left else 1
                 if region.left <= end <= region.right and not side * (place - end) < 0:
                     place = place.union(arb(end))
-            found.append((place, region.lower))
+            if not (place < self._left or place > self._right):
+                found.append((place, region.lower))
         found += [
             (arb(end), lower)
             for end, lower in ends
