@@ -337,21 +337,20 @@ class _Search:
 
     def _result(self, ends: Sequence[tuple[float, Ball]], count: int) -> ProvenMinimum:
         arb, upper = self._arb, self._upper
+        # Where a stationary point is behind an end, the function is least at that end of a region.
+        regions = [r for r in self._regions if not (r.place < self._left or r.place > self._right)]
         found = []
-        for region in self._regions:
+        for region in regions:
             place = region.place
             for end, _ in ends:
-                # A function that is convex on a region is least at the end of what is asked for,
-                # if its stationary point is behind it.
-                side = -1 if end == self._left else 1
-                if region.left <= end <= region.right and not side * (place - end) < 0:
+                is_inside = place > end if end == self._left else place < end
+                if region.left <= end <= region.right and not is_inside:
                     place = place.union(arb(end))
-            if not (place < self._left or place > self._right):
-                found.append((place, region.lower))
+            found.append((place, region.lower))
         found += [
             (arb(end), lower)
             for end, lower in ends
-            if not any(region.left <= end <= region.right for region in self._regions)
+            if not any(region.left <= end <= region.right for region in regions)
         ]
         isolated = [(place, lower) for place, lower in found if not lower > upper]
         others: list[tuple[Ball, Ball]] = []

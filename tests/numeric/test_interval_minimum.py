@@ -70,7 +70,8 @@ def test_an_end_may_be_where_a_function_is_least(ends):
 
 def test_a_stationary_point_behind_an_end_is_not_where_the_function_is_least():
     found = minimise(polynomial(0, 0, 1), (0.25, 3.0))
-    assert found.places[0].contains(arb(0.25)) and float(found.upper) == 0.0625
+    assert found.isolated and found.places == (arb(0.25),)
+    assert found.lower == found.upper == arb(0.0625)
     at_the_end = minimise(polynomial(0, 0, 1), (0.0, 3.0), starts=[arb(0)])
     assert at_the_end.isolated and at_the_end.lower == at_the_end.upper == 0
 
