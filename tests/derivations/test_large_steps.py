@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -16,6 +17,7 @@ import sympy as sp
 
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step.amplitude_error import AmplitudeError
+from giantstep.derivations.one_gradient_step.amplitude_minimum import precise_minimum
 from giantstep.derivations.one_gradient_step.evidence_large import closed_forms, joint_value
 from giantstep.derivations.one_gradient_step.large_steps import LargeStepLimit, large_step_limit
 from giantstep.derivations.one_gradient_step.reference import reference_document
@@ -188,6 +190,21 @@ def test_scales_do_not_matter():
     # The smoothed student is known to 1e-16, which is 1e-4 of this teacher.
     assert small.amplitude == pytest.approx(1e-12, rel=1e-3, abs=0.0)
     assert abs(small.tau_star - 1e-24 * 0.02741532603543025716) <= small.error
+
+
+@pytest.mark.slow
+def test_digits_where_floats_know_four():
+    # J is a small part of what is averaged, and the kernel in floats has no tables for it.
+    amplitude, tau = large_step_limit("tanh", "1e-12*tanh(z)", digits=15).texts
+    assert amplitude == "1.00000000000000e-12" and tau == "2.74153260354302e-26"
+
+
+def test_a_flat_minimum_has_no_digits():
+    # As where J is flat, Newton's method leads far away from 0.5, where J is not least.
+    error = AmplitudeError(activation("tanh"), activation("tanh"), False)
+    start = replace(centred("tanh", "tanh").minimum, amplitude=0.5)
+    with pytest.raises(ConvergenceError, match=r"near h = 0\.5 cannot be refined: J is flat"):
+        precise_minimum(error, start, 5)
 
 
 def test_a_minimum_at_zero_by_symmetry():

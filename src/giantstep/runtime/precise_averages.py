@@ -168,10 +168,10 @@ class InnerRule:
         The function is evaluated once for all its values. Where that does not converge, as near
         singular ends of pieces, the tanh-sinh rule decides.
         """
-        order = self._orders.get(slot, _FIRST_ORDER)
-        value = self._panels(order, function, pieces)
         if not self.checked and slot in self._orders:
-            return value
+            return self._panels(self._orders[slot], function, pieces)
+        order = self._orders.get(slot, _FIRST_ORDER + 1) - 1
+        value = self._panels(order, function, pieces)
         while order < _LAST_ORDER:
             order += 1
             finer = self._panels(order, function, pieces)
@@ -179,7 +179,8 @@ class InnerRule:
             difference = max((abs(a - b) / (1 + abs(b)) for a, b in pairs), default=0)
             if difference <= self._tolerance:
                 self.error = max(self.error, self._aim, difference)
-                self._orders[slot] = order - 1
+                # Outer rules that have to agree see the error of the coarser one.
+                self._orders[slot] = order
                 return finer
             value = finer
         return self._between_ends(function, pieces)
