@@ -51,9 +51,11 @@ amplitude = sp.Symbol("h", real=True)
 coordinate = sp.Symbol("t", real=True)
 """t: the teacher's coordinate of an input."""
 
+mean_symbol = sp.Symbol("mean", real=True)
+"""What :attr:`AmplitudeError.mean` is called in equations."""
+
 _ARGUMENT = sp.Symbol("s", real=True)
 _OFFSET = sp.Symbol("offset", real=True)
-_MEAN = sp.Symbol("mean", real=True)
 _ERROR = sp.symbols("J J_1 J_2", real=True)
 _NEXT = sp.Symbol("next", real=True)
 _SMOOTHED = sp.symbols("g_0 g_1 g_2", cls=sp.Function, real=True)
@@ -101,6 +103,12 @@ class AmplitudeError:
 
     def _centred(self, function: Activation) -> sp.Expr:
         return function.expr - hermite_coefficient(function, 0) if self.centre else function.expr
+
+    @cached_property
+    def mean(self) -> sp.Expr:
+        """What centring subtracts of the student, less what it subtracts of the teacher."""
+        own, other = (f.expr - self._centred(f) for f in (self.student, self.teacher))
+        return own - other
 
     @cached_property
     def smoothed(self) -> sp.Expr:
@@ -167,7 +175,7 @@ class AmplitudeError:
             return False
 
     def system(self, form: Form, values: Values) -> SaddlePointSystem:
-        """Return J as equations with the parameter h.
+        """Return J as equations with the parameters h and :attr:`mean`.
 
         Parameters
         ----------
@@ -179,7 +187,7 @@ class AmplitudeError:
         if form is Form.CLOSED:
             assert self.closed_form is not None
             error = [self.closed_form.diff(amplitude, k) for k in range(3)]
-            return _system(error, {}, {}, values)
+            return _system(error, {}, values)
         student = self.student.expr.xreplace({variable: amplitude * coordinate + variable})
         if form is Form.SMOOTHED:
             raw = expect(self.student.expr.xreplace({variable: _ARGUMENT + variable}), variable)
@@ -192,19 +200,14 @@ class AmplitudeError:
             ]
         definitions = {g(coordinate): t for g, t in zip(_SMOOTHED, tables, strict=True)}
         definitions[_TEACHER(coordinate)] = self.teacher.expr.xreplace({variable: coordinate})
-        # What is subtracted of teacher and student is one number, for all t.
-        means = (f.expr - self._centred(f) for f in (self.student, self.teacher))
-        constant = sp.Add(next(means), -next(means))
-        equations = {}
-        if constant.has(Average):
-            equations, constant = {_MEAN: constant}, _MEAN
+        constant = mean_symbol if self.mean.has(Average) else self.mean
         smoothed = sp.Function("smoothed", real=True)
         square = (_TEACHER(coordinate) + constant - smoothed(amplitude * coordinate)) ** 2
         error = [
             GaussianExpectation(_in_tables(square.diff(amplitude, k), smoothed), coordinate)
             for k in range(3)
         ]
-        return _system(error, equations, definitions, values)
+        return _system(error, definitions, values)
 
     @cached_property
     def forms(self) -> tuple[Form, ...]:
@@ -214,10 +217,13 @@ class AmplitudeError:
             found = [Form.SMOOTHED, *found]
         return (Form.CLOSED, *found) if self.is_closed else tuple(found)
 
-    def precise(self, h: sp.Rational, digits: int) -> tuple[Any, Any]:
+    def precise(
+        self, h: sp.Rational, digits: int, *, show_progress: bool = True
+    ) -> tuple[Any, Any]:
         """Return J to so many digits, and where Newton's method for J' = 0 leads from h.
 
-        That is known to so many digits of 1 + abs(h).
+        That is known to so many digits of 1 + abs(h). On a terminal a bar shows if it takes longer
+        than a second.
 
         Raises
         ------
@@ -233,10 +239,13 @@ class AmplitudeError:
 
         def exact(ctx: Any) -> dict[str, Any]:
             numbers = {amplitude: h, _OFFSET: offset}
-            return {str(x): ctx.mpf(value.p) / value.q for x, value in numbers.items()}
+            exact = {str(x): ctx.mpf(value.p) / value.q for x, value in numbers.items()}
+            return {**exact, str(mean_symbol): ctx.mpf(str(self.mean.evalf(ctx.dps)))}
 
         try:
-            found = refine(code.load(cache), precise, exact, digits, rough, show_progress=False)
+            found = refine(
+                code.load(cache), precise, exact, digits, rough, show_progress=show_progress
+            )
         except ConvergenceError as failure:
             raise ConvergenceError(
                 f"J at h = {float(h):.6g} did not settle to the digits asked for: student or "
@@ -268,18 +277,19 @@ def _in_tables(expr: sp.Expr, smoothed: Any) -> sp.Expr:
 
 def _system(
     error: Sequence[sp.Expr],
-    equations: dict[sp.Symbol, sp.Expr],
     definitions: dict[sp.Expr, sp.Expr],
     values: Values,
 ) -> SaddlePointSystem:
     parameters = [amplitude]
+    if any(node.has(mean_symbol) for node in error):
+        parameters.append(mean_symbol)
     if values == "newton":
         wanted = {_ERROR[0]: error[0], _NEXT: _OFFSET + amplitude - error[1] / error[2]}
         parameters.append(_OFFSET)
     else:
         wanted = dict(zip(_ERROR, error, strict=True))
     return SaddlePointSystem.from_fixed_point(
-        {**equations, **wanted},
+        wanted,
         name="amplitude",
         title="squared distance of a teacher and a smoothed, rescaled student",
         parameters=parameters,

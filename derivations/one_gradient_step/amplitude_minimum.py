@@ -170,7 +170,9 @@ def least_error(error: AmplitudeError, distance: ScaledDistance) -> AmplitudeMin
     )
 
 
-def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int) -> tuple[str, str]:
+def precise_minimum(
+    error: AmplitudeError, start: AmplitudeMinimum, digits: int, *, show_progress: bool = True
+) -> tuple[str, str]:
     """Return amplitude and least error as texts of so many digits.
 
     Raises
@@ -191,8 +193,11 @@ def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int)
     near, what = ctx.mpf(start.amplitude), f"the amplitude near h = {start.amplitude:.9g}"
     width = 1 + abs(near)
 
+    def precise(h: Any) -> tuple[Any, Any]:
+        return error.precise(exact_rational(h), most, show_progress=show_progress)
+
     def move(h: Any) -> Any:
-        step = h - error.precise(exact_rational(h), most)[1]
+        step = h - precise(h)[1]
         if abs(h - step - near) > _FLAT * width:
             raise ConvergenceError(
                 f"{what} cannot be refined: J is flat there; ask for fewer digits"
@@ -201,7 +206,7 @@ def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int)
 
     # What is left after a step is about its square.
     h = newton(move, near, ctx.mpf(10) ** -(digits // 2 + _SPARE_DIGITS // 2), what, size=1)
-    return held_digits(h, digits), held_digits(error.precise(exact_rational(h), most)[0], digits)
+    return held_digits(h, digits), held_digits(precise(h)[0], digits)
 
 
 # ---------------------------------------------------------------------- parts

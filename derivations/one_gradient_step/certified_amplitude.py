@@ -52,7 +52,7 @@ from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.regularity import Parity
 from ..certificates.averages import LineTables
 from ..certificates.certified_values import LIBRARIES, CertifiedValues
-from .amplitude_error import AmplitudeError, Form, amplitude, coordinate
+from .amplitude_error import AmplitudeError, Form, amplitude, coordinate, mean_symbol
 from .amplitude_minimum import AmplitudeMinimum, limit_at_infinity, precise_minimum
 from .amplitude_structure import StudentShape, student_shape
 
@@ -160,7 +160,8 @@ def _finite(
     wanted = math.ceil((digits + 2) * math.log2(10))
     start = arb(minimum.amplitude)
     if digits > _LEAST_DIGITS:
-        start = arb(precise_minimum(error, minimum, digits)[0]).mid()
+        shown = progress is not False
+        start = arb(precise_minimum(error, minimum, digits, show_progress=shown)[0]).mid()
     balls = AmplitudeBalls(error)
     value = balls.at(start, wanted)[0]
     # J(-h) = J(h): G(-ht) is G(ht), or G(h(-t)), and -t has the law of t.
@@ -299,6 +300,10 @@ class AmplitudeBalls:
         constants = {symbol: ConstantBalls(node) for node, symbol in rule.items()}
         return [formula.diff(amplitude, k) for k in range(3)], constants
 
+    @cached_property
+    def _mean(self) -> ConstantBalls:
+        return ConstantBalls(self._error.mean)
+
     def _run(self, h: Ball, bits: int) -> tuple[Ball, ...]:
         if self._forms[0] is Form.CLOSED:
             # Not as a program: closed forms hold functions that no language has, erfi for one.
@@ -311,6 +316,8 @@ class AmplitudeBalls:
             return tuple(x.real for x in found)
         lowered, program, tables = self._program
         parameters = {str(amplitude): h}
+        if mean_symbol in lowered.system.parameters:
+            parameters[str(mean_symbol)] = self._mean.ball(bits + _GUARD_BITS)
         digits = math.ceil(bits * math.log10(2))
         averages = tables.averages(parameters, bits + _GUARD_BITS, digits)
 
