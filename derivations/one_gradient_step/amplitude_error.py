@@ -7,32 +7,43 @@ the rest of its input as noise, so neurons of equal amplitude average to
 .. math:: J(h) = \mathbb{E}\,\big(\sigma_*(t) - G(ht)\big)^2 = \mathbb{E}\sigma_*^2 - 2C(h) + S(h).
 
 G is one function for all h. Where it has a closed form, C and S are one-dimensional expectations,
-which the rules of :func:`.gaussian.expect` know or not; where one has none, J is found by
-quadrature.
+which the rules of :func:`.gaussian.expect` know or not; where one has none, J is an average over t
+of :math:`g_k(t) = \mathbb{E}_z[\sigma(ht + z)\,\mathrm{He}_k(z)]`, which are G and its derivatives
+at ht by Stein's lemma. Either way J is a system of equations with the parameter h, and its program
+runs on floats, on numbers of any number of digits, and on balls.
 
 (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, section 4.2; closed forms derived here.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+import numpy as np
 import sympy as sp
 
 from ...errors import ConvergenceError, EmissionError, GiantstepError
-from ...numeric.precise_distance import PreciseDistance, SmoothedSum
-from ...runtime.precision import local_context
+from ...numeric.cache import FileCache
+from ...numeric.kernel_code import KernelCode
+from ...numeric.saddle_point_solver import BatchSolution
+from ...runtime.precise_kernel import PreciseKernel
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.printing.compiled import compiled
-from ...symbolic.regularity import Parity
+from ...symbolic.hermite_polynomials import hermite_polynomial
+from ...symbolic.lowering.lowered import lower
+from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.zero_test import is_exactly_zero
+from ..kernels.code import kernel_code
+from ..kernels.precise import precise_kernel, refine
 
 amplitude = sp.Symbol("h", real=True)
 """h: how strongly a neuron sees the teacher's coordinate."""
@@ -40,9 +51,26 @@ amplitude = sp.Symbol("h", real=True)
 coordinate = sp.Symbol("t", real=True)
 """t: the teacher's coordinate of an input."""
 
+mean_symbol = sp.Symbol("mean", real=True)
+"""What :attr:`AmplitudeError.mean` is called in equations."""
+
 _ARGUMENT = sp.Symbol("s", real=True)
-# Nodes are weighted by up to E q², and sums have hundreds of terms.
-_GUARD = 3
+_OFFSET = sp.Symbol("offset", real=True)
+_ERROR = sp.symbols("J J_1 J_2", real=True)
+_NEXT = sp.Symbol("next", real=True)
+_SMOOTHED = sp.symbols("g_0 g_1 g_2", cls=sp.Function, real=True)
+_TEACHER = sp.Function("f", real=True)
+# Of the first rule for h = 0: steps of half the width on which the smoothed student varies.
+_NODES = 40
+Values: TypeAlias = Literal["derivatives", "newton"]
+
+
+class Form(Enum):
+    """How J is written."""
+
+    CLOSED = "a formula"
+    SMOOTHED = "an average over t of a closed form of the smoothed student"
+    AVERAGED = "an average over t of averages of the student"
 
 
 @dataclass(frozen=True)
@@ -54,11 +82,14 @@ class AmplitudeError:
     student, teacher : Activation
     centre : bool
         Both are taken minus their means.
+    cache_folder : path, optional
+        Where generated functions are kept; default: the user's cache directory.
     """
 
     student: Activation
     teacher: Activation
     centre: bool
+    cache_folder: str | os.PathLike[str] | None = field(default=None, compare=False)
 
     @cached_property
     def student_expr(self) -> sp.Expr:
@@ -72,6 +103,12 @@ class AmplitudeError:
 
     def _centred(self, function: Activation) -> sp.Expr:
         return function.expr - hermite_coefficient(function, 0) if self.centre else function.expr
+
+    @cached_property
+    def mean(self) -> sp.Expr:
+        """What centring subtracts of the student, less what it subtracts of the teacher."""
+        own, other = (f.expr - self._centred(f) for f in (self.student, self.teacher))
+        return own - other
 
     @cached_property
     def smoothed(self) -> sp.Expr:
@@ -117,12 +154,6 @@ class AmplitudeError:
         return GaussianExpectation((teacher - self.realised) ** 2, coordinate)
 
     @property
-    def even(self) -> bool:
-        """Whether student and teacher are both odd or both even: J's integrand is even then."""
-        parity = self.student.parity
-        return parity is self.teacher.parity and parity is not Parity.NEITHER
-
-    @property
     def is_closed(self) -> bool:
         """Whether J has a closed form."""
         return self.closed_form is not None
@@ -143,80 +174,133 @@ class AmplitudeError:
         except GiantstepError:
             return False
 
-    def precise(self, digits: int) -> PreciseError:
-        """Return J and J' for numbers of so many digits."""
-        return PreciseError(self, digits)
+    def system(self, form: Form, values: Values) -> SaddlePointSystem:
+        """Return J as equations with the parameters h and :attr:`mean`.
 
-
-class PreciseError:
-    """J(h) and J'(h) to a number of digits: lowered closed forms, or quadrature.
-
-    Parameters
-    ----------
-    error : AmplitudeError
-    digits : int
-        Of J and J', absolutely: the three terms of J cancel where J is small.
-    """
-
-    def __init__(self, error: AmplitudeError, digits: int) -> None:
-        self.ctx = local_context(digits)
-        self._error, self._digits = error, digits
-
-    def __call__(self, h: Any) -> tuple[Any, Any]:
-        """Return J(h) and J'(h) as numbers of :attr:`ctx`."""
-        return self._evaluate(self.ctx.mpf(h))
+        Parameters
+        ----------
+        form : Form
+            How J is written.
+        values : {"derivatives", "newton"}
+            J, J' and J''; or J and :math:`o + h - J'/J''` with a parameter o.
+        """
+        if form is Form.CLOSED:
+            assert self.closed_form is not None
+            error = [self.closed_form.diff(amplitude, k) for k in range(3)]
+            return _system(error, {}, values)
+        student = self.student.expr.xreplace({variable: amplitude * coordinate + variable})
+        if form is Form.SMOOTHED:
+            raw = expect(self.student.expr.xreplace({variable: _ARGUMENT + variable}), variable)
+            argument = {_ARGUMENT: amplitude * coordinate}
+            tables = [raw.diff(_ARGUMENT, k).xreplace(argument) for k in range(3)]
+        else:
+            tables = [
+                GaussianExpectation(student * hermite_polynomial(k, variable), variable)
+                for k in range(3)
+            ]
+        definitions = {g(coordinate): t for g, t in zip(_SMOOTHED, tables, strict=True)}
+        definitions[_TEACHER(coordinate)] = self.teacher.expr.xreplace({variable: coordinate})
+        constant = mean_symbol if self.mean.has(Average) else self.mean
+        smoothed = sp.Function("smoothed", real=True)
+        square = (_TEACHER(coordinate) + constant - smoothed(amplitude * coordinate)) ** 2
+        error = [
+            GaussianExpectation(_in_tables(square.diff(amplitude, k), smoothed), coordinate)
+            for k in range(3)
+        ]
+        return _system(error, definitions, values)
 
     @cached_property
-    def _evaluate(self) -> Callable[[Any], tuple[Any, Any]]:
-        error = self._error
-        if error.closed_form is not None:
-            return self._pair(amplitude, error.closed_form, error.closed_form.diff(amplitude))
-        smoothed: Callable[[Any], tuple[Any, Any]]
-        if error.smoothed.has(Average):
-            smoothed = SmoothedSum(
-                self._function(variable, error.student_expr),
-                self._numbers(error.student.kinks),
-                self.ctx,
-                self._digits + _GUARD,
-            )
-        else:
-            smoothed = self._pair(_ARGUMENT, error.smoothed, error.smoothed_slope)
-        return PreciseDistance(
-            self._function(variable, error.teacher_expr),
-            self._numbers(error.teacher.kinks),
-            smoothed,
-            self.ctx,
-            self._digits,
-            error.even,
-        )
+    def forms(self) -> tuple[Form, ...]:
+        """How J can be written, what is cheaper to compute first."""
+        found = [Form.AVERAGED]
+        if not self.smoothed.has(Average):
+            found = [Form.SMOOTHED, *found]
+        return (Form.CLOSED, *found) if self.is_closed else tuple(found)
 
-    def _pair(
-        self, symbol: sp.Symbol, value: sp.Expr, slope: sp.Expr
-    ) -> Callable[[Any], tuple[Any, Any]]:
-        first, second = self._function(symbol, value), self._function(symbol, slope)
-        return lambda x: (first(x), second(x))
+    def precise(
+        self, h: sp.Rational, digits: int, *, show_progress: bool = True
+    ) -> tuple[Any, Any]:
+        """Return J to so many digits, and where Newton's method for J' = 0 leads from h.
 
-    def _function(self, symbol: sp.Symbol, expr: sp.Expr) -> Callable[[Any], Any]:
-        expr = with_numbers(expr, lambda node: exact_rational(self.ctx, self._number(node)))
+        That is known to so many digits of 1 + abs(h). On a terminal a bar shows if it takes longer
+        than a second.
+
+        Raises
+        ------
+        ConvergenceError
+            If the digits are not reached.
+        """
+        offset = 1 + abs(h)
+        code, precise = self._program
+        cache = FileCache(self.cache_folder)
+        # The equations are explicit: all that floats would tell is how fine a rule is needed.
+        nodes = math.ceil(_NODES * (1 + abs(h)))
+        rough = BatchSolution({}, {}, *map(np.array, ([0], [0.0], [nodes], [True])))
+
+        def exact(ctx: Any) -> dict[str, Any]:
+            numbers = {amplitude: h, _OFFSET: offset}
+            exact = {str(x): ctx.mpf(value.p) / value.q for x, value in numbers.items()}
+            return {**exact, str(mean_symbol): ctx.mpf(str(self.mean.evalf(ctx.dps)))}
+
         try:
-            return compiled(expr, [symbol], self.ctx)
-        except EmissionError:
-            # SymPy knows more functions than the printer, erfi for one, and is slower.
-            return lambda x: self._number(expr.xreplace({symbol: exact_rational(self.ctx, x)}))
+            found = refine(
+                code.load(cache), precise, exact, digits, rough, show_progress=show_progress
+            )
+        except ConvergenceError as failure:
+            raise ConvergenceError(
+                f"J at h = {float(h):.6g} did not settle to the digits asked for: student or "
+                "teacher may have a singularity very close to the real line; ask for fewer digits",
+                state=failure.state,
+            ) from None
+        value, target = (found.values[str(x)] for x in (_ERROR[0], _NEXT))
+        return value, target - target.context.mpf(offset.p) / offset.q
 
-    def _number(self, expr: sp.Expr) -> Any:
-        value = expr.evalf(self.ctx.dps)
-        if not value.is_Number or not value.is_finite:
-            raise ConvergenceError(f"no number could be found for {expr}; got {value}")
-        return self.ctx.mpf(str(value))
+    @cached_property
+    def _program(self) -> tuple[KernelCode, PreciseKernel]:
+        for form in self.forms:
+            try:
+                lowered = lower(self.system(form, "newton"))
+                code = kernel_code(lowered)
+                return code, precise_kernel(lowered, code)
+            except EmissionError as failure:
+                # Closed forms hold more functions than there are languages for, erfi for one.
+                refused = failure
+        raise refused
 
-    def _numbers(self, points: tuple[sp.Expr, ...]) -> list[Any]:
-        return sorted(self._number(point) for point in points)
+
+def _in_tables(expr: sp.Expr, smoothed: Any) -> sp.Expr:
+    """Put the tables of the smoothed student and its derivatives for a function of ht."""
+    slopes = {d: _SMOOTHED[d.expr.derivative_count](coordinate) for d in expr.atoms(sp.Subs)}
+    value = {smoothed(amplitude * coordinate): _SMOOTHED[0](coordinate)}
+    return expr.xreplace(slopes).xreplace(value)
 
 
-def exact_rational(ctx: Any, number: Any) -> sp.Rational:
+def _system(
+    error: Sequence[sp.Expr],
+    definitions: dict[sp.Expr, sp.Expr],
+    values: Values,
+) -> SaddlePointSystem:
+    parameters = [amplitude]
+    if any(node.has(mean_symbol) for node in error):
+        parameters.append(mean_symbol)
+    if values == "newton":
+        wanted = {_ERROR[0]: error[0], _NEXT: _OFFSET + amplitude - error[1] / error[2]}
+        parameters.append(_OFFSET)
+    else:
+        wanted = dict(zip(_ERROR, error, strict=True))
+    return SaddlePointSystem.from_fixed_point(
+        wanted,
+        name="amplitude",
+        title="squared distance of a teacher and a smoothed, rescaled student",
+        parameters=parameters,
+        definitions=definitions,
+        node=coordinate,
+    )
+
+
+def exact_rational(number: Any) -> sp.Rational:
     """Return a number of an mpmath context as the rational that it is."""
-    sign, mantissa, exponent, _ = ctx.mpf(number)._mpf_
+    sign, mantissa, exponent, _ = number._mpf_
     return (-1) ** sign * sp.Integer(int(mantissa)) * sp.Integer(2) ** exponent
 
 

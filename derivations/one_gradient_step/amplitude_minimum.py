@@ -18,18 +18,19 @@ import numpy as np
 import sympy as sp
 from scipy.optimize import brentq, minimize_scalar
 
-from ...digits import held_digits
+from ...digits import MOST_DIGITS, held_digits
 from ...errors import ConvergenceError, EmissionError, GiantstepError
 from ...numeric.scaled_distance import ScaledDistance, Scan, scan
 from ...numeric.smoothed import Smoothed
+from ...runtime.precision import local_context
 from ...runtime.quadrature import REACH
-from ...runtime.roots import secant
+from ...runtime.roots import newton
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
 from ...symbolic.boundedness import is_bounded, value_at_infinity
 from ...symbolic.gaussian import expect
 from ...symbolic.printing.compiled import compiled
-from .amplitude_error import AmplitudeError, amplitude, with_numbers
+from .amplitude_error import AmplitudeError, amplitude, exact_rational, with_numbers
 
 _FARTHEST, _FARTHEST_OSCILLATING = 1024.0, 32.0
 _CORE = 8.0
@@ -43,9 +44,10 @@ _SAME = 1e-12
 _ROUNDING = 1e-15
 _LARGEST = 1e100
 _MOST_INTERVALS = 4
-_MOST_EXTRA_DIGITS = 40
+# How far, relatively, many digits may be from floats.
+_FLAT = 1e-3
 # Of numbers that are printed with fewer.
-_SPARE_DIGITS = 12
+_SPARE_DIGITS = 10
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,9 @@ def least_error(error: AmplitudeError, distance: ScaledDistance) -> AmplitudeMin
     )
 
 
-def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int) -> tuple[str, str]:
+def precise_minimum(
+    error: AmplitudeError, start: AmplitudeMinimum, digits: int, *, show_progress: bool = True
+) -> tuple[str, str]:
     """Return amplitude and least error as texts of so many digits.
 
     Raises
@@ -184,17 +188,25 @@ def precise_minimum(error: AmplitudeError, start: AmplitudeMinimum, digits: int)
         limit = limit_at_infinity(error, side, float_distance(error).size)
         assert limit is not None
         return str(start.amplitude), held_digits(limit.evalf(digits + _SPARE_DIGITS), digits)
-    small = 0 if start.value <= 0 else -math.log10(start.value)
-    extra = min(_MOST_EXTRA_DIGITS, max(0, math.ceil(small)))
-    evaluate = error.precise(digits + extra + _SPARE_DIGITS)
-    ctx = evaluate.ctx
+    most = min(digits + _SPARE_DIGITS, MOST_DIGITS)
+    ctx = local_context(most)
     near, what = ctx.mpf(start.amplitude), f"the amplitude near h = {start.amplitude:.9g}"
     width = 1 + abs(near)
-    goal = ctx.mpf(10) ** -(digits + _SPARE_DIGITS - 2)
-    h = secant(lambda h: evaluate(h)[1], near, near + width / 10**6, goal, what, size=1)
-    if abs(h - near) > 1e-3 * width:
-        raise ConvergenceError(f"{what} cannot be refined: J is flat there; ask for fewer digits")
-    return held_digits(h, digits), held_digits(evaluate(h)[0], digits)
+
+    def precise(h: Any) -> tuple[Any, Any]:
+        return error.precise(exact_rational(h), most, show_progress=show_progress)
+
+    def move(h: Any) -> Any:
+        step = h - precise(h)[1]
+        if abs(h - step - near) > _FLAT * width:
+            raise ConvergenceError(
+                f"{what} cannot be refined: J is flat there; ask for fewer digits"
+            )
+        return step
+
+    # What is left after a step is about its square.
+    h = newton(move, near, ctx.mpf(10) ** -(digits // 2 + _SPARE_DIGITS // 2), what, size=1)
+    return held_digits(h, digits), held_digits(precise(h)[0], digits)
 
 
 # ---------------------------------------------------------------------- parts

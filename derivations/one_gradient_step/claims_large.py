@@ -311,9 +311,8 @@ def tau_table() -> Finding:
             results[f"{row['student']} on {row['teacher']}: {wanted}"] = difference < 1e-14
     for name in ("erf", "sin", "relu"):
         error = AmplitudeError(activation(name), activation(name), False)
-        evaluate = error.precise(30)
         for point in _POINTS:
-            value = evaluate(evaluate.ctx.mpf(point.p) / point.q)[0]
+            value, _ = error.precise(point, 30)
             other = joint_value(error, point, 40)
             difference = abs(sp.Float(str(value), 40) - other)
             results[f"{name} at h = {point}"] = bool(difference < sp.Float("1e-25"))

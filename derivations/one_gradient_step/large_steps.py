@@ -286,7 +286,7 @@ def large_step_limit(
         Also prove an interval for τ_*, to 15 digits or `digits`: that no amplitude is better, or,
         where that is not proven, an upper bound. Needs python-flint.
     progress : bool, optional
-        Progress bar of the proof; by default where the error stream is a terminal.
+        Progress bars of digits and proof; by default where the error stream is a terminal.
     cache_folder : path, optional
         Where generated functions are kept; default: the user's cache directory.
 
@@ -322,7 +322,9 @@ def large_step_limit(
     ]
     if not centre:
         require_centred(*known)
-    found = _limit(names, (known[0], known[1]), bool(centre), wanted)
+    found = _limit(
+        names, (known[0], known[1]), bool(centre), wanted, cache_folder, progress is not False
+    )
     if not certify:
         return found
     from .certified_amplitude import certified_tau_star
@@ -336,11 +338,13 @@ def _limit(
     known: tuple[Moments, Moments],
     centre: bool,
     digits: int | None,
+    cache_folder: str | os.PathLike[str] | None,
+    show_progress: bool,
 ) -> LargeStepLimit:
     sigma = activation(names[0], argument="student")
     # Refuses a student that jumps: its step is not defined.
     _ = sigma.derivative
-    error = AmplitudeError(sigma, activation(names[1], argument="teacher"), centre)
+    error = AmplitudeError(sigma, activation(names[1], argument="teacher"), centre, cache_folder)
     distance = float_distance(error)
     minimum = least_error(error, distance)
     return LargeStepLimit(
@@ -353,7 +357,9 @@ def _limit(
         linear_part=known[1].linear,
         error=minimum.error,
         basis="closed form" if error.is_closed else "quadrature",
-        texts=None if digits is None else precise_minimum(error, minimum, digits),
+        texts=None
+        if digits is None
+        else precise_minimum(error, minimum, digits, show_progress=show_progress),
         assumptions=(boundedness(sigma), _moved(*known)),
         minimum=minimum,
         _error=error,

@@ -4,7 +4,11 @@ import mpmath
 import pytest
 import sympy as sp
 
-from giantstep.derivations.one_gradient_step.amplitude_error import AmplitudeError, amplitude
+from giantstep.derivations.one_gradient_step.amplitude_error import (
+    AmplitudeError,
+    Form,
+    amplitude,
+)
 from giantstep.derivations.one_gradient_step.amplitude_structure import (
     smoothing_of_a_step,
     student_shape,
@@ -13,14 +17,14 @@ from giantstep.derivations.one_gradient_step.large_steps import large_step_limit
 from giantstep.derivations.one_gradient_step.reference import reference_document
 from giantstep.errors import CertificationError
 from giantstep.symbolic.activations import activation, z
-from giantstep.symbolic.regularity import Parity
 
 pytest.importorskip("flint")
 
-from giantstep.derivations.one_gradient_step import amplitude_tables
-from giantstep.derivations.one_gradient_step.amplitude_balls import AmplitudeBalls
-from giantstep.derivations.one_gradient_step.amplitude_search import AmplitudeSearch
-from giantstep.derivations.one_gradient_step.amplitude_tables import AmplitudeTables
+from giantstep.derivations.certificates import averages
+from giantstep.derivations.one_gradient_step import certified_amplitude
+from giantstep.derivations.one_gradient_step.certified_amplitude import AmplitudeBalls
+from giantstep.numeric.interval_minimum import ProvenMinimum
+from giantstep.symbolic.ball_functions import BallEvaluator
 from giantstep.symbolic.gaussian_enclosures import PRECISION
 
 LONG = {("tanh", "tanh"), ("tanh", "relu")}
@@ -179,52 +183,78 @@ def test_what_has_no_shape_is_refused():
             student_shape(activation(text).expr)
 
 
-@pytest.mark.slow
-def test_tables_and_expectations_agree():
-    error = AmplitudeError(activation("erf"), activation("tanh"), False)
-    assert error.student.parity is Parity.ODD
+def at(student, teacher, form, h, bits, *, centre=False):
+    error = AmplitudeError(activation(student), activation(teacher), centre)
     with PRECISION:
-        for order in range(3):
-            h = sp.Rational(6, 5)
-            one = AmplitudeBalls(error).at(h, order, 50)
-            other = AmplitudeTables(error).at(h, order, 50)
-            assert one.overlaps(other) and one.rad() < 1e-12 and other.rad() < 1e-12
+        point = BallEvaluator().real_constant(h)
+        return AmplitudeBalls(error, [form]).at(point, bits)
+
+
+@pytest.mark.parametrize("centre", [False, True])
+def test_averages_with_and_without_closed_forms_agree(centre):
+    h = sp.Rational(6, 5)
+    one = at("erf", "tanh", Form.SMOOTHED, h, 50, centre=centre)
+    other = at("erf", "tanh", Form.AVERAGED, h, 50, centre=centre)
+    for first, second in zip(one, other, strict=True):
+        assert first.overlaps(second) and first.rad() < 1e-12 and second.rad() < 1e-12
+
+
+def test_means_without_closed_form_are_subtracted():
+    # E (relu(t) - E relu - softplus-smoothed + E softplus)² at h = 0 is the variance of relu.
+    value, _, _ = at("softplus", "relu", Form.AVERAGED, sp.S.Zero, 40, centre=True)
+    assert value.overlaps(type(value)("0.34084505690810466423")) and value.rad() < 1e-11
 
 
 @pytest.mark.parametrize(("student", "teacher"), [("erf", "erf"), ("relu", "sin")])
-def test_tables_hold_closed_forms(student, teacher):
+@pytest.mark.parametrize("form", list(Form))
+def test_balls_hold_closed_forms(student, teacher, form):
     error = AmplitudeError(activation(student), activation(teacher), False)
-    tables, h = AmplitudeTables(error), sp.Rational(7, 5)
-    with PRECISION:
-        for order in range(3):
-            exact = error.closed_form.diff(amplitude, order).subs(amplitude, h).evalf(30)
-            ball = tables.at(h, order, 40)
-            # The search compares: a complex ball has no order.
-            assert (ball > 0) == (exact > 0) and ball.rad() < 1e-11
-            assert ball.contains(type(ball)(str(exact)))
+    h = sp.Rational(7, 5)
+    for order, ball in enumerate(at(student, teacher, form, h, 40)):
+        exact = error.closed_form.diff(amplitude, order).subs(amplitude, h).evalf(30)
+        # The search compares: a complex ball has no order.
+        assert (ball > 0) == (exact > 0) and ball.rad() < 1e-11
+        assert ball.contains(type(ball)(str(exact)))
 
 
 def test_without_a_search_elsewhere_there_is_an_upper_bound_only(monkeypatch):
-    def better(self):
+    def better(*args, **options):
         raise CertificationError("another amplitude may be better")
 
-    monkeypatch.setattr(AmplitudeSearch, "exclude_the_rest", better)
+    monkeypatch.setattr(certified_amplitude, "minimise", better)
     proof = large_step_limit("sin", "sin", certify=True, progress=False).certificate
     assert set(proof.values) == {"tau_star_upper"} and "may be better" in proof.statement
 
 
-def test_the_interval_reaches_down_to_the_lower_bound(monkeypatch):
-    bound = AmplitudeSearch.lower_bound
-    monkeypatch.setattr(AmplitudeSearch, "lower_bound", lambda self: bound(self) / 2)
+def test_the_interval_is_that_of_the_search_and_several_places_are_said_to_be_so(monkeypatch):
+    def found(function, ends, *, starts, **options):
+        value = function.at(starts[0])[0]
+        return ProvenMinimum((value / 2).lower(), value.upper(), (starts[0], -starts[0]), False, 1)
+
+    monkeypatch.setattr(certified_amplitude, "minimise", found)
     proof = large_step_limit("sin", "sin", certify=True, progress=False).certificate
+    assert set(proof.values) == {"tau_star"}
     assert proof["tau_star"].lower < 0.0317 < 0.0632 < proof["tau_star"].upper
+    assert "one amplitude only is not proven" in proof.statement
+
+
+def test_bounds_over_cells_hold_what_is_inside():
+    error = AmplitudeError(activation("sin"), activation("sin"), False)
+    exact = [sp.lambdify(amplitude, error.closed_form.diff(amplitude, k)) for k in range(3)]
+    with PRECISION:
+        balls = AmplitudeBalls(error)
+        function = certified_amplitude._BoundedError(balls, student_shape(error.student_expr), 40)
+        for centre, radius in ((1.1, 0.2), (-0.3, 0.5), (2.0, 0.01)):
+            point = BallEvaluator().real_constant(sp.Rational(centre))
+            for order, f in enumerate(exact):
+                cell = function.over(point, radius, order)
+                for x in (centre - radius, centre - radius / 3, centre, centre + radius):
+                    assert cell.overlaps(type(cell)(float(f(x)), 1e-13))
 
 
 def test_what_lies_beyond_the_line_counts(monkeypatch):
-    error = AmplitudeError(activation("erf"), activation("erf"), False)
-    monkeypatch.setattr(amplitude_tables, "mass_outside", lambda bound, reach: type(reach)(1))
-    with PRECISION:
-        assert AmplitudeTables(error).at(sp.Rational(7, 5), 0, 40).rad() >= 1
+    monkeypatch.setattr(averages, "mass_outside", lambda bound, reach: type(reach)(1))
+    assert at("erf", "erf", Form.AVERAGED, sp.Rational(7, 5), 40)[0].rad() >= 1
 
 
 def test_command_line(run):

@@ -290,6 +290,19 @@ def test_rule_between_kinks_admits_that_it_fails():
         rule("z", lambda z: (mpmath.mpf(1) / (10**-9 + (z - ctx.mpf("0.7")) ** 2),), [ctx.zero])
 
 
+def test_rule_between_kinks_keeps_its_order_and_leaves_singular_ends_to_another_rule():
+    ctx = precision.local_context(15)
+    rule = InnerRule(ctx, 15, {})
+    for checked in (True, False):
+        rule.checked = checked
+        both = rule("z", lambda z: (abs(z), abs(z) * z), [ctx.zero])
+        assert abs(both[0] - ctx.sqrt(2 / ctx.pi)) < 1e-30 and abs(both[1]) < 1e-30
+    rule.checked = True
+    (root,) = rule("w", lambda z: (ctx.sqrt(abs(z)),), [ctx.zero])
+    exact = ctx.root(2, 4) * ctx.gamma(ctx.mpf(3) / 4) / ctx.sqrt(ctx.pi)
+    assert abs(root - exact) < 1e-14
+
+
 def test_rule_between_kinks_tells_its_error():
     ctx = precision.local_context(15)
     rule = InnerRule(ctx, 15, {})

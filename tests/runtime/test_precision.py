@@ -97,6 +97,45 @@ def test_smoothed_functions_agree_with_quadrature(spread):
             assert abs(value - expected) < 1e-30
 
 
+@pytest.mark.parametrize("spread", ["0.7", "-0.7", "0"])
+def test_smoothed_functions_with_kinks_agree_with_quadrature(spread):
+    ctx = local_context(25)
+    rule = InnerRule(ctx, 25, {})
+    b = ctx.mpf(spread)
+    asked = []
+
+    def functions(u):
+        asked.append(u)
+        return abs(ctx.tanh(u)), abs(u - 2) * ctx.exp(u)
+
+    for offset in (ctx.mpf(0), ctx.mpf("1.2"), ctx.mpf("-7.45")):
+        found = rule.smoothed(
+            "z", functions, offset, b, [(0, 0), (0, 1), (1, 2)], lambda: (1, 0, 0, 1), [0, 2]
+        )
+        places = [(k - offset) / b for k in (0, 2) if b]
+        ends = sorted(x for x in (-16, -8, 0, 8, 16, *places) if abs(x) <= 16)
+        for value, (k, j) in zip(found, [(0, 0), (0, 1), (1, 2)], strict=True):
+            expected = ctx.quad(
+                lambda z, k=k, j=j, a=offset: z**j * functions(a + b * z)[k] * ctx.npdf(z), ends
+            )
+            assert abs(value - expected) < 1e-30
+    rule.checked = False
+    asked.clear()
+    rule.smoothed("z", functions, ctx.mpf(1), b, [(0, 0)], lambda: (1, 0, 0, 1), [0, 2])
+    # Nearby averages need no more values.
+    assert len(asked) == (0 if b else 1)
+
+
+def test_smoothed_functions_with_singular_kinks_take_another_rule():
+    ctx = local_context(15)
+    rule = InnerRule(ctx, 15, {})
+    (found,) = rule.smoothed(
+        "z", lambda u: (ctx.sqrt(abs(u)),), ctx.zero, ctx.one, [(0, 0)], lambda: (1, 0, 0, 1), [0]
+    )
+    exact = ctx.root(2, 4) * ctx.gamma(ctx.mpf(3) / 4) / ctx.sqrt(ctx.pi)
+    assert abs(found - exact) < 1e-14
+
+
 def test_numbers_of_a_context_survive_pickling():
     ctx = local_context(40)
     values = {"a": ctx.pi * 1, "b": {"c": -(ctx.mpf(2) ** -900)}, "t": (ctx.zero, 1, "x", 0.5)}

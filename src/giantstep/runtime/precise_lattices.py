@@ -1,7 +1,8 @@
 """Averages of functions of A + B z over z in mpmath, for many A and one B.
 
 The trapezoidal rule may lie anywhere, so its nodes in u = A + B z are put on one lattice for all A,
-and a function is evaluated once at each point of it. What is left for each A are weights, which
+and a function is evaluated once at each point of it; where it has kinks in u, Gauss–Legendre nodes
+on panels between them take the place of the lattice. What is left for each A are weights, which
 obey a recurrence, and scalar products; both take integers, in units of a power of two.
 """
 
@@ -10,9 +11,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import mpmath
+
+from .precise_rules import Rule
 
 # Sums of thousands of rounded products.
 _SPARE_BITS = 24
@@ -164,6 +169,134 @@ class Lattice:
             if value != 0
         ]
         return int(self._bits - max(sizes, default=0))
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """Nodes of a panel from its centre, and weights times values there, as integers.
+
+    Attributes
+    ----------
+    nodes : list of number, optional
+        None if they are those of a panel without kinks.
+    columns : list of list of list of int
+        For each function and each power i, weight times value times node**i.
+    units : list of int
+        Binary digits of the columns of each function.
+    """
+
+    nodes: list[Any] | None
+    columns: list[list[list[Any]]]
+    units: list[int]
+
+
+class KinkedPanels:
+    """Averages of z**j f(A + B z) for any A, by Gauss–Legendre on panels between kinks of f.
+
+    Parameters
+    ----------
+    ctx : mpmath context
+    functions : callable
+        Returns the values f of all functions at u.
+    spread : number of `ctx`
+        B > 0.
+    kinks : sequence of number
+        In u, at least one.
+    length : number
+        Of a panel, in z.
+    rule : list of (node, weight)
+        On [-1, 1], symmetric.
+    reach : number of `ctx`
+        Largest \\|z\\|.
+    highest : int
+        Largest j.
+    """
+
+    def __init__(
+        self, ctx: Any, functions: Callable[[Any], Sequence[Any]], spread: Any,
+        kinks: Sequence[Any], length: Any, rule: Rule, reach: Any, highest: int,
+    ) -> None:  # fmt: skip
+        self._ctx, self._functions, self._spread = ctx, functions, spread
+        self._kinks = sorted(ctx.mpf(k) / spread for k in kinks)
+        # In order, so that the mirror image of a list of nodes is the list backwards.
+        self._length, self._rule, self._reach = ctx.mpf(length), sorted(rule), reach
+        self._highest = highest
+        # exp(-x d) loses what it falls by from the middle of a panel to an end.
+        tilt = self._length / 2 * (reach + self._length) / ctx.ln2
+        self._bits = ctx.prec + _SPARE_BITS + int(ctx.ceil(tilt))
+        self._nodes = [self._length / 2 * t for t, _ in self._rule]
+        self._panels: dict[int, _Panel] = {}
+        with ctx.workprec(self._bits):
+            self._ratios = [_fixed(ctx.exp(-x * self._length), self._bits) for x in self._nodes]
+
+    def means(self, offset: Any, terms: Sequence[tuple[int, int]]) -> list[Any]:
+        """Return the averages over z of z**j times function k at offset + B z, for each (k, j)."""
+        ctx, length = self._ctx, self._length
+        # One kink is an end of a panel: where it is the only one, no panel is cut.
+        shift = offset / self._spread - self._kinks[0]
+        middle = int(ctx.floor(shift / length))
+        first = int(ctx.floor((shift - self._reach) / length))
+        last = int(ctx.ceil((shift + self._reach) / length))
+        totals = [ctx.zero] * len(terms)
+        begin = self._tilts(self._nodes, self._centre(middle) - shift)
+        # With z = d + x, d at the centre of a panel, exp(-z**2/2) is exp(-d**2/2) exp(-x**2/2)
+        # exp(-x d), the last of which changes by one factor from panel to panel.
+        for places, sign in ((range(middle, last), 1), (range(middle - 1, first - 1, -1), -1)):
+            ratios = self._ratios if sign == 1 else self._ratios[::-1]
+            tilts = begin
+            for m in places:
+                if m != middle:
+                    tilts = [a * b >> self._bits for a, b in zip(tilts, ratios, strict=True)]
+                self._add(m, self._centre(m) - shift, tilts, terms, totals)
+        scale = 1 / ctx.sqrt(2 * ctx.pi)
+        return [scale * total for total in totals]
+
+    def _add(
+        self, m: int, d: Any, tilts: Sequence[Any], terms: Sequence[tuple[int, int]],
+        totals: list[Any],
+    ) -> None:  # fmt: skip
+        """Add what a panel holds, whose centre is at z = d, to the averages."""
+        ctx = self._ctx
+        if m not in self._panels:
+            self._panels[m] = self._panel(m)
+        panel = self._panels[m]
+        if panel.nodes is not None:
+            tilts = self._tilts(panel.nodes, d)
+        density = ctx.exp(-(d**2) / 2)
+        sums: dict[tuple[int, int], Any] = {}
+        for place, (k, j) in enumerate(terms):
+            for i in range(j + 1):
+                if (k, i) not in sums:
+                    found = ctx.mpf(sum(map(operator.mul, tilts, panel.columns[k][i])))
+                    sums[k, i] = ctx.ldexp(found, -self._bits - panel.units[k]) * density
+                totals[place] += math.comb(j, i) * d ** (j - i) * sums[k, i]
+
+    def _centre(self, m: int) -> Any:
+        return (2 * m + 1) * self._length / 2
+
+    def _tilts(self, nodes: Sequence[Any], d: Any) -> list[Any]:
+        return [_fixed(self._ctx.exp(-x * d), self._bits) for x in nodes]
+
+    def _panel(self, m: int) -> _Panel:
+        ctx, origin = self._ctx, self._kinks[0]
+        half, centre = self._length / 2, self._centre(m)
+        inside = [x for x in (k - origin - centre for k in self._kinks) if -half < x < half]
+        nodes, rows = [], []
+        for left, right in pairwise([-half, *inside, half]):
+            for t, weight in self._rule:
+                x = (left + right) / 2 + (right - left) / 2 * t
+                shape = (right - left) / 2 * weight * ctx.exp(-(x**2) / 2)
+                nodes.append(x)
+                values = self._functions((origin + centre + x) * self._spread)
+                rows.append([shape * value for value in values])
+        columns, units = [], []
+        for column in zip(*rows, strict=True):
+            sizes = [ctx.mag(y) for y in column if y != 0]
+            units.append(int(self._bits - max(sizes, default=0)))
+            powers = [[y * x**i for x, y in zip(nodes, column, strict=True)]
+                      for i in range(self._highest + 1)]  # fmt: skip
+            columns.append([[_fixed(ctx.mpf(y), units[-1]) for y in power] for power in powers])
+        return _Panel(nodes if inside else None, columns, units)
 
 
 def _fixed(value: Any, bits: int) -> Any:

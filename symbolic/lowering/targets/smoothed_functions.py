@@ -41,6 +41,8 @@ class SmoothedFunctions:
         Of the integrands in z, as in :class:`.regularity.Regularity`; no finite strip, no entry.
     waves : tuple of Expr
         Highest frequencies of the integrands in z.
+    kinks : tuple of Expr
+        Of the functions, in `argument`.
     """
 
     argument: sp.Symbol
@@ -53,6 +55,7 @@ class SmoothedFunctions:
     strips: tuple[sp.Expr, ...]
     growths: tuple[sp.Expr, ...]
     waves: tuple[sp.Expr, ...]
+    kinks: tuple[sp.Expr, ...]
 
 
 _Parts = list[tuple[sp.Expr, int, sp.Expr]]
@@ -80,13 +83,17 @@ def smoothed_functions(
     varying : collection of Symbol and applied functions
         The node, and tables, which depend on it.
     """
-    groups: list[tuple[tuple[sp.Expr, sp.Expr], sp.Symbol, dict[GaussianExpectation, _Parts]]] = []
+    groups: list[
+        tuple[tuple[sp.Expr, sp.Expr], bool, sp.Symbol, dict[GaussianExpectation, _Parts]]
+    ] = []
     for node in nodes:
         base = _base(node, varying)
-        if base is None or analyse(node.integrand, node.variable).kinks:
+        if base is None:
             continue
-        for other, argument, members in groups:
-            found = _parts(node, other, argument, varying)
+        # Functions without kinks take a quicker rule.
+        kinked = bool(analyse(node.integrand, node.variable).kinks)
+        for other, has_kinks, argument, members in groups:
+            found = _parts(node, other, argument, varying) if kinked is has_kinks else None
             if found is not None:
                 members[node] = found
                 break
@@ -94,10 +101,10 @@ def smoothed_functions(
             argument = sp.Symbol(f"argument_{node.variable}{len(groups)}", real=True)
             found = _parts(node, base, argument, varying)
             if found is not None:
-                groups.append((base, argument, {node: found}))
+                groups.append((base, kinked, argument, {node: found}))
     return tuple(
         _group(str(k), base, argument, members)
-        for k, (base, argument, members) in enumerate(groups)
+        for k, (base, _, argument, members) in enumerate(groups)
     )
 
 
@@ -122,9 +129,11 @@ def _group(
             strips.append(sp.S.One if found.strip is None or found.strip == 0 else found.strip)
         growths.append(found.gaussian_coefficient or sp.S.Zero)
         waves.append(found.frequency or sp.S.Zero)
+    kinks = dict.fromkeys(k for f in functions for k in analyse(f, argument).kinks)
     return SmoothedFunctions(
         argument, *base, tuple(functions), tuple(terms), values, tuple(terms.values()),
         tuple(dict.fromkeys(strips)), tuple(dict.fromkeys(growths)), tuple(dict.fromkeys(waves)),
+        tuple(kinks),
     )  # fmt: skip
 
 

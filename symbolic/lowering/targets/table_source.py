@@ -133,7 +133,7 @@ def mpmath_table_source(
     tuples.
 
     ``rule(slot, function, kinks)`` returns the expectations of all values of ``function(slot)``,
-    ``rule.smoothed(slot, functions, A, B, terms, extent)`` those of
+    ``rule.smoothed(slot, functions, A, B, terms, extent, kinks)`` those of
     :mod:`.smoothed_functions`; the caller supplies it. Closed forms are taken wherever a rule gives
     one, and squares are multiplied out so that each inner variable is integrated over once: spare
     digits pay for the cancellation.
@@ -206,13 +206,15 @@ def _smoothed_lines(
             ("ctx.zero", group.waves),
         )
     ]
+    places = ", ".join(printer.print(k.xreplace(dict(code))) for k in group.kinks)
+    kinks = f", [{places}]" if places else ""
     return [
         f"    def functions_{slot}({group.argument}):",
         *(f"        {x} = {printer.print(value)}" for x, value in shared),
         f"        return ({', '.join(map(printer.print, values))},)",
         f"    {', '.join(map(str, group.moments))}, = rule.smoothed({slot!r}, functions_{slot}, "
         f"{offset}, {spread}, {list(group.terms)!r}, "
-        f"lambda: (min([{extent[0]}]), max([{extent[1]}]), max([{extent[2]}]), {slope}))",
+        f"lambda: (min([{extent[0]}]), max([{extent[1]}]), max([{extent[2]}]), {slope}){kinks})",
     ]
 
 

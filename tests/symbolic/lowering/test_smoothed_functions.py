@@ -3,6 +3,7 @@
 import pytest
 import sympy as sp
 
+from giantstep.symbolic.functions import relu
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.targets.smoothed_functions import is_smoothed, smoothed_functions
 
@@ -39,3 +40,12 @@ def test_terms_make_up_the_integrand(integrand):
 @pytest.mark.parametrize("integrand", [1 / (z**2 + kappa**2), sp.tanh(kappa * z), sp.cos(kappa)])
 def test_widths_that_move_with_the_node_are_none(integrand):
     assert not is_smoothed(GaussianExpectation(integrand + z, z), [kappa])
+
+
+def test_kinks_are_those_of_the_functions_wherever_they_are_smoothed():
+    kinked_integrand = z * sp.Abs(AFFINE) * relu(AFFINE + 1)
+    nodes = [GaussianExpectation(f, z) for f in (kinked_integrand, sp.tanh(AFFINE))]
+    kinked, smooth = smoothed_functions(nodes, [kappa])
+    places = {sp.expand(AFFINE + k - kinked.offset - kinked.spread * z) for k in kinked.kinks}
+    assert places == {-1, 0}
+    assert smooth.kinks == () and smooth.functions == (sp.tanh(smooth.argument),)
