@@ -552,9 +552,9 @@ def test_datasets_hold_models_that_can_be_read():
         (features, features.simulate(**options)),
         (letters, letters.curve(alpha=[1], ridge=0.1).to_dataset()),
         (letters, letters.simulate(**options)),
-        (step, step.risk_curve(ridge=[0.1, 0.2])),
+        (step, step.curve(ridge=[0.1, 0.2]).to_dataset()),
         (step, step.optimum(over="ridge", alpha=[1.0], progress=False)),
-        (readout, readout.learning_curve([1], 0.1)),
+        (readout, readout.curve(alpha=[1], ridge=0.1).to_dataset()),
         (readout, readout.simulate(**options)),
     ):
         assert type(model).from_json(dataset.attrs["model"]) == model
