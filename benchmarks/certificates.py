@@ -20,31 +20,31 @@ from measuring import fresh_environment
 WIDTH, SECONDS = 1e-12, 5.0
 _FEATURES = "gs.SpikedRandomFeatures"
 CASES = {
-    "spiked, tanh/sin": f'{_FEATURES}("tanh", "sin").solve(2, 0.1, certify=True)',
-    "spiked, erf/erf": f'{_FEATURES}("erf", "erf").solve(2, 0.1, certify=True)',
-    "spiked, ridge 1e-8": f'{_FEATURES}("tanh", "sin").solve(2, 1e-8, certify=True)',
-    "spiked, peak": f'{_FEATURES}("tanh", "sin").solve(1, 1e-4, certify=True)',
-    "spiked, peak, ridge 1e-8": f'{_FEATURES}("tanh", "sin").solve(1, 1e-8, certify=True)',
+    "spiked, tanh/sin": f'{_FEATURES}("tanh", "sin").solve(alpha=2, ridge=0.1, certify=True)',
+    "spiked, erf/erf": f'{_FEATURES}("erf", "erf").solve(alpha=2, ridge=0.1, certify=True)',
+    "spiked, ridge 1e-8": f'{_FEATURES}("tanh", "sin").solve(alpha=2, ridge=1e-8, certify=True)',
+    "spiked, peak": f'{_FEATURES}("tanh", "sin").solve(alpha=1, ridge=1e-4, certify=True)',
+    "spiked, peak, ridge 1e-8": f'{_FEATURES}("tanh", "sin").solve(alpha=1, ridge=1e-8, certify=True)',
     "spiked, nearly aligned": (
         f'{_FEATURES}.from_parameters("tanh", "sin", spike_strength=0.9, bulk_variance=1.25, '
-        "alignment=0.999999).solve(2, 0.1, certify=True)"
+        "alignment=0.999999).solve(alpha=2, ridge=0.1, certify=True)"
     ),
     "spiked, strong spike": (
         f'{_FEATURES}.from_parameters("tanh", "sin", spike_strength=100, bulk_variance=1.25, '
-        "alignment=0.6).solve(2, 0.1, certify=True)"
+        "alignment=0.6).solve(alpha=2, ridge=0.1, certify=True)"
     ),
     "spiked, steep student": (
         f'{_FEATURES}.from_parameters("tanh(10*z)", "sin", spike_strength=6, bulk_variance=1.25, '
-        "alignment=0.6).solve(2, 0.1, certify=True)"
+        "alignment=0.6).solve(alpha=2, ridge=0.1, certify=True)"
     ),
     "spiked, relu/relu": (
         f'{_FEATURES}.from_parameters("relu", "relu", spike_strength=0.9, bulk_variance=1.25, '
-        "alignment=0.6).solve(2, 0.1, certify=True)"
+        "alignment=0.6).solve(alpha=2, ridge=0.1, certify=True)"
     ),
-    "spiked, 50 digits": f'{_FEATURES}("tanh", "sin").solve(2, 0.1, certify=True, digits=50)',
+    "spiked, 50 digits": f'{_FEATURES}("tanh", "sin").solve(alpha=2, ridge=0.1, certify=True, digits=50)',
     "one step": (
         'gs.OneGradientStep("erf", "tanh", alpha=2.5, beta=1.2, noise_variance=0.16)'
-        ".risk(0.1, certify=True)"
+        ".risk(ridge=0.1, certify=True)"
     ),
 }
 TARGET_CASE = "spiked, tanh/sin"

@@ -30,7 +30,7 @@ if {blocked}:
     sys.modules["flint"] = None
 from giantstep import SpikedRandomFeatures
 model = SpikedRandomFeatures({student!r}, {teacher!r}, step_size=1, alpha0=2, noise_variance=0.1)
-solution = model.solve(2, 0.1, digits={digits}, progress=False)
+solution = model.solve(alpha=2, ridge=0.1, digits={digits}, progress=False)
 error = solution.errors["test_error"]
 print(str(solution).splitlines()[0].split()[-1], solution.nodes, error, sep="\\n")
 """

@@ -348,20 +348,23 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
 }  # fmt: skip
 # With arguments of the models that are odd themselves, but right: extremes within the domains.
 _FOLLOWED = {
-    "gs.SpikedRandomFeatures": (".solve(1.5, 0.1)",),
-    "gs.SpikedRandomFeatures.from_parameters": (".solve(1.5, 0.1)", ".spectrum(1.5)"),
+    "gs.SpikedRandomFeatures": (".solve(alpha=1.5, ridge=0.1)",),
+    "gs.SpikedRandomFeatures.from_parameters": (
+        ".solve(alpha=1.5, ridge=0.1)",
+        ".spectrum(alpha=1.5)",
+    ),
     "gs.OneGradientStep": (
-        ".risk(0.1)",
+        ".risk(ridge=0.1)",
         ".ridgeless()",
         ".optimum()",
         ".conjugate_kernel()",
         ".weight_spike()",
         ".conjugate_kernel().to_dataset()",
         ".standing",
-        ".several_steps(2).risk(0.1)",
+        ".several_steps(2).risk(ridge=0.1)",
     ),
-    "gs.VocabularyFeatures": (".solve(1.5, 0.1)",),
-    "gs.VocabularyFeatures.from_parameters": (".solve(1.5, 0.1, width=200)",),
+    "gs.VocabularyFeatures": (".solve(alpha=1.5, ridge=0.1)",),
+    "gs.VocabularyFeatures.from_parameters": (".solve(alpha=1.5, ridge=0.1, width=200)",),
 }
 
 

@@ -347,7 +347,7 @@ def test_damaged_cache_is_rebuilt(tmp_path):
     script = (
         "import giantstep as gs;"
         f"m = gs.SpikedRandomFeatures('tanh', 'sin', cache_folder={str(tmp_path)!r});"
-        "print(repr(m.solve(1, 0.1).test_error))"
+        "print(repr(m.solve(alpha=1, ridge=0.1).test_error))"
     )
     import subprocess
     import sys
