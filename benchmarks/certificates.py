@@ -24,7 +24,9 @@ CASES = {
     "spiked, erf/erf": f'{_FEATURES}("erf", "erf").solve(alpha=2, ridge=0.1, certify=True)',
     "spiked, ridge 1e-8": f'{_FEATURES}("tanh", "sin").solve(alpha=2, ridge=1e-8, certify=True)',
     "spiked, peak": f'{_FEATURES}("tanh", "sin").solve(alpha=1, ridge=1e-4, certify=True)',
-    "spiked, peak, ridge 1e-8": f'{_FEATURES}("tanh", "sin").solve(alpha=1, ridge=1e-8, certify=True)',
+    "spiked, peak, ridge 1e-8": (
+        f'{_FEATURES}("tanh", "sin").solve(alpha=1, ridge=1e-8, certify=True)'
+    ),
     "spiked, nearly aligned": (
         f'{_FEATURES}.from_parameters("tanh", "sin", spike_strength=0.9, bulk_variance=1.25, '
         "alignment=0.999999).solve(alpha=2, ridge=0.1, certify=True)"
@@ -41,7 +43,9 @@ CASES = {
         f'{_FEATURES}.from_parameters("relu", "relu", spike_strength=0.9, bulk_variance=1.25, '
         "alignment=0.6).solve(alpha=2, ridge=0.1, certify=True)"
     ),
-    "spiked, 50 digits": f'{_FEATURES}("tanh", "sin").solve(alpha=2, ridge=0.1, certify=True, digits=50)',
+    "spiked, 50 digits": (
+        f'{_FEATURES}("tanh", "sin").solve(alpha=2, ridge=0.1, certify=True, digits=50)'
+    ),
     "one step": (
         'gs.OneGradientStep("erf", "tanh", alpha=2.5, beta=1.2, noise_variance=0.16)'
         ".risk(ridge=0.1, certify=True)"
