@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import mpmath
@@ -171,25 +171,6 @@ class Lattice:
         return int(self._bits - max(sizes, default=0))
 
 
-@dataclass(frozen=True)
-class _Panel:
-    """Nodes of a panel from its centre, and weights times values there, as integers.
-
-    Attributes
-    ----------
-    nodes : list of number, optional
-        None if they are those of a panel without kinks.
-    columns : list of list of list of int
-        For each function and each power i, weight times value times node**i.
-    units : list of int
-        Binary digits of the columns of each function.
-    """
-
-    nodes: list[Any] | None
-    columns: list[list[list[Any]]]
-    units: list[int]
-
-
 class KinkedPanels:
     """Averages of z**j f(A + B z) for any A, by Gauss–Legendre on panels between kinks of f.
 
@@ -225,7 +206,7 @@ class KinkedPanels:
         tilt = self._length / 2 * (reach + self._length) / ctx.ln2
         self._bits = ctx.prec + _SPARE_BITS + int(ctx.ceil(tilt))
         self._nodes = [self._length / 2 * t for t, _ in self._rule]
-        self._panels: dict[int, _Panel] = {}
+        self._panels: dict[int, SimpleNamespace] = {}
         with ctx.workprec(self._bits):
             self._ratios = [_fixed(ctx.exp(-x * self._length), self._bits) for x in self._nodes]
 
@@ -277,7 +258,13 @@ class KinkedPanels:
     def _tilts(self, nodes: Sequence[Any], d: Any) -> list[Any]:
         return [_fixed(self._ctx.exp(-x * d), self._bits) for x in nodes]
 
-    def _panel(self, m: int) -> _Panel:
+    def _panel(self, m: int) -> SimpleNamespace:
+        """Return nodes of a panel from its centre, and weights times values there, as integers.
+
+        `nodes` is None where they are those of a panel without kinks; `columns` has, for each
+        function and each power i, weight times value times node**i, with so many binary digits
+        as `units` says for each function.
+        """
         ctx, origin = self._ctx, self._kinks[0]
         half, centre = self._length / 2, self._centre(m)
         inside = [x for x in (k - origin - centre for k in self._kinks) if -half < x < half]
@@ -296,7 +283,7 @@ class KinkedPanels:
             powers = [[y * x**i for x, y in zip(nodes, column, strict=True)]
                       for i in range(self._highest + 1)]  # fmt: skip
             columns.append([[_fixed(ctx.mpf(y), units[-1]) for y in power] for power in powers])
-        return _Panel(nodes if inside else None, columns, units)
+        return SimpleNamespace(nodes=nodes if inside else None, columns=columns, units=units)
 
 
 def _fixed(value: Any, bits: int) -> Any:
