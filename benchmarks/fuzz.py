@@ -344,7 +344,7 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "lower solve": ("lowered().solve", {"a": 2.0}),
     "lower curve": ("lowered().curve", {"a": [2.0]}),
     "lower sensitivities": ("lowered().sensitivities", {"a": 2.0}),
-    "lower optimum": ("lowered().optimum", {"over": "a", "of": "x", "bounds": (0.5, 2.0)}),
+    "lower optimum": ("lowered().optimum", {"over": "a", "of": "m", "bounds": (1.2, 2.0)}),
 }  # fmt: skip
 # With arguments of the models that are odd themselves, but right: extremes within the domains.
 _FOLLOWED = {
