@@ -14,6 +14,7 @@ from .arguments import checked_point
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ..curves import HasCurves
     from .model import SpikedRandomFeatures
     from .sensitivities import Sensitivities
 
@@ -183,3 +184,51 @@ class Differentiation:
 def _at_width(model: Differentiation, width: int | None) -> SpikedRandomFeatures:
     found = cast("SpikedRandomFeatures", model)
     return found if width is None else found.at_width(width)
+
+
+class DifferencedOptimum:
+    """Optima of models whose equations take minutes to differentiate."""
+
+    def optimum(
+        self,
+        *,
+        over: str | Sequence[str],
+        of: str = "test_error",
+        bounds: object = None,
+        maximum: bool = False,
+        progress: bool = True,
+        **parameters: Any,
+    ) -> Any:
+        """Return the parameters at which an output is smallest.
+
+        As :meth:`giantstep.SpikedRandomFeatures.optimum`, by extrapolated differences of values,
+        with estimated errors. Exact gradients, where they are worth it: ``kernel().optimum``.
+
+        Parameters
+        ----------
+        over : str or sequence of str
+            Any parameters that :meth:`curve` can be over, but for the width.
+        of : str
+            Any output of :meth:`curve`.
+        bounds, maximum, progress, **parameters
+            As there.
+
+        Returns
+        -------
+        Optimum or xarray.Dataset
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, a parameter is missing or both given and optimised, or bounds
+            are no range inside of the parameter's domain.
+        ConvergenceError
+            If a point of a descent has no solution.
+        """
+        from .optimal import differenced_optimum
+
+        asked = {
+            "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
+            "fixed": parameters,
+        }  # fmt: skip
+        return differenced_optimum(cast("HasCurves", self), asked)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,24 +21,21 @@ from ...numeric.arguments import is_one_of
 from ...numeric.optimum import Axis, Differenced, Objective
 from ..kernels.optima import KernelObjective, Rates
 from ..optima import Optimum, optimum
-from .arguments import checked_point
-from .spike import checked_spike
+from .arguments import STEP, checked_point
 from .tangents import SPIKE, STEP_MOVES, derivative_kernel
 
 if TYPE_CHECKING:
     from ...numeric.kernel_code import KernelCode
-    from .convex.readout import ConvexReadout
+    from ..curves import HasCurves
     from .model import SpikedRandomFeatures
-    from .vocabulary.model import VocabularyFeatures
 
 Array = NDArray[np.float64]
 
 # Of the values of readouts and vocabularies, where these do not say: rounding and a stop rule.
 _RELATIVE = 1e-12
-_POINT = {"alpha": "positive", "ridge": "positive"}
-_DATA = {"beta": "positive", "noise_variance": "nonnegative"}
-_STEP = {"step_size": "positive", "alpha0": "extended positive"}
-_DIRECT = {"spike_strength": "real", "bulk_variance": "positive", "alignment": "(-1, 1)"}
+_RTOL = 1e-10
+_POINT = ("alpha", "ridge")
+_OPEN = {"step_size": "positive", "alignment": "(-1, 1)"}
 
 
 def spiked_optimum(
@@ -49,7 +45,7 @@ def spiked_optimum(
     over, of = asked["over"], asked["of"]
     names = [over] if isinstance(over, str) else over
     if model.direct_parameters is not None and isinstance(names, Sequence):
-        stepping = [name for name in names if name in _STEP]
+        stepping = [name for name in names if name in STEP]
         if stepping:
             raise ParameterError(
                 "a model that is given by its spike takes no step; give step_size and alpha0"
@@ -71,24 +67,23 @@ def spiked_optimum(
 
     fixed = dict(asked["fixed"])
     alpha = fixed.pop("alpha")
-    return precise_ridge(_moved(model, fixed), float(alpha), best, digits)
+    return precise_ridge(_mover(model)(fixed), float(alpha), best, digits)
 
 
-def _moved(model: SpikedRandomFeatures, values: Mapping[str, Any]) -> SpikedRandomFeatures:
-    """Return the model with other values of parameters, those of a spike included."""
-    direct = {name: float(x) for name, x in values.items() if name in _DIRECT}
-    own: dict[str, Any] = {
-        name: float(x) for name, x in values.items() if name in {**_DATA, **_STEP}
+def _domains(model: HasCurves) -> dict[str, str]:
+    """Return where parameters are searched: without ends at which nothing can be differenced."""
+    return {
+        name: _OPEN.get(name, domain) for name, domain in model._axes().items() if name != "width"
     }
-    if not direct:
-        return replace(model, **own) if own else model
-    given = {name: getattr(model.spike, name) for name in _DIRECT} | direct
-    return replace(model, **own, direct_parameters=checked_spike(**given))
 
 
-def _domains(model: SpikedRandomFeatures) -> dict[str, str]:
-    own = _STEP if model.direct_parameters is None else _DIRECT
-    return {**_POINT, **_DATA, **own}
+def _mover(model: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """Return what takes values of parameters to the model that has them."""
+
+    def move(values: Mapping[str, Any]) -> Any:
+        return model.at(**{name: float(x) for name, x in values.items()}) if values else model
+
+    return move
 
 
 class _SpikedQuestion:
@@ -120,9 +115,9 @@ class _SpikedQuestion:
         from .sensitivities import directions
 
         names = [axis.name for axis in axes]
-        place = _places(self._model, axes, fixed, partial(_moved, self._model))
+        place = _places(self._model, axes, fixed, _mover(self._model))
         first = place(np.array([axis.low for axis in axes]))[0]
-        if {*names} & {*_STEP} and first.spike.spike_strength == 0:
+        if {*names} & {*STEP} and first.spike.spike_strength == 0:
             raise ParameterError(
                 f"the step of this model leaves no spike (step_size={first.step_size:g}): there is "
                 "no step size to choose; take a student with E sigma' != 0 and finite alpha0"
@@ -183,8 +178,8 @@ def _places(
     for name in _POINT:
         if name not in names and name not in fixed:
             raise ParameterError(f"{name} is missing: give {name}=..., or optimise over it, too")
-    moderate = {**_POINT, "beta": _DATA["beta"]}
-    checked_point(model, **{name: fixed[name] for name in moderate if name in fixed})
+    moderate = [name for name in (*_POINT, "beta") if name in fixed]
+    checked_point(model, **{name: fixed[name] for name in moderate})
     known: dict[tuple[float, ...], Any] = {}
 
     def place(point: Array) -> tuple[Any, dict[str, float]]:
@@ -201,86 +196,50 @@ def _places(
 # ---------------------------------------------------------------------- without derivatives
 
 
-def readout_optimum(model: ConvexReadout, asked: Mapping[str, Any]) -> Any:
-    """Answer :meth:`.convex.readout.ConvexReadout.optimum`."""
-
-    def move(values: Mapping[str, Any]) -> ConvexReadout:
-        return replace(model, features=_moved(model.features, values))
-
-    def solve(moved: ConvexReadout, of: str, alpha: float, ridge: float) -> tuple[float, float]:
-        found = moved.solve_many([alpha], ridge)
-        value = float(found.values[of][0])
-        return value, float(found.errors[of][0]) if of in found.errors else _RELATIVE * abs(value)
-
-    outputs = model._derivation.code.results
-    return optimum(
-        _ValuesQuestion(
-            "a convex readout", model.features, outputs, _domains(model.features), move, solve
-        ),
-        **asked,
-    )
-
-
-def vocabulary_optimum(model: VocabularyFeatures, asked: Mapping[str, Any]) -> Any:
-    """Answer :meth:`.vocabulary.model.VocabularyFeatures.optimum`."""
-
-    def move(values: Mapping[str, Any]) -> VocabularyFeatures:
-        own: dict[str, Any] = {name: float(x) for name, x in values.items()}
-        return replace(model, **own) if own else model
-
-    def solve(
-        moved: VocabularyFeatures, of: str, alpha: float, ridge: float
-    ) -> tuple[float, float]:
-        found = moved.solve(alpha=alpha, ridge=ridge)
-        value = float(getattr(found, of))
-        return value, found.quadrature_error + _RELATIVE * abs(value)
-
-    given = model.direct_parameters is not None or model.law is not None
-    domains = {**_POINT, **_DATA, **({} if given else _STEP)}
-    outputs = ("test_error", "training_error", "regularised_training_error")
-    return optimum(_ValuesQuestion("a vocabulary", model, outputs, domains, move, solve), **asked)
+def differenced_optimum(model: HasCurves, asked: Mapping[str, Any]) -> Any:
+    """Answer :meth:`.differentiation.DifferencedOptimum.optimum`; `asked` are its arguments."""
+    return optimum(_ValuesQuestion(model), **asked)
 
 
 @dataclass(frozen=True)
 class _ValuesQuestion:
-    """A model whose outputs are known without derivatives.
+    """A model whose outputs are known without derivatives."""
 
-    Attributes
-    ----------
-    name : str
-    model : object
-        Whose parameters are moderate, and which a dataset names.
-    outputs, domains
-        As for :class:`..optima.Question`.
-    move : callable
-        Takes values of parameters and returns the model that has them.
-    solve : callable
-        Takes such a model, an output, α and λ, and returns the output and its error.
-    """
-
-    name: str
     model: Any
-    outputs: tuple[str, ...]
-    domains: Mapping[str, str]
-    move: Callable[[Mapping[str, Any]], Any]
-    solve: Callable[[Any, str, float, float], tuple[float, float]]
+
+    @property
+    def name(self) -> str:
+        return str(type(self.model).__name__)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self.model._names().outputs)
+
+    @property
+    def domains(self) -> Mapping[str, str]:
+        return _domains(self.model)
 
     def attributes(self) -> dict[str, Any]:
         from ... import __version__
 
-        return {"model": self.name, "giantstep_version": __version__}
+        return {"model": self.model.to_json(), "giantstep_version": __version__}
 
     def objective(
         self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
     ) -> tuple[Objective, bool]:
-        place = _places(self.model, axes, fixed, self.move)
+        features = getattr(self.model, "features", self.model)
+        place = _places(features, axes, fixed, _mover(self.model))
 
         def values(points: Array) -> tuple[Array, Array]:
             found = np.full((2, len(points)), np.nan)
             for k, point in enumerate(points):
                 moved, at = place(point)
+                columns = {name: np.array([value]) for name, value in at.items()}
                 with contextlib.suppress(ConvergenceError, AssumptionError):
-                    found[:, k] = self.solve(moved, of, at["alpha"], at["ridge"])
+                    solved = moved._solve_rows(columns, _RTOL, raising=True)
+                    value, error = solved.values[of][0], solved.errors[of][0]
+                    known = error if np.isfinite(error) else 0.0
+                    found[:, k] = value, known + _RELATIVE * abs(value)
             return found[0], found[1]
 
         return Differenced(values, axes), False

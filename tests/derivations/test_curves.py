@@ -345,3 +345,16 @@ def test_names_of_parameters():
 
     with pytest.warns(DeprecationWarning, match=r"before\(\) is written now\(\) from now on"):
         assert before(3) == 3
+
+
+def test_what_curves_have_can_be_optimised():
+    model = LETTERS.at(width=300)
+    found = model.optimum(over="ridge", of="q2[0]", alpha=2, bounds=(1e-2, 1e2), maximum=True)
+    solution = model.solve(alpha=2, ridge=found.point["ridge"])
+    assert found.output == pytest.approx(solution.q2[0], rel=1e-12)
+    scan = model.curve(ridge=np.geomspace(1e-2, 1e2, 60), alpha=2)["q2"][:, 0]
+    assert float(scan.max()) <= found.output * (1 + 1e-9)
+    with pytest.raises(ParameterError, match="no output of VocabularyFeatures is named 'm'"):
+        LETTERS.optimum(over="ridge", of="m", alpha=2)
+    with pytest.raises(ParameterError, match="no parameter of ConvexReadout is named 'sigma'"):
+        FITTED.optimum(over="sigma", alpha=2, ridge=0.1)

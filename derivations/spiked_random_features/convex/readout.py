@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -26,6 +26,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.points import Tie
 from ...penalties import PaperRidge, readout_penalty
 from ..arguments import checked_width
+from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
 from ..spike import SpikeParameters
@@ -49,7 +50,7 @@ _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(HasCurves):
+class ConvexReadout(DifferencedOptimum, HasCurves):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -382,53 +383,6 @@ class ConvexReadout(HasCurves):
     def _metric_results(self) -> tuple[str, ...]:
         names = [name for name, _ in self._metric_texts]
         return tuple(f"{kind}_{name}" for name in names for kind in ("test", "training"))
-
-    def optimum(
-        self,
-        *,
-        over: str | Sequence[str],
-        of: str = "test_error",
-        bounds: object = None,
-        maximum: bool = False,
-        progress: bool = True,
-        **parameters: Any,
-    ) -> Any:
-        """Return the parameters at which an output is smallest.
-
-        As :meth:`giantstep.SpikedRandomFeatures.optimum`, by extrapolated differences of the
-        values, with estimated errors: their averages take
-        minutes to differentiate.
-
-
-        Parameters
-        ----------
-        over : str or sequence of str
-            ``alpha``, ``ridge``, ``beta``, ``noise_variance``, and those of the step
-            or of the spike.
-        of : str
-            An error, a loss, a metric or an order parameter.
-        bounds, maximum, progress, **parameters
-            As there.
-
-        Returns
-        -------
-        Optimum or xarray.Dataset
-
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, a parameter is missing or both given and optimised, or bounds
-            are no range inside of the parameter's domain.
-        ConvergenceError
-            If a point of a descent has no solution.
-        """
-        from ..optimal import readout_optimum
-
-        asked = {
-            "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
-            "fixed": parameters,
-        }  # fmt: skip
-        return readout_optimum(self, asked)
 
     @renamed("curve(alpha=..., ridge=...)")
     def learning_curve(self, alpha: object, ridge: float) -> xr.Dataset:

@@ -26,6 +26,7 @@ from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names
 from ...penalties import PaperRidge, readout_penalty
 from ..arguments import READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
+from ..differentiation import DifferencedOptimum
 from .arguments import (
     VocabularyParameters,
     checked_bulk,
@@ -52,7 +53,7 @@ _MODEL = "vocabulary_features"
 
 
 @dataclass(frozen=True)
-class VocabularyFeatures(HasCurves):
+class VocabularyFeatures(DifferencedOptimum, HasCurves):
     r"""A two-layer network after a giant step with a readout of several letters, and its limit.
 
     Rows of letter ã move by ã times the step: :math:`r(\tilde a) = s\tilde ah_1\nu`,
@@ -401,52 +402,6 @@ class VocabularyFeatures(HasCurves):
         from .kernel import model_kernel
 
         return model_kernel(self)
-
-    def optimum(
-        self,
-        *,
-        over: str | Sequence[str],
-        of: str = "test_error",
-        bounds: object = None,
-        maximum: bool = False,
-        progress: bool = True,
-        **parameters: Any,
-    ) -> Any:
-        """Return the parameters at which an output is smallest.
-
-        As :meth:`giantstep.SpikedRandomFeatures.optimum`, by extrapolated differences of the
-        values, with estimated errors: letters are
-        solved by code of their own. Exact derivatives of up to three: ``kernel().optimum``.
-
-
-        Parameters
-        ----------
-        over : str or sequence of str
-            ``alpha``, ``ridge``, ``beta``, ``noise_variance``, and those of the step.
-        of : str
-            ``test_error``, ``training_error`` or ``regularised_training_error``.
-        bounds, maximum, progress, **parameters
-            As there.
-
-        Returns
-        -------
-        Optimum or xarray.Dataset
-
-        Raises
-        ------
-        ParameterError
-            If a name is unknown, a parameter is missing or both given and optimised, or bounds
-            are no range inside of the parameter's domain.
-        ConvergenceError
-            If a point of a descent has no solution.
-        """
-        from ..optimal import vocabulary_optimum
-
-        asked = {
-            "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
-            "fixed": parameters,
-        }  # fmt: skip
-        return vocabulary_optimum(self, asked)
 
     @renamed("curve(alpha=..., ridge=...)")
     def learning_curve(
