@@ -32,7 +32,7 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..hermite_gradients.network_functions import network_functions
 from ..identities import equal, identities_hold
-from ..spiked_random_features import free_energy as fe
+from ..spiked_random_features import physics as fe
 from .claims_staircases import _DIGITS
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"

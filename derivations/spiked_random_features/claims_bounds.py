@@ -24,7 +24,7 @@ from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import cancels, identities_hold, vanishes
-from . import free_energy as fe
+from . import physics as fe
 from .bounds.bounds import bounds
 from .bounds.letter_bounds import letter_bounds
 from .bounds.limit_system import V2_HAT, limit_free_energy

@@ -23,7 +23,7 @@ from ...symbolic.hermite import hermite_polynomial
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import equal, identities_hold, vanishes
-from . import free_energy as fe
+from . import physics as fe
 from .claims_limits import _solved
 from .claims_mapping import NU
 from .mapping import spike_mapping, step_size

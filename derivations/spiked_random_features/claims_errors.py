@@ -24,7 +24,7 @@ from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import cancels, identities_hold, vanishes
-from . import free_energy as fe
+from . import physics as fe
 from .claims_mapping import _SPIKE_DIGITS, DIGITS, DIGITS_TOLERANCE, NETWORKS, NetworkCase, _case
 from .derive import SymbolicModel, precise_mapping, symbolic_model
 from .model import SpikedRandomFeatures

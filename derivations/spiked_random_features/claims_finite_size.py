@@ -22,7 +22,7 @@ from ..certificates.agreement import agreement
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold, vanishes
-from . import free_energy as fe
+from . import physics as fe
 from .bulk_covariance import bulk_spread
 from .claims_errors import FeatureCase, spiked_feature_comparisons
 from .claims_limits import _NARROW, _solved

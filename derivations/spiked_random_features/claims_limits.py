@@ -25,7 +25,7 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import equal, identities_hold, vanishes
 from ..one_gradient_step.model import OneGradientStep
 from ..one_gradient_step.reference import reference_document
-from . import free_energy as fe
+from . import physics as fe
 from .claims_errors import _PROVEN, _energy
 from .claims_mapping import _SPIKE_DIGITS, H1, T1, _case
 from .derive import SymbolicModel, symbolic_model

@@ -36,7 +36,7 @@ from ..certificates.agreement import agreement, decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold, vanishes
-from . import free_energy as fe
+from . import physics as fe
 from .derive import precise_mapping
 from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures

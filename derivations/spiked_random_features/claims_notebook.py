@@ -21,9 +21,9 @@ from ..kernels.lower import lower
 from .claims_limits import _NARROW, _solved
 from .claims_mapping import realised_spike
 from .derive import saddle_point_system
-from .free_energy import SpikedFreeEnergy, spiked_free_energy
 from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
+from .physics import SpikedFreeEnergy, spiked_free_energy
 from .published import (
     PUBLIC_NOTEBOOK,
     STORED_OUTPUTS,

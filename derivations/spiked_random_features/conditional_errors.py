@@ -15,7 +15,7 @@ from ...numeric.conditional_prediction import ConditionalPrediction
 from ...numeric.kernel_arrays import converged_tables
 from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.printing.compiled import compiled
-from . import free_energy as symbols
+from . import physics as symbols
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures

@@ -30,10 +30,9 @@ from ...symbolic.saddle_point import (
     stationarity,
 )
 from ...symbolic.structure import BlockStructure
-from . import free_energy as symbols
+from . import physics as symbols
 from .bulk_covariance import bulk_spread
 from .derivation import Derivation
-from .free_energy import IDENTIFIERS, SpikedFreeEnergy, spiked_free_energy
 from .mapping import (
     SpikeMapping,
     alpha0,
@@ -45,6 +44,7 @@ from .mapping import (
     spike_mapping,
     step_size,
 )
+from .physics import IDENTIFIERS, SpikedFreeEnergy, spiked_free_energy
 from .spike import SpikeParameters
 
 # Arguments of the map of the step.

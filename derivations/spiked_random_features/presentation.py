@@ -19,7 +19,7 @@ from ...symbolic.lowering.targets.table_source import closed_or_node
 from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 from ..formulas import equation_latex, equation_mathml, latex, tidy
 from ..readable import readable
-from . import free_energy as symbols
+from . import physics as symbols
 from .mapping import SpikeMapping, spike_mapping
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Result 3.3 as the paper prints it, to compare with; nothing is computed from it.
 
-The equations that the toolkit solves come from the free energy (:mod:`.free_energy`) by
+The equations that the toolkit solves come from the free energy (:mod:`.physics`) by
 differentiation. Here they stand once more, in the paper's form, for the checks that both agree.
 
 Source: Cui et al., arXiv 2402.04980, Results 3.2 and 3.3; conjugates carry the prefactor α/β.
@@ -17,9 +17,9 @@ import sympy as sp
 from ...symbolic.activations import Activation
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.random_matrix import MarchenkoPasturAverage
-from . import free_energy as fe
-from .free_energy import SpikedFreeEnergy
+from . import physics as fe
 from .mapping import SpikeMapping
+from .physics import SpikedFreeEnergy
 
 MEAN, VARIANCE, ERROR = (
     sp.Function(name, real=True)(fe.kappa) for name in ("C", "V", "varepsilon")

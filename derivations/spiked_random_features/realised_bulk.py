@@ -88,7 +88,7 @@ def conditioned_kernel(
     from ...symbolic.activations import activation
     from ..kernels.lower import lower
     from .derive import saddle_point_system
-    from .free_energy import spiked_free_energy
+    from .physics import spiked_free_energy
 
     energy = spiked_free_energy(
         activation(student, argument="student"),

@@ -95,7 +95,7 @@ def test_digits_agree_with_floats_and_expressions() -> None:
     digits = model.bounds(digits=25)
     floats = model.bounds()
     expressions = bound_expressions("sin", "tanh", aligned=True)
-    from giantstep.derivations.spiked_random_features import free_energy as fe
+    from giantstep.derivations.spiked_random_features import physics as fe
 
     point = {fe.r: sp.Rational(7, 10), fe.c: sp.Rational(6, 5), fe.gamma: 1, fe.beta: 2}
     for name in ("upper", "lower"):

@@ -35,7 +35,7 @@ from giantstep.derivations.spiked_random_features import (
     claims_limits,
     claims_mapping,
 )
-from giantstep.derivations.spiked_random_features import free_energy as fe
+from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures

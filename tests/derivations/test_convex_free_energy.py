@@ -16,15 +16,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.special import erf, erfc, ndtr, owens_t
 
-from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.convex.claims import REFERENCE
-from giantstep.derivations.spiked_random_features.convex.energy import Q1, convex_free_energy
+from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
 from giantstep.derivations.spiked_random_features.convex.labels import (
     label_channel,
     takes_signs_only,
 )
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta
-from giantstep.derivations.spiked_random_features.free_energy import gamma, kappa, rho, s
+from giantstep.derivations.spiked_random_features.physics import gamma, kappa, rho, s
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.normal_functions import normal_cdf
@@ -148,7 +148,7 @@ class Energy:
         channel = label_channel(labels, teacher, noise)
         self.energy = convex_free_energy(found, channel, activation(student), **flags)
         expr = self.energy.written_out(self.energy.free_energy.expression)
-        expr = expr.xreplace({Q1: symbols.q1 - symbols.psi**2})
+        expr = expr.xreplace({symbols.Q1: symbols.q1 - symbols.psi**2})
         self.values = Values(expr, self.energy.free_energy.definitions)
         self.given = {**POINTS, symbols.beta: beta, symbols.noise: noise}
         self.given |= {p: float(value) for p, value in found.exact_values.items()}

@@ -13,9 +13,9 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.convex.claims import REFERENCE
-from giantstep.derivations.spiked_random_features.convex.energy import Q1, convex_free_energy
+from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta, x, y
 from giantstep.derivations.spiked_random_features.convex.metrics import read_metrics
@@ -136,7 +136,7 @@ def test_every_stationarity_condition_gives_one_equation(case):
     conditions = stationarity(found.free_energy)
     assert set(conditions) == set(found.free_energy.variables)
     unknowns = {e.unknown for e in found.equations}
-    assert unknowns == (set(conditions) - {symbols.q1}) | {Q1}
+    assert unknowns == (set(conditions) - {symbols.q1}) | {symbols.Q1}
 
 
 def gauss(n=80):

@@ -12,7 +12,7 @@ import sympy as sp
 from scipy.special import erfinv, ndtr
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.convex.curvature import largest_curvature
 from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
 from giantstep.derivations.spiked_random_features.convex.folds import NODES, folds, inner_width

@@ -11,7 +11,7 @@ import pytest
 
 import giantstep as gs
 from giantstep.derivations.spiked_random_features.derive import TABLE_PARAMETERS
-from giantstep.derivations.spiked_random_features.free_energy import (
+from giantstep.derivations.spiked_random_features.physics import (
     IDENTIFIERS,
     kappa,
     spiked_free_energy,

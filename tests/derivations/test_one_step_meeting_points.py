@@ -16,8 +16,8 @@ from giantstep.derivations.one_gradient_step.spike_sizes import (
     orthogonal_square,
     spike_square,
 )
-from giantstep.derivations.spiked_random_features import free_energy as fe
 from giantstep.derivations.spiked_random_features import mapping
+from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.errors import AssumptionError
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence

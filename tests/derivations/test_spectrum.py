@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq, fsolve
 
 from giantstep import SpikedRandomFeatures
-from giantstep.derivations.spiked_random_features import free_energy as symbols
+from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.spectrum.equations import spectrum_equations
 from giantstep.derivations.spiked_random_features.spectrum.spectrum import Spectrum
 from giantstep.errors import ParameterError

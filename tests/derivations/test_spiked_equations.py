@@ -20,7 +20,7 @@ from sympy.core.function import AppliedUndef
 
 from giantstep import SpikedRandomFeatures
 from giantstep.derivations.expansions.expansion import Expansion
-from giantstep.derivations.spiked_random_features import free_energy as fe
+from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.expansions.order_equations import (
     OrderEquations,

@@ -10,7 +10,7 @@ import sympy as sp
 from numpy.testing import assert_allclose
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features import free_energy as fe
+from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import ConvergenceError
 from giantstep.numeric import saddle_point_solver

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from giantstep.derivations.spiked_random_features.free_energy import kappa
+from giantstep.derivations.spiked_random_features.physics import kappa
 from giantstep.symbolic.equations import saddle_point_equations
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.saddle_point import SaddlePointSystem

@@ -2,8 +2,8 @@ import mpmath
 import pytest
 import sympy as sp
 
-from giantstep.derivations.spiked_random_features import free_energy as model
-from giantstep.derivations.spiked_random_features.free_energy import spiked_free_energy
+from giantstep.derivations.spiked_random_features import physics as model
+from giantstep.derivations.spiked_random_features.physics import spiked_free_energy
 from giantstep.derivations.spiked_random_features.published import conditionals, right_hand_sides
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equations import (

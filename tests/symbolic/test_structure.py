@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from giantstep.derivations.spiked_random_features.free_energy import spiked_free_energy
-from giantstep.derivations.spiked_random_features.vocabulary.free_energy import (
-    explicit_free_energy,
+from giantstep.derivations.spiked_random_features.physics import (
+    letters_free_energy,
+    spiked_free_energy,
 )
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equations import (
@@ -206,7 +206,7 @@ def test_one_square_makes_a_full_linear_system_nonlinear(n, data):
 
 @pytest.mark.parametrize("letters", [2, 3])
 def test_a_free_energy_without_conjugates_finds_its_structure(letters):
-    energy = explicit_free_energy(letters).free_energy
+    energy = letters_free_energy(activation("erf"), activation("sin"), letters).free_energy
     assert not energy.conjugates
     found = block_structure(saddle_point_equations(energy))
     matrix = letters * (letters + 1) // 2

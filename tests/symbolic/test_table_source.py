@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 from numpy.testing import assert_allclose
 
-from giantstep.derivations.spiked_random_features import free_energy as model
+from giantstep.derivations.spiked_random_features import physics as model
 from giantstep.derivations.spiked_random_features.derive import TABLE_PARAMETERS
 from giantstep.runtime.precise_averages import InnerRule
 from giantstep.runtime.quadrature import inner_rule

@@ -3,7 +3,7 @@ r"""Bounds of the test error, and its limit for many samples, as projections in 
 Given its projection κ on the spike the network predicts
 :math:`m\mu_0(\kappa) + \vartheta\kappa\mu_1(\kappa) + \psi\mu_1(\kappa)s` and noise, s being the
 projection of the input on the part of the teacher's direction that is orthogonal to the spike. Of
-the target, whose conditional moments are T_0 and T_1 (Result 3.2, :mod:`.free_energy`), an error
+the target, whose conditional moments are T_0 and T_1 (Result 3.2, :mod:`.physics`), an error
 
 .. math::
     E(k) = \langle\tau_2^2\rangle
@@ -34,7 +34,7 @@ from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.random_matrix import Resolvent
 from ....symbolic.regularity import Parity
 from ....symbolic.saddle_point import SaddlePointSystem
-from ..free_energy import (
+from ..physics import (
     IDENTIFIERS,
     T0,
     T1,

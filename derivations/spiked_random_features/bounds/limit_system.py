@@ -1,7 +1,7 @@
 r"""The limit of many samples, α → ∞ at fixed ridge penalty, derived from the free energy.
 
 With :math:`\varepsilon = \beta/\alpha` the conjugates grow like 1/ε and the responses V shrink like
-ε. In the scaled variables ε times the free energy of :mod:`.free_energy` has the limit
+ε. In the scaled variables ε times the free energy of :mod:`.physics` has the limit
 
 .. math::
     f_0 = \tfrac12\langle\mathrm{err}\rangle - \tfrac12(q_1\hat V_1 + q_2\hat V_2)
@@ -23,7 +23,7 @@ from ....symbolic.equations import FreeEnergy
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.random_matrix import MarchenkoPasturAverage
 from ....symbolic.saddle_point import SaddlePointSystem
-from .. import free_energy as fe
+from .. import physics as fe
 from ..derive import _determined
 
 # Without λ the resolvent needs a positive one: features that are not linear in the input.

@@ -16,7 +16,7 @@ import sympy as sp
 from ....symbolic.activations import activation
 from ....symbolic.gaussian import expect
 from ....symbolic.hermite import hermite_coefficient
-from .. import free_energy as fe
+from .. import physics as fe
 from .step_bounds import bounds_over_step
 
 if TYPE_CHECKING:

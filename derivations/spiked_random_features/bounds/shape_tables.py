@@ -1,7 +1,7 @@
 r"""Tables of the functions along the spike: the target, what networks realise, spans of letters.
 
 All are printed from the conditional coefficients and from the prediction
-:math:`m\,\mu_0(\kappa) + \vartheta\,\kappa\mu_1(\kappa)` of :mod:`.free_energy`. The best linear
+:math:`m\,\mu_0(\kappa) + \vartheta\,\kappa\mu_1(\kappa)` of :mod:`.physics`. The best linear
 predictor :math:`h^*_0 + h^*_1\,\theta\cdot x` is :math:`h^*_0 + h^*_1\gamma\kappa` on average.
 """
 
@@ -14,7 +14,7 @@ from ....symbolic.equivalence import mean_definition, slope_definition
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.hermite import hermite_coefficient
 from ....symbolic.lowering.targets.table_source import table_source
-from .. import free_energy as fe
+from .. import physics as fe
 from .bound_system import bound_definitions
 
 bias = sp.Symbol("b_1", real=True)

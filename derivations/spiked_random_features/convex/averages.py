@@ -13,11 +13,12 @@ the teacher is :math:`\gamma\kappa + \rho s`. Three ways to integrate:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
 from ....errors import UnsupportedExpressionError
 from ....symbolic.convex_losses import is_kinked, without_cases
@@ -25,22 +26,7 @@ from ....symbolic.functions import OwenT
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.normal_functions import normal_cdf
 from ....symbolic.proximal import MoreauEnvelope, Proximal
-from ..free_energy import (
-    V1,
-    V2,
-    gamma,
-    kappa,
-    m,
-    mu0,
-    mu1,
-    mu2_squared,
-    noise,
-    psi,
-    q1,
-    q2,
-    rho,
-    theta,
-)
+from ..physics import Prediction, gamma, kappa, noise, rho
 from .labels import Labels, takes_signs_only
 from .losses import ConvexLoss, x, y
 from .smoothing import LabelledEnvelope, closed_moments, smoothed_envelope, smoothed_loss
@@ -48,9 +34,8 @@ from .smoothing import LabelledEnvelope, closed_moments, smoothed_envelope, smoo
 s, g, eta = sp.symbols("s g eta", real=True)
 _a, _V, _v = sp.Symbol("a", real=True), sp.Symbol("V", positive=True), sp.Symbol("v", positive=True)
 _omega = sp.Symbol("omega", real=True)
-# Tables: γκ and κμ_1. Where signs of a mean are taken, nothing should look for a scale in κ.
+# A table: γκ. Where signs of a mean are taken, nothing should look for a scale in κ.
 _teacher_mean = sp.Function("teacher_mean", real=True)(kappa)
-_student_mean = sp.Function("student_mean", real=True)(kappa)
 _TINY = sp.Rational(1, 10**200)
 # Added to the variance of a prediction: where a student saturates, variances in the tails underflow
 # and the powers of them in derivatives would be divisions by zero.
@@ -67,14 +52,14 @@ class LabelAverages:
     labels : Labels
     aligned : bool
         The label depends on κ alone.
-    vanishing : mapping
-        Coefficients of the student that are zero.
+    prediction : Prediction
+        The law of the prediction given κ.
     """
 
     loss: ConvexLoss
     labels: Labels
     aligned: bool
-    vanishing: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
+    prediction: Prediction
 
     # ------------------------------------------------------------------ the node and its meaning
 
@@ -84,39 +69,54 @@ class LabelAverages:
 
     def written_out(self, expr: sp.Expr) -> sp.Expr:
         """Replace these nodes by what they are."""
-        found = {node: self._value(node) for node in expr.atoms(LabelledEnvelope)}
         outer = {
-            e: GaussianExpectation(e.integrand.xreplace(found), e.variable)
+            e: GaussianExpectation(self._written_out(e.integrand), e.variable)
             for e in expr.atoms(GaussianExpectation)
             if e.has(LabelledEnvelope)
         }
         return expr.xreplace(outer)
 
-    @cached_property
+    def _written_out(self, integrand: sp.Expr) -> sp.Expr:
+        r"""Write out what is linear in nodes; what multiplies the same average is summed before.
+
+        Averages that cancel in a condition at fixed Q_1, as :math:`p\,\mathbb{E}M''` in that of ψ,
+        are gone from then on.
+        """
+        nodes = sorted(integrand.atoms(LabelledEnvelope), key=sp.default_sort_key)
+        linear = sp.expand_mul(integrand, deep=False)
+        weights: dict[sp.Expr, sp.Expr] = {}
+        for node in nodes:
+            weight = linear.coeff(node)
+            for term in sp.Add.make_args(self._value(node)):
+                factor, inner = term.as_independent(GaussianExpectation)
+                weights[inner] = weights.get(inner, sp.S.Zero) + weight * factor
+        rest = linear.xreplace(dict.fromkeys(nodes, sp.S.Zero))
+        return sp.Add(rest, *(weight * inner for inner, weight in weights.items()))
+
+    @property
     def mean(self) -> sp.Expr:
         """C."""
-        return (mu0 * m + mu1 * kappa * theta).xreplace(dict(self.vanishing))
+        return self.prediction.mean
 
-    @cached_property
+    @property
     def covariance(self) -> sp.Expr:
         """Covariance p of the prediction with s."""
-        return sp.S.Zero if self.aligned else (mu1 * psi).xreplace(dict(self.vanishing))
+        return self.prediction.covariance
 
     @cached_property
     def total_variance(self) -> sp.Expr:
         """Variance q of the prediction."""
-        return (mu1**2 * q1 + mu2_squared * q2 + _FLOOR).xreplace(dict(self.vanishing))
+        return self.prediction.variance + _FLOOR
 
     @cached_property
     def free_variance(self) -> sp.Expr:
         """Variance v of the prediction that is left when s is known."""
-        found = mu1**2 * (q1 - psi**2) + mu2_squared * q2 + _FLOOR
-        return found.xreplace(dict(self.vanishing))
+        return self.prediction.free_variance + _FLOOR
 
-    @cached_property
+    @property
     def step(self) -> sp.Expr:
         """Step V of the envelope."""
-        return (mu1**2 * V1 + mu2_squared * V2).xreplace(dict(self.vanishing))
+        return self.prediction.step
 
     @property
     def by_field(self) -> bool:
@@ -139,12 +139,26 @@ class LabelAverages:
         """Tables of what depends on κ alone besides the coefficients: labels, means."""
         if not self.aligned:
             by_owen = self.labels.channel in ("sign", "probit")
-            means = {_teacher_mean: gamma * kappa, _student_mean: kappa * mu1}
-            return means if by_owen else {}
+            return {_teacher_mean: gamma * kappa, **self._mean_tables[1]} if by_owen else {}
         label = self.labels.label(gamma * kappa)
         if label is None:
             label = self.labels.probability(1, gamma * kappa)
         return {self.label_function: label}
+
+    @cached_property
+    def _mean_tables(self) -> tuple[sp.Expr, dict[sp.Expr, sp.Expr]]:
+        """C in tables of what κ multiplies in it, κμ_1, and what these tables are."""
+        tables: dict[sp.Expr, sp.Expr] = {}
+        terms = []
+        for term in sp.Add.make_args(sp.expand(self.mean)):
+            factors = sp.Mul.make_args(term)
+            if kappa in factors:
+                (coefficient,) = (f for f in factors if isinstance(f, AppliedUndef))
+                table = sp.Function(f"kappa_{coefficient.func}", real=True)(kappa)
+                tables[table] = kappa * coefficient
+                term = term / (kappa * coefficient) * table
+            terms.append(term)
+        return sp.Add(*terms), tables
 
     @cached_property
     def terms(self) -> tuple[_Term, ...]:
@@ -305,8 +319,7 @@ class LabelAverages:
         q, v, p = self.total_variance, self.free_variance, self.covariance
         scale = sp.sqrt(rho**2 + extra)
         h = _teacher_mean / scale
-        mean = mu0 * m + _student_mean * theta
-        k = mean.xreplace(dict(self.vanishing)) / sp.sqrt(q)
+        k = self._mean_tables[0] / sp.sqrt(q)
         r = rho * p / (scale * sp.sqrt(q))
         # 1 - r² with v = q - p², which is no difference.
         w = sp.sqrt((rho**2 * v + extra * q) / (q * scale**2))

@@ -20,21 +20,24 @@ import sympy as sp
 
 from ....symbolic.activations import Activation
 from ....symbolic.equations import Equation, FreeEnergy, saddle_point_equations, stationarity
-from ....symbolic.gaussian import GaussianExpectation
-from .. import free_energy as symbols
-from ..free_energy import (
+from .. import physics
+from ..physics import (
+    Q1,
     V2,
+    Letters,
+    Prediction,
     alpha,
     average,
     beta,
     c,
     kappa,
+    letters_free_energy,
     m,
     mu0,
     mu1,
-    mu2_squared,
     psi,
     q1,
+    spiked_free_energy,
     theta,
 )
 from .averages import LabelAverages
@@ -43,7 +46,6 @@ from .labels import Labels
 from .losses import ConvexLoss
 from .smoothing import LabelledEnvelope
 
-Q1 = sp.Symbol("Q_1", positive=True)
 SOURCE = "Cui et al., arXiv 2402.04980, Appendix C"
 
 
@@ -59,31 +61,45 @@ class ConvexFreeEnergy:
         Its loss term holds :class:`.smoothing.LabelledEnvelope`.
     averages : LabelAverages
         What these nodes are.
+    norm : Expr
+        The squared norm of the readout divided by the width.
     square_error : Expr
         𝔼 of the squared difference of prediction and noise-free target.
+    letters : Letters or None
+        The symbols of several kinds of rows.
     """
 
     loss: ConvexLoss
     labels: Labels
     free_energy: FreeEnergy
     averages: LabelAverages
+    norm: sp.Expr
     square_error: sp.Expr
+    letters: Letters | None = None
 
     @cached_property
     def equations(self) -> tuple[Equation, ...]:
         """The saddle-point equations, with all averages written out."""
+        if not self.free_energy.conjugates:
+            conditions = stationarity(self.free_energy)
+            return tuple(Equation(x, None, self.written_out(e)) for x, e in conditions.items())
         return tuple(self._written_out(e) for e in self._abstract_equations())
 
     def written_out(self, expr: sp.Expr) -> sp.Expr:
         """Return an expression in the unknowns of the equations, as averages of known functions."""
-        return self.averages.written_out(expr).xreplace({q1: Q1 + psi**2})
+        return self.averages.written_out(expr).xreplace(self.orthogonal)
+
+    @property
+    def orthogonal(self) -> dict[sp.Expr, sp.Expr]:
+        """q_1 in the unknown that stands for it; letters have Q_1 from the beginning."""
+        return {q1: Q1 + psi**2} if self.letters is None else {}
 
     def _abstract_equations(self) -> list[Equation]:
         found = []
         for e in saddle_point_equations(self.free_energy):
             if e.unknown == q1:
                 # ψ² by its own equation, so that both sides are functions of conjugates.
-                parallel = symbols.psi_hat * beta * self._bulk_trace()
+                parallel = physics.psi_hat * beta * self._bulk_trace()
                 value = e.value - parallel**2
                 found.append(Equation(Q1, value, Q1 - value))
             elif e.unknown == m:
@@ -119,7 +135,7 @@ class ConvexFreeEnergy:
 
     def _bulk_trace(self) -> sp.Expr:
         """Return E[D/S], the coefficient of the conjugate in the equation for ψ."""
-        return -self.free_energy.expression.diff(symbols.psi_hat, 2) / beta
+        return -self.free_energy.expression.diff(physics.psi_hat, 2) / beta
 
     def _written_out(self, e: Equation) -> Equation:
         value = self.written_out(e.value)
@@ -153,6 +169,8 @@ def convex_free_energy(
     unspiked: bool = False,
     aligned: bool = False,
     finite_width: bool = False,
+    letters: int | None = None,
+    bulk: str = "iid",
 ) -> ConvexFreeEnergy:
     r"""Return the free energy of a convex loss.
 
@@ -162,37 +180,46 @@ def convex_free_energy(
     labels : Labels
     student : Activation
     unspiked, aligned, finite_width : bool
-        As for :func:`.free_energy.spiked_free_energy`.
+        As for :func:`.physics.spiked_free_energy`.
+    letters : int, optional
+        Number of kinds of rows of :func:`.physics.letters_free_energy`, which have a width always;
+        by default one, as the paper prints it.
+    bulk : {"iid", "orthonormal"}
+        Of letters.
 
     Raises
     ------
     UnsupportedExpressionError
         If the averages of the loss over these labels take more than three integrals.
     """
-    square = symbols.spiked_free_energy(
-        student, labels.teacher, unspiked=unspiked, aligned=aligned, finite_width=finite_width
-    )
-    base = square.free_energy
-    vanishing = {f: sp.S.Zero for f in (mu0, mu1, mu2_squared) if f not in base.definitions}
-    averages = LabelAverages(loss, labels, aligned=aligned, vanishing=vanishing)
-    (square_term,) = base.expression.atoms(GaussianExpectation)
-    envelope = average(averages.node())
-    # ½⟨err/(1+V)⟩ → ⟨E M⟩: the only term with the loss.
-    expression = base.expression.xreplace({square_term: 2 * envelope})
+
+    def averages_of(prediction: Prediction) -> LabelAverages:
+        return LabelAverages(loss, labels, aligned, prediction)
+
+    def loss_term(prediction: Prediction) -> sp.Expr:
+        return averages_of(prediction).node()
+
+    if letters is None:
+        base = spiked_free_energy(
+            student, labels.teacher, unspiked=unspiked, aligned=aligned, finite_width=finite_width,
+            loss_term=loss_term,
+        )  # fmt: skip
+    else:
+        base = letters_free_energy(
+            student, labels.teacher, letters, bulk, aligned=aligned, loss_term=loss_term
+        )
+    averages, given = averages_of(base.prediction), base.free_energy
     # Without noise Δ is no parameter, and the square of a label is that of the target.
-    silent = {} if labels.has_noise else {symbols.noise: sp.S.Zero}
-    absent = {symbols.rho} if aligned else set()
-    absent |= set() if labels.has_noise else {symbols.noise}
-    parameters = [p for p in base.parameters if p not in absent]
+    silent = {} if labels.has_noise else {physics.noise: sp.S.Zero}
+    absent = {physics.rho} if aligned else set()
+    absent |= set() if labels.has_noise else {physics.noise}
     binary = labels.is_binary or loss.needs_binary_labels
-    wanted = {mu0, mu1, mu2_squared} if binary else set(base.definitions)
-    energy = FreeEnergy(
-        expression=expression,
-        order_parameters=base.order_parameters,
-        conjugates=base.conjugates,
-        parameters=(*parameters, *loss.parameters),
+    unused = {physics.T0, physics.T1, physics.T2} if binary else set()
+    energy = replace(
+        given,
+        parameters=(*(p for p in given.parameters if p not in absent), *loss.parameters),
         definitions={
-            **{f: v.xreplace(silent) for f, v in base.definitions.items() if f in wanted},
+            **{f: v.xreplace(silent) for f, v in given.definitions.items() if f not in unused},
             **averages.definitions,
         },
         source=SOURCE,
@@ -203,4 +230,6 @@ def convex_free_energy(
         order_parameters=tuple(x for x in energy.order_parameters if x in stays),
         conjugates=tuple(x for x in energy.conjugates if x in stays),
     )
-    return ConvexFreeEnergy(loss, labels, energy, averages, square.test_error.xreplace(silent))
+    return ConvexFreeEnergy(
+        loss, labels, energy, averages, base.norm, base.test_error.xreplace(silent), base.letters
+    )

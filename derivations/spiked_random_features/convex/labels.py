@@ -21,7 +21,7 @@ from ....symbolic.functions import HALF, sigmoid
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.jumps import jumps_as_steps
 from ....symbolic.normal_functions import normal_cdf
-from ..free_energy import noise
+from ..physics import noise
 
 CHANNELS = ("teacher", "sign", "probit", "logistic")
 

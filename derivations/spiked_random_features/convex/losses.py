@@ -41,7 +41,7 @@ from ....symbolic.parser import parse_expression
 from ....symbolic.printing.compiled import compiled
 from ...kernels.arguments import known_names
 from ...kernels.kernel import RESERVED
-from ..free_energy import IDENTIFIERS
+from ..physics import IDENTIFIERS
 
 y, x = sp.symbols("y x", real=True)
 """Label and prediction, in which losses are expressions."""

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 import sympy as sp
 
-from ....symbolic.saddle_point import SaddlePointSystem
-from .. import free_energy as symbols
-from ..free_energy import IDENTIFIERS, average
-from .energy import Q1, ConvexFreeEnergy
+from ....symbolic.saddle_point import SaddlePointSystem, complement
+from .. import physics
+from ..physics import IDENTIFIERS, Q1, average
+from .energy import ConvexFreeEnergy
 
-# Names in code of what the square loss does not have.
-NAMES = {**IDENTIFIERS, Q1: "q1_orthogonal"}
 NAME = "convex_readout"
 
 
@@ -27,42 +25,48 @@ def convex_system(
     metrics : mapping from str to Expr, optional
         Functions of y and x; ``test_NAME`` and ``training_NAME`` become outputs.
     """
-    found = energy.free_energy
-    used = {x for e in energy.equations for x in e.residual.free_symbols}
-    named = (*found.parameters, *(e.unknown for e in energy.equations))
-    names = {x: NAMES.get(x, x.name) for x in named}
+    found, letters = energy.free_energy, energy.letters
+    equations = energy.equations
+    used = {x for e in equations for x in e.residual.free_symbols}
+    named = (*found.parameters, *(e.unknown for e in equations))
+    start = _start() if letters is None else letters.without_data
     return SaddlePointSystem(
         name=NAME,
-        equations=energy.equations,
+        equations=equations,
         parameters=found.parameters,
         outputs=outputs(energy, dict(metrics or {})),
         definitions=found.definitions,
-        node=symbols.kappa,
-        identifiers=names,
-        start={x: value for x, value in _start().items() if x in used},
+        node=physics.kappa,
+        identifiers={x: IDENTIFIERS.get(x, x.name) for x in named},
+        start={x: value for x, value in start.items() if x in used},
         source=found.source,
-        title=f"Saddle point of the {energy.loss.name} loss on spiked random features, labels "
-        f"{energy.labels.channel}",
+        title=f"Saddle point of the {energy.loss.name} loss on spiked random features"
+        + (f" with {len(letters.v2)} letters" if letters else "")
+        + f", labels {energy.labels.channel}",
+        derived={physics.rho: complement(physics.gamma)}
+        if letters and physics.rho in found.parameters
+        else {},
+        easier=physics.ridge if letters else None,
     )
 
 
 def _start() -> dict[sp.Symbol, sp.Expr]:
-    """First values: responses as for the square loss, overlaps of a weak readout."""
+    """First values of one kind of rows: responses as for the square loss, a weak readout."""
     half = sp.Rational(1, 2)
     return {
-        symbols.V1: symbols.c / (symbols.ridge + symbols.alpha / 5),
-        symbols.V2: 1 / (symbols.ridge + symbols.alpha / 20),
-        symbols.m: half,
-        symbols.theta: sp.S.Zero,
-        symbols.psi: half / 2,
+        physics.V1: physics.c / (physics.ridge + physics.alpha / 5),
+        physics.V2: 1 / (physics.ridge + physics.alpha / 20),
+        physics.m: half,
+        physics.theta: sp.S.Zero,
+        physics.psi: half / 2,
         Q1: half / 2,
-        symbols.q2: half / 2,
+        physics.q2: half / 2,
     }
 
 
 def outputs(energy: ConvexFreeEnergy, metrics: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
     """Return errors, losses and metrics, the test error first."""
-    averages, q1 = energy.averages, Q1 + symbols.psi**2
+    averages, letters = energy.averages, energy.letters
     training_loss = energy.training_loss()
     found = {
         "test_error": average(averages.of_error())
@@ -71,10 +75,10 @@ def outputs(energy: ConvexFreeEnergy, metrics: Mapping[str, sp.Expr]) -> dict[st
         "training_loss": training_loss,
         "test_loss": average(averages.of_loss()),
         "objective": training_loss
-        + symbols.ridge * symbols.beta * symbols.q2 / (2 * symbols.alpha),
-        "q1": q1,
+        + physics.ridge * physics.beta * energy.norm / (2 * physics.alpha),
     }
+    found |= {"q1": physics.q1} if letters is None else letters.whole_norms
     for name, metric in metrics.items():
         found[f"test_{name}"] = average(averages.of_metric(metric, training=False))
         found[f"training_{name}"] = average(averages.of_metric(metric, training=True))
-    return {name: value.xreplace({symbols.q1: q1}) for name, value in found.items()}
+    return {name: value.xreplace(energy.orthogonal) for name, value in found.items()}

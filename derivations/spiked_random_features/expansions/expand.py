@@ -23,7 +23,7 @@ from ...expansions.names import (
     checked_name,
     checked_order,
 )
-from .. import free_energy as fe
+from .. import physics as fe
 from ..solution import CONJUGATES, ORDER_PARAMETERS
 from .cases import checked_point, line_case
 from .line_tables import LineTables

@@ -23,7 +23,7 @@ from ....runtime.precise_rules import folded
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
 from ....symbolic.lowering.targets.table_source import mpmath_table_source
-from .. import free_energy as fe
+from .. import physics as fe
 from ..derive import TABLE_PARAMETERS
 from ..refine import exact_parameters
 

@@ -28,7 +28,7 @@ from ....symbolic.asymptotic_series import Series, substitute
 from ....symbolic.equations import Equation
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.random_matrix import Resolvent
-from .. import free_energy as fe
+from .. import physics as fe
 from .scaling import ScaledSystem, small
 
 variance, mean, error = (sp.Function(name, real=True)(fe.kappa) for name in ("v", "C", "e"))

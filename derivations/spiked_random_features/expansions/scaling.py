@@ -31,7 +31,7 @@ from ....symbolic.equations import Equation, FreeEnergy
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.random_matrix import MarchenkoPasturAverage
 from ....symbolic.structure import BlockStructure, block_structure
-from .. import free_energy as fe
+from .. import physics as fe
 from ..derive import SymbolicModel
 
 small = sp.Symbol("epsilon", positive=True)

@@ -21,7 +21,7 @@ from ....symbolic.asymptotic_series import Series
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.printing.compiled import Formula, function_source
 from ....symbolic.random_matrix import Resolvent
-from .. import free_energy as fe
+from .. import physics as fe
 from .scaling import small
 
 _RESOLVENT = "resolvent"

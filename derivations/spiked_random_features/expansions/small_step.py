@@ -22,7 +22,7 @@ import sympy as sp
 from ....errors import AssumptionError, ParameterError
 from ....runtime.precision import local_context
 from ....symbolic.asymptotic_series import Series
-from .. import free_energy as fe
+from .. import physics as fe
 from ..derive import SymbolicModel, symbolic_model
 from ..mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .orders import OrderByOrder

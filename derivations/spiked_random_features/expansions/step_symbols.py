@@ -21,7 +21,7 @@ import sympy as sp
 
 from ....symbolic.activations import z
 from ....symbolic.hermite import hermite_coefficients
-from .. import free_energy as fe
+from .. import physics as fe
 from ..mapping import SpikeMapping, alpha0, step_size
 from .order_equations import coefficient
 

@@ -31,7 +31,7 @@ from ....symbolic.activations import z as variable
 from ....symbolic.asymptotic_series import Series
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.hermite import hermite_coefficients
-from .. import free_energy as fe
+from .. import physics as fe
 
 Number = Any
 

@@ -26,7 +26,7 @@ import sympy as sp
 from ....symbolic.gaussian import GaussianExpectation
 from ...expansions.names import LARGE_ALPHA
 from ...expansions.symbolic_series import SymbolicSeries
-from .. import free_energy as fe
+from .. import physics as fe
 from .order_equations import OrderEquations, coefficient
 from .scaling import Balance, ScaledSystem, scaled_system, small_step_balance
 

@@ -13,7 +13,7 @@ from ....symbolic.activations import activation
 from ...certificates.agreement import agreement, proof_of
 from ...claims import Finding, Status, declare_claim, evidence
 from ...identities import equal, identities_hold
-from .. import free_energy as fe
+from .. import physics as fe
 from ..model import SpikedRandomFeatures
 from ..published import VARIANCE, written_out
 from .equations import spectrum_equations

@@ -8,7 +8,7 @@ equations, which knows nothing of the labels, is the Stieltjes transform of its 
 bulk at which the next block, the linear system of m and ϑ, becomes singular: the resolvent is
 infinite along a combination of the all-ones vector and B v.
 
-Everything here is derived from :mod:`.free_energy`; nothing is written a second time. Source of
+Everything here is derived from :mod:`.physics`; nothing is written a second time. Source of
 the block: Cui et al., arXiv 2402.04980, Result 3.3 and its appendix on the spectrum; the
 conditions of outliers are derived here.
 """
@@ -27,8 +27,8 @@ from ....symbolic.lowering.targets.map_source import map_source, node_source
 from ....symbolic.lowering.targets.table_source import table_source
 from ....symbolic.random_matrix import MarchenkoPasturAverage, Resolvent, companion
 from ....symbolic.regularity import Parity
-from .. import free_energy as symbols
-from ..free_energy import IDENTIFIERS, spiked_free_energy
+from .. import physics as symbols
+from ..physics import IDENTIFIERS, spiked_free_energy
 from .derivation import SpectrumDerivation
 
 z = sp.Symbol("z")
@@ -154,7 +154,7 @@ def spectrum_equations(
     ----------
     student : Activation
     unspiked, correlated_norms : bool
-        As for :func:`.free_energy.spiked_free_energy`; correlated norms concern the outliers only.
+        As for :func:`.physics.spiked_free_energy`; correlated norms concern the outliers only.
     population : bool
         Of the population covariance :math:`\mathbb{E}\,\varphi\varphi^\top`, which
         :math:`(\beta/\alpha) K` becomes for α → ∞: the fluctuations V(κ) vanish.

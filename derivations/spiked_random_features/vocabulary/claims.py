@@ -10,11 +10,12 @@ import sympy as sp
 
 from ....numeric.letter_saddle_point import conditional_variance_problem, solve_letters
 from ....numeric.positive_minimum import expansion
+from ....symbolic.activations import activation
 from ....symbolic.printing.compiled import compiled
 from ...claims import Finding, Status, declare_claim, evidence
 from ...identities import cancels, identities_hold
+from .. import physics as fe
 from ..model import SpikedRandomFeatures
-from . import free_energy as fe
 from .model import VocabularyFeatures
 from .reference import REFERENCES
 
@@ -31,7 +32,7 @@ declare_claim(
         r"\sum_a\Big[(\tfrac1\beta - \pi_a)\log V_2^a + \frac{V_1^{aa}}{\beta V_2^a} + "
         r"\lambda V_2^a\Big],$$ strictly convex along the curves "
         r"$V_1 = Le^{\tau S}L^\top$, $V_2^a = v_ae^{\tau s_a}$ that join any two points, and "
-        r"with no other stationary point (derived in ``vocabulary/free_energy.py``); "
+        r"with no other stationary point (derived in ``physics.py``); "
         r"the conjugates are $\beta\hat V_1 = V_1^{-1} - \mathrm{diag}(1/V_2)$. All other order "
         r"parameters are linear given these, with a cost $m_a^2/(2pV_2^a)$ of the overlaps m at "
         r"width p, which is not small for letters that do nearly the same."
@@ -145,13 +146,12 @@ def stationarity_residual(bulk: str, width: int | None) -> float:
         biases=[0.3, 0.0], alignment=0.9, beta=0.7, noise_variance=0.1, bulk=bulk,
     )  # fmt: skip
     solution = model.solve(alpha=2, ridge=0.1, width=width)
-    explicit = fe.explicit_free_energy(2, bulk).free_energy
+    explicit = fe.letters_free_energy(activation("erf"), activation("sin"), 2, bulk).free_energy
     arrays, _ = model.quadrature.arrays(0)
     point: dict[str, float] = {
-        "alpha": 2.0, "beta": 0.7, "ridge": 0.1, "inverse_width": 1 / width if width else 0.0,
-        "noise_variance": 0.0,  # It is part of T2 here.
+        "alpha": 2.0, "beta": 0.7, "lambda": 0.1, "p_inv": 1 / width if width else 0.0,
     }  # fmt: skip
-    tables: dict[str, Any] = {"T0": arrays.T0, "T1": arrays.T1[:, 0], "T2": arrays.T2}
+    tables: dict[str, Any] = {"T_0": arrays.T0, "T_1": arrays.T1[:, 0], "T_2": arrays.T2}
     for a in range(2):
         point |= {f"pi_{a + 1}": model.parameters.fractions[a], f"m_{a + 1}": solution.m[a]}
         point |= {f"theta_{a + 1}": solution.theta[0, a], f"psi_{a + 1}": solution.psi[0, a]}

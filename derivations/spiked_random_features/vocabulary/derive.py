@@ -16,10 +16,18 @@ from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 from ....symbolic.parser import parse_target
 from ....symbolic.printing.compiled import Formula, function_source
-from . import free_energy as f
+from .. import physics
 from .bulks import BULKS
 from .derivation import Derivation
 
+# One letter: V_1^aa, V_2^a, π_a and squares of its overlaps, summed over directions.
+_X, _V2, _FRACTION = sp.symbols("X V2 fraction", positive=True)
+_M2, _THETA2, _PSI2 = sp.symbols("m_squared theta_squared psi_squared", nonnegative=True)
+# One value of κ: the conditional variance, the prediction along the mean, sum_u T_1^u P_u,
+# sum_l (theta_l . mu_1)^2, the variance from q, and the moments of the labels.
+_V = sp.Symbol("V", positive=True)
+_C, _W, _Q, _T0, _T2 = sp.symbols("C W Q T0 T2", real=True)
+_D2 = sp.Symbol("D_squared", nonnegative=True)
 # A table is a function of where the argument of an activation is centred.
 _CENTRE = sp.Symbol("centre", real=True)
 _BULK_VARIANCE = sp.Symbol("bulk_variance", positive=True)
@@ -58,52 +66,52 @@ def equation_source(bulk: str) -> str:
     Nothing in it depends on the number of letters: each function takes arrays over the values of κ
     or over the letters.
     """
-    potential, letter = f.node_potential(), f.letter_potential(bulk)
-    energy, cost = f.node_energy(bulk), f.letter_cost(bulk)
-    error = f.conditional_error(bulk)
+    a, b, penalty, width = physics.alpha, physics.beta, physics.ridge, physics.inverse_width
+    error = physics.square_error(_T0, _T2, _C, _W, _Q - (_D2 if bulk == "orthonormal" else 0))
+    energy = a / b * physics.square_envelope(error, _V)
+    potential = a / b * sp.log(1 + _V)
+    letter = physics.letter_potential(bulk, _X, _V2, _FRACTION)
+    # The square of ψ is in q_1 for independent rows, and costs what its matrix says.
+    cost = physics.overlap_cost(_V2, _M2, _THETA2, _PSI2 if bulk == "orthonormal" else 0)
     # The derivatives by what f is quadratic in, taken at zero.
-    at_zero = dict.fromkeys((f.C, f.W, f.D_squared, f.Q), sp.S.Zero)
+    at_zero = dict.fromkeys((_C, _W, _D2, _Q), sp.S.Zero)
     # A quadratic function at its optimum has half of its linear part; q drops out, because f is
     # stationary in it. So this is f of one value of κ at the saddle point, costs included.
-    a, b, v, x, v2 = f.alpha, f.beta, f.V, f.X, f.V2
     at_optimum = (
-        energy.xreplace(at_zero) + sum(y * energy.diff(y).xreplace(at_zero) for y in (f.C, f.W)) / 2
+        energy.xreplace(at_zero) + sum(y * energy.diff(y).xreplace(at_zero) for y in (_C, _W)) / 2
     )
     functions = {
-        "node_potential": ((a, b, v), [potential, potential.diff(v), potential.diff(v, 2)]),
+        "node_potential": ((a, b, _V), [potential, potential.diff(_V), potential.diff(_V, 2)]),
         "letter_potential": (
-            (b, f.ridge, f.fraction, x, v2),
-            [letter, letter.diff(x), letter.diff(v2), letter.diff(x, v2), letter.diff(v2, 2)],
+            (b, penalty, _FRACTION, _X, _V2),
+            [letter, letter.diff(_X), letter.diff(_V2), letter.diff(_X, _V2), letter.diff(_V2, 2)],
         ),
-        "weights": ((b,), [f.determinant_weight(bulk), f.psi_weight(bulk)]),
+        "weights": ((b,), [physics.determinant_weight(bulk), physics.psi_weight(bulk)]),
         # By C, C twice, W and D_l twice: D_squared is the sum of the squares of D_l.
         "node_linear": (
-            (a, b, v, f.T0),
+            (a, b, _V, _T0),
             [
-                energy.diff(f.C).xreplace(at_zero),
-                energy.diff(f.C, 2),
-                energy.diff(f.W),
-                2 * energy.diff(f.D_squared),
+                energy.diff(_C).xreplace(at_zero),
+                energy.diff(_C, 2),
+                energy.diff(_W),
+                2 * energy.diff(_D2),
             ],
         ),
         "node_response": (
-            (a, b, v, f.C, f.W, f.D_squared, f.T0, f.T2),
-            [energy.diff(v).xreplace({f.Q: sp.S.Zero})],
+            (a, b, _V, _C, _W, _D2, _T0, _T2),
+            [energy.diff(_V).xreplace({_Q: sp.S.Zero})],
         ),
-        "letter_linear": (
-            (b, f.inverse_width, v2),
-            [2 * cost.diff(x) for x in (f.m_squared, f.theta_squared, f.psi_squared)],
-        ),
-        "letter_response": (
-            (b, f.inverse_width, v2, f.m_squared, f.theta_squared, f.psi_squared),
-            [cost.diff(v2)],
-        ),
+        "letter_linear": ((b, width, _V2), [2 * cost.diff(x) for x in (_M2, _THETA2, _PSI2)]),
+        "letter_response": ((b, width, _V2, _M2, _THETA2, _PSI2), [cost.diff(_V2)]),
         "errors": (
-            (a, b, v, f.C, f.W, f.D_squared, f.Q, f.T0, f.T2),
-            [error, error / (1 + v) ** 2, 2 * b / a * at_optimum],
+            (a, b, _V, _C, _W, _D2, _Q, _T0, _T2),
+            [error, error / (1 + _V) ** 2, 2 * b / a * at_optimum],
         ),
     }  # fmt: skip
-    return function_source({name: Formula(*given) for name, given in functions.items()})
+    return function_source(
+        {name: Formula(*given) for name, given in functions.items()},
+        names={x: physics.IDENTIFIERS[x] for x in (a, b, penalty, width)},
+    )
 
 
 def _of_z(name: str, expr: sp.Expr) -> str:

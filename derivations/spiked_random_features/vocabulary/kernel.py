@@ -1,7 +1,7 @@
 r"""A vocabulary of few letters as a system of equations, for kernels in all languages.
 
 The equations are the derivatives of the free energy with every entry of its matrices a symbol of
-its own (:func:`.free_energy.explicit_free_energy`). A perfect matching finds their structure: V by
+its own (:func:`.physics.letters_free_energy`). A perfect matching finds their structure: V by
 Newton's method, overlaps and q linear. With many letters the model solves the same equations in
 vectorised form (:mod:`.solving`).
 """
@@ -18,17 +18,12 @@ import sympy as sp
 
 from ....errors import ParameterError
 from ....symbolic.activations import Activation, activation
-from ....symbolic.equivalence import (
-    mean_definition,
-    residual_variance_definition,
-    slope_definition,
-)
-from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.saddle_point import SaddlePointSystem, complement
 from ...kernels.deriving import deriving
 from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
-from . import free_energy as f
+from .. import physics
+from ..physics import IDENTIFIERS, letters_free_energy
 from .arguments import names_coordinates, orthogonal_alignment
 from .solving import solve_at
 
@@ -39,10 +34,6 @@ if TYPE_CHECKING:
 MOST_LETTERS = 3
 """The determinant of V_1 is written out. Three letters have 27 unknowns and take some 20 s to
 derive, four have 44."""
-
-_ALIGNMENT = sp.Symbol("alignment", real=True)
-_ORTHOGONAL = sp.Symbol("orthogonal_alignment", nonnegative=True)
-_INNER = sp.Symbol("s", real=True)
 
 
 def letters_system(
@@ -76,48 +67,22 @@ def letters_system(
             f"kernels have at most {MOST_LETTERS} letters, whose determinants are written out, "
             f"got {letters}; solve() takes any number"
         )
-    explicit = f.explicit_free_energy(letters, bulk)
-    rows: list[sp.Symbol] = []
-    if aligned:
-        label = teacher(aligned * f.kappa)
-        moments = (label, sp.S.Zero, label**2)
-    else:
-        label = teacher(_ALIGNMENT * f.kappa + _ORTHOGONAL * _INNER)
-        moments = tuple(GaussianExpectation(x, _INNER) for x in (label, _INNER * label, label**2))
-        rows += [_ALIGNMENT, _ORTHOGONAL]
-    definitions = {_function(f"T{k}"): moment for k, moment in enumerate(moments)}
-    for a in map(str, range(1, letters + 1)):
-        strength, bias = (
-            sp.Symbol(f"{name}_{a}", real=True) for name in ("spike_strength", "bias")
-        )
-        variance = sp.Symbol(f"bulk_variance_{a}", positive=True)
-        rows += [strength, variance, bias]
-        centre, spread = strength * f.kappa + bias, sp.sqrt(variance)
-        mu0, slope, mu1, mu2 = (
-            _function(f"{name}_{a}") for name in ("mu0", "slope", "mu1", "mu2_squared")
-        )
-        definitions |= {
-            mu0: mean_definition(student, centre, spread),
-            slope: slope_definition(student, centre, spread),
-            mu1: spread * slope,
-            mu2: residual_variance_definition(student, centre, spread, mu0, slope),
-        }
-    energy = explicit.free_energy
+    energy = letters_free_energy(student, teacher, letters, bulk, aligned=aligned)
+    found = energy.free_energy
+    assert energy.letters is not None
     return SaddlePointSystem.from_free_energy(
-        replace(
-            energy,
-            parameters=(*energy.parameters, *rows),
-            definitions=definitions,
-        ),
+        found,
         name="vocabulary_features",
         title=f"Spiked random features with {letters} letters, student {student.name}, teacher "
         f"{teacher.name}",
-        node=f.kappa,
-        outputs={"test_error": explicit.test_error, "training_error": explicit.training_error},
-        identifiers={f.noise: "noise_variance"},
-        start=_without_data(energy.order_parameters),
-        derived={} if aligned else {_ORTHOGONAL: complement(_ALIGNMENT)},
-        easier=f.ridge,
+        node=physics.kappa,
+        outputs={"test_error": energy.test_error, "training_error": energy.training_error},
+        identifiers={p: IDENTIFIERS[p] for p in found.parameters if p in IDENTIFIERS},
+        start=energy.letters.without_data,
+        derived={physics.gamma: sp.Integer(aligned)}
+        if aligned
+        else {physics.rho: complement(physics.gamma)},
+        easier=physics.ridge,
     )
 
 
@@ -228,18 +193,3 @@ def _places(name: str, letters: int) -> list[tuple[str, tuple[int, ...]]]:
     # theta and psi have a row for the one spike and the one direction of the teacher.
     row = (0,) if name in ("theta", "psi") else ()
     return [(f"{name}_{a + 1}", (*row, a)) for a in indices]
-
-
-def _function(name: str) -> sp.Expr:
-    return sp.Function(name, real=True)(f.kappa)
-
-
-def _without_data(variables: tuple[sp.Symbol, ...]) -> dict[sp.Symbol, sp.Expr]:
-    """Return V as it is without data, V_2 = π/λ and V_1 its diagonal: where a large ridge leads."""
-    found: dict[sp.Symbol, sp.Expr] = {}
-    for x in variables:
-        name, _, index = x.name.partition("_")
-        if name in ("V1", "V2"):
-            fraction = sp.Symbol(f"pi_{index[0]}", positive=True)
-            found[x] = fraction / f.ridge if len(set(index)) == 1 else sp.S.Zero
-    return found

@@ -105,7 +105,7 @@ class VocabularyFeatures(DifferencedOptimum, HasCurves):
     References
     ----------
     Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980, C.8 and D; the closed
-    form is derived in :mod:`.vocabulary.free_energy`.
+    form is derived in :mod:`.physics`.
 
     Examples
     --------

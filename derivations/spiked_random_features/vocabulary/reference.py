@@ -1,7 +1,7 @@
 """Known values of vocabularies, with the digits to which they are known.
 
 How they were computed is not recorded. For the two letters of the first entries, an iteration of
-the equations for M and δ of :mod:`.free_energy`, which solutions here do without, gives the same
+the equations for M and δ of :mod:`.physics`, which solutions here do without, gives the same
 errors and overlaps m.
 """
 

@@ -9,7 +9,7 @@ import scipy.special
 import sympy as sp
 from numpy.testing import assert_allclose
 
-from giantstep.derivations.spiked_random_features import free_energy as model
+from giantstep.derivations.spiked_random_features import physics as model
 from giantstep.errors import EmissionError
 from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
