@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import giantstep as gs
+from giantstep.derivations.spiked_random_features.spike import SpikeParameters
 from giantstep.errors import GiantstepError
 
 CASES = {"huber(0.5)": "teacher", "logistic": "sign", "hinge": "sign", "absolute": "teacher"}
@@ -73,6 +74,7 @@ def outcome(
     except GiantstepError as found:
         error = str(found)
     spike = readout.spike
+    assert isinstance(spike, SpikeParameters)
     return Outcome(
         number, alpha, readout.features.beta, ridge, spike.spike_strength, spike.bulk_variance,
         spike.alignment, readout.features.noise_variance, value, estimate, residual, nodes,

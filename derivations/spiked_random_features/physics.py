@@ -214,6 +214,8 @@ class SpikedFreeEnergy:
     prediction : Prediction
     norm : Expr
         The squared norm of the readout divided by the width.
+    overlaps : dict from str to Expr
+        Entries of q_1, the overlaps of bulk rows that the readout combines, by their names.
     test_error, training_error : Expr
         Mean squared error on fresh inputs against the noise-free target, and, of the square loss,
         on the training set against the noisy labels; 𝔼 over κ of the variables at the saddle point.
@@ -226,6 +228,7 @@ class SpikedFreeEnergy:
     free_energy: FreeEnergy
     prediction: Prediction
     norm: sp.Expr
+    overlaps: dict[str, sp.Expr]
     test_error: sp.Expr
     training_error: sp.Expr
     eliminated: dict[str, sp.Expr] = field(default_factory=dict)
@@ -431,6 +434,7 @@ def spiked_free_energy(
         free_energy,
         prediction,
         norm=q2,
+        overlaps={IDENTIFIERS[q1]: q1},
         test_error=average(error) - noise,
         training_error=average(error / (1 + prediction.step) ** 2),
         eliminated=eliminated,
@@ -594,13 +598,14 @@ class Letters:
             self.v1[i, j]: self.fractions[i] / ridge if i == j else sp.S.Zero for i, j in self.upper
         }
 
-    @property
-    def whole_norms(self) -> dict[str, sp.Expr]:
-        """The entries of q_1 by their names, where the norms are Q_1."""
-        return {
-            f"q1_{i + 1}{j + 1}": self.norms[i, j] + self.psi[i] * self.psi[j]
-            for i, j in self.upper
-        }
+    def overlaps(self, bulk: str, psi: sp.Matrix, *, whole: bool) -> dict[str, sp.Expr]:
+        """Return the entries of q_1 by their names; `whole` as for :meth:`prediction`."""
+        if bulk == "orthonormal":
+            theta = sp.Matrix(self.theta)
+            matrix = sp.diag(*self.q2) - theta * theta.T
+        else:
+            matrix = self.norms if whole else self.norms + psi * psi.T
+        return {f"q1_{i + 1}{j + 1}": matrix[i, j] for i, j in self.upper}
 
     def coefficients(self, student: Activation) -> dict[sp.Expr, sp.Expr]:
         """Return the definitions of the conditional coefficients of all letters."""
@@ -707,6 +712,7 @@ def letters_free_energy(
         ),
         prediction,
         norm=sp.Add(*letters.q2),
+        overlaps=letters.overlaps(bulk, psi_, whole=whole),
         test_error=average(error) - noise,
         training_error=average(error / (1 + prediction.step) ** 2),
         letters=letters,

@@ -135,16 +135,18 @@ def without_overlap(energy: SpikedFreeEnergy) -> SpikedFreeEnergy:
     """
     gone = {fe.theta: 0, fe.theta_hat: 0}
     found = energy.free_energy
-    return SpikedFreeEnergy(
-        replace(
+    return replace(
+        energy,
+        free_energy=replace(
             found,
             expression=found.expression.subs(gone),
             order_parameters=tuple(x for x in found.order_parameters if x != fe.theta),
             conjugates=tuple(x for x in found.conjugates if x != fe.theta_hat),
             source=f"{found.source}, without the overlap with the bulk along the spike",
         ),
-        energy.test_error.subs(gone),
-        energy.training_error.subs(gone),
+        prediction=energy.prediction.xreplace({fe.theta: sp.S.Zero}),
+        test_error=energy.test_error.subs(gone),
+        training_error=energy.training_error.subs(gone),
     )
 
 

@@ -54,6 +54,7 @@ examples:
   giantstep srf curve --letters 0.4,1,1.8 --fractions 0.3,0.4,0.3 --width 600 --out letters.png
   giantstep srf curve --simulate --dimension 300 --seeds 5 --out curve.png
   giantstep srf curve --loss "huber(0.5)" --noise 0.25
+  giantstep srf curve --letters 1,-0.5 --width 600 --loss "huber(0.5)" --noise 0.25
   giantstep srf curve --loss logistic --labels sign --simulate --out logistic.png
 """
 
@@ -265,10 +266,6 @@ def check_curve(arguments: argparse.Namespace) -> None:
         )
     if arguments.labels is not None and arguments.loss is None:
         raise ParameterError("--labels belongs to --loss; add --loss logistic")
-    if arguments.loss is not None and arguments.letters is not None:
-        raise ParameterError(
-            "--letters is known for ridge regression; leave out --letters or --loss"
-        )
 
 
 def check_tuning(arguments: argparse.Namespace) -> None:

@@ -126,11 +126,13 @@ def figure(arguments: argparse.Namespace) -> int:
 
 
 def _readout(arguments: argparse.Namespace) -> Any:
-    if arguments.letters is None:
-        model = model_from(arguments)
-        if arguments.loss is None:
-            return model
-        return model.with_loss(arguments.loss, labels=arguments.labels or "teacher")
+    model = model_from(arguments) if arguments.letters is None else _letters(arguments)
+    if arguments.loss is None:
+        return model
+    return model.with_loss(arguments.loss, labels=arguments.labels or "teacher")
+
+
+def _letters(arguments: argparse.Namespace) -> Any:
     from .derivations.spiked_random_features.vocabulary.model import VocabularyFeatures
 
     settle_step(arguments)

@@ -470,7 +470,7 @@ def test_refused_letters(arguments, message):
 
 
 def test_refused_students_and_laws():
-    with pytest.raises(AssumptionError, match="square loss only"):
+    with pytest.raises(ParameterError, match="needs labels ±1"):
         make("erf", "sin", **TWO).with_loss("logistic")
     with pytest.raises(AssumptionError, match="odd"):
         gs.VocabularyFeatures("relu", "sin", [1, 2], [0.5, 0.5])

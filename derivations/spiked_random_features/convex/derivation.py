@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode, LoadedKernel
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ....symbolic.lowering.lowered import LoweredSystem
     from ....symbolic.saddle_point import SaddlePointSystem
     from ..spike import SpikeParameters
+    from ..vocabulary.arguments import VocabularyParameters
     from .energy import ConvexFreeEnergy
 
 
@@ -26,7 +27,13 @@ class ConvexCase:
     ----------
     loss, channel, student, teacher : str
         The loss by the name of :class:`.losses.ConvexLoss`.
-    has_noise, unspiked, aligned, finite_width : bool
+    has_noise, aligned, finite_width : bool
+    unspiked : bool
+        Of one kind of rows.
+    letters : int or None
+        Number of kinds of rows, where they are several.
+    bulk : {"iid", "orthonormal"}
+        Of letters.
     metrics : tuple of (str, str)
         Name and expression.
     signs : tuple of (str, bool)
@@ -38,9 +45,11 @@ class ConvexCase:
     student: str
     teacher: str
     has_noise: bool
-    unspiked: bool
     aligned: bool
     finite_width: bool
+    unspiked: bool = False
+    letters: int | None = None
+    bulk: str = "iid"
     metrics: tuple[tuple[str, str], ...] = ()
     signs: tuple[tuple[str, bool], ...] = ()
 
@@ -58,6 +67,8 @@ class ConvexCase:
             unspiked=self.unspiked,
             aligned=self.aligned,
             finite_width=self.finite_width,
+            letters=self.letters,
+            bulk=self.bulk,
         )
 
     def system(self) -> SaddlePointSystem:
@@ -67,13 +78,19 @@ class ConvexCase:
 
         return convex_system(self.energy(), read_metrics(dict(self.metrics)))
 
-    def lowered(self, spike: SpikeParameters | None = None) -> LoweredSystem:
+    def lowered(
+        self, constrained: SpikeParameters | VocabularyParameters | None = None
+    ) -> LoweredSystem:
         """Derive the equations and lower them, with the constraints of a spike if one is given."""
         from ....symbolic.lowering.lowered import lower
         from ..derive import with_constraints
+        from ..spike import SpikeParameters
 
         system = self.system()
-        return lower(system if spike is None else with_constraints(system, spike))
+        # Letters have their constraints from the beginning.
+        if isinstance(constrained, SpikeParameters):
+            system = with_constraints(system, constrained)
+        return lower(system)
 
     def check(self) -> None:
         """Refuse what has no equations, before the time is spent to derive them.
@@ -106,6 +123,10 @@ class ConvexDerivation:
     title, structure : str
     domains, labels : tuple of (str, str)
         Which numbers parameters and unknowns may be, and their LaTeX.
+    law : str
+        The source of a function: the law of a prediction.
+    law_arguments : tuple of str
+        Tables and unknowns that it takes, by their names.
     """
 
     code: KernelCode
@@ -113,6 +134,8 @@ class ConvexDerivation:
     structure: str
     domains: tuple[tuple[str, str], ...]
     labels: tuple[tuple[str, str], ...]
+    law: str
+    law_arguments: tuple[str, ...]
 
 
 @derived("convex_readout", ConvexDerivation)
@@ -133,7 +156,25 @@ def _derivation(case: ConvexCase) -> ConvexDerivation:
         structure=lowered.system.structure.describe(),
         domains=tuple(parameter_domains(lowered).items()),
         labels=tuple(latex_names(lowered).items()),
+        **_law(case.energy()),
     )
+
+
+def _law(energy: ConvexFreeEnergy) -> dict[str, Any]:
+    """Return ``law`` with the fields of :class:`.physics.Prediction`, and its arguments."""
+    from sympy.core.function import AppliedUndef
+
+    from ....symbolic.printing.compiled import Formula, function_source
+    from ..physics import IDENTIFIERS
+
+    law = energy.averages.prediction.xreplace(energy.orthogonal)
+    values = [getattr(law, f.name) for f in fields(law)]
+    tables = {x for value in values for x in value.atoms(AppliedUndef)}
+    names = {x: str(x.func) for x in sorted(tables, key=str)}
+    symbols = {x for value in values for x in value.xreplace(dict.fromkeys(tables, 1)).free_symbols}
+    names |= {x: IDENTIFIERS.get(x, str(x)) for x in sorted(symbols, key=str)}
+    source = function_source({"law": Formula(tuple(names), values)}, names=names)
+    return {"law": source, "law_arguments": tuple(names.values())}
 
 
 def convex_derivation(case: ConvexCase, cache: FileCache) -> ConvexDerivation:

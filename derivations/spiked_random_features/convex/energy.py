@@ -24,8 +24,8 @@ from .. import physics
 from ..physics import (
     Q1,
     V2,
-    Letters,
     Prediction,
+    SpikedFreeEnergy,
     alpha,
     average,
     beta,
@@ -61,21 +61,15 @@ class ConvexFreeEnergy:
         Its loss term holds :class:`.smoothing.LabelledEnvelope`.
     averages : LabelAverages
         What these nodes are.
-    norm : Expr
-        The squared norm of the readout divided by the width.
-    square_error : Expr
-        𝔼 of the squared difference of prediction and noise-free target.
-    letters : Letters or None
-        The symbols of several kinds of rows.
+    base : SpikedFreeEnergy
+        That of the features, with what it says about their predictions.
     """
 
     loss: ConvexLoss
     labels: Labels
     free_energy: FreeEnergy
     averages: LabelAverages
-    norm: sp.Expr
-    square_error: sp.Expr
-    letters: Letters | None = None
+    base: SpikedFreeEnergy
 
     @cached_property
     def equations(self) -> tuple[Equation, ...]:
@@ -92,7 +86,7 @@ class ConvexFreeEnergy:
     @property
     def orthogonal(self) -> dict[sp.Expr, sp.Expr]:
         """q_1 in the unknown that stands for it; letters have Q_1 from the beginning."""
-        return {q1: Q1 + psi**2} if self.letters is None else {}
+        return {q1: Q1 + psi**2} if self.base.letters is None else {}
 
     def _abstract_equations(self) -> list[Equation]:
         found = []
@@ -230,6 +224,5 @@ def convex_free_energy(
         order_parameters=tuple(x for x in energy.order_parameters if x in stays),
         conjugates=tuple(x for x in energy.conjugates if x in stays),
     )
-    return ConvexFreeEnergy(
-        loss, labels, energy, averages, base.norm, base.test_error.xreplace(silent), base.letters
-    )
+    base = replace(base, test_error=base.test_error.xreplace(silent))
+    return ConvexFreeEnergy(loss, labels, energy, averages, base)

@@ -8,7 +8,8 @@ conditional coefficient.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +27,22 @@ _LOSS_WIDTH = 4.0
 _FAR = 4.0
 
 
-def folds(
-    tables: Mapping[str, Array], unknowns: Mapping[str, float], kinks: Sequence[float]
-) -> tuple[list[float], float]:
+class Law(NamedTuple):
+    """The law of predictions at :data:`NODES`: the fields of :class:`.physics.Prediction`."""
+
+    mean: Array
+    covariance: Array
+    variance: Array
+    free_variance: Array
+    step: Array
+
+
+def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
     """Return where predictions cross zero or a kink, and the smallest width on which they do.
 
     Parameters
     ----------
-    tables : mapping from str to array
-        ``mu_0``, ``mu_1``, ``mu_2_squared`` at :data:`NODES`; those that vanish may be missing.
-    unknowns : mapping from str to float
-        Those of the solver.
+    law : Law
     kinks : sequence of float
         Of the loss at the label 1; those at -1 are their mirror images.
 
@@ -46,12 +52,7 @@ def folds(
     width : float
         Infinite if there is no crossing.
     """
-    zero = np.zeros_like(NODES)
-    mu_0, mu_1, mu_2_squared = (tables.get(name, zero) for name in ("mu_0", "mu_1", "mu_2_squared"))
-    mean = mu_0 * unknowns.get("m", 0.0) + mu_1 * NODES * unknowns.get("theta", 0.0)
-    q1 = unknowns.get("q1_orthogonal", 0.0) + unknowns.get("psi", 0.0) ** 2
-    deviation = np.sqrt(mu_1**2 * q1 + mu_2_squared * unknowns.get("q2", 0.0))
-    step = mu_1**2 * unknowns.get("V1", 0.0) + mu_2_squared * unknowns.get("V2", 0.0)
+    mean, step, deviation = law.mean, law.step, np.sqrt(law.variance)
     levels = [mean]
     for kink in kinks:
         # The proximal point leaves and reaches a kink where the prediction is at it and, behind
@@ -70,7 +71,7 @@ def folds(
     return places, max(width, _SMALLEST_WIDTH)
 
 
-def inner_width(tables: Mapping[str, Array], unknowns: Mapping[str, float], smooth: bool) -> float:
+def inner_width(law: Law, *, smooth: bool) -> float:
     """Return on which width averages over label and prediction vary in their inner variable.
 
     The label given the prediction, and the prediction given the label, vary on √v/p, with the
@@ -79,19 +80,14 @@ def inner_width(tables: Mapping[str, Array], unknowns: Mapping[str, float], smoo
 
     Parameters
     ----------
-    tables, unknowns
-        As for :func:`folds`.
+    law : Law
     smooth : bool
         The loss has no kinks; else its average is in closed form.
     """
-    zero = np.zeros_like(NODES)
-    mu_1, mu_2_squared = (tables.get(name, zero) for name in ("mu_1", "mu_2_squared"))
-    free = mu_1**2 * unknowns.get("q1_orthogonal", 0.0) + mu_2_squared * unknowns.get("q2", 0.0)
-    covariance = mu_1 * unknowns.get("psi", 0.0)
     # Far out there is next to nothing.
     near = np.abs(NODES) < _FAR
     with np.errstate(divide="ignore", invalid="ignore"):
-        widths = np.sqrt(free) / np.abs(covariance)
+        widths = np.sqrt(law.free_variance) / np.abs(law.covariance)
         if smooth:
-            widths = np.fmin(widths, _LOSS_WIDTH / np.sqrt(free + covariance**2))
+            widths = np.fmin(widths, _LOSS_WIDTH / np.sqrt(law.variance))
     return max(float(np.nanmin(widths[near], initial=np.inf)), _SMALLEST_INNER)

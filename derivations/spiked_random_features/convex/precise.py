@@ -21,8 +21,6 @@ def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
     """
     import sympy as sp
 
-    from ..refine import exact_parameters
-
     given = readout.equivalent
     by_step = given.direct_parameters is None and given.step_size != 0
     if by_step and readout.labels in ("probit", "logistic"):
@@ -30,7 +28,7 @@ def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
             f"digits: the spike of a step on labels {readout.labels!r} is known in double "
             "precision; give the features by SpikedRandomFeatures.from_parameters"
         )
-    found = exact_parameters(given, ctx)
+    found = readout._rows.exact(ctx)
     own = {p.name: value for p, value in readout.convex_loss.exact_values.items()}
     own["noise_variance"] = sp.Rational(repr(readout.features.noise_variance))
     if readout.width is not None:

@@ -30,7 +30,10 @@ from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
 from ..spike import SpikeParameters
+from ..vocabulary.arguments import VocabularyParameters
+from ..vocabulary.model import VocabularyFeatures
 from .derivation import ConvexCase, ConvexDerivation, convex_derivation
+from .features import Rows, features_from_json, rows_of
 from .precise import bound_of_digits, exact_values
 from .solution import ConvexSolution, solution_from
 from .solver import ReadoutSolver
@@ -58,8 +61,9 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
 
     Parameters
     ----------
-    features : SpikedRandomFeatures
-        The features: given by a gradient step, or by (r, c, γ).
+    features : SpikedRandomFeatures or VocabularyFeatures
+        The features: given by a gradient step, or by (r, c, γ); of one kind of rows, or of two or
+        three letters with a spike of rank one.
     loss : str, Expr or ConvexLoss
         "square" (half the squared residual, so that λ is that of the ridge readout),
         "huber(δ)", "absolute", "quantile(τ)", "insensitive(ε)", "logistic", "hinge", or a text or
@@ -107,22 +111,14 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
     (0.1025158213, 0.0371129246)
     """
 
-    features: SpikedRandomFeatures
+    features: SpikedRandomFeatures | VocabularyFeatures
     loss: str | sp.Expr | ConvexLoss = "square"
     labels: str = "teacher"
     width: int | None = None
     metrics: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.features, SpikedRandomFeatures):
-            raise ParameterError(
-                f"features must be a SpikedRandomFeatures model, got {self.features!r}"
-            )
-        if self.features.leading_order != "published":
-            raise ParameterError(
-                'features have leading_order="complete", which is known for the square loss only; '
-                'use leading_order="published"'
-            )
+        rows_of(self.features)  # refuses what has no equations
         width = checked_width(self.width)
         object.__setattr__(self, "width", self.features.width if width is None else width)
         loss, labels = self.convex_loss, self.channel
@@ -180,7 +176,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
         return tuple((name, str(value)) for name, value in read_metrics(self.metrics).items())
 
     @cached_property
-    def equivalent(self) -> SpikedRandomFeatures:
+    def equivalent(self) -> SpikedRandomFeatures | VocabularyFeatures:
         """The features with a teacher that has the conditional mean and variance of the labels.
 
         What a gradient step, or the square loss, sees of labels ±1 is E[y | z] and E y² = 1.
@@ -197,9 +193,13 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
         return replace(self.features, teacher=text, noise_variance=noise)
 
     @cached_property
-    def spike(self) -> SpikeParameters:
-        """Spike strength, bulk variance and alignment, after a step on the same labels."""
-        return self.equivalent.spike
+    def _rows(self) -> Rows:
+        return rows_of(self.equivalent, self.width)
+
+    @property
+    def spike(self) -> SpikeParameters | VocabularyParameters:
+        """Spike strengths, bulk variances and alignment, after a step on the same labels."""
+        return self._rows.parameters
 
     @cached_property
     def _case(self) -> ConvexCase:
@@ -211,10 +211,8 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             student=self.features.student,
             teacher=self.features.teacher if labels.channel == "teacher" else "identity",
             has_noise=labels.has_noise,
-            unspiked=self.spike.spike_strength == 0,
-            aligned=self.spike.orthogonal_alignment == 0,
-            finite_width=self.width is not None,
             metrics=self._metric_texts,
+            **{"finite_width": self.width is not None, **self._rows.case},
         )
 
     @cached_property
@@ -236,13 +234,10 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
 
     @cached_property
     def _values(self) -> dict[str, float]:
-        spike, found = self.spike, {"beta": self.features.beta}
-        found |= {
+        found = {
+            "beta": self.features.beta,
             "noise_variance": self.features.noise_variance,
-            "spike_strength": spike.spike_strength,
-            "bulk_variance": spike.bulk_variance,
-            "alignment": spike.alignment,
-            "orthogonal_alignment": spike.orthogonal_alignment,
+            **self._rows.values,
         }
         found |= self.convex_loss.values
         if self.width is not None:
@@ -267,7 +262,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             title=f"{found.title}; student {self.features.student}",
             code=found.code,
             domains={**domains, **{k: v for k, v in special.items() if k in parameters}},
-            make=partial(ConvexCase.lowered, self._case, self.spike),
+            make=partial(ConvexCase.lowered, self._case, constrained=self.spike),
             make_solved=partial(ConvexCase.lowered, self._case),
             defaults={name: values[name] for name in parameters if name in values},
             exact_defaults=partial(exact_values, self),
@@ -285,7 +280,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             case=self._case,
             loss=self.convex_loss,
             channel=self.channel,
-            equivalent=self.equivalent,
+            rows=self._rows,
             values=self._values,
             cache=self._cache,
         )
@@ -377,6 +372,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             iterations=int(batch.iterations[0]),
             nodes=int(batch.nodes[0]),
             digits=digits,
+            letters=self._case.letters,
         )
 
     @property
@@ -454,8 +450,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 
     def _attributes(self) -> dict[str, Any]:
-        given = {k: v for k, v in self.features.parameters().items() if v is not None}
-        given = {k: int(v) if isinstance(v, bool) else v for k, v in given.items()}
+        given = self._rows.attributes
         width = {} if self.width is None else {"width": self.width}
         return {
             "model": self.to_json(), **given, "loss": str(self.convex_loss), "labels": self.labels,
@@ -497,7 +492,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
         """
         arguments = from_json(_MODEL, text)
         try:
-            features = SpikedRandomFeatures.from_json(json.dumps(arguments.pop("features")))
+            features = features_from_json(arguments.pop("features"))
             if isinstance(given := arguments.get("loss"), dict):
                 from .losses import convex_loss
 
@@ -538,7 +533,6 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             Dimensions ``seed`` and ``alpha``; errors, losses and overlaps of every readout. Metrics
             are those of the theory alone.
         """
-        from ..feature_simulation import simulate_readout
         from .simulated import simulated_loss
 
         if self.channel.is_binary:
@@ -546,8 +540,8 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
         else:
             features = self.features
             labels = "sign" if self.is_classification else "regression"
-        found = simulate_readout(
-            features, dimension, alpha, ridge, loss=simulated_loss(self.convex_loss), labels=labels,
+        found = rows_of(features, self.width).simulate(
+            dimension, alpha, ridge, loss=simulated_loss(self.convex_loss), labels=labels,
             seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
             executor=executor,
         )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 
 from ....result import Number, Result, quantity
 from ..solution import CONJUGATES, ORDER_PARAMETERS, SYMBOLS
+from ..vocabulary.kernel import letter_places
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,7 +27,8 @@ class ConvexSolution(Result):
     metrics : mapping
         ``test_NAME`` and ``training_NAME`` of the metrics of the readout.
     order_parameters, conjugates : mapping
-        V1, V2, m, theta, psi, q1, q2 and their conjugates, zero where a model has none.
+        V1, V2, m, theta, psi, q1, q2 and their conjugates, zero where a model has none; those of
+        letters with their indices, ``V1_12``, and without conjugates.
     alpha, ridge : float
     residual : float
         Largest relative residual of the equations.
@@ -91,6 +93,7 @@ def solution_from(
     iterations: int,
     nodes: int,
     digits: int | None = None,
+    letters: int | None = None,
 ) -> ConvexSolution:
     """Return the solution with these values, order parameters it has not being zero."""
     zero = 0.0
@@ -108,8 +111,8 @@ def solution_from(
         test_loss=values["test_loss"],
         objective=values["objective"],
         metrics={name: values[name] for name in metrics},
-        order_parameters={name: values.get(name, zero) for name in ORDER_PARAMETERS},
-        conjugates={name: values.get(name, zero) for name in CONJUGATES},
+        order_parameters={name: values.get(name, zero) for name in _overlaps(letters)},
+        conjugates={} if letters else {name: values.get(name, zero) for name in CONJUGATES},
         alpha=alpha,
         ridge=ridge,
         residual=residual,
@@ -117,4 +120,13 @@ def solution_from(
         nodes=nodes,
         errors=errors,
         digits=digits,
+    )
+
+
+def _overlaps(letters: int | None) -> tuple[str, ...]:
+    """Return the names of order parameters, those of letters with indices."""
+    if letters is None:
+        return ORDER_PARAMETERS
+    return tuple(
+        unknown for name in ORDER_PARAMETERS for unknown, _ in letter_places(name, letters)
     )

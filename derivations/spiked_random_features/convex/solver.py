@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 
 from ....errors import AssumptionError
 from ....numeric.cache import FileCache
@@ -17,16 +18,16 @@ from ....numeric.continuation import solve_with_continuation
 from ....numeric.kernel_arrays import KernelArrays, converged_tables
 from ....numeric.kernel_code import LoadedKernel
 from ....numeric.saddle_point_solver import BatchSolution, refusal
+from ....runtime.generated import GeneratedFunction
 from ....runtime.steep_places import Steep
 from ....symbolic.convex_losses import is_kinked, smooth_pieces, without_cases
-from ..model import SpikedRandomFeatures
-from .derivation import ConvexCase, loaded_kernel
-from .folds import NODES, folds, inner_width
+from .derivation import ConvexCase, convex_derivation, loaded_kernel
+from .features import Rows
+from .folds import NODES, Law, folds, inner_width
 from .labels import Labels
 from .losses import ConvexLoss
 from .losses import x as prediction
 
-_SMALLEST_OVERLAP = 1e-12
 # Of an inner variable: integrands that vary on this width are seen by the usual rules.
 _USUAL_INNER = 0.5
 # Ridge penalties from which solutions are followed, in the order in which they are tried. A large
@@ -47,8 +48,8 @@ class ReadoutSolver:
     case : ConvexCase
     loss : ConvexLoss
     channel : Labels
-    equivalent : SpikedRandomFeatures
-        Features whose teacher has the conditional mean and variance of the labels.
+    rows : Rows
+        Of features whose teacher has the conditional mean and variance of the labels.
     values : mapping from str to float
         Parameters of the kernel by name.
     cache : FileCache
@@ -57,7 +58,7 @@ class ReadoutSolver:
     case: ConvexCase
     loss: ConvexLoss
     channel: Labels
-    equivalent: SpikedRandomFeatures
+    rows: Rows
     values: Mapping[str, float]
     cache: FileCache
 
@@ -90,12 +91,21 @@ class ReadoutSolver:
         assert self.kernel.tables is not None
         return converged_tables(self.kernel.tables, self._table_values, NODES)
 
+    def _law(self, unknowns: Mapping[str, float]) -> Law:
+        """Return the law of predictions where crossings are looked for."""
+        derivation = convex_derivation(self.case, self.cache)
+        known = {"kappa": NODES, **self._profile, **unknowns}
+        law = GeneratedFunction(derivation.law, "law")
+        found = law(*(known[name] for name in derivation.law_arguments))
+        return Law(*(np.broadcast_to(x, NODES.shape) for x in found))
+
     def _sharper(self, unknowns: Mapping[str, float]) -> KernelArrays | None:
         """Return arrays that crowd where predictions change sides, where the usual ones do not."""
         if self.case.aligned or not self.loss.needs_binary_labels:
             return None
-        places, width = folds(self._profile, unknowns, self._kinks)
-        inner = inner_width(self._profile, unknowns, smooth=not self._kinks)
+        law = self._law(unknowns)
+        places, width = folds(law, self._kinks)
+        inner = inner_width(law, smooth=not self._kinks)
         usual = self._steep
         if width >= self.arrays.narrowest:
             places, width = [], math.inf
@@ -112,27 +122,9 @@ class ReadoutSolver:
     def _table_values(self) -> list[np.float64]:
         return [np.float64(self.values[name]) for name in self.kernel.table_parameters]
 
-    @cached_property
-    def _square(self) -> SpikedRandomFeatures:
-        """The ridge readout of the same features and labels, where the iteration starts."""
-        given = self.equivalent
-        return SpikedRandomFeatures.from_parameters(
-            given.student,
-            given.teacher,
-            spike_strength=self.values["spike_strength"],
-            bulk_variance=self.values["bulk_variance"],
-            alignment=self.values["alignment"],
-            beta=given.beta,
-            noise_variance=given.noise_variance,
-            cache_folder=given.cache_folder,
-        )
-
     def _start(self, alphas: NDArray[np.float64], ridge: float) -> NDArray[np.float64]:
-        found = dict(self._square.solve_many(alphas, np.full(len(alphas), ridge)).values)
-        found["q1_orthogonal"] = np.maximum(
-            found["q1"] - found["psi"] ** 2, _SMALLEST_OVERLAP * (1 + found["q1"])
-        )
-        nothing = np.zeros(len(alphas))
+        """Return the unknowns of the square loss; zero for what it does not have."""
+        found, nothing = self.rows.start(alphas, ridge), np.zeros(len(alphas))
         return np.stack([found.get(n, nothing) for n in self.kernel.code.unknowns], axis=1)
 
     @property
@@ -179,12 +171,12 @@ class ReadoutSolver:
         return found
 
     def _require_a_minimum(self) -> None:
-        """Refuse labels that the mean direction separates in the strict limit.
+        """Refuse labels that mean directions separate in the strict limit.
 
-        Labels that are a function of κ and have the sign of ±m μ_0(κ) everywhere are fitted ever
+        Labels that are a function of κ and have the sign of m·μ_0(κ) everywhere are fitted ever
         better by m → ∞, and only at finite width does m cost anything.
         """
-        if not self.case.aligned or self.case.finite_width:
+        if not self.case.aligned or self.values.get("inverse_width", 0.0) > 0:
             return
         if self.channel.has_noise or self.channel.channel == "logistic":
             return
@@ -198,11 +190,25 @@ class ReadoutSolver:
         kernel = self.kernel
         assert kernel.tables is not None
         tables = converged_tables(kernel.tables, self._table_values, np.linspace(-6.0, 6.0, 241))
-        agreement = tables["label"] * tables.get("mu_0", np.zeros(241))
-        if agreement.any() and (np.all(agreement >= 0) or np.all(agreement <= 0)):
+        means = [table for name, table in tables.items() if name.startswith(("mu_0", "mu0_"))]
+        if means and _separated(tables["label"], np.stack(means, axis=1)):
             raise AssumptionError(
                 f"alignment {self.values['alignment']:g}: the labels are the sign of the mean "
                 f"feature mu_0(kappa), and the {loss.name} loss falls as its weight m grows, which "
                 "costs nothing in the limit of infinite width: there is no minimum; give width=p, "
                 "or labels with noise ('probit', 'logistic')"
             )
+
+
+def _separated(labels: NDArray[np.float64], means: NDArray[np.float64]) -> bool:
+    """Tell whether a combination of mean features (n, K) has the signs of all labels (n,)."""
+    sizes = np.linalg.norm(means, axis=1)
+    rows = (labels[:, None] * means)[sizes > 0] / sizes[sizes > 0, None]
+    if not len(rows):
+        return False
+    # m with rows·m >= 0 and sum 1, by linear programming.
+    found = linprog(
+        np.zeros(means.shape[1]), A_ub=-rows, b_ub=np.zeros(len(rows)),
+        A_eq=rows.mean(axis=0)[None], b_eq=[1.0], bounds=(None, None),
+    )  # fmt: skip
+    return bool(found.status == 0)

@@ -25,7 +25,7 @@ def convex_system(
     metrics : mapping from str to Expr, optional
         Functions of y and x; ``test_NAME`` and ``training_NAME`` become outputs.
     """
-    found, letters = energy.free_energy, energy.letters
+    found, letters = energy.free_energy, energy.base.letters
     equations = energy.equations
     used = {x for e in equations for x in e.residual.free_symbols}
     named = (*found.parameters, *(e.unknown for e in equations))
@@ -66,18 +66,15 @@ def _start() -> dict[sp.Symbol, sp.Expr]:
 
 def outputs(energy: ConvexFreeEnergy, metrics: Mapping[str, sp.Expr]) -> dict[str, sp.Expr]:
     """Return errors, losses and metrics, the test error first."""
-    averages, letters = energy.averages, energy.letters
+    averages, base = energy.averages, energy.base
     training_loss = energy.training_loss()
     found = {
-        "test_error": average(averages.of_error())
-        if energy.is_classification
-        else energy.square_error,
+        "test_error": average(averages.of_error()) if energy.is_classification else base.test_error,
         "training_loss": training_loss,
         "test_loss": average(averages.of_loss()),
-        "objective": training_loss
-        + physics.ridge * physics.beta * energy.norm / (2 * physics.alpha),
+        "objective": training_loss + physics.ridge * physics.beta * base.norm / (2 * physics.alpha),
+        **base.overlaps,
     }
-    found |= {"q1": physics.q1} if letters is None else letters.whole_norms
     for name, metric in metrics.items():
         found[f"test_{name}"] = average(averages.of_metric(metric, training=False))
         found[f"training_{name}"] = average(averages.of_metric(metric, training=True))

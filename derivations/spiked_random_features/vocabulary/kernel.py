@@ -24,7 +24,8 @@ from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
 from .. import physics
 from ..physics import IDENTIFIERS, letters_free_energy
-from .arguments import names_coordinates, orthogonal_alignment
+from ..solution import ORDER_PARAMETERS
+from .arguments import VocabularyParameters, names_coordinates, orthogonal_alignment
 from .solving import solve_at
 
 if TYPE_CHECKING:
@@ -62,12 +63,8 @@ def letters_system(
     ParameterError
         If there are too many letters to write the determinant of V_1 out.
     """
-    if letters > MOST_LETTERS:
-        raise ParameterError(
-            f"kernels have at most {MOST_LETTERS} letters, whose determinants are written out, "
-            f"got {letters}; solve() takes any number"
-        )
-    energy = letters_free_energy(student, teacher, letters, bulk, aligned=aligned)
+    _require_few(letters)
+    energy = letters_free_energy(student, teacher, letters, bulk, aligned=bool(aligned))
     found = energy.free_energy
     assert energy.letters is not None
     return SaddlePointSystem.from_free_energy(
@@ -86,14 +83,72 @@ def letters_system(
     )
 
 
+def _require_few(letters: int) -> None:
+    if letters > MOST_LETTERS:
+        raise ParameterError(
+            f"kernels and losses other than the square loss have at most {MOST_LETTERS} letters, "
+            f"whose determinants are written out, got {letters}; solve() of VocabularyFeatures "
+            "takes any number"
+        )
+
+
+def require_written_out(model: VocabularyFeatures) -> None:
+    """Refuse letters whose equations are not written out entry by entry.
+
+    Raises
+    ------
+    ParameterError
+        If there are too many of them, spikes of higher rank, a teacher of several coordinates or a
+        continuous law.
+    """
+    _require_few(len(model.classes))
+    if model.parameters.rank > 1 or names_coordinates(model.teacher):
+        raise ParameterError(
+            "kernels of letters, and losses other than the square loss, have a spike of rank one "
+            "and a teacher of one coordinate; solve() of VocabularyFeatures takes the others"
+        )
+
+
+def require_direct_letters(model: VocabularyFeatures) -> None:
+    """Refuse letters of which no more digits are known than floats have.
+
+    Raises
+    ------
+    ParameterError
+    """
+    if model.direct_parameters is None:
+        raise ParameterError(
+            "digits: letters after a step are known as floats; give their spike strengths and bulk "
+            "variances by VocabularyFeatures.from_parameters, or leave digits out"
+        )
+
+
+def letter_values(parameters: VocabularyParameters) -> dict[str, float]:
+    """Return π, r, c and b of every letter by their names in a kernel."""
+    found: dict[str, float] = {}
+    for k, letter in enumerate(parameters.classes, start=1):
+        found |= {
+            f"pi_{k}": letter.fraction,
+            f"spike_strength_{k}": letter.strengths[0],
+            f"bulk_variance_{k}": letter.bulk_variance,
+            f"bias_{k}": letter.bias,
+        }
+    return found
+
+
+def letter_unknowns(overlaps: Mapping[str, Any], letters: int) -> dict[str, float]:
+    """Return the entries of arrays of order parameters by their names in a kernel."""
+    return {
+        unknown: float(overlaps[name][index])
+        for name in ORDER_PARAMETERS
+        for unknown, index in letter_places(name, letters)
+    }
+
+
 def model_kernel(model: VocabularyFeatures) -> Kernel:
     """Return the kernel of a model, its parameters as defaults."""
+    require_written_out(model)
     found = model.parameters
-    if found.rank > 1 or names_coordinates(model.teacher):
-        raise ParameterError(
-            "kernels of letters have a spike of rank one and a teacher of one coordinate; solve() "
-            "takes the others"
-        )
     alignment = float(found.overlaps[0, 0])
     aligned = int(alignment) if orthogonal_alignment(found.overlaps) == 0 else 0
     with deriving(f"{len(found.classes)} letters", 2) as done:
@@ -113,13 +168,7 @@ def model_kernel(model: VocabularyFeatures) -> Kernel:
     }
     if not aligned:
         defaults["alignment"] = alignment
-    for k, letter in enumerate(found.classes, start=1):
-        defaults |= {
-            f"pi_{k}": letter.fraction,
-            f"spike_strength_{k}": letter.strengths[0],
-            f"bulk_variance_{k}": letter.bulk_variance,
-            f"bias_{k}": letter.bias,
-        }
+    defaults |= letter_values(found)
     return replace(
         kernel, defaults=defaults, exact_defaults=partial(_exact_defaults, model.width, defaults)
     )
@@ -143,20 +192,14 @@ def refined(
     ParameterError
         If the letters follow from a step or a law, or have no kernel.
     """
-    if model.direct_parameters is None:
-        raise ParameterError(
-            f"digits={digits}: letters after a step are known as floats; give their spike "
-            "strengths and bulk variances by VocabularyFeatures.from_parameters, or leave digits "
-            "out"
-        )
+    require_direct_letters(model)
     kernel = model_kernel(model)
     coarse = solve_at(model, alpha, ridge, model.width)
     count = len(model.classes)
-    places = {name: _places(name, count) for name in ("V1", "V2", "q1", "q2", "m", "theta", "psi")}
+    places = {name: letter_places(name, count) for name in ORDER_PARAMETERS}
     start = {
-        unknown: float(coarse.order_parameters[name][index])
-        for name, one in places.items()
-        for unknown, index in one
+        unknown: value
+        for unknown, value in letter_unknowns(coarse.order_parameters, count).items()
         if unknown in kernel.code.unknowns
     }
     found = kernel.solve(alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress)
@@ -185,7 +228,7 @@ def refined(
     )
 
 
-def _places(name: str, letters: int) -> list[tuple[str, tuple[int, ...]]]:
+def letter_places(name: str, letters: int) -> list[tuple[str, tuple[int, ...]]]:
     """Return the unknowns of an order parameter with their places in its array."""
     indices = range(letters)
     if name in ("V1", "q1"):

@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ....atomic_files import write_atomically
 from ....deprecations import by_name, renamed
 from ....digits import checked_digits
-from ....errors import AssumptionError, ParameterError
+from ....errors import ParameterError
 from ....numeric.arguments import checked_switch, positive_array, positive_number, real_array
 from ....numeric.cache import FileCache
 from ....numeric.feature_setup import FeatureClass
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...kernels.kernel import Kernel
+    from ..convex.readout import ConvexReadout
     from .learned_bias import LearnedBias
 
-_MODEL = "vocabulary_features"
+MODEL = "vocabulary_features"
+"""Its name in documents."""
 
 
 @dataclass(frozen=True)
@@ -494,17 +496,44 @@ class VocabularyFeatures(DifferencedOptimum, HasCurves):
 
         equivalent = checked_switch("equivalent", equivalent)
         return simulate_vocabulary(
-            self, dimension, positive_array("alpha", alpha), positive_number("ridge", ridge),
-            equivalent=equivalent, seeds=seeds, seed=seed, workers=workers, progress=progress,
-            store=store, executor=executor,
+            self, dimension, alpha, ridge, equivalent=equivalent, seeds=seeds, seed=seed,
+            workers=workers, progress=progress, store=store, executor=executor,
         )  # fmt: skip
 
-    def with_loss(self, loss: object, **_: object) -> NoReturn:
-        """Refuse: other losses than the square loss are offered for one letter only."""
-        raise AssumptionError(
-            f"loss {loss!r}: several letters are solved for the square loss only; for other losses "
-            "use SpikedRandomFeatures, a model of one letter, and its with_loss"
-        )
+    def with_loss(
+        self,
+        loss: Any,
+        *,
+        labels: str = "teacher",
+        width: int | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> ConvexReadout:
+        """Return a readout of these letters that minimises another convex loss.
+
+        For a spike of rank one and at most three letters.
+
+        Parameters
+        ----------
+        loss, labels, width, metrics
+            As for :class:`giantstep.ConvexReadout`.
+
+        Raises
+        ------
+        ParameterError
+            If the loss is not convex, the labels do not fit it, or there are too many letters.
+
+        Examples
+        --------
+        >>> model = VocabularyFeatures.from_parameters(
+        ...     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
+        ...     fractions=[0.4, 0.6], alignment=0.9, noise_variance=0.1,
+        ... )
+        >>> print(model.with_loss("huber(0.3)").convex_loss)
+        huber(0.3)
+        """
+        from ..convex.readout import ConvexReadout
+
+        return ConvexReadout(self, loss, labels, width, metrics)
 
     # ------------------------------------------------------------------ biases
 
@@ -561,7 +590,7 @@ class VocabularyFeatures(DifferencedOptimum, HasCurves):
                 "points": self.law.points.tolist(), "weights": self.law.weights.tolist(),
                 "discrete": self.law.discrete,
             }  # fmt: skip
-        return to_json(_MODEL, found)
+        return to_json(MODEL, found)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -572,7 +601,7 @@ class VocabularyFeatures(DifferencedOptimum, HasCurves):
         ParameterError
             If the text is not such a model.
         """
-        arguments = from_json(_MODEL, text)
+        arguments = from_json(MODEL, text)
         try:
             biases = arguments.get("biases")
             if isinstance(biases, list) and biases and isinstance(biases[0], list):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ....errors import AssumptionError, ParameterError
+from ....numeric.arguments import positive_array, positive_number
+from ....numeric.feature_losses import SQUARE, Loss
 from ....numeric.feature_network import SteppedNetwork
 from ....numeric.feature_setup import FeatureSetup
 from ....numeric.feature_simulation import simulate_features
@@ -25,7 +23,9 @@ if TYPE_CHECKING:
     from .model import VocabularyFeatures
 
 
-def feature_setup(model: VocabularyFeatures, dimension: int) -> FeatureSetup:
+def feature_setup(
+    model: VocabularyFeatures, dimension: int, labels: str = "regression"
+) -> FeatureSetup:
     """Return the spiked random features of a model at a dimension."""
     found = model.derivation
     return FeatureSetup(
@@ -39,10 +39,13 @@ def feature_setup(model: VocabularyFeatures, dimension: int) -> FeatureSetup:
         noise_variance=model.noise_variance,
         dimension=dimension,
         bulk=model.bulk,
+        labels=labels,
     )
 
 
-def network_setup(model: VocabularyFeatures, dimension: int) -> SteppedNetwork:
+def network_setup(
+    model: VocabularyFeatures, dimension: int, labels: str = "regression"
+) -> SteppedNetwork:
     """Return the network whose step has the letters of a model.
 
     Raises
@@ -74,16 +77,19 @@ def network_setup(model: VocabularyFeatures, dimension: int) -> SteppedNetwork:
         beta=model.beta,
         noise_variance=model.noise_variance,
         dimension=dimension,
+        labels=labels,
     )
 
 
 def simulate_vocabulary(
     model: VocabularyFeatures,
     dimension: int,
-    alpha: Sequence[float] | NDArray[np.float64],
+    alpha: object,
     ridge: float,
     *,
-    equivalent: bool,
+    equivalent: bool = False,
+    loss: Loss = SQUARE,
+    labels: str = "regression",
     seeds: int,
     seed: int,
     workers: int | None,
@@ -91,16 +97,25 @@ def simulate_vocabulary(
     store: str | os.PathLike[str] | None,
     executor: Executor | None,
 ) -> xr.Dataset:
-    """Simulate a vocabulary; see :meth:`.model.VocabularyFeatures.simulate`."""
+    """Simulate a vocabulary; see :meth:`.model.VocabularyFeatures.simulate`.
+
+    `loss` and `labels` are as for :func:`.feature_simulation.simulate_readout`.
+    """
+    alphas, ridge = positive_array("alpha", alpha).tolist(), positive_number("ridge", ridge)
     direct = equivalent or model.direct_parameters is not None
-    setup = feature_setup(model, dimension) if direct else network_setup(model, dimension)
+    setup = (feature_setup if direct else network_setup)(model, dimension, labels)
+    identity = {"model": str(model), "equivalent": direct}
+    if labels != "regression" or loss is not SQUARE:
+        identity |= {"labels": labels}
     result = simulate_features(
-        setup, [float(a) for a in alpha], ridge=ridge, seeds=seeds, seed=seed, workers=workers,
+        setup, alphas, ridge=ridge, loss=loss, seeds=seeds, seed=seed, workers=workers,
         progress=progress, executor=executor, store=store,
-        description=json.dumps({"model": str(model), "equivalent": direct}, sort_keys=True),
+        description=json.dumps(identity, sort_keys=True),
     )  # fmt: skip
     return feature_dataset(
-        result, {**model_attributes(model), "ridge": ridge}, dimension, seed,
+        result,
+        {**model_attributes(model), "ridge": ridge, "labels": labels, "loss": loss.name},
+        dimension, seed,
         # The equations are for bulk rows of norm one.
         bulk_norms=[kind.bulk_variance**0.5 for kind in model.classes],
     )  # fmt: skip

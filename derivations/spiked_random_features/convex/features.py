@@ -1,0 +1,249 @@
+"""What a convex readout asks of its features: of one kind of rows, or of several letters."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....errors import ParameterError
+from ..model import SpikedRandomFeatures
+from ..spike import SpikeParameters
+from ..vocabulary.arguments import VocabularyParameters, orthogonal_alignment
+from ..vocabulary.kernel import (
+    letter_unknowns,
+    letter_values,
+    require_direct_letters,
+    require_written_out,
+)
+from ..vocabulary.model import MODEL as VOCABULARY
+from ..vocabulary.model import VocabularyFeatures
+from ..vocabulary.results import model_attributes
+from ..vocabulary.solving import solve_at
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Array = NDArray[np.float64]
+
+
+# Of Q_1, relative: what rounding leaves of a difference.
+_SMALLEST_OVERLAP = 1e-12
+
+
+class Rows(ABC):
+    """The rows of features whose teacher is what the square loss sees of the labels."""
+
+    @property
+    @abstractmethod
+    def parameters(self) -> SpikeParameters | VocabularyParameters:
+        """Spikes, bulk variances and the alignment."""
+
+    @property
+    @abstractmethod
+    def case(self) -> Mapping[str, Any]:
+        """Which equations hold: fields of :class:`.derivation.ConvexCase`."""
+
+    @property
+    @abstractmethod
+    def values(self) -> Mapping[str, float]:
+        """Their parameters in a kernel, by name."""
+
+    @property
+    @abstractmethod
+    def attributes(self) -> dict[str, Any]:
+        """What identifies them in a dataset, as plain values."""
+
+    @abstractmethod
+    def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
+        """Return the unknowns of the square loss by name, and q1 as it has them."""
+
+    @abstractmethod
+    def exact(self, ctx: Any) -> dict[str, Any]:
+        """Return beta and :attr:`values` as numbers of mpmath."""
+
+    @abstractmethod
+    def simulate(self, dimension: int, alpha: object, ridge: float, **options: Any) -> xr.Dataset:
+        """Fit readouts of finite size; options as for :meth:`.readout.ConvexReadout.simulate`."""
+
+
+@dataclass(frozen=True)
+class OneKind(Rows):
+    """One kind of rows, with the equations that the paper prints."""
+
+    features: SpikedRandomFeatures
+
+    @property
+    def parameters(self) -> SpikeParameters:
+        """Spike strength, bulk variance and alignment."""
+        return self.features.spike
+
+    @property
+    def case(self) -> Mapping[str, Any]:
+        """Special cases of the spike."""
+        spike = self.features.spike
+        return {
+            "unspiked": spike.spike_strength == 0, "aligned": spike.orthogonal_alignment == 0,
+        }  # fmt: skip
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """r, c, γ and ρ."""
+        spike = self.features.spike
+        return {
+            "spike_strength": spike.spike_strength,
+            "bulk_variance": spike.bulk_variance,
+            "alignment": spike.alignment,
+            "orthogonal_alignment": spike.orthogonal_alignment,
+        }
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Arguments of the model."""
+        given = {k: v for k, v in self.features.parameters().items() if v is not None}
+        return {k: int(v) if isinstance(v, bool) else v for k, v in given.items()}
+
+    @cached_property
+    def _square(self) -> SpikedRandomFeatures:
+        """The features by their parameters, in the strict limit."""
+        given, spike = self.features, self.features.spike
+        return SpikedRandomFeatures.from_parameters(
+            given.student,
+            given.teacher,
+            spike_strength=spike.spike_strength,
+            bulk_variance=spike.bulk_variance,
+            alignment=spike.alignment,
+            beta=given.beta,
+            noise_variance=given.noise_variance,
+            cache_folder=given.cache_folder,
+        )
+
+    def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
+        """Solve the square loss in one batch."""
+        found = dict(self._square.solve_many(alphas, np.full(len(alphas), ridge)).values)
+        return found | {"q1_orthogonal": _left_of(found["q1"], found["psi"] ** 2)}
+
+    def exact(self, ctx: Any) -> dict[str, Any]:
+        """Return the parameters, those of a step to any number of digits."""
+        from ..refine import exact_parameters
+
+        return exact_parameters(self.features, ctx)
+
+    def simulate(self, dimension: int, alpha: object, ridge: float, **options: Any) -> xr.Dataset:
+        """Fit readouts of networks, or of rows that are given."""
+        from ..feature_simulation import simulate_readout
+
+        return simulate_readout(self.features, dimension, alpha, ridge, **options)
+
+
+@dataclass(frozen=True)
+class Letters(Rows):
+    """Several letters, with the closed form of their equations."""
+
+    features: VocabularyFeatures
+
+    @property
+    def parameters(self) -> VocabularyParameters:
+        """The classes of rows and the alignment."""
+        return self.features.parameters
+
+    @property
+    def case(self) -> Mapping[str, Any]:
+        """The number of letters and their bulk; equations of letters have a width always."""
+        return {
+            "letters": len(self.parameters.classes),
+            "bulk": self.features.bulk,
+            "aligned": orthogonal_alignment(self.parameters.overlaps) == 0,
+            "finite_width": True,
+        }
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """γ and ρ, and π, r, c and b of every letter."""
+        overlaps = self.parameters.overlaps
+        return {
+            **letter_values(self.parameters),
+            "inverse_width": 0.0 if self.features.width is None else 1.0 / self.features.width,
+            "alignment": float(overlaps[0, 0]),
+            "orthogonal_alignment": orthogonal_alignment(overlaps),
+        }
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Student, teacher and bulk; the letters are in the model."""
+        found = model_attributes(self.features)
+        del found["model"]
+        return found
+
+    def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
+        """Solve the square loss, point by point."""
+        count = len(self.parameters.classes)
+        rows = [self._start(float(alpha), ridge, count) for alpha in alphas]
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+    def _start(self, alpha: float, ridge: float, count: int) -> dict[str, float]:
+        solution = solve_at(self.features, alpha, ridge, self.features.width)
+        found = letter_unknowns(solution.order_parameters, count)
+        for a in range(1, count + 1):
+            for b in range(a, count + 1):
+                whole, part = found[f"q1_{a}{b}"], found[f"psi_{a}"] * found[f"psi_{b}"]
+                found[f"Q1_{a}{b}"] = _left_of(whole, part) if a == b else whole - part
+        return found
+
+    def exact(self, ctx: Any) -> dict[str, Any]:
+        """Return the parameters, floats as the decimals that they print as."""
+        require_direct_letters(self.features)
+        found = {**self.values, "beta": self.features.beta}
+        return {name: ctx.mpf(repr(value)) for name, value in found.items()}
+
+    def simulate(self, dimension: int, alpha: object, ridge: float, **options: Any) -> xr.Dataset:
+        """Fit readouts of networks with these letters, or of rows that are given."""
+        from ..vocabulary.simulated import simulate_vocabulary
+
+        return simulate_vocabulary(self.features, dimension, alpha, ridge, **options)
+
+
+def rows_of(features: object, width: int | None = None) -> Rows:
+    """Return what a readout of a width asks of features.
+
+    Raises
+    ------
+    ParameterError
+        If they are no features, or of letters that have no equations written out.
+    """
+    if isinstance(features, SpikedRandomFeatures):
+        if features.leading_order != "published":
+            raise ParameterError(
+                'features have leading_order="complete", which is known for the square loss only; '
+                'use leading_order="published"'
+            )
+        return OneKind(features)
+    if isinstance(features, VocabularyFeatures):
+        require_written_out(features)
+        return Letters(features.at(width=width))
+    raise ParameterError(
+        f"features must be a SpikedRandomFeatures or a VocabularyFeatures model, got {features!r}"
+    )
+
+
+def features_from_json(given: Mapping[str, Any]) -> SpikedRandomFeatures | VocabularyFeatures:
+    """Return the features of a document, by the model that it names.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these.
+    """
+    letters = isinstance(given, Mapping) and given.get("model") == VOCABULARY
+    return (VocabularyFeatures if letters else SpikedRandomFeatures).from_json(json.dumps(given))
+
+
+def _left_of(whole: Any, part: Any) -> Any:
+    """Return the variance that is left, positive."""
+    return np.maximum(whole - part, _SMALLEST_OVERLAP * (1 + whole))
