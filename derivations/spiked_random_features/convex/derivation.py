@@ -164,13 +164,14 @@ def _law(energy: ConvexFreeEnergy) -> dict[str, Any]:
     """Return ``law`` with the fields of :class:`.physics.Prediction`, and its arguments."""
     from sympy.core.function import AppliedUndef
 
+    from ....symbolic.lowering.lower import table_name
     from ....symbolic.printing.compiled import Formula, function_source
     from ..physics import IDENTIFIERS
 
     law = energy.averages.prediction.xreplace(energy.orthogonal)
     values = [getattr(law, f.name) for f in fields(law)]
     tables = {x for value in values for x in value.atoms(AppliedUndef)}
-    names = {x: str(x.func) for x in sorted(tables, key=str)}
+    names = {x: table_name(x) for x in sorted(tables, key=str)}
     symbols = {x for value in values for x in value.xreplace(dict.fromkeys(tables, 1)).free_symbols}
     names |= {x: IDENTIFIERS.get(x, str(x)) for x in sorted(symbols, key=str)}
     source = function_source({"law": Formula(tuple(names), values)}, names=names)

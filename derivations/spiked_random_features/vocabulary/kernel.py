@@ -75,7 +75,11 @@ def letters_system(
         node=physics.kappa,
         outputs={"test_error": energy.test_error, "training_error": energy.training_error},
         identifiers={p: IDENTIFIERS[p] for p in found.parameters if p in IDENTIFIERS},
-        start=energy.letters.without_data,
+        start={
+            x: value
+            for x, value in energy.letters.without_data.items()
+            if x in found.order_parameters
+        },
         derived={physics.gamma: sp.Integer(aligned)}
         if aligned
         else {physics.rho: complement(physics.gamma)},

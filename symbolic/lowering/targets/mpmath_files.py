@@ -20,6 +20,7 @@ from ...printing.printers import MpmathPrinter
 from ...printing.runtime_text import runtime_text
 from ...regularity import ImaginaryGrowth, analyse
 from ..documentation import domain_of
+from ..lower import table_name
 from ..program import Newton, Program
 from .about import about
 from .file_driver import GIVEN
@@ -191,7 +192,7 @@ def _table_parts(lowered: LoweredSystem) -> list[str]:
 
 def _unused(name: str, taken: set[str], definitions: Mapping[sp.Expr, sp.Expr]) -> str:
     inner = {n.variable.name for d in definitions.values() for n in d.atoms(GaussianExpectation)}
-    tables = {str(f.func).replace("^2", "_squared") for f in definitions}
+    tables = {table_name(f) for f in definitions}
     made = re.compile(r"(mean|integrands|functions|argument|moment)_.*|shared_\d+|fn_.*|\d+")
     while name in taken | inner | tables or made.fullmatch(name):
         name = f"p_{name}"
