@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode, LoadedKernel
 from ...derived import derived
+from ..bulk_law import IID
 
 if TYPE_CHECKING:
     from ....symbolic.lowering.lowered import LoweredSystem
@@ -31,6 +32,8 @@ class ConvexCase:
         Name and expression.
     signs : tuple of (str, bool)
         Which parameters of the loss are positive; the others are negative.
+    bulk : str
+        Law of the bulk, as of :func:`.free_energy.spiked_free_energy`.
     """
 
     loss: str
@@ -43,6 +46,7 @@ class ConvexCase:
     finite_width: bool
     metrics: tuple[tuple[str, str], ...] = ()
     signs: tuple[tuple[str, bool], ...] = ()
+    bulk: str = IID
 
     def energy(self) -> ConvexFreeEnergy:
         """Return the free energy."""
@@ -58,6 +62,7 @@ class ConvexCase:
             unspiked=self.unspiked,
             aligned=self.aligned,
             finite_width=self.finite_width,
+            bulk=self.bulk,
         )
 
     def system(self) -> SaddlePointSystem:

@@ -22,6 +22,7 @@ from ....symbolic.activations import Activation
 from ....symbolic.equations import Equation, FreeEnergy, saddle_point_equations, stationarity
 from ....symbolic.gaussian import GaussianExpectation
 from .. import free_energy as symbols
+from ..bulk_law import IID
 from ..free_energy import (
     V2,
     alpha,
@@ -153,6 +154,7 @@ def convex_free_energy(
     unspiked: bool = False,
     aligned: bool = False,
     finite_width: bool = False,
+    bulk: str = IID,
 ) -> ConvexFreeEnergy:
     r"""Return the free energy of a convex loss.
 
@@ -162,6 +164,7 @@ def convex_free_energy(
     labels : Labels
     student : Activation
     unspiked, aligned, finite_width : bool
+    bulk : {"iid", "isotropic", "overlaps"}
         As for :func:`.free_energy.spiked_free_energy`.
 
     Raises
@@ -170,7 +173,12 @@ def convex_free_energy(
         If the averages of the loss over these labels take more than three integrals.
     """
     square = symbols.spiked_free_energy(
-        student, labels.teacher, unspiked=unspiked, aligned=aligned, finite_width=finite_width
+        student,
+        labels.teacher,
+        unspiked=unspiked,
+        aligned=aligned,
+        finite_width=finite_width,
+        bulk=bulk,
     )
     base = square.free_energy
     vanishing = {f: sp.S.Zero for f in (mu0, mu1, mu2_squared) if f not in base.definitions}

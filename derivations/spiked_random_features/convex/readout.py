@@ -123,6 +123,12 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
                 'features have leading_order="complete", which is known for the square loss only; '
                 'use leading_order="published"'
             )
+        direct = self.features.direct_parameters
+        if direct is not None and (direct.norm_overlap or any(direct.stretch)):
+            raise ParameterError(
+                "features have a norm overlap or a stretch, which are known for the square loss "
+                "only; leave them out, or use solve() of the features"
+            )
         width = checked_width(self.width)
         object.__setattr__(self, "width", self.features.width if width is None else width)
         loss, labels = self.convex_loss, self.channel
@@ -215,6 +221,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             aligned=self.spike.orthogonal_alignment == 0,
             finite_width=self.width is not None,
             metrics=self._metric_texts,
+            bulk=self.features._bulk.equations,
         )
 
     @cached_property
@@ -274,6 +281,8 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             ties=ties,
             labels=dict(found.labels),
             cache_folder=self.features.cache_folder,
+            data=self.features._bulk.columns,
+            exact_data=self.features._bulk.exact,
             **bound_of_digits(self),
         )
 
@@ -454,7 +463,10 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 
     def _attributes(self) -> dict[str, Any]:
-        given = {k: v for k, v in self.features.parameters().items() if v is not None}
+        # A law of the bulk is in the model.
+        given = {
+            k: v for k, v in self.features.parameters().items() if isinstance(v, str | int | float)
+        }
         given = {k: int(v) if isinstance(v, bool) else v for k, v in given.items()}
         width = {} if self.width is None else {"width": self.width}
         return {

@@ -69,7 +69,9 @@ class ReadoutSolver:
     @cached_property
     def arrays(self) -> KernelArrays:
         """Its tables."""
-        return KernelArrays(self.kernel, self._table_values, steep=self._steep)
+        return KernelArrays(
+            self.kernel, self._table_values, self.equivalent._bulk.arrays, self._steep
+        )
 
     @property
     def _steep(self) -> Steep | None:
@@ -106,7 +108,7 @@ class ReadoutSolver:
         free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
         elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
         steep = Steep(tuple(places), width, elsewhere, inner)
-        return KernelArrays(self.kernel, self._table_values, steep=steep)
+        return KernelArrays(self.kernel, self._table_values, self.equivalent._bulk.arrays, steep)
 
     @property
     def _table_values(self) -> list[np.float64]:
@@ -124,6 +126,7 @@ class ReadoutSolver:
             alignment=self.values["alignment"],
             beta=given.beta,
             noise_variance=given.noise_variance,
+            bulk=given.bulk,
             cache_folder=given.cache_folder,
         )
 

@@ -16,8 +16,8 @@ from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 from ....symbolic.parser import parse_target
 from ....symbolic.printing.compiled import Formula, function_source
+from ..bulk_law import BULKS
 from . import free_energy as f
-from .bulks import BULKS
 from .derivation import Derivation
 
 # A table is a function of where the argument of an activation is centred.
