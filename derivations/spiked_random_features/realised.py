@@ -207,13 +207,14 @@ def realised_network(
     norms, stretched = (model._case[name] for name in ("correlated_norms", "stretched"))
     if spectrum or norms or stretched:
         layer = setup.first_layer(np.random.SeedSequence(seed, spawn_key=(0,)))
-        of_norms = {"norm_overlap": norm_overlap(layer)} if norms else {}
+        of_norms = norm_overlap(layer) if norms else 0.0
         if norms or stretched:
-            stretch = {"stretch": row_stretch(layer, variance)} if stretched else {}
-            theories["realised"] = realised(**of_norms, **stretch)
+            stretch = row_stretch(layer, variance) if stretched else (0.0, 0.0, 0.0)
+            theories["realised"] = realised(norm_overlap=of_norms, stretch=stretch)
         if spectrum:
             # One bulk matrix has its stretch already.
-            theories["spectrum"] = realised(**of_norms, bulk=BulkLaw.from_layer(layer))
+            law = BulkLaw.from_layer(layer)
+            theories["spectrum"] = realised(norm_overlap=of_norms, bulk=law)
     zero = np.zeros(len(alphas))
     for kind, theory in theories.items():
         values = theory.solve_many(alphas, [ridge]).values

@@ -8,6 +8,7 @@ import pickle
 import mpmath
 import numpy as np
 import pytest
+import threadpoolctl
 
 import giantstep as gs
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
@@ -32,6 +33,13 @@ def marchenko_pastur(beta, variance):
     ends = [f"{variance}*(1 {sign} sqrt({beta}))**2" for sign in "-+"]
     density = f"sqrt(({ends[1]} - x)*(x - ({ends[0]})))/(2*pi*{variance}*{beta}*x)"
     return density, ends, {0: 1 - 1 / beta} if beta > 1 else None
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    # Matrices of a hundred rows: threads of BLAS wait for each other longer than they work.
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
+        yield
 
 
 # ---------------------------------------------------------------------- independent rows
@@ -108,22 +116,21 @@ def test_overlaps_of_an_isotropic_bulk_are_those_of_its_matrices():
     mean = np.average(level / (a + b * level), weights=SHARES)
     found = []
     for seed in range(8):
-        rows = _isotropic_rows(np.random.default_rng(seed), 200, 400)[0]
-        spike = np.eye(400)[0]
-        law = gs.BulkLaw.from_matrix(rows, spike, np.eye(400)[1])
+        rows = _isotropic_rows(np.random.default_rng(seed), 120, 240)[0]
+        law = gs.BulkLaw.from_matrix(rows, *np.eye(240)[:2])
         table = law.table()
         c = law.bulk_variance
         found.append(np.mean(c * table["F"] / (a + b * c * table["D"])))
     error = np.std(found, ddof=1) / math.sqrt(len(found))
-    assert error < 0.05
+    assert error < 0.1
     assert np.mean(found) == pytest.approx(mean / (1 - beta * b * mean), abs=4 * error)
 
 
-def _isotropic_rows(generator, p, d):
-    """Rows with the two-level spectrum, and the eigenvectors of their Gram matrix."""
+def _isotropic_rows(generator, p, d, level=LEVELS):
+    """Rows with a two-level spectrum, and the eigenvectors of their Gram matrix."""
     left = np.linalg.qr(generator.standard_normal((p, p)))[0]
     right = np.linalg.qr(generator.standard_normal((d, p)))[0]
-    levels = np.repeat(LEVELS, [round(share * p) for share in SHARES])
+    levels = np.repeat(level, [round(share * p) for share in SHARES])
     return (left * np.sqrt(levels)) @ right.T, left
 
 
@@ -235,27 +242,24 @@ def _direct_solution(ctx, penalty):
 
 @pytest.mark.parametrize("penalty", [None, (1.0, 8.0)])
 def test_two_levels_against_readouts_of_finite_size(penalty):
-    d, p, n, ridge = 240, 120, 360, 0.1
-    measured = [_readout(seed, d, p, n, ridge, penalty) for seed in range(24)]
-    theory = model_of(two_levels(penalty=penalty), width=p).solve(alpha=n / d, ridge=ridge)
-    plain = model_of("iid", width=p).solve(alpha=n / d, ridge=ridge)
-    for k, name in enumerate(("test_error", "training_error", "q2")):
-        column = [row[k] for row in measured]
-        error = np.std(column, ddof=1) / math.sqrt(len(column))
-        assert np.mean(column) == pytest.approx(getattr(theory, name), abs=4 * error), name
-    # The law matters: that of independent rows is outside of what was measured.
-    assert abs(np.mean(column) - plain.q2) > 6 * error
+    d, p, n, ridge, level = 240, 120, 360, 0.1, (0.1, 3.7)
+    measured = np.array([_readout(seed, d, p, n, ridge, level, penalty) for seed in range(24)])
+    law = gs.BulkLaw.from_eigenvalues(level, weights=SHARES, penalty=penalty)
+    theory, plain = (model_of(b, width=p).solve(alpha=n / d, ridge=ridge) for b in (law, "iid"))
+    mean, error = measured.mean(axis=0), measured.std(axis=0, ddof=1) / math.sqrt(24)
+    for k, name in enumerate(("test_error", "training_error", "theta", "psi", "q1", "q2")):
+        assert mean[k] == pytest.approx(getattr(theory, name), abs=4 * error[k]), name
+        if name in ("psi", "q1"):
+            assert abs(mean[k] - getattr(plain, name)) > 6 * error[k], name
 
 
-def _readout(seed, d, p, n, ridge, penalty):
-    """Errors and |w|²/p of a readout of rows with the two-level spectrum."""
+def _readout(seed, d, p, n, ridge, level, penalty):
+    """Errors, theta, psi, q1 and q2 of a readout of rows with a two-level spectrum."""
     generator = np.random.default_rng(seed)
-    bulk, left = _isotropic_rows(generator, p, d)
+    bulk, left = _isotropic_rows(generator, p, d, level)
     rows = bulk.copy()
     rows[:, 0] += SPIKE["spike_strength"]
-    cost = np.ones(p)
-    if penalty is not None:
-        cost = np.repeat(penalty, [round(share * p) for share in SHARES])
+    cost = np.repeat(penalty or (1.0, 1.0), [round(share * p) for share in SHARES])
     gamma = SPIKE["alignment"]
 
     def sample(size):
@@ -267,10 +271,10 @@ def _readout(seed, d, p, n, ridge, penalty):
     labels = clean + math.sqrt(SPIKE["noise_variance"]) * generator.standard_normal(n)
     matrix = features.T @ features + ridge * (left * cost) @ left.T
     w = np.linalg.solve(matrix, features.T @ labels)
-    fresh, target = sample(4000)
-    return (
-        np.mean((target - fresh @ w) ** 2), np.mean((labels - features @ w) ** 2), w @ w / p,
-    )  # fmt: skip
+    fresh, target = sample(2000)
+    overlaps = w @ bulk / math.sqrt(p)
+    errors = np.mean((target - fresh @ w) ** 2), np.mean((labels - features @ w) ** 2)
+    return (*errors, *overlaps[:2], overlaps[1:] @ overlaps[1:], w @ w / p)
 
 
 # ---------------------------------------------------------------------- as part of a model
@@ -299,7 +303,7 @@ def test_a_law_is_part_of_a_model_like_any_argument():
     assert "Averages" not in str(model_of(two_levels()).symbolic()._repr_latex_())
 
 
-def test_curves_kernels_and_optima_take_the_law_along():
+def test_curves_and_kernels_take_the_law_along():
     model = model_of(two_levels(), student="erf")
     curve = model.curve(alpha=[1.0, 2.0], bulk_variance=[1.0, 1.5], ridge=0.1, progress=False)
     corner = model.at(bulk_variance=1.5).solve(alpha=2, ridge=0.1)
@@ -311,17 +315,17 @@ def test_curves_kernels_and_optima_take_the_law_along():
     assert kernel.solve(alpha=2, ridge=0.1, data=one_level).test_error == frame
     for language in ("c", "julia", "numpy"):
         assert "bulk" in "".join(kernel.files(language).values())
-    best = model.optimum(over="ridge", alpha=2.0)
-    assert best.is_interior
-    for factor in (0.9, 1.1):
-        assert model.solve(alpha=2, ridge=best.ridge * factor).test_error > best.test_error
     with pytest.raises(UnsupportedExpressionError, match="averages over data"):
         model.solve(alpha=2, ridge=0.1, certify=True)
 
 
 @pytest.mark.slow
-def test_sensitivities_are_slopes_of_the_solutions():
+def test_optima_and_sensitivities_are_those_of_the_solutions():
     model = model_of(two_levels(penalty=[1.0, 2.0]), student="erf")
+    best = model.optimum(over="ridge", alpha=2.0)
+    assert best.is_interior
+    for factor in (0.9, 1.1):
+        assert model.solve(alpha=2, ridge=best.ridge * factor).test_error > best.test_error
     found = model.sensitivities(alpha=2, ridge=0.1)
     for name, value in (("beta", 0.5), ("bulk_variance", 1.0), ("spike_strength", 1.2)):
         step = 1e-4
@@ -333,11 +337,42 @@ def test_sensitivities_are_slopes_of_the_solutions():
         assert found["test_error", name] == pytest.approx(slope, rel=1e-6)
 
 
-def test_convex_losses_take_any_law():
-    for bulk in (two_levels(), "orthonormal", two_levels(F=[1.0, 0.5])):
-        model = model_of(bulk, student="erf")
-        square, ridge = (m.solve(alpha=2, ridge=0.1) for m in (model.with_loss("square"), model))
-        assert square.test_error == pytest.approx(ridge.test_error, rel=1e-11)
+@pytest.mark.parametrize(
+    "bulk",
+    [
+        two_levels(),
+        "orthonormal",
+        pytest.param(two_levels(F=[1.0, 0.5]), marks=pytest.mark.slow),
+    ],
+    ids=repr,
+)
+def test_the_square_loss_as_a_convex_one_takes_any_law(bulk):
+    model = model_of(bulk, student="erf")
+    square, ridge = (m.solve(alpha=2, ridge=0.1) for m in (model.with_loss("square"), model))
+    assert square.test_error == pytest.approx(ridge.test_error, rel=1e-11)
+    assert square.training_loss * 2 == pytest.approx(ridge.training_error, rel=1e-11)
+
+
+@pytest.mark.slow
+def test_a_robust_loss_on_a_law_against_readouts_of_finite_size():
+    # Of an orthonormal frame, whose rows the simulator draws.
+    readout = model_of("orthonormal", student="erf").with_loss("huber(0.3)")
+    data = readout.simulate(200, [2.0], 0.1, seeds=16, progress=False)
+    theory = gs.ConvexReadout(readout.features, "huber(0.3)", width=100).solve(alpha=2, ridge=0.1)
+    mean, error = (float(data[f"test_error_{p}"][0]) for p in ("mean", "standard_error"))
+    assert mean == pytest.approx(theory.test_error, abs=4 * error)
+
+
+@pytest.mark.slow
+def test_the_objective_counts_the_penalty_of_the_law():
+    # Its derivative by λ is that of the penalty alone, as the readout is where it is smallest.
+    readout = model_of(two_levels(penalty=[1.0, 8.0]), student="erf").with_loss("square")
+    below, here, above = (readout.solve(alpha=2, ridge=r).objective for r in (0.999, 1.0, 1.001))
+    found = readout.solve(alpha=2, ridge=1.0)
+    assert here - found.training_loss == pytest.approx((above - below) / 0.002, rel=1e-6)
+
+
+def test_convex_losses_keep_their_verbs_on_a_law():
     readout = model_of(two_levels(), student="erf").with_loss("square")
     assert gs.ConvexReadout.from_json(readout.to_json()) == readout
     kernel = readout.kernel()
@@ -351,31 +386,31 @@ def test_digits_of_a_density_are_those_of_its_integrals():
     density, ends, _ = marchenko_pastur(0.5, 1.0)
     given, default = (model_of(b) for b in (gs.BulkLaw.from_density(density, ends), "iid"))
     found, wanted = (
-        m.solve(alpha=2, ridge=0.1, digits=40, progress=False) for m in (given, default)
+        m.solve(alpha=2, ridge=0.1, digits=25, progress=False) for m in (given, default)
     )
     for name in ("test_error", "theta", "q2"):
         one, other = getattr(found, name), getattr(wanted, name)
-        assert abs(one - other) < 1e-38 * abs(other)
+        assert abs(one - other) < 1e-23 * abs(other)
 
 
-def test_norm_overlaps_and_stretches_that_are_given_are_those_of_a_step():
-    for student, options in (("tanh", {}), ("relu", {"allow_non_odd": True})):
-        model = gs.SpikedRandomFeatures(
-            student, "sin", step_size=1.5, alpha0=4, leading_order="complete", **options
-        )
-        spike = model.spike
-        given = gs.SpikedRandomFeatures.from_parameters(
-            student, "sin", spike_strength=spike.spike_strength,
-            bulk_variance=spike.bulk_variance, alignment=spike.alignment,
-            norm_overlap=spike.norm_overlap, stretch=spike.stretch,
-        )  # fmt: skip
-        found, wanted = (m.solve(alpha=2, ridge=0.1) for m in (given, model))
-        assert found.test_error == pytest.approx(wanted.test_error, rel=1e-12)
-        assert gs.SpikedRandomFeatures.from_json(given.to_json()) == given
-        with pytest.raises(ParameterError, match="norm overlap or a stretch"):
-            given.simulate(100, progress=False)
-        with pytest.raises(ParameterError, match="norm overlap or a stretch"):
-            given.with_loss("square")
+@pytest.mark.parametrize("student", ["erf", pytest.param("relu", marks=pytest.mark.slow)])
+def test_norm_overlaps_and_stretches_that_are_given_are_those_of_a_step(student):
+    model = gs.SpikedRandomFeatures(
+        student, "sin", step_size=1, alpha0=20, leading_order="complete", allow_non_odd=True
+    )
+    spike = model.spike
+    given = gs.SpikedRandomFeatures.from_parameters(
+        student, "sin", spike_strength=spike.spike_strength,
+        bulk_variance=spike.bulk_variance, alignment=spike.alignment,
+        norm_overlap=spike.norm_overlap, stretch=spike.stretch,
+    )  # fmt: skip
+    found, wanted = (m.solve(alpha=2, ridge=0.1) for m in (given, model))
+    assert found.test_error == pytest.approx(wanted.test_error, rel=1e-12)
+    assert gs.SpikedRandomFeatures.from_json(given.to_json()) == given
+    with pytest.raises(ParameterError, match="norm overlap or a stretch"):
+        given.simulate(100, progress=False)
+    with pytest.raises(ParameterError, match="norm overlap or a stretch"):
+        given.with_loss("square")
 
 
 # ---------------------------------------------------------------------- what is refused
@@ -418,6 +453,7 @@ def test_columns_that_are_no_law_are_refused(columns, message):
         (("1", (-1, 0)), {}, "domain must increase from at least 0"),
         (("1", (1, 0)), {}, "domain must increase"),
         (("1", (0,)), {}, "domain must hold two ends"),
+        (("log(x - 1)", (0, 1)), {}, "are not at x = "),
         (("1", "01"), {}, "domain must be a sequence"),
         (("1", (0, 1)), {"F": "x - 1"}, "F must be >= 0"),
     ],
@@ -425,15 +461,19 @@ def test_columns_that_are_no_law_are_refused(columns, message):
 def test_densities_that_are_no_law_are_refused(arguments, options, message):
     with pytest.raises(ParameterError, match=message):
         gs.BulkLaw.from_density(*arguments, **options)
+
+
+@pytest.mark.parametrize("arguments", [("no density", (0, 1)), ("1", (0, "x"))])
+def test_texts_that_are_no_expressions_are_refused(arguments):
     with pytest.raises(ExpressionError):
-        gs.BulkLaw.from_density("no density", (0, 1))
+        gs.BulkLaw.from_density(*arguments)
 
 
 def test_matrices_that_are_no_bulk_are_refused():
     v, zeta = np.eye(4)[:2]
     with pytest.raises(ParameterError, match="rows must be a matrix"):
         gs.BulkLaw.from_matrix(np.ones(4), v, zeta)
-    with pytest.raises(ParameterError, match="spike @ teacher is off by 1.0e"):
+    with pytest.raises(ParameterError, match="spike @ teacher is off by"):
         gs.BulkLaw.from_matrix(np.ones((2, 4)), v, v)
     with pytest.raises(ParameterError, match="spike @ spike is off"):
         gs.BulkLaw.from_matrix(np.ones((2, 4)), 2 * v, zeta)
@@ -458,7 +498,7 @@ def test_laws_that_do_not_fit_a_model_are_refused(options, message):
 
 
 def test_a_step_has_its_law():
-    with pytest.raises(ParameterError, match="follows from the step.*from_parameters"):
+    with pytest.raises(ParameterError, match="follows from the step"):
         gs.SpikedRandomFeatures("erf", "erf", step_size=1, bulk=two_levels())
     with pytest.raises(ParameterError, match="bulk must be one of iid, orthonormal"):
         gs.VocabularyFeatures("erf", "erf", letters=[1.0], fractions=[1.0], bulk=two_levels())

@@ -16,6 +16,8 @@ and the error is the lower bound L of :mod:`.bound_system`.
 
 from __future__ import annotations
 
+from typing import Any
+
 import sympy as sp
 
 from ....symbolic.activations import Activation
@@ -79,7 +81,7 @@ def limit_free_energy(
     )
 
 
-def limit_system(student: Activation, teacher: Activation, **flags: bool) -> SaddlePointSystem:
+def limit_system(student: Activation, teacher: Activation, **flags: Any) -> SaddlePointSystem:
     """Return the saddle point for α → ∞, with the test error, V1 and V2 as outputs.
 
     Parameters

@@ -19,6 +19,7 @@ from functools import cached_property
 import sympy as sp
 
 from ....symbolic.activations import Activation
+from ....symbolic.data_average import DataAverage
 from ....symbolic.equations import Equation, FreeEnergy, saddle_point_equations, stationarity
 from ....symbolic.gaussian import GaussianExpectation
 from .. import free_energy as symbols
@@ -138,6 +139,15 @@ class ConvexFreeEnergy:
         """The node of the loss term."""
         (node,) = self.free_energy.expression.atoms(LabelledEnvelope)
         return node
+
+    def penalty(self) -> sp.Expr:
+        r"""Return half of the squared norm of the readout, as its penalty measures it, over p.
+
+        Where that penalty is a law's, :math:`w^\top P w`, it is the derivative of the free energy
+        by λ, which is where the penalty stands.
+        """
+        energy = self.free_energy.expression
+        return energy.diff(symbols.ridge) if energy.has(DataAverage) else symbols.q2 / 2
 
     def training_loss(self) -> sp.Expr:
         r"""Return the mean loss at the proximal point, :math:`M + V\partial_V M`."""

@@ -71,7 +71,7 @@ def outputs(energy: ConvexFreeEnergy, metrics: Mapping[str, sp.Expr]) -> dict[st
         "training_loss": training_loss,
         "test_loss": average(averages.of_loss()),
         "objective": training_loss
-        + symbols.ridge * symbols.beta * symbols.q2 / (2 * symbols.alpha),
+        + symbols.ridge * symbols.beta / symbols.alpha * energy.penalty(),
         "q1": q1,
     }
     for name, metric in metrics.items():
