@@ -52,6 +52,7 @@ def step_from_spiked(model: SpikedRandomFeatures, alpha: float) -> OneGradientSt
     from .one_gradient_step.model import OneGradientStep
 
     spike = model.spike
+    model._refuse_law("the risk of one step")
     if spike.spike_strength or spike.bulk_variance != 1:
         raise AssumptionError(
             f"rows have a spike of length {spike.spike_strength:g} and a bulk of variance "

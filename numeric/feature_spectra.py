@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, eigvalsh
 
 from ..errors import ParameterError
-from .arguments import MOST_SEEDS, checked_seed, positive_number, whole_number
+from .arguments import MOST_SEEDS, checked_seed, positive_number, real_array, whole_number
 from .feature_network import SteppedNetwork
 from .feature_rows import FirstLayer
 from .feature_samples import BLOCK_ROWS, READOUT, layer_samples
@@ -28,6 +28,7 @@ from .seed_runs import run_seeds
 
 __all__ = [
     "FeatureSpectra",
+    "bulk_overlaps",
     "bulk_spectrum",
     "feature_spectra",
     "layer_spectrum",
@@ -36,6 +37,9 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+# Of products of unit vectors, which users may have computed.
+_ORTHONORMAL = 1e-9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,10 +215,50 @@ def bulk_spectrum(layer: FirstLayer) -> dict[str, Array]:
             f"the teacher must have one direction for its bulk, got {len(layer.teachers)}"
         )
     along, across = _split(layer)
+    return _overlaps(along, across, layer.orthogonal_teachers[0])
+
+
+def bulk_overlaps(rows: object, spike: object, teacher: object) -> dict[str, Array]:
+    """Return :func:`bulk_spectrum` of bulk rows that are given.
+
+    Parameters
+    ----------
+    rows : array-like (p, d)
+        B.
+    spike, teacher : array-like (d,)
+        v and ζ, orthonormal.
+
+    Raises
+    ------
+    ParameterError
+        If shapes do not fit, or the directions are not orthonormal.
+    """
+    matrix, v, zeta = (
+        real_array(name, x) for name, x in (("rows", rows), ("spike", spike), ("teacher", teacher))
+    )
+    if matrix.ndim != 2 or v.shape != matrix.shape[1:] or zeta.shape != v.shape:
+        raise ParameterError(
+            "rows must be a matrix (p, d), spike and teacher vectors (d,), got shapes "
+            f"{matrix.shape}, {v.shape} and {zeta.shape}"
+        )
+    products = {"spike @ spike": v @ v - 1, "teacher @ teacher": zeta @ zeta - 1}
+    products["spike @ teacher"] = v @ zeta
+    for name, off in products.items():
+        if abs(off) > _ORTHONORMAL:
+            raise ParameterError(
+                f"spike and teacher must be orthonormal, and {name} is off by {off:.1e}; the "
+                "teacher's direction is that across the spike"
+            )
+    along = matrix @ v
+    return _overlaps(along, matrix - along[:, None] * v, zeta)
+
+
+def _overlaps(along: Array, across: Array, direction: Array) -> dict[str, Array]:
+    """Return the law of bulk rows along the spike, (p,), and across it, (p, d)."""
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
         values, vectors = eigh(across @ across.T)
-        pair = np.stack([along, across @ layer.orthogonal_teachers[0]])
-        first, second = math.sqrt(layer.rows.shape[1]) * (pair @ vectors)
+        pair = np.stack([along, across @ direction])
+        first, second = math.sqrt(across.shape[1]) * (pair @ vectors)
     # A Gram matrix has no negative eigenvalue; rounding may say so.
     return {
         "D": np.maximum(values, 0), "F": first**2, "G": first * second, "H": second**2,

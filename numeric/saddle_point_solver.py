@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
@@ -74,6 +74,7 @@ def solve_many(
     table_values: Sequence[float],
     parameters: Array,
     *,
+    data: Mapping[str, Array] | None = None,
     rtol: float = 1e-11,
     workers: int | None = None,
 ) -> BatchSolution:
@@ -84,6 +85,8 @@ def solve_many(
     kernel : LoadedKernel
     table_values : sequence of float
         In the order of ``kernel.table_parameters``.
+    data : mapping from str to array, optional
+        As for :class:`.kernel_arrays.KernelArrays`.
     parameters : array (n, P)
         In the order of ``kernel.parameters``.
     rtol : float
@@ -97,7 +100,7 @@ def solve_many(
     ConvergenceError
         If Newton's method fails for a row; carries the unfinished results as `state`.
     """
-    arrays = KernelArrays(kernel, table_values)
+    arrays = KernelArrays(kernel, table_values, data)
     found = solve_rows(kernel, arrays, parameters, rtol=rtol, workers=workers)
     if not found.converged.all():
         raise refusal(kernel, parameters, found)

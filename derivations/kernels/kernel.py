@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .precise import Refined
     from .sensitivities import Sensitivities
 
+# Of data that are known to any number of digits, beyond those that are asked for.
+SPARE_DIGITS = 30
 # Words of the methods of a kernel that parameters cannot have.
 RESERVED = frozenset(
     {
@@ -85,6 +87,10 @@ class Kernel(KernelTexts, KernelDiagrams):
     cache_folder : path or None
     most_digits : int
         Of ``digits=``: fewer where an expression holds rules of a fixed accuracy.
+    data : mapping, optional
+        Data that need not be given.
+    exact_data : callable, optional
+        Takes a number of digits and returns them exactly, or to so many digits.
     """
 
     name: str
@@ -102,6 +108,8 @@ class Kernel(KernelTexts, KernelDiagrams):
     cache_folder: str | os.PathLike[str] | None = None
     most_digits: int = MOST_DIGITS
     make_solved: Callable[[], LoweredSystem] | None = field(default=None, repr=False)
+    data: Mapping[str, Any] | None = field(default=None, repr=False)
+    exact_data: Callable[[int], Mapping[str, Any]] | None = field(default=None, repr=False)
 
     # ------------------------------------------------------------------ what it is
 
@@ -139,7 +147,7 @@ class Kernel(KernelTexts, KernelDiagrams):
         ----------
         data : mapping, optional
             For averages over data: ``{"set": {"column": values}}``, or the columns alone if there
-            is one set; a column ``weight`` weighs the rows.
+            is one set; a column ``weight`` weighs the rows. Kernels of models have their own.
         start : mapping or KernelSolution, optional
             First values of Newton unknowns; needed where there are several solutions.
         digits : int, optional
@@ -466,7 +474,8 @@ class Kernel(KernelTexts, KernelDiagrams):
         self, data: object, start: object, rtol: float, total: int, *, keep: bool = False
     ) -> Job:
         """Return what solves rows of parameters; see :class:`.job.Job`."""
-        sets = data_arrays(self.code.data, self.domains, data)
+        given = self.data if data is None else data
+        sets = data_arrays(self.code.data, self.domains, given)
         return Job(
             code=self.code,
             folder=os.fspath(self._cache.folder),
@@ -528,10 +537,15 @@ class Kernel(KernelTexts, KernelDiagrams):
             exact,
             digits,
             batch,
-            data=exact_data(self.code.data, data),
+            data=self._exact_data(data, digits),
             most_digits=self.most_digits,
             show_progress=progress,
         )
+
+    def _exact_data(self, data: object, digits: int) -> Mapping[str, Any]:
+        if data is not None or self.exact_data is None:
+            return exact_data(self.code.data, data)
+        return self.exact_data(digits + SPARE_DIGITS)
 
     def _meanings(self) -> dict[str, str]:
         return {name: f"parameter, {self.domains[name]}" for name in self.parameters}

@@ -148,6 +148,8 @@ def tangent_kernel(kernel: Kernel, names: tuple[str, ...]) -> Kernel:
             defaults=kernel.defaults,
             exact_defaults=kernel.exact_defaults,
             ties=kernel.ties,
+            data=kernel.data,
+            exact_data=kernel.exact_data,
         )
     return known[names]
 

@@ -272,6 +272,7 @@ class Analyses:
         from .vocabulary.model import VocabularyFeatures
 
         given, spike = self._model, self._model.spike
+        given._refuse_law("learned biases")
         model = VocabularyFeatures.from_parameters(
             given.student,
             given.teacher,

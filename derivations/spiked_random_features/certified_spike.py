@@ -66,12 +66,9 @@ def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> Certifi
 def exact_spike(model: SpikedRandomFeatures) -> dict[str, sp.Expr]:
     """Return the fields of the spike by name, exactly; without free symbols."""
     if model.direct_parameters is not None or model.step_size == 0:
-        given = model.spike
-        r, c, gamma = (
-            exact_number(x) for x in (given.spike_strength, given.bulk_variance, given.alignment)
-        )
-        values = (r, c, gamma, sp.sqrt(1 - gamma**2))
-        return dict(zip(SPIKE[:5], (*values, sp.S.Zero), strict=True))
+        names = SPIKE if model._case["stretched"] else SPIKE[: -len(STRETCH)]
+        given = {name: exact_number(getattr(model.spike, name)) for name in names}
+        return {**given, "orthogonal_alignment": sp.sqrt(1 - given["alignment"] ** 2)}
     symbolic = model.symbolic()
     stretched = model._case["stretched"]
     mapped = mapping.spike_mapping(symbolic.student, symbolic.teacher, stretched=stretched)

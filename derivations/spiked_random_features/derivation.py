@@ -8,9 +8,11 @@ SymPy.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ...numeric.cache import FileCache
 from ..derived import derived
+from .bulk_law import IID
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Derivation:
         The block structure in words.
     functions : tuple of (str, str)
         Name and value of each tabulated function.
+    data : tuple of (str, tuple of str)
+        Data sets and their columns.
     """
 
     student: str
@@ -74,6 +78,7 @@ class Derivation:
     domains: tuple[tuple[str, str], ...]
     structure: str
     functions: tuple[tuple[str, str], ...]
+    data: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def derivation(
@@ -85,6 +90,7 @@ def derivation(
     correlated_norms: bool,
     stretched: bool = False,
     finite_width: bool = False,
+    bulk: str = IID,
     cache: FileCache,
 ) -> Derivation:
     """Return the derivation for a pair of activations, from the cache where it is there.
@@ -101,6 +107,8 @@ def derivation(
         Include the stretch of the rows in the plane of the spike and of the teacher.
     finite_width : bool
         Include what the mean direction costs at a finite width.
+    bulk : {"iid", "isotropic", "overlaps"}
+        As for :func:`.physics.spiked_free_energy`.
     cache : FileCache
         Where derivations are kept between processes.
     """
@@ -110,12 +118,13 @@ def derivation(
         "correlated_norms": correlated_norms,
         "stretched": stretched,
         "finite_width": finite_width,
+        "bulk": bulk,
     }
     return _derivation(cache, student, teacher, **flags)
 
 
 @derived("spiked_random_features", Derivation)
-def _derivation(student: str, teacher: str, **flags: bool) -> Derivation:
+def _derivation(student: str, teacher: str, **flags: Any) -> Derivation:
     from ..kernels.deriving import deriving
     from .derive import derive
 

@@ -12,7 +12,6 @@ from ...errors import AssumptionError, ConvergenceError
 from ...runtime.precise_kernel import PreciseKernel
 from ...symbolic.activations import Activation, activation, z
 from ...symbolic.hermite import information_exponent
-from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.targets.solver_source import solver_source
@@ -30,8 +29,10 @@ from ...symbolic.saddle_point import (
     stationarity,
 )
 from ...symbolic.structure import BlockStructure
+from ..kernels.code import column_names, parameter_domains
 from . import physics as symbols
 from .bulk_covariance import bulk_spread
+from .bulk_law import IID
 from .derivation import Derivation
 from .mapping import (
     SpikeMapping,
@@ -112,6 +113,7 @@ def symbolic_model(
     correlated_norms: bool = False,
     stretched: bool = False,
     finite_width: bool = False,
+    bulk: str = IID,
 ) -> SymbolicModel:
     """Derive the saddle-point equations of the model and lower them.
 
@@ -126,6 +128,8 @@ def symbolic_model(
         Include the stretch of the rows in the plane of the spike and of the teacher.
     finite_width : bool
         Include what the mean direction costs at a finite width.
+    bulk : {"iid", "isotropic", "overlaps"}
+        As for :func:`.physics.spiked_free_energy`.
     """
     student_ = activation(student, argument="student")
     teacher_ = activation(teacher, argument="teacher")
@@ -137,8 +141,9 @@ def symbolic_model(
         correlated_norms=correlated_norms,
         stretched=stretched,
         finite_width=finite_width,
+        bulk=bulk,
     )
-    system = saddle_point_system(energy, _title(correlated_norms, stretched, finite_width))
+    system = saddle_point_system(energy, _title(correlated_norms, stretched, finite_width, bulk))
     return SymbolicModel(student_, teacher_, energy, system)
 
 
@@ -194,6 +199,7 @@ def derive(
     correlated_norms: bool = False,
     stretched: bool = False,
     finite_width: bool = False,
+    bulk: str = IID,
 ) -> Derivation:
     """Derive everything that numbers need, as text; see :class:`Derivation`."""
     model = symbolic_model(
@@ -204,6 +210,7 @@ def derive(
         correlated_norms=correlated_norms,
         stretched=stretched,
         finite_width=finite_width,
+        bulk=bulk,
     )
     definitions = model.free_energy.free_energy.definitions
     scales = set(model.program.magnitudes.values())
@@ -237,12 +244,10 @@ def derive(
         measured=tuple(str(x) for x in model.program.magnitudes),
         even=model.program.even,
         unknowns=tuple(str(x) for x in model.program.newton_unknowns),
-        domains=tuple(
-            (str(x), domain_of(x))
-            for x in (*model.program.parameters, *model.program.newton_unknowns)
-        ),
+        domains=tuple(parameter_domains(model.lowered).items()),
         structure=model.structure.describe(),
         functions=tuple((str(f), str(v)) for f, v in evaluated_forms(definitions).items()),
+        data=tuple((d.name, column_names(d)) for d in model.program.data),
     )
 
 
@@ -256,11 +261,12 @@ def _determined(energy: FreeEnergy) -> FreeEnergy:
     )
 
 
-def _title(correlated_norms: bool, stretched: bool, finite_width: bool) -> str:
+def _title(correlated_norms: bool, stretched: bool, finite_width: bool, bulk: str) -> str:
     remarks = (
         ", with correlated norms of the rows (the terms in chi)" if correlated_norms else "",
         ", with stretched rows (the terms in t)" if stretched else "",
         ", at a finite width (the terms in p_inv)" if finite_width else "",
+        "" if bulk == IID else f", with the law of the bulk as the data {symbols.BULK!r}",
     )
     return f"Saddle point of ridge regression on spiked random features{''.join(remarks)}"
 
@@ -344,6 +350,7 @@ def precise_kernel(model: SymbolicModel) -> PreciseKernel:
         results=tuple(str(x) for x in model.program.outputs if x not in scales),
         unknowns=tuple(str(x) for x in model.program.newton_unknowns),
         even=model.program.even,
+        data=tuple(d.name for d in model.program.data),
     )
 
 

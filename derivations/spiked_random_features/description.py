@@ -9,6 +9,7 @@ from ...atomic_files import write_atomically
 from ...errors import ParameterError
 from ..json_text import from_json, to_json
 from .arguments import DIRECT, STEP
+from .bulk_law import IID, BulkLaw
 from .quality import quality_text
 
 if TYPE_CHECKING:
@@ -32,12 +33,22 @@ class Description:
         else:
             found = {name: getattr(model, name) for name in _COMMON}
             found |= {name: getattr(spike, name) for name in DIRECT}
+            # What independent rows of one norm are goes without saying.
+            if spike.norm_overlap:
+                found["norm_overlap"] = spike.norm_overlap
+            if any(spike.stretch):
+                found["stretch"] = list(spike.stretch)
+            if model.bulk != IID:
+                found["bulk"] = model.bulk
         # The strict limit is the theory of the paper and goes without saying.
         return found if model.width is None else {**found, "width": model.width}
 
     def to_json(self) -> str:
         """Return the model as JSON; :meth:`from_json` reads it."""
-        return to_json(_MODEL, self.parameters())
+        arguments = self.parameters()
+        if isinstance(law := arguments.get("bulk"), BulkLaw):
+            arguments["bulk"] = law.to_dict()
+        return to_json(_MODEL, arguments)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -49,6 +60,8 @@ class Description:
             If the text is not such a model.
         """
         arguments = from_json(_MODEL, text)
+        if isinstance(law := arguments.get("bulk"), dict):
+            arguments["bulk"] = BulkLaw.from_dict(law)
         model: Any = cls
         build = model.from_parameters if "spike_strength" in arguments else model
         try:

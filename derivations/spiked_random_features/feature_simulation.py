@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import AssumptionError
+from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import checked_seed, positive_array, positive_number
 from ...numeric.conditional_prediction import ConditionalPrediction
 from ...numeric.feature_losses import SQUARE, Loss
@@ -23,6 +23,7 @@ from ...numeric.feature_readouts import ERRORS
 from ...numeric.feature_setup import FeatureClass, FeatureSetup
 from ...numeric.feature_simulation import FeatureSimulation, simulate_features
 from ...runtime.generated import GeneratedFunction
+from .bulk_law import BulkLaw
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -83,7 +84,7 @@ def feature_setup(
     Raises
     ------
     ParameterError
-        If the dimension is too small.
+        If the dimension is too small, or nothing says how the rows are drawn.
     AssumptionError
         If the student jumps and a step is to be taken.
     """
@@ -96,8 +97,18 @@ def feature_setup(
     }
     if model.direct_parameters is not None or not model.step_size:
         spike = model.spike
+        if isinstance(model.bulk, BulkLaw):
+            raise ParameterError(
+                "a law of the bulk does not say how rows are drawn; simulate bulk='iid' or "
+                "'orthonormal', or draw rows of your own"
+            )
+        if spike.norm_overlap or any(spike.stretch):
+            raise ParameterError(
+                "rows with a norm overlap or a stretch are made by a gradient step only; simulate "
+                "the model of the step, with leading_order='complete'"
+            )
         kind = FeatureClass(1.0, spike.spike_strength, spike.bulk_variance)
-        return FeatureSetup(student, teacher, kind, spike.alignment, **shared)
+        return FeatureSetup(student, teacher, kind, spike.alignment, bulk=model.bulk, **shared)
     found = model.derivation
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)

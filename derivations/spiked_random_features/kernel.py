@@ -46,6 +46,8 @@ def model_kernel(model: SpikedRandomFeatures) -> Kernel:
         if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
         else {},
         cache_folder=model.cache_folder,
+        data=model._bulk.columns,
+        exact_data=model._bulk.exact,
     )
 
 

@@ -21,6 +21,7 @@ def kernel_code(found: Derivation) -> KernelCode:
         measured=found.measured,
         even=found.even,
         unknowns=found.unknowns,
+        data=found.data,
     )
 
 

@@ -40,6 +40,7 @@ from .arguments import (
     checked_width,
     with_alias,
 )
+from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
 from .derivation import Derivation, derivation
 from .description import Description
 from .differentiation import Differentiation
@@ -100,7 +101,9 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
     cache_folder : path, optional
         Where generated kernels are kept; default: the user's cache directory.
     direct_parameters : SpikeParameters, optional
-        Set by :meth:`from_parameters`.
+        Set by :meth:`from_parameters`, and so is `bulk`.
+    bulk : {"iid", "orthonormal"} or BulkLaw
+        The law of eigenvalues and overlaps of the bulk. A step leaves independent rows.
 
     Raises
     ------
@@ -144,10 +147,11 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
     width: int | None = None
     cache_folder: str | os.PathLike[str] | None = None
     direct_parameters: SpikeParameters | None = None
+    bulk: str | BulkLaw = IID
 
     def __post_init__(self) -> None:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        direct = given.pop("direct_parameters")
+        direct, bulk = given.pop("direct_parameters"), given.pop("bulk")
         for name, value in checked_arguments(**given).items():
             object.__setattr__(self, name, value)
         if direct is not None:
@@ -157,6 +161,14 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
                     'leading_order="complete" is about a gradient step, and a model that is given '
                     "by its spike takes none; leave it out, or give step_size and alpha0"
                 )
+            spike = self.spike
+            law = checked_bulk(bulk, spike.bulk_variance, self.beta, stretched=any(spike.stretch))
+            object.__setattr__(self, "bulk", law)
+        elif bulk != IID:
+            raise ParameterError(
+                "the law of the bulk of a model that takes a step follows from the step; leave "
+                "bulk out, or give spike and bulk by SpikedRandomFeatures.from_parameters"
+            )
         found = self._derivation(unspiked=False, aligned=False)
         if not found.odd_student and not self.allow_non_odd and self.direct_parameters is None:
             raise AssumptionError(
@@ -182,6 +194,9 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         beta: float = 1.0,
         noise_variance: float = 0.0,
         width: int | None = None,
+        bulk: str | BulkLaw = IID,
+        norm_overlap: float = 0.0,
+        stretch: tuple[float, float, float] = (0.0, 0.0, 0.0),
         cache_folder: str | os.PathLike[str] | None = None,
     ) -> SpikedRandomFeatures:
         """Return the model of given spiked random features, without a gradient step.
@@ -196,6 +211,21 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
             c > 0, squared norm of the bulk rows.
         alignment : float
             γ in [-1, 1].
+        bulk : {"iid", "orthonormal"} or BulkLaw
+            The law of eigenvalues and overlaps of the bulk rows: independent rows (eigenvalues of
+            Marchenko and Pastur), an orthonormal frame (beta <= 1), or any
+            :class:`~giantstep.BulkLaw` of mean c. Over `bulk_variance` a law keeps its shape.
+        norm_overlap : float
+            a: the squared norm of a bulk row b is c + 2 a b·v.
+        stretch : (float, float, float)
+            Entries T_vv, T_vζ and T_ζζ of the stretch 1 + T of independent rows in the plane of
+            the spike and of the teacher's direction across it.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is outside its range, or the law does not fit: another mean than c, a
+            rank larger than the dimension, or a stretch beside it.
         """
         return cls(
             student=student,
@@ -206,7 +236,10 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
             noise_variance=noise_variance,
             width=width,
             cache_folder=cache_folder,
-            direct_parameters=checked_spike(spike_strength, bulk_variance, alignment),
+            direct_parameters=checked_spike(
+                spike_strength, bulk_variance, alignment, norm_overlap, stretch
+            ),
+            bulk=bulk,
         )
 
     @classmethod
@@ -251,6 +284,7 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         aligned: bool,
         correlated_norms: bool = False,
         stretched: bool = False,
+        bulk: str = IID,
     ) -> Derivation:
         return derivation(
             self.student,
@@ -260,6 +294,7 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
             correlated_norms=correlated_norms,
             stretched=stretched,
             finite_width=self.width is not None,
+            bulk=bulk,
             cache=self._cache,
         )
 
@@ -270,17 +305,22 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         unspiked = spike.spike_strength == 0
         odd = self._derivation(unspiked=False, aligned=False).odd_student
         complete = self.leading_order == COMPLETE and not unspiked
+        given = self.direct_parameters is not None and not unspiked and spike.norm_overlap != 0
         return {
             "unspiked": unspiked,
             "aligned": spike.orthogonal_alignment == 0,
-            "correlated_norms": complete and (odd or spike.norm_overlap != 0),
+            "correlated_norms": given or (complete and (odd or spike.norm_overlap != 0)),
             "stretched": any(spike.stretch),
         }
 
     @cached_property
+    def _bulk(self) -> BulkData:
+        return BulkData.of(self)
+
+    @cached_property
     def derivation(self) -> Derivation:
         """What was derived for this model, as text."""
-        return self._derivation(**self._case)
+        return self._derivation(**self._case, bulk=self._bulk.equations)
 
     @cached_property
     def spike(self) -> SpikeParameters:
@@ -322,13 +362,28 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         changes = case["stretched"] or (case["correlated_norms"] and spike.norm_overlap != 0)
         return found if changes else None
 
-    def _refuse_stretch(self, what: str) -> None:
-        """Refuse what is not derived for stretched rows.
+    def _refuse_law(self, what: str) -> None:
+        """Refuse what is derived for independent rows only.
 
         Raises
         ------
         ParameterError
         """
+        if self.bulk != IID:
+            raise ParameterError(
+                f"{what} {'are' if what.endswith('s') else 'is'} known for independent bulk rows "
+                f"only, bulk='iid', and not for bulk={self.bulk!r}; solve, curve, optimum, "
+                "sensitivities, kernels and convex losses take any law"
+            )
+
+    def _refuse_other_rows(self, what: str) -> None:
+        """Refuse what is derived for independent rows without a stretch only.
+
+        Raises
+        ------
+        ParameterError
+        """
+        self._refuse_law(what)
         if self._case["stretched"]:
             raise ParameterError(
                 f'{what} with leading_order="complete" {"are" if what.endswith("s") else "is"} '
@@ -361,7 +416,11 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         from .derive import symbolic_model
 
         return symbolic_model(
-            self.student, self.teacher, **self._case, finite_width=self.width is not None
+            self.student,
+            self.teacher,
+            **self._case,
+            finite_width=self.width is not None,
+            bulk=self._bulk.equations,
         )
 
     def kernel(self) -> Kernel:
@@ -424,7 +483,9 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
             [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters], axis=1
         ).astype(float)
         values = [float(columns[name]) for name in kernel.table_parameters]
-        return solve_many(kernel, values, parameters, rtol=rtol, workers=workers)
+        return solve_many(
+            kernel, values, parameters, data=self._bulk.arrays, rtol=rtol, workers=workers
+        )
 
     @by_name("alpha", "ridge")
     def solve(
@@ -540,8 +601,11 @@ class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Descripti
         given = {name: parameters.pop(name) for name in DIRECT if name in parameters}
         if given:
             assert direct is not None
+            rest = {"norm_overlap": direct.norm_overlap, "stretch": direct.stretch}
             spike = {name: getattr(direct, name) for name in DIRECT}
-            parameters["direct_parameters"] = checked_spike(**{**spike, **given})
+            parameters["direct_parameters"] = checked_spike(**{**spike, **rest, **given})
+            if isinstance(self.bulk, BulkLaw) and "bulk_variance" in given:
+                parameters.setdefault("bulk", self.bulk.scaled(given["bulk_variance"]))
         return replace(self, **parameters)
 
     def _axes(self) -> Mapping[str, str]:

@@ -109,6 +109,7 @@ from ...symbolic.equivalence import (
 from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.random_matrix import MarchenkoPasturAverage
 from ...symbolic.regularity import Parity
+from .bulk_law import IID, ISOTROPIC, OVERLAPS
 
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
 r, gamma, norm_overlap = sp.symbols("r gamma a", real=True)
@@ -121,12 +122,14 @@ noise = sp.Symbol("Delta", nonnegative=True)
 inverse_width = sp.Symbol("p_inv", nonnegative=True)
 kappa, z, s = sp.symbols("kappa z s", real=True)
 eigenvalue = sp.Symbol("X", positive=True)
-# One bulk matrix: eigenvalues D of Ω = B (1 − vvᵀ) Bᵀ; F, H and G are d times the squares and the
-# product of the components of B v and B ζ in its eigenvectors, ζ the teacher's direction across v.
+# A law of the bulk as data, in units of c: eigenvalues D of Ω = B (1 − vvᵀ) Bᵀ; F, H and G are d
+# times the squares and the product of the components of B v and B ζ in its eigenvectors, ζ the
+# teacher's direction across v. P is the penalty along an eigenvector, in units of λ.
 BULK = "bulk"
 D, F, H = sp.symbols("D F H", nonnegative=True)
 G = sp.Symbol("G", real=True)
-BULK_COLUMNS = (D, F, G, H)
+P = sp.Symbol("P", positive=True)
+BULK_COLUMNS = {ISOTROPIC: (D, P), OVERLAPS: (D, F, G, H, P)}
 
 V1, V2, q2 = sp.symbols("V_1 V_2 q_2", positive=True)
 q1 = sp.Symbol("q_1", nonnegative=True)
@@ -290,7 +293,7 @@ def spiked_free_energy(
     correlated_norms: bool = False,
     stretched: bool = False,
     finite_width: bool = False,
-    one_bulk: bool = False,
+    bulk: str = IID,
     loss_term: LossTerm = square_loss,
 ) -> SpikedFreeEnergy:
     r"""Return the free energy of one kind of rows, as the paper prints it.
@@ -314,11 +317,12 @@ def spiked_free_energy(
         Include what the ridge penalty takes for the mean direction at a width p,
         :math:`m^2/(2 p V_2)`. It vanishes for p → ∞, and is the one correction of order 1/p that
         matters at widths of a thousand.
-    one_bulk : bool
-        Averages over the eigenvalues D of :math:`\Omega = B(1 - vv^\top)B^\top` of one matrix,
-        which is given as the data :data:`BULK` with the columns D, F, G, H, instead of their limit:
-        D = c X with X of Marchenko and Pastur, F independent of D with mean c, G of mean zero, H
-        with the conditional mean D. Not with `stretched`: such data have the stretch already.
+    bulk : {"iid", "isotropic", "overlaps"}
+        The law of eigenvalues and overlaps of the bulk. "iid": that of independent rows, D = c X
+        with X of Marchenko and Pastur, F independent of D with mean c, G of mean zero, H with the
+        conditional mean D. "isotropic": any law of D, as the data :data:`BULK`, of a bulk with no
+        preferred directions of the inputs. "overlaps": any joint law of D, F, G and H, as data.
+        The latter two not with `stretched`: such laws have the stretch already.
     loss_term : callable
         𝔼 M of the loss; by default of half the squared residual.
 
@@ -358,6 +362,18 @@ def spiked_free_energy(
     that m costs :math:`m^2/(2pV_2)` as ϑ, along a direction of squared norm βc, costs
     :math:`\vartheta^2/(2\beta c V_2)` (the value of the terms in ϑ and its conjugate).
 
+    Of an isotropic bulk, whose law does not change under rotations of the inputs,
+    :math:`\Omega = M - bb^\top` with :math:`M = BB^\top` and b = B v, and M has the spectrum of Ω
+    but for one eigenvalue in p. With S_M for M in S, the average over v of
+    :math:`b^\top S_M^{-1}b` is :math:`\beta J` with :math:`J = \mathbb{E}[D/S]`, so that by
+    Sherman and Morrison
+
+    .. math:: \mathbb{E}[F/S] = \frac{J}{1 - \beta\hat V_1J} .
+
+    For independent rows that is :math:`c\,\mathbb{E}[1/S]`. H has the conditional mean D and G the
+    mean zero, because ζ is a direction that Ω has not lost. A penalty :math:`\lambda w^\top P w`
+    with P diagonal where M is replaces λ by λP in S, and nothing else.
+
     Stationary in the order parameters V, q (bulk variance and self-overlaps), m, ϑ, ψ (overlaps
     with the all-ones vector, with B v and with B θ_⊥) and in their conjugates; its value at the
     saddle point is n/(2p) times the regularised training loss per sample.
@@ -379,12 +395,20 @@ def spiked_free_energy(
     ).xreplace(vanishing)
     error = prediction.error
 
+    level = ridge * P + V2_hat
+
     def over_bulk(weight: sp.Expr) -> sp.Expr:
-        term = weight / (ridge + V2_hat + V1_hat * D)
-        if one_bulk:
-            return DataAverage(term, BULK_COLUMNS, BULK)
-        in_the_limit = {D: c * eigenvalue, F: c, G: 0, H: c * eigenvalue}
-        return MarchenkoPasturAverage(term.xreplace(in_the_limit), eigenvalue, beta)
+        if bulk == ISOTROPIC and weight == F:
+            of_rows = over_bulk(D)
+            # 1 - βV̂_1J, for β <= 1 without a difference.
+            return of_rows / (over_bulk(level) + (1 - beta) * V1_hat * of_rows)
+        term = weight / (level + V1_hat * D)
+        isotropic = {G: sp.S.Zero, H: c * D}
+        if bulk == IID:
+            in_the_limit = isotropic | {D: c * eigenvalue, F: c, H: c * eigenvalue, P: sp.S.One}
+            return MarchenkoPasturAverage(term.xreplace(in_the_limit), eigenvalue, beta)
+        in_units = {x: c * x for x in (D, F, G, H)} | (isotropic if bulk == ISOTROPIC else {})
+        return DataAverage(term.xreplace(in_units), BULK_COLUMNS[bulk], BULK)
 
     expression = (
         alpha / beta * average(loss_term(prediction))

@@ -14,7 +14,7 @@ from ...runtime.generated import defined
 from ...runtime.precise_kernel import PreciseKernel
 from ..derived import derived
 from ..one_gradient_step.decimals import decimal_fraction
-from .tangents import SPIKE
+from .tangents import SPIKE, flags_of
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -30,26 +30,22 @@ def precise_program(model: SpikedRandomFeatures) -> PreciseKernel:
     """Return the program of a model for mpmath."""
 
     @derived("spiked_random_features/precise", PreciseKernel)
-    def program(student: str, teacher: str, **cases: bool) -> PreciseKernel:
+    def program(student: str, teacher: str, **cases: Any) -> PreciseKernel:
         from .derive import precise_kernel
 
         return precise_kernel(model.symbolic())
 
-    cases = {**model._case, "finite_width": model.width is not None}
-    return program(model._cache, model.student, model.teacher, **cases)
+    return program(model._cache, model.student, model.teacher, **flags_of(model))
 
 
 def precise_spike(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
     """Return the fields of the spike, every float read as the decimal that it prints as."""
     if model.direct_parameters is not None or model.step_size == 0:
         direct = model.spike
-        r, c, gamma = (
-            decimal_fraction(x)
-            for x in (direct.spike_strength, direct.bulk_variance, direct.alignment)
-        )
-        rho = ctx.sqrt(number(ctx, 1 - gamma**2))
-        values = [number(ctx, r), number(ctx, c), number(ctx, gamma), rho]
-        return dict.fromkeys(SPIKE, ctx.zero) | dict(zip(SPIKE[:4], values, strict=True))
+        given = {name: decimal_fraction(getattr(direct, name)) for name in SPIKE}
+        found = {name: number(ctx, value) for name, value in given.items()}
+        rho = ctx.sqrt(number(ctx, 1 - given["alignment"] ** 2))
+        return {**found, "orthogonal_alignment": rho}
     infinite = model.alpha0 == math.inf
     identity = model.student, model.teacher, model._case["stretched"]
     document = _map(model._cache, *identity)

@@ -20,6 +20,7 @@ from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 from ..formulas import equation_latex, equation_mathml, latex, tidy
 from ..readable import readable
 from . import physics as symbols
+from .bulk_law import IID
 from .mapping import SpikeMapping, spike_mapping
 
 if TYPE_CHECKING:
@@ -84,12 +85,7 @@ def sections(model: SpikedRandomFeatures) -> tuple[Section, ...]:
             "Abbreviations", "Functions of κ, argument omitted below.", _abbreviations(symbolic)
         ),
         *_blocks(symbolic),
-        Section(
-            "Averages over the spectrum",
-            "X follows the Marchenko–Pastur law of aspect ratio β = p/d. All averages above are "
-            "derivatives of this resolvent.",
-            (_resolvent(),),
-        ),
+        _spectrum(model),
         Section(
             "Errors",
             "Mean squared error on fresh inputs against the noise-free target, and on the "
@@ -166,6 +162,25 @@ def _step(model: SpikedRandomFeatures, symbolic: SymbolicModel) -> list[Section]
         *(_correlated_norms(mapping) if symbols.chi in _definitions(symbolic) else ()),
         *(_stretched_rows(mapping) if _stretched(symbolic) else ()),
     ]
+
+
+def _spectrum(model: SpikedRandomFeatures) -> Section:
+    title = "Averages over the spectrum"
+    if model.bulk == IID:
+        return Section(
+            title,
+            "X follows the Marchenko–Pastur law of aspect ratio β = p/d. All averages above are "
+            "derivatives of this resolvent.",
+            (_resolvent(),),
+        )
+    level = symbols.ridge * symbols.P + symbols.V2_hat
+    return Section(
+        title,
+        f"All are means over the rows of the law {model.bulk!r}, in units of its mean c: "
+        "eigenvalues D, overlaps F, G, H where they are given, and penalties P in units of λ. "
+        "This is what they hold the inverse of.",
+        (Formula(sp.Symbol("S"), level + symbols.V1_hat * symbols.c * symbols.D),),
+    )
 
 
 def _finite_width() -> list[Section]:

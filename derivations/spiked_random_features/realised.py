@@ -8,7 +8,8 @@ spiked random features neglect. On request the theory takes the bulk matrix of t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +19,12 @@ from ...errors import ParameterError
 from ...numeric.arguments import checked_seed, positive_array, positive_number
 from ...numeric.feature_network import SteppedNetwork
 from ...numeric.feature_simulation import simulate_features
-from ...numeric.feature_spectra import bulk_spectrum, feature_spectra, norm_overlap, row_stretch
+from ...numeric.feature_spectra import feature_spectra, norm_overlap, row_stretch
 from ...pages import aligned
-from .realised_bulk import solve_conditioned
+from .bulk_law import BulkLaw
 from .simulated import network_setup
 from .spectrum.simulation import SimulatedSpectrum
 from .spike import SpikeParameters
-from .tangents import STRETCH
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -185,7 +185,8 @@ def realised_network(
     )
     strength = float(found.spike_strength[0, 0, 0])
     variance, overlap = float(found.bulk_variance[0, 0]), float(found.alignment[0, 0, 0])
-    conditioned = type(model).from_parameters(
+    realised = partial(
+        type(model).from_parameters,
         model.student,
         model.teacher,
         spike_strength=strength,
@@ -197,31 +198,26 @@ def realised_network(
         width=setup.width,
         cache_folder=model.cache_folder,
     )
+    conditioned = realised()
     columns = {f"measured_{name}": getattr(found, name)[0] for name in _ERRORS}
     columns |= {
         f"measured_{name}": np.reshape(getattr(found, name)[0], len(alphas)) for name in _OVERLAPS
     }
-    at_width = model.at_width(setup.width)
-    theories = {
-        "realised": conditioned.solve_many(alphas, [ridge]).values,
-        "asymptotic": at_width.solve_many(alphas, [ridge]).values,
-    }
+    theories = {"realised": conditioned, "asymptotic": model.at_width(setup.width)}
     norms, stretched = (model._case[name] for name in ("correlated_norms", "stretched"))
     if spectrum or norms or stretched:
         layer = setup.first_layer(np.random.SeedSequence(seed, spawn_key=(0,)))
-        spike = conditioned.spike
-        if norms:
-            spike = replace(spike, norm_overlap=norm_overlap(layer))
+        of_norms = norm_overlap(layer) if norms else 0.0
         if norms or stretched:
-            entries = row_stretch(layer, variance) if stretched else (0.0, 0.0, 0.0)
-            at_spike = replace(spike, **dict(zip(STRETCH, entries, strict=True)))
-            theories["realised"] = solve_conditioned(at_width, at_spike, alphas, ridge)
+            stretch = row_stretch(layer, variance) if stretched else (0.0, 0.0, 0.0)
+            theories["realised"] = realised(norm_overlap=of_norms, stretch=stretch)
         if spectrum:
-            theories["spectrum"] = solve_conditioned(
-                at_width, spike, alphas, ridge, bulk=bulk_spectrum(layer)
-            )
+            # One bulk matrix has its stretch already.
+            law = BulkLaw.from_layer(layer)
+            theories["spectrum"] = realised(norm_overlap=of_norms, bulk=law)
     zero = np.zeros(len(alphas))
-    for kind, values in theories.items():
+    for kind, theory in theories.items():
+        values = theory.solve_many(alphas, [ridge]).values
         columns |= {f"{kind}_{name}": values.get(name, zero) for name in (*_ERRORS, *_OVERLAPS)}
     attributes = {
         **model_attributes(model, ridge),

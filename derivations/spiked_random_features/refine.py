@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...numeric.saddle_point_solver import BatchSolution
 from ..kernels import precise
+from ..kernels.kernel import SPARE_DIGITS
 from ..one_gradient_step.decimals import decimal_fraction
 from .precise_sources import number, precise_program, precise_spike
 from .solution import Solution, solution_from
@@ -37,8 +38,9 @@ def refine(
         return {**exact_parameters(model, ctx), **numbers}
 
     found = precise.refine(
-        model._kernel, precise_program(model), exact, digits, batch, show_progress=show_progress
-    )
+        model._kernel, precise_program(model), exact, digits, batch,
+        data=model._bulk.exact(digits + SPARE_DIGITS), show_progress=show_progress,
+    )  # fmt: skip
     errors = found.errors
     return solution_from(
         found.values,

@@ -18,6 +18,7 @@ from ...symbolic.lowering.lowered import lower
 from ...symbolic.sensitivities import derivative_name, with_derivatives_along
 from ..kernels import precise
 from ..kernels.code import kernel_code
+from ..kernels.kernel import SPARE_DIGITS
 from ..kernels.optima import LABEL, rate
 from . import mapping as map_of_step
 from .refine import exact_parameters
@@ -61,7 +62,8 @@ class _PreciseTangent:
         """Return all outputs at a ridge penalty; `rates` are functions of an mpmath context."""
         given = {**self.model._parameter_values(), "alpha": self.alpha, "ridge": float(ridge)}
         row, tables = parameter_row(self.kernel, given, dict.fromkeys(rates, 1.0))
-        batch = solve_rows(self.kernel, KernelArrays(self.kernel, tables), np.array([row]))
+        arrays = KernelArrays(self.kernel, tables, self.model._bulk.arrays)
+        batch = solve_rows(self.kernel, arrays, np.array([row]))
 
         def exact(ctx: Any) -> dict[str, Any]:
             moving = {name: value(ctx) for name, value in rates.items()}
@@ -70,8 +72,9 @@ class _PreciseTangent:
             return {**still, **self.parameters(ctx), **point, **moving}
 
         return precise.refine(
-            self.kernel, self.precise, exact, self.digits, batch, show_progress=self.show
-        )
+            self.kernel, self.precise, exact, self.digits, batch,
+            data=self.model._bulk.exact(self.digits + SPARE_DIGITS), show_progress=self.show,
+        )  # fmt: skip
 
 
 def _number(value: Any, ctx: Any) -> Any:

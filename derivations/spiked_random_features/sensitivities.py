@@ -119,7 +119,10 @@ def sensitivities(
         groups.setdefault(tuple(tables), []).append((name, row))
     values, errors = {}, {}
     for shared, members in groups.items():
-        rows, arrays = np.array([row for _, row in members]), KernelArrays(kernel, shared)
+        rows, arrays = (
+            np.array([row for _, row in members]),
+            KernelArrays(kernel, shared, model._bulk.arrays),
+        )
         found = solve_rows(kernel, arrays, rows)
         if not found.converged.all():
             raise refusal(kernel, rows, found)

@@ -33,11 +33,11 @@ class SpikeParameters:
     orthogonal_alignment : float
         ρ = sqrt(1 − γ²), kept apart because 1 − γ² loses digits near γ = 1.
     norm_overlap : float
-        a: the squared norm of a bulk row b is c + 2 a b·v. Used with
+        a: the squared norm of a bulk row b is c + 2 a b·v. Of a step it is used with
         ``leading_order="complete"`` only.
     stretch_along, stretch_mixed, stretch_across : float
         T_vv, T_vζ and T_ζζ: bulk rows are stretched by 1 + T in the plane of v and of the
-        teacher's direction across it, ζ. Zero but with ``leading_order="complete"``.
+        teacher's direction across it, ζ. Of a step zero but with ``leading_order="complete"``.
     """
 
     spike_strength: float
@@ -56,7 +56,11 @@ class SpikeParameters:
 
 
 def checked_spike(
-    spike_strength: object, bulk_variance: object, alignment: object
+    spike_strength: object,
+    bulk_variance: object,
+    alignment: object,
+    norm_overlap: object = 0.0,
+    stretch: object = (0.0, 0.0, 0.0),
 ) -> SpikeParameters:
     """Return spike parameters that a user gives.
 
@@ -64,7 +68,7 @@ def checked_spike(
     ------
     ParameterError
         If r is not finite, too small to square or too large to tabulate, c not positive or too
-        large, or γ not in [-1, 1].
+        large, γ not in [-1, 1], or norm overlap and stretch are no finite numbers.
     """
     r = real_number("spike_strength", spike_strength)
     if not math.isfinite(r):
@@ -74,7 +78,17 @@ def checked_spike(
     gamma = real_number("alignment", alignment)
     if not -1 <= gamma <= 1:
         raise ParameterError(f"alignment must be between -1 and 1, got {gamma}")
-    return SpikeParameters(r, c, gamma, math.sqrt((1 - gamma) * (1 + gamma)))
+    entries = tuple(stretch) if isinstance(stretch, Iterable) else ()
+    if len(entries) != 3 or isinstance(stretch, str):
+        raise ParameterError(
+            "stretch must hold three numbers: along the spike, mixed, and along the teacher's "
+            f"direction across it; got {stretch!r}"
+        )
+    rest = [real_number("norm_overlap", norm_overlap)]
+    rest += [real_number("stretch", entry) for entry in entries]
+    if not all(map(math.isfinite, rest)):
+        raise ParameterError(f"norm_overlap and stretch must be finite, got {rest}")
+    return SpikeParameters(r, c, gamma, math.sqrt((1 - gamma) * (1 + gamma)), *rest)
 
 
 def rechecked_spike(given: object) -> SpikeParameters:
@@ -90,7 +104,10 @@ def rechecked_spike(given: object) -> SpikeParameters:
             f"direct_parameters must be SpikeParameters, got {given!r}; "
             "use SpikedRandomFeatures.from_parameters"
         )
-    return checked_spike(given.spike_strength, given.bulk_variance, given.alignment)
+    return checked_spike(
+        given.spike_strength, given.bulk_variance, given.alignment, given.norm_overlap,
+        given.stretch,
+    )  # fmt: skip
 
 
 def spike_after_step(
@@ -209,8 +226,9 @@ def spikes_of_letters(
     chosen, shares = checked_letters(letters, fractions)
     mean = math.fsum(a * f for a, f in zip(chosen, shares, strict=True))
     cache = FileCache(None) if cache is None else cache
-    flags = {"unspiked": False, "aligned": False, "correlated_norms": False}
-    found = derivation(student, teacher, cache=cache, **flags)
+    found = derivation(
+        student, teacher, unspiked=False, aligned=False, correlated_norms=False, cache=cache
+    )
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)
     function = defined(found.mapping_source).letter_mapping

@@ -60,13 +60,17 @@ def derivative_kernel(
     )
 
 
-def flags_of(model: SpikedRandomFeatures) -> dict[str, bool]:
+def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
     """Return which case of the equations holds for a model."""
-    return {**model._case, "finite_width": model.width is not None}
+    return {
+        **model._case,
+        "finite_width": model.width is not None,
+        "bulk": model._bulk.equations,
+    }
 
 
 @derived("spiked_random_features/tangents", KernelCode)
-def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
+def _code(student: str, teacher: str, **flags: Any) -> KernelCode:
     from ...symbolic.lowering.lowered import lower
     from ..kernels.code import kernel_code
     from ..kernels.deriving import deriving
@@ -83,7 +87,7 @@ def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
 
 @derived("spiked_random_features/derivatives", KernelCode)
 def _derivative_code(
-    student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: bool
+    student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: Any
 ) -> KernelCode:
     from ..kernels.optima import derivative_code
     from .derive import symbolic_model

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from .derivations.spiked_random_features.bounds.perfect_learning import perfect_learning
     from .derivations.spiked_random_features.bounds.step_bounds import bounds_over_step
+    from .derivations.spiked_random_features.bulk_law import BulkLaw
     from .derivations.spiked_random_features.convex.losses import ConvexLoss, convex_loss
     from .derivations.spiked_random_features.convex.readout import ConvexReadout
     from .derivations.spiked_random_features.finite_size import FiniteSizeStudy, finite_size_study
@@ -79,6 +80,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Activation": "symbolic.activations",
+    "BulkLaw": "derivations.spiked_random_features.bulk_law",
     "Certificate": "derivations.certificates.certificate",
     "CertifiedValues": "derivations.certificates.certified_values",
     "Claim": "derivations.claims",
@@ -156,6 +158,7 @@ _HOMES = {
 
 __all__ = [
     "Activation",
+    "BulkLaw",
     "Certificate",
     "CertifiedValues",
     "Claim",

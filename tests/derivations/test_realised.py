@@ -9,7 +9,6 @@ import pytest
 import xarray as xr
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features.realised_bulk import solve_conditioned
 from giantstep.errors import ParameterError
 from giantstep.numeric.feature_setup import FeatureClass, FeatureSetup
 from giantstep.numeric.feature_spectra import bulk_spectrum, norm_overlap
@@ -44,27 +43,6 @@ def test_both_theories_stand_beside_the_measurement(found, tmp_path):
     text = str(found)
     assert "realised r = " in text and "theory, realised spike" in text
     assert repr(found).startswith("RealisedNetwork(dimension=200, seed=3")
-
-
-def test_in_the_limit_of_its_spectrum_a_bulk_matrix_gives_the_strict_equations():
-    # Eigenvalues at the Marchenko-Pastur quantiles, F, G and H at their limits c, 0 and D: the
-    # closed forms of the limit, up to the quadrature error of p points.
-    model = gs.SpikedRandomFeatures.from_parameters(
-        "sin", "sin", spike_strength=1.2, bulk_variance=1.1, alignment=0.8, beta=0.5,
-        noise_variance=0.1, width=200,
-    )  # fmt: skip
-    c, beta, size = 1.1, 0.5, 4000
-    low, high = (1 - math.sqrt(beta)) ** 2, (1 + math.sqrt(beta)) ** 2
-    # x = middle + half·cos t makes the density smooth.
-    angles = (np.arange(size) + 0.5) * math.pi / size
-    half = (high - low) / 2
-    x = (high + low) / 2 + half * np.cos(angles)
-    weight = (half * np.sin(angles)) ** 2 / x
-    bulk = {"D": c * x, "F": np.full(size, c), "G": np.zeros(size), "H": c * x, "weight": weight}
-    found = solve_conditioned(model, model.spike, np.array([0.7, 2.0]), 0.1, bulk=bulk)
-    theory = model.solve_many([0.7, 2.0], [0.1]).values
-    for name in ("test_error", "training_error", "V1", "V2", "m", "theta", "psi", "q1", "q2"):
-        assert np.allclose(found[name], theory[name], rtol=1e-11), name
 
 
 def test_a_bulk_matrix_explains_networks_that_spiked_random_features_miss():

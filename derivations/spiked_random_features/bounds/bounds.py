@@ -210,7 +210,7 @@ def bound_kernel(model: SpikedRandomFeatures, *, slopes: bool = False) -> Kernel
     slopes : bool
         With the derivatives of U and L with respect to r.
     """
-    model._refuse_stretch("bounds")
+    model._refuse_other_rows("bounds")
     flags = dict(model._case)
     del flags["stretched"]
     kernel = activation_bounds(

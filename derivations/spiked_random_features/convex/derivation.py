@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode, LoadedKernel
 from ...derived import derived
+from ..bulk_law import IID
 
 if TYPE_CHECKING:
     from ....symbolic.lowering.lowered import LoweredSystem
@@ -32,12 +33,12 @@ class ConvexCase:
         Of one kind of rows.
     letters : int or None
         Number of kinds of rows, where they are several.
-    bulk : {"iid", "orthonormal"}
-        Of letters.
     metrics : tuple of (str, str)
         Name and expression.
     signs : tuple of (str, bool)
         Which parameters of the loss are positive; the others are negative.
+    bulk : str
+        Law of the bulk, as for the free energies of :mod:`.physics`.
     """
 
     loss: str
@@ -49,9 +50,9 @@ class ConvexCase:
     finite_width: bool
     unspiked: bool = False
     letters: int | None = None
-    bulk: str = "iid"
     metrics: tuple[tuple[str, str], ...] = ()
     signs: tuple[tuple[str, bool], ...] = ()
+    bulk: str = IID
 
     def energy(self) -> ConvexFreeEnergy:
         """Return the free energy."""

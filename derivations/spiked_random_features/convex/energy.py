@@ -19,8 +19,10 @@ from functools import cached_property
 import sympy as sp
 
 from ....symbolic.activations import Activation
+from ....symbolic.data_average import DataAverage
 from ....symbolic.equations import Equation, FreeEnergy, saddle_point_equations, stationarity
 from .. import physics
+from ..bulk_law import IID
 from ..physics import (
     Q1,
     V2,
@@ -148,6 +150,15 @@ class ConvexFreeEnergy:
         (node,) = self.free_energy.expression.atoms(LabelledEnvelope)
         return node
 
+    def penalty(self) -> sp.Expr:
+        r"""Return half of the squared norm of the readout, as its penalty measures it, over p.
+
+        Where that penalty is a law's, :math:`w^\top P w`, it is the derivative of the free energy
+        by λ, which is where the penalty stands.
+        """
+        energy = self.free_energy.expression
+        return energy.diff(physics.ridge) if energy.has(DataAverage) else self.base.norm / 2
+
     def training_loss(self) -> sp.Expr:
         r"""Return the mean loss at the proximal point, :math:`M + V\partial_V M`."""
         node = self.envelope
@@ -164,7 +175,7 @@ def convex_free_energy(
     aligned: bool = False,
     finite_width: bool = False,
     letters: int | None = None,
-    bulk: str = "iid",
+    bulk: str = IID,
 ) -> ConvexFreeEnergy:
     r"""Return the free energy of a convex loss.
 
@@ -178,8 +189,8 @@ def convex_free_energy(
     letters : int, optional
         Number of kinds of rows of :func:`.physics.letters_free_energy`, which have a width always;
         by default one, as the paper prints it.
-    bulk : {"iid", "orthonormal"}
-        Of letters.
+    bulk : str
+        As for the function of :mod:`.physics` that has so many letters.
 
     Raises
     ------
@@ -196,7 +207,7 @@ def convex_free_energy(
     if letters is None:
         base = spiked_free_energy(
             student, labels.teacher, unspiked=unspiked, aligned=aligned, finite_width=finite_width,
-            loss_term=loss_term,
+            bulk=bulk, loss_term=loss_term,
         )  # fmt: skip
     else:
         base = letters_free_energy(

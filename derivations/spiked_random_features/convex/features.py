@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
+from ..bulk_law import BulkData
 from ..model import SpikedRandomFeatures
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters, orthogonal_alignment
@@ -44,6 +45,11 @@ class Rows(ABC):
     @abstractmethod
     def parameters(self) -> SpikeParameters | VocabularyParameters:
         """Spikes, bulk variances and the alignment."""
+
+    @property
+    @abstractmethod
+    def bulk(self) -> BulkData:
+        """The law of their bulk, where kernels take it as data."""
 
     @property
     @abstractmethod
@@ -85,12 +91,19 @@ class OneKind(Rows):
         return self.features.spike
 
     @property
+    def bulk(self) -> BulkData:
+        """That of the model."""
+        return self.features._bulk
+
+    @property
     def case(self) -> Mapping[str, Any]:
-        """Special cases of the spike."""
+        """Special cases of the spike, and the law of the bulk."""
         spike = self.features.spike
         return {
-            "unspiked": spike.spike_strength == 0, "aligned": spike.orthogonal_alignment == 0,
-        }  # fmt: skip
+            "unspiked": spike.spike_strength == 0,
+            "aligned": spike.orthogonal_alignment == 0,
+            "bulk": self.bulk.equations,
+        }
 
     @property
     def values(self) -> Mapping[str, float]:
@@ -106,7 +119,10 @@ class OneKind(Rows):
     @property
     def attributes(self) -> dict[str, Any]:
         """Arguments of the model."""
-        given = {k: v for k, v in self.features.parameters().items() if v is not None}
+        # A law of the bulk is in the model.
+        given = {
+            k: v for k, v in self.features.parameters().items() if isinstance(v, str | int | float)
+        }
         return {k: int(v) if isinstance(v, bool) else v for k, v in given.items()}
 
     @cached_property
@@ -121,6 +137,7 @@ class OneKind(Rows):
             alignment=spike.alignment,
             beta=given.beta,
             noise_variance=given.noise_variance,
+            bulk=given.bulk,
             cache_folder=given.cache_folder,
         )
 
@@ -152,6 +169,11 @@ class Letters(Rows):
     def parameters(self) -> VocabularyParameters:
         """The classes of rows and the alignment."""
         return self.features.parameters
+
+    @property
+    def bulk(self) -> BulkData:
+        """None: letters have their equations in closed form."""
+        return BulkData(None)
 
     @property
     def case(self) -> Mapping[str, Any]:
@@ -222,6 +244,12 @@ def rows_of(features: object, width: int | None = None) -> Rows:
             raise ParameterError(
                 'features have leading_order="complete", which is known for the square loss only; '
                 'use leading_order="published"'
+            )
+        direct = features.direct_parameters
+        if direct is not None and (direct.norm_overlap or any(direct.stretch)):
+            raise ParameterError(
+                "features have a norm overlap or a stretch, which are known for the square loss "
+                "only; leave them out, or use solve() of the features"
             )
         return OneKind(features)
     if isinstance(features, VocabularyFeatures):

@@ -269,6 +269,8 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             ties=ties,
             labels=dict(found.labels),
             cache_folder=self.features.cache_folder,
+            data=self._rows.bulk.columns,
+            exact_data=self._rows.bulk.exact,
             **bound_of_digits(self),
         )
 

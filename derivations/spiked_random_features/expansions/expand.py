@@ -60,6 +60,7 @@ def expansion(
     name = checked_name(name)
     order, digits = checked_order(order), checked_digits(digits)
     model = model if width is None else model.at_width(width)
+    model._refuse_law("expansions")
     alpha_, ridge_ = checked_point(name, alpha, ridge)
     from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
 
@@ -219,6 +220,8 @@ def _described(model: SpikedRandomFeatures, name: str) -> dict[str, Any]:
             "bulk_variance": spike.bulk_variance,
             "alignment": spike.alignment,
         }
+        if spike.norm_overlap:
+            found["norm_overlap"] = spike.norm_overlap
     else:
         if name in (LARGE_ALPHA, SMALL_RIDGE):
             found["step_size"] = model.step_size

@@ -129,7 +129,7 @@ def step_terms(
 
 def step_models(model: SpikedRandomFeatures) -> tuple[SymbolicModel, SpikeMapping]:
     """Return the equations for a step of any size, and its map."""
-    model._refuse_stretch("expansions in small steps")
+    model._refuse_other_rows("expansions in small steps")
     plain = model.symbolic()
     mapping = spike_mapping(plain.student, plain.teacher)
     unspiked = mapping.spike_strength == 0

@@ -415,7 +415,7 @@ def model_spectrum(
 
 def _functions(model: SpikedRandomFeatures, alpha: float, covariance: str) -> SpectrumFunctions:
     spike = model.spike
-    model._refuse_stretch("the spectrum")
+    model._refuse_other_rows("the spectrum")
     found = spectrum_derivation(
         model.derivation.student,
         unspiked=spike.spike_strength == 0,

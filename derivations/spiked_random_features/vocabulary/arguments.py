@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
-from ....numeric.arguments import is_one_of, positive_number, real_number
+from ....numeric.arguments import positive_number, real_number
 from ....numeric.feature_setup import SUM_TOLERANCE, FeatureClass
 from ..spike import checked_spike
-from .bulks import BULKS
 
 HIGHEST_RANK = 3
 """Spikes may have this rank: averages over κ run over a grid of as many dimensions."""
@@ -281,23 +280,6 @@ def orthogonal_alignment(gamma: Array) -> float:
     size = float(np.linalg.norm(gamma))
     square = (1 - size) * (1 + size)
     return math.sqrt(square) if square > _ALIGNED else 0.0
-
-
-def checked_bulk(bulk: object, beta: float) -> str:
-    """Return the kind of bulk rows.
-
-    Raises
-    ------
-    ParameterError
-        If there is no such kind, or so many orthonormal rows do not exist.
-    """
-    if not is_one_of(bulk, BULKS):
-        raise ParameterError(f"bulk must be one of {', '.join(BULKS)}, got {bulk!r}")
-    if bulk == "orthonormal" and beta > 1:
-        raise ParameterError(
-            f"bulk='orthonormal' needs at most as many rows as dimensions, beta <= 1, got {beta:g}"
-        )
-    return str(bulk)
 
 
 def _spike(row: object) -> tuple[float, ...]:

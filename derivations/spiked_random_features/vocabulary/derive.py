@@ -17,7 +17,7 @@ from ....symbolic.lowering.targets.table_source import mpmath_table_source, tabl
 from ....symbolic.parser import parse_target
 from ....symbolic.printing.compiled import Formula, function_source
 from .. import physics
-from .bulks import BULKS
+from ..bulk_law import BULKS
 from .derivation import Derivation
 
 # One letter: V_1^aa, V_2^a, π_a and squares of its overlaps, summed over directions.

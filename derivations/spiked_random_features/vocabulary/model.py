@@ -26,10 +26,10 @@ from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names
 from ...penalties import PaperRidge, readout_penalty
 from ..arguments import READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
+from ..bulk_law import checked_kind
 from ..differentiation import DifferencedOptimum
 from .arguments import (
     VocabularyParameters,
-    checked_bulk,
     checked_parameters,
     names_coordinates,
     orthogonal_alignment,
@@ -156,7 +156,7 @@ class VocabularyFeatures(DifferencedOptimum, HasCurves):
                     f"{name} must be {kind.__name__}, got {given_object!r}; use "
                     f"VocabularyFeatures.{maker}"
                 )
-        object.__setattr__(self, "bulk", checked_bulk(self.bulk, self.beta))
+        object.__setattr__(self, "bulk", checked_kind(self.bulk, self.beta))
         if self.direct_parameters is None and names_coordinates(self.teacher):
             raise ParameterError(
                 f"teacher {self.teacher!r} has several coordinates, and one step makes a spike of "
