@@ -283,6 +283,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             cache_folder=self.features.cache_folder,
             data=self.features._bulk.columns,
             exact_data=self.features._bulk.exact,
+            check=self.features._bulk.check,
             **bound_of_digits(self),
         )
 
