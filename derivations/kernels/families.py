@@ -369,7 +369,7 @@ class OpenKernel:
     @cached_property
     def _row(self) -> Array:
         given = self._given()
-        columns = self.kernel._columns(given)
+        columns = self.kernel._columns(given, self.data)
         for name, value in columns.items():
             if value.ndim:
                 raise ParameterError(f"{name} must be one number here")
@@ -409,7 +409,7 @@ class Family(OpenKernel):
                 )
         # Refuses what is missing, unknown or outside its domain.
         for end in self.within:
-            kernel._columns({**self.parameters, over: end})
+            kernel._columns({**self.parameters, over: end}, self.data)
         super().__post_init__()
 
     @property

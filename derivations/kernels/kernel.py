@@ -91,6 +91,8 @@ class Kernel(KernelTexts, KernelDiagrams):
         Data that need not be given.
     exact_data : callable, optional
         Takes a number of digits and returns them exactly, or to so many digits.
+    check : callable, optional
+        Takes parameters as arrays and refuses those that these data do not fit.
     """
 
     name: str
@@ -110,6 +112,7 @@ class Kernel(KernelTexts, KernelDiagrams):
     make_solved: Callable[[], LoweredSystem] | None = field(default=None, repr=False)
     data: Mapping[str, Any] | None = field(default=None, repr=False)
     exact_data: Callable[[int], Mapping[str, Any]] | None = field(default=None, repr=False)
+    check: Callable[[Mapping[str, Any]], None] | None = field(default=None, repr=False)
 
     # ------------------------------------------------------------------ what it is
 
@@ -184,7 +187,7 @@ class Kernel(KernelTexts, KernelDiagrams):
         certify = certificate_wanted(certify)
         if digits is not None:
             digits = checked_digits(digits, most=self.most_digits)
-        columns = self._columns(parameters)
+        columns = self._columns(parameters, data)
         for name, value in columns.items():
             if value.ndim:
                 raise ParameterError(f"{name} must be one number here; curve() takes arrays")
@@ -291,7 +294,7 @@ class Kernel(KernelTexts, KernelDiagrams):
             raise ParameterError(f"failures must be 'raise' or 'keep', got {failures!r}")
         if workers is not None:
             workers = whole_number("workers", workers)
-        columns = self._columns(parameters)
+        columns = self._columns(parameters, data)
         points = Points.of(self.parameters, columns, bool(product), self.active_ties(parameters))
         if outputs is None:
             outputs = self.outputs
@@ -435,7 +438,7 @@ class Kernel(KernelTexts, KernelDiagrams):
         stated = self.solved.stated
         return {stated.identifiers[x]: c for x, c in stated.coordinates.items()}
 
-    def _columns(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    def _columns(self, parameters: Mapping[str, Any], data: object = None) -> dict[str, Any]:
         """Return all parameters as arrays of floats, those that vary first and in their order."""
         known_names(parameters, self.parameters, f"parameter of {self.name}")
         ties = self.active_ties(parameters)
@@ -460,6 +463,8 @@ class Kernel(KernelTexts, KernelDiagrams):
         for name, tie in self.ties.items():
             if tie.constraint and name in parameters:
                 _check_tie(name, tie, found)
+        if self.check is not None and data is None:
+            self.check(found)
         return found
 
     def active_ties(self, parameters: Mapping[str, Any]) -> dict[str, Tie]:

@@ -191,7 +191,8 @@ class KernelQuestion:
                 )
 
         def columns(points: Array) -> dict[str, Any]:
-            return kernel._columns({**fixed, **dict(zip(names, points.T, strict=True))})
+            given = {**fixed, **dict(zip(names, points.T, strict=True))}
+            return kernel._columns(given, self._options.get("data"))
 
         columns(np.array([[axis.low for axis in axes]]))
         ties = kernel.active_ties({**fixed, **dict.fromkeys(names)})

@@ -150,6 +150,7 @@ def tangent_kernel(kernel: Kernel, names: tuple[str, ...]) -> Kernel:
             ties=kernel.ties,
             data=kernel.data,
             exact_data=kernel.exact_data,
+            check=kernel.check,
         )
     return known[names]
 

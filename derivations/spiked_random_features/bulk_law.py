@@ -532,13 +532,18 @@ def checked_bulk(bulk: object, variance: float, beta: float, *, stretched: bool)
                 "is the squared norm of the rows: give bulk_variance=law.bulk_variance, or "
                 f"bulk=law.scaled({variance:g})"
             )
-        if bulk.equations == ISOTROPIC and beta * (1 - bulk.zeros) > 1 + _ROUNDED:
-            raise ParameterError(
-                f"beta={beta:g} rows for each dimension have a rank of at most 1: a share of at "
-                f"least {1 - 1 / beta:g} of the eigenvalues vanishes, and of this bulk law it is "
-                f"{bulk.zeros:g}"
-            )
+        _require_rank(bulk, beta)
     return bulk
+
+
+def _require_rank(law: BulkLaw, beta: float) -> None:
+    """Refuse more rows than dimensions of which too few are redundant."""
+    if law.equations == ISOTROPIC and beta * (1 - law.zeros) > 1 + _ROUNDED:
+        raise ParameterError(
+            f"beta={beta:g} rows for each dimension have a rank of at most 1: a share of at "
+            f"least {1 - 1 / beta:g} of the eigenvalues vanishes, and of this bulk law it is "
+            f"{law.zeros:g}"
+        )
 
 
 @dataclass(frozen=True)
@@ -572,6 +577,16 @@ class BulkData:
             return {}
         order = _ORDER[self.equations]
         return {"bulk": np.stack([self.columns[name] for name in order])}
+
+    def check(self, parameters: Mapping[str, Any]) -> None:
+        """Refuse parameters of a kernel that the law does not fit.
+
+        Raises
+        ------
+        ParameterError
+        """
+        if self.law is not None:
+            _require_rank(self.law, float(np.max(parameters["beta"])))
 
     def exact(self, digits: int) -> dict[str, list[list[sp.Expr]]]:
         """Return the same exactly, or of a density to so many digits."""

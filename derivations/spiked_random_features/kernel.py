@@ -48,6 +48,7 @@ def model_kernel(model: SpikedRandomFeatures) -> Kernel:
         cache_folder=model.cache_folder,
         data=model._bulk.columns,
         exact_data=model._bulk.exact,
+        check=model._bulk.check,
     )
 
 

@@ -310,6 +310,9 @@ def test_curves_and_kernels_take_the_law_along():
     assert float(curve["test_error"][1, 1]) == corner.test_error
     kernel = model.kernel()
     assert kernel.solve(alpha=2, ridge=0.1).test_error == model.solve(alpha=2, ridge=0.1).test_error
+    for ask in (kernel.solve, kernel.curve, model.curve):
+        with pytest.raises(ParameterError, match="of the eigenvalues vanishes"):
+            ask(alpha=2.0, ridge=0.1, beta=2.0)
     one_level = {"D": [1.0], "P": [1.0]}
     frame = model_of("orthonormal", student="erf").solve(alpha=2, ridge=0.1).test_error
     assert kernel.solve(alpha=2, ridge=0.1, data=one_level).test_error == frame

@@ -271,6 +271,7 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             cache_folder=self.features.cache_folder,
             data=self._rows.bulk.columns,
             exact_data=self._rows.bulk.exact,
+            check=self._rows.bulk.check,
             **bound_of_digits(self),
         )
 
