@@ -257,7 +257,8 @@ def square_error(
 
 def square_envelope(error: sp.Expr, step: sp.Expr) -> sp.Expr:
     """Return the mean Moreau envelope of half the squared residual."""
-    return error / (2 * (1 + step))
+    # In this order: SymPy distributes a number over the sum that the error is.
+    return error / (1 + step) / 2
 
 
 def square_loss(prediction: Prediction) -> sp.Expr:

@@ -73,8 +73,7 @@ def outputs(energy: ConvexFreeEnergy, metrics: Mapping[str, sp.Expr]) -> dict[st
         "test_error": average(averages.of_error()) if energy.is_classification else base.test_error,
         "training_loss": training_loss,
         "test_loss": average(averages.of_loss()),
-        "objective": training_loss
-        + physics.ridge * physics.beta / physics.alpha * energy.penalty(),
+        "objective": training_loss + penalty,
         **base.overlaps,
     }
     for name, metric in metrics.items():
