@@ -544,7 +544,7 @@ def _measured(
 
 def predicted(kernel: ConjugateKernel, layer: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the largest singular value of Φ from that of the first layer, by ζ."""
-    curve, beta = kernel._curve, kernel.model.beta
+    curve, beta = kernel._law, kernel.model.beta
     middle = layer**2 - 1 - beta
     lengths = (middle + np.sqrt(np.maximum(middle**2 - 4 * beta, 0))) / 2
     lengths = np.maximum(lengths, kernel.threshold)

@@ -1,4 +1,4 @@
-r"""Numbers of a kernel's spectrum: edges and thresholds in mpmath, densities in arrays.
+r"""The law of a kernel's spectrum: edges and thresholds in mpmath, densities in arrays.
 
 Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
 float results are rounded from them. Points of the complex plane are many: there the quartic is
@@ -24,6 +24,7 @@ from ....numeric.algebraic_curves import (
     real_crossing,
     root_candidates,
 )
+from ....numeric.spectral_bulk import Bulk, known_bulk
 from ....runtime.generated import defined
 from ....runtime.precision import local_context
 from ....runtime.roots import newton
@@ -212,12 +213,24 @@ class KernelCurve:
         upper = self.context.one / alpha
         return (whole - upper, upper)
 
+    def bulk(self, points: int) -> Bulk:
+        """Return the bulk on a grid of so many points in each interval."""
+        masses = np.array([float(x) for x in self.masses])
+        return known_bulk(
+            self.float_edges, masses, float(self.atom), self.density, self.share_below, points
+        )
+
     # ------------------------------------------------------------------ the complex plane
 
     @cached_property
     def unit(self) -> float:
         """μ1² + μ_{>1}², the unit of the computations in arrays."""
         return float(sum(self._numbers[2:]))
+
+    @property
+    def mean(self) -> float:
+        """Mean of the spectrum, the mean square of the features."""
+        return self.unit
 
     @cached_property
     def _extended(self) -> tuple[Any, ...]:
@@ -260,6 +273,35 @@ class KernelCurve:
         root = self._moved(self._chosen(at), z / self.unit, ~lifted)
         root[outside & (z.imag == 0)] = root[outside & (z.imag == 0)].real
         return root * self.unit
+
+    def transform(self, z: Complex) -> Complex:
+        """Return the transform at points with Im z ≥ 0; real ones are off the spectrum."""
+        return np.asarray(self.beta / self.alpha / self.effective_ridge(z))
+
+    def precise_transform(self, z: complex, start: complex) -> Any:
+        """Return the transform at a point to all digits, by Newton's method from a float."""
+        ctx = self.context
+        alpha, beta, slope, floor = self._numbers
+        rows = list(self.functions.quartic(ctx.mpc(z), slope, floor, alpha, beta))
+
+        def move(x: Any) -> Any:
+            value, rate = ctx.polyval(rows, x, derivative=True)
+            return value / rate if rate else ctx.zero
+
+        root = newton(
+            move, beta / alpha / ctx.mpc(start), ctx.mpf(10) ** (-self.digits - 10),
+            f"the transform at z = {z}",
+        )  # fmt: skip
+        return beta / alpha / root
+
+    def density(self, x: Real) -> Real:
+        """Return the density at points inside the bulk."""
+        ratio = float(self.alpha) / float(self.beta)
+        with np.errstate(all="ignore"):
+            root = self.effective_ridge(x.astype(complex))
+            found = (1 / root).imag / (math.pi * ratio)
+        # At an edge rounding decides on the sign of the last digit.
+        return np.where(np.isfinite(found), np.maximum(found, 0), 0)
 
     def share_below(self, x: Real) -> Real:
         """Return the share of eigenvalues ≤ x at points inside the bulk, by its closed form."""

@@ -84,7 +84,7 @@ class ExpectedKernel(Page, Typeset):
 
 def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:
     """Return the expected kernel of a model, before or after its step."""
-    curve, model = kernel._curve, kernel.model
+    curve, model = kernel._law, kernel.model
     ctx, functions = curve.context, curve.functions
     alpha, beta, slope, floor = curve._numbers
     second = ctx.mpf(_second_coefficient(model))

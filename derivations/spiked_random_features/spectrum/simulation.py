@@ -2,69 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ....errors import ParameterError
 from ....numeric.arguments import whole_number
 from ....numeric.feature_setup import FeatureClass, FeatureSetup
 from ....numeric.feature_spectra import feature_spectra
+from ...spectra.simulated import SimulatedSpectrum
 
 if TYPE_CHECKING:
-    from .spectrum import Spectrum
-
-
-@dataclass(frozen=True, eq=False)
-class SimulatedSpectrum:
-    """Eigenvalues of independent matrices.
-
-    Attributes
-    ----------
-    eigenvalues : array (matrices, size)
-        Ascending, zeros included.
-    projections : array (matrices, n)
-        κ of the samples of each matrix.
-    width : int
-        Number of features p.
-    dimension : int
-        Input dimension d.
-    trained : bool
-        Features of trained networks; else spiked random features.
-    """
-
-    eigenvalues: NDArray[np.float64]
-    projections: NDArray[np.float64]
-    width: int
-    dimension: int
-    trained: bool
-
-    def distance(self, spectrum: Spectrum, outliers: int = 1) -> float:
-        """Return the Kolmogorov–Smirnov distance of the spectrum to all matrices together.
-
-        Parameters
-        ----------
-        spectrum : Spectrum
-        outliers : int
-            So many largest eigenvalues of each matrix are left out.
-        """
-        count = whole_number("outliers", outliers, minimum=0)
-        size = self.eigenvalues.shape[1]
-        if count >= size:
-            raise ParameterError(f"outliers must be fewer than the {size} eigenvalues, got {count}")
-        values = np.sort(self.eigenvalues[:, : size - count], axis=None)
-        # Zeros of a matrix without full rank differ from zero by rounding.
-        expected = spectrum.cumulative_at(np.maximum(values, 1e-12 * values[-1]))
-        steps = np.arange(len(values) + 1) / len(values)
-        positive = values > 1e-12 * values[-1]
-        gaps = np.maximum(np.abs(expected - steps[1:]), np.abs(expected - steps[:-1]))
-        return float(np.max(gaps[positive]))
+    from .spectrum import FeatureSpectrum
 
 
 def simulated_spectrum(
-    spectrum: Spectrum,
+    spectrum: FeatureSpectrum,
     dimension: int,
     *,
     seeds: int,
@@ -73,7 +26,7 @@ def simulated_spectrum(
     progress: bool,
     trained: bool,
 ) -> SimulatedSpectrum:
-    """Simulate the features of a spectrum; see :meth:`.spectrum.spectrum.Spectrum.simulate`."""
+    """Simulate the features of a spectrum; see :meth:`.spectrum.FeatureSpectrum.simulate`."""
     from ..feature_simulation import activation_function, feature_setup
 
     model = spectrum.model
