@@ -14,7 +14,6 @@ from ...numeric.arguments import whole_number
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
 
 if TYPE_CHECKING:
-    from ...numeric.spectral_bulk import Bulk
     from .spectrum import Spectrum
 
 Real = NDArray[np.float64]
@@ -33,20 +32,46 @@ _MARK = {"clip_on": False, "in_layout": False}
 
 @dataclass(frozen=True)
 class Caption:
-    """What a figure says of a matrix.
+    """What a figure says.
 
     Attributes
     ----------
-    matrix : str
-        The matrix, in mathtext.
+    axis : str
+        What is counted, in mathtext.
     title : str
     notes : sequence of str
         Further lines of the legend.
     """
 
-    matrix: str
+    axis: str
     title: str
     notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn of a theory.
+
+    Attributes
+    ----------
+    points, density, interval : array (n,)
+        Of the bulk; to which interval a point belongs.
+    ends : tuple of float
+        Of what is visible of the bulk.
+    outliers : tuple of float
+    edge : float or None
+        Where the bulk ends, if it is marked.
+    logarithmic : bool
+        Draw a density per unit of log x.
+    """
+
+    points: Real
+    density: Real
+    interval: NDArray[np.int64]
+    ends: tuple[float, float]
+    outliers: tuple[float, ...]
+    edge: float | None = None
+    logarithmic: bool = False
 
 
 def plot_spectrum(
@@ -61,7 +86,7 @@ def plot_spectrum(
     caption = spectrum._caption(None if width is None else whole_number("width", width))
     with styled():
         axes = checked_axes(ax)
-        _draw(axes, spectrum, samples, caption)
+        draw(axes, _drawing(spectrum), samples, caption)
     return axes
 
 
@@ -78,29 +103,35 @@ def _checked(values: Any) -> Real:
     return found
 
 
-def _visible(spectrum: Spectrum, bulk: Bulk) -> tuple[float, float]:
-    """Return the ends of the bulk, or of what is visible of it if that is decades away."""
+def _drawing(spectrum: Spectrum) -> Drawing:
+    outliers = tuple(float(x) for x in spectrum.outliers)
+    bulk = spectrum.bulk()
+    if not len(spectrum.edges):
+        places = [*outliers, *(float(place) for place, _ in spectrum.atoms)]
+        ends = 0.5 * min(places), 1.5 * max(places)
+        return Drawing(bulk.points, bulk.density, bulk.interval, ends, outliers)
     inside = np.isfinite(bulk.density) & (bulk.points > 0)
     points = bulk.points[inside]
     curve = points * bulk.density[inside]
     shown = points[curve > _VISIBLE * curve.max()]
     low, high = (float(x) for x in (spectrum.edges[0, 0], spectrum.edges[-1, 1]))
-    return (
+    # The ends, or what is visible of the bulk if that is decades away.
+    ends = (
         low if low > shown[0] / 100 else float(shown[0]),
         high if high < 100 * shown[-1] else float(shown[-1]),
     )
+    return Drawing(
+        bulk.points, bulk.density, bulk.interval, ends, outliers,
+        edge=None if spectrum.soft[-1, 1] else high,
+        logarithmic=bool(np.log10(ends[1] / ends[0]) > _DECADES),
+    )  # fmt: skip
 
 
-def _draw(axes: Any, spectrum: Spectrum, samples: list[tuple[str, Real]], caption: Caption) -> None:
-    outliers = [float(x) for x in spectrum.outliers]
-    bulk = spectrum.bulk()
-    if len(spectrum.edges):
-        low, high = _visible(spectrum, bulk)
-    else:
-        places = [*outliers, *(float(place) for place, _ in spectrum.atoms)]
-        low, high = 0.5 * min(places), 1.5 * max(places)
+def draw(axes: Any, drawing: Drawing, samples: list[tuple[str, Real]], caption: Caption) -> None:
+    """Draw densities over histograms of samples, each with its label, with marks and legend."""
+    low, high = drawing.ends
+    outliers, logarithmic = drawing.outliers, drawing.logarithmic
     last = max([high, *outliers])
-    logarithmic = bool(np.log10(high / low) > _DECADES)
     if logarithmic:
         bins = np.geomspace(low / 1.5, high * 1.1, _BINS + 1)
     else:
@@ -120,25 +151,26 @@ def _draw(axes: Any, spectrum: Spectrum, samples: list[tuple[str, Real]], captio
             markeredgewidth=1.3, zorder=4, transform=axes.get_xaxis_transform(), **_MARK,
         )  # fmt: skip
     tops = []
-    for number in range(len(spectrum.edges)):
-        part = (bulk.interval == number) & np.isfinite(bulk.density)
-        x = bulk.points[part]
-        curve = bulk.density[part] * (x if logarithmic else 1)
+    for number in np.unique(drawing.interval):
+        part = (drawing.interval == number) & np.isfinite(drawing.density)
+        x = drawing.points[part]
+        curve = drawing.density[part] * (x if logarithmic else 1)
         shown = curve[(x >= low) & (x <= high)]
         tops.append((shown.max(), np.quantile(shown, 0.75)))
         axes.plot(x, curve, color=BLUE, zorder=3, label=None if number else r"theory, $d\to\infty$")
-    if len(spectrum.edges) and not spectrum.soft[-1, 1]:
-        edge = float(spectrum.bulk_edge)
-        axes.axvline(edge, color=BLUE, linestyle=(0, (2, 2)), linewidth=1, zorder=0, label="edge")
+    if drawing.edge is not None:
+        axes.axvline(
+            drawing.edge, color=BLUE, linestyle=(0, (2, 2)), linewidth=1, zorder=0, label="edge"
+        )
     if outliers:
-        several = "s" if len(outliers) > 1 else ""
+        several = "outliers" if len(outliers) > 1 else "outlier"
         axes.plot(
             outliers, [0] * len(outliers), marker="^", color=VERMILLION, markersize=8, zorder=6,
             linestyle="none", transform=axes.get_xaxis_transform(), **_MARK,
-            label=f"outlier{several} {', '.join(f'{x:.4g}' for x in outliers)}",
+            label=f"{several}, theory: {', '.join(f'{x:.4g}' for x in outliers)}",
         )  # fmt: skip
     for note in caption.notes:
-        axes.plot([], [], marker=">", color=GREEN, linestyle="none", markersize=8, label=note)
+        axes.plot([], [], " ", label=note)
     if logarithmic:
         axes.set_xscale("log")
         axes.set_xlim(low / 2, far * 1.5)
@@ -148,11 +180,7 @@ def _draw(axes: Any, spectrum: Spectrum, samples: list[tuple[str, Real]], captio
         highest, usual = (max(column) for column in zip(*tops, strict=True))
         # A density that diverges at an end would flatten all the rest.
         axes.set_ylim(0, min(1.15 * highest, 6 * usual) if usual > 0 else None)
-    axes.set_xlabel(f"eigenvalue of {caption.matrix}" + (r" $\;x$" if logarithmic else ""))
+    axes.set_xlabel(caption.axis + (r" $\;x$" if logarithmic else ""))
     axes.set_ylabel(r"density per unit of $\log x$" if logarithmic else "density")
-    atoms = "".join(
-        f", {float(mass):.3g} at {'zero' if place == 0 else f'{float(place):.3g}'}"
-        for place, mass in spectrum.atoms
-    )
-    axes.set_title(caption.title + atoms)
+    axes.set_title(caption.title)
     axes.legend(frameon=True, framealpha=0.9, edgecolor="none", loc="best")

@@ -8,9 +8,10 @@ at any points, refusals, files, figures.
 from __future__ import annotations
 
 import importlib
+import json
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
@@ -102,6 +103,7 @@ class Spectrum(Result):
         Places and masses of degenerate eigenvalues.
     """
 
+    _document = "spectrum"
     _asked: ClassVar[tuple[str, ...]] = ("model",)
     """Fields from which all others follow."""
     _arrays: ClassVar[dict[str, tuple[int, ...]]] = {
@@ -151,6 +153,13 @@ class Spectrum(Result):
     @abstractmethod
     def _caption(self, width: int | None) -> Caption:
         """Return what a figure says of the matrix."""
+
+    def _atoms_text(self) -> str:
+        """Return what the title of a figure says of atoms."""
+        return "".join(
+            f", {float(mass):.3g} at {'zero' if place == 0 else f'{float(place):.3g}'}"
+            for place, mass in self.atoms
+        )
 
     def _simulated(self, simulation: Any) -> list[tuple[str, Any]]:
         """Return (label, eigenvalues) of what was simulated."""
@@ -430,6 +439,10 @@ class Spectrum(Result):
 
     @classmethod
     def _read(cls, values: Any) -> dict[str, Any]:
+        if isinstance(values, Mapping) and "atom" in values and "atoms" not in values:
+            # Kernels of the releases before this class.
+            atoms = [[0, values["atom"]]] if float(values["atom"]) else []
+            values = {**values, "atoms": atoms, "soft": [[False, False]] * len(values["edges"])}
         found = super()._read(values)
         digits = found.get("digits")
         number = np.frompyfunc(float if digits is None else local_context(digits).mpf, 1, 1)
@@ -443,21 +456,28 @@ class Spectrum(Result):
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the spectrum that :meth:`to_json` wrote; ``Spectrum`` itself reads every kind.
+        """Return the spectrum that :meth:`to_json` wrote; of any theory, called of ``Spectrum``.
 
         Raises
         ------
         ParameterError
             If the text is no such JSON.
         """
-        if cls is not Spectrum:
-            return super().from_json(text)
-        for kind, (module, name) in _THEORIES.items():
-            if f'"giantstep {kind}"' in text[:200]:
-                theory = importlib.import_module(f"..{module}", __package__)
-                found: Self = getattr(theory, name).from_json(text)
-                return found
-        raise ParameterError("text is no spectrum written by to_json")
+        try:
+            values = json.loads(text)
+            # Releases before this class wrote another entry, and a model as text.
+            kind = values.pop("format", None) or values["kind"].removeprefix("giantstep ")
+            if isinstance(values["model"], str):
+                values["model"] = json.loads(values["model"])
+            module, name = _THEORIES[kind]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ParameterError(f"text is no {cls._document} written by to_json") from None
+        theory = getattr(importlib.import_module(f"..{module}", __package__), name)
+        if not issubclass(theory, cls):
+            raise ParameterError(f"text is no {cls._document} written by to_json, but a {kind}")
+        values.pop("kind", None)
+        found: Self = theory.from_dict(values)
+        return found
 
 
 def _real(name: str, x: object, why: str) -> Real:

@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep import OneGradientStep
+from giantstep import OneGradientStep, Spectrum
 from giantstep.derivations.one_gradient_step import claims_kernel as simulated
-from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import KernelCurve
-from giantstep.derivations.one_gradient_step.kernel_spectrum.derivation import spectrum_sources
-from giantstep.derivations.one_gradient_step.kernel_spectrum.expected_matrix import expected_matrix
+from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import (
+    KernelCurve,
+    spectrum_sources,
+)
+from giantstep.derivations.one_gradient_step.kernel_spectrum.expected import expected_matrix
 from giantstep.derivations.one_gradient_step.kernel_spectrum.spectrum import ConjugateKernel
 from giantstep.derivations.one_gradient_step.reference import reference_cases
+from giantstep.derivations.spiked_random_features.spectrum.spectrum import FeatureSpectrum
 from giantstep.errors import ClosedFormNotFoundError, ParameterError
 from giantstep.numeric.algebraic_curves import real_crossing, root_candidates
 from giantstep.numeric.cache import FileCache
@@ -301,7 +304,14 @@ def test_files_and_text(tmp_path):
     dataset = kernel.to_dataset(100)
     assert dataset.density.sizes == {"eigenvalue": 100}
     assert float(dataset.mass_error.max()) < 1e-10 and kernel.mass_error < 1e-10
+    assert Spectrum.load(tmp_path / "kernel.json") == kernel
     document = json.loads((tmp_path / "kernel.json").read_text())
+    # What releases before the one class for all spectra wrote.
+    old = {k: v for k, v in document.items() if k not in ("kind", "soft", "atoms", "certificate")}
+    old["format"] = document["kind"].removeprefix("giantstep ")
+    assert ConjugateKernel.from_json(json.dumps(old)) == kernel
+    with pytest.raises(ParameterError, match="no spectrum of spiked random features"):
+        FeatureSpectrum.from_json(json.dumps(old))
     document["threshold"] = "7"
     (tmp_path / "kernel.json").write_text(json.dumps(document))
     with pytest.raises(ParameterError, match="threshold"):

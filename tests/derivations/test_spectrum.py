@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -305,10 +308,19 @@ def test_files(tmp_path, case):
     np.testing.assert_array_equal(loaded.density, spectrum.density)
     assert loaded.stieltjes(1j) == spectrum.stieltjes(1j)
     assert str(loaded) == str(spectrum)
+    assert hash(loaded) == hash(spectrum) and pickle.loads(pickle.dumps(loaded)) == spectrum
+    document = json.loads(path.read_text())
+    assert document["atoms"] == [list(atom) for atom in spectrum.atoms]
+    # What releases before the one class for all spectra wrote.
+    old = {k: v for k, v in document.items() if k not in ("kind", "rests_on")}
+    old |= {"format": "spectrum of spiked random features", "model": spectrum.model.to_json()}
+    assert Spectrum.from_json(json.dumps(old)) == spectrum
+    assert r"\operatorname{supp}" in spectrum.latex() and "bulk" in spectrum._repr_html_()
     path.write_text("{}")
     with pytest.raises(ParameterError, match="no spectrum"):
         Spectrum.load(path)
     dataset = spectrum.to_dataset()
+    np.testing.assert_array_equal(dataset.density, spectrum.density)
     assert dataset.density.attrs["long_name"]
     dataset.to_netcdf(tmp_path / "spectrum.nc")
 

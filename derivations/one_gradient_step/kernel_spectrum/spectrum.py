@@ -23,8 +23,7 @@ from ...spectra.simulated import SimulatedSpectrum
 from ...spectra.spectrum import Spectrum
 from ...spiked_random_features.arguments import checked_switch
 from ..figures.axes import loss_note
-from .curve import KernelCurve, Real
-from .derivation import spectrum_sources
+from .curve import KernelCurve, Real, spectrum_sources
 
 if TYPE_CHECKING:
     from ..model import OneGradientStep
@@ -214,7 +213,7 @@ class ConjugateKernel(Spectrum):
             f"{plain_text(model.student)}/{plain_text(model.teacher)}, "
             rf"$\alpha={model.alpha:.4g}$, $\beta={model.beta:.4g}$, {when}"
         )
-        return Caption(r"$\Phi\Phi^\top$", title)
+        return Caption(r"eigenvalue of $\Phi\Phi^\top$", title + self._atoms_text())
 
     def _scalars(self) -> dict[str, Any]:
         names = ("threshold", "spike", "label_alignment", "critical_step_size")

@@ -16,12 +16,12 @@ from ....numeric.spectral_bulk import Bulk
 from ....pages import Block
 from ...figures import plain_text
 from ...spectra.figure import Caption
+from ...spectra.simulated import SimulatedSpectrum
 from ...spectra.spectrum import GRID, Numbers, Spectrum
 from ..arguments import checked_point
 from .law import FeatureLaw
 
 if TYPE_CHECKING:
-    from ...spectra.simulated import SimulatedSpectrum
     from ..model import SpikedRandomFeatures
 
 Real = NDArray[np.float64]
@@ -201,7 +201,8 @@ class FeatureSpectrum(Spectrum):
             rf"{plain_text(model.derivation.student)}, $\alpha={self.alpha:.4g}$, "
             rf"$\beta={model.beta:.4g}$"
         )
-        return Caption(_MATRICES[self.covariance], title, notes)
+        axis = f"eigenvalue of {_MATRICES[self.covariance]}"
+        return Caption(axis, title + self._atoms_text(), notes)
 
     def _scalars(self) -> dict[str, Any]:
         return {
@@ -236,17 +237,42 @@ class FeatureSpectrum(Spectrum):
         SimulatedSpectrum
             In the normalisation of this spectrum.
         """
-        from .simulation import simulated_spectrum
+        from ....numeric.feature_setup import FeatureClass, FeatureSetup
+        from ....numeric.feature_spectra import feature_spectra
+        from ..feature_simulation import activation_function, feature_setup
 
-        return simulated_spectrum(
-            self,
-            dimension,
-            seeds=seeds,
-            seed=seed,
-            workers=workers,
-            progress=progress,
-            trained=trained,
+        model = self.model
+        if self.covariance == "population":
+            raise ParameterError(
+                "the population covariance belongs to no training set; simulate the spectrum of "
+                'the "empirical" covariance at a large alpha'
+            )
+        dimension = whole_number("dimension", dimension)
+        if not trained:
+            spike = model.spike
+            setup: Any = FeatureSetup(
+                activation_function(model, "student"), activation_function(model, "teacher"),
+                FeatureClass(1.0, spike.spike_strength, spike.bulk_variance), spike.alignment,
+                beta=model.beta, dimension=dimension,
+            )  # fmt: skip
+        elif model.direct_parameters is not None or not model.step_size:
+            raise ParameterError(
+                "trained features need a gradient step, and this model has none; "
+                "leave out trained=True"
+            )
+        else:
+            setup = feature_setup(model, dimension)
+        found = feature_spectra(
+            setup, self.alpha, seeds=seeds, seed=seed, workers=workers, progress=progress
         )
+        width, samples, values = found.width, found.samples, found.eigenvalues
+        if self.covariance == "empirical":
+            values = values * (width / samples)
+        if self.covariance == "kernel":
+            # The n × n matrix has the same positive eigenvalues and more or fewer zeros.
+            more = max(samples - width, 0)
+            values = np.pad(values, ((0, 0), (more, 0)))[:, -samples:]
+        return SimulatedSpectrum(values, found.projections[..., 0], width, dimension, trained)
 
     def page(self) -> Iterable[Block]:
         """Return bulk, atoms, outliers and the top eigenvalue, line by line."""
