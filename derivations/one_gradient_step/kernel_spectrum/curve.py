@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from ....errors import ParameterError
 from ....numeric.algebraic_curves import (
+    AlgebraicTransform,
     aligned_quadratic_root,
-    consistent_root,
     real_crossing,
-    root_candidates,
 )
 from ....numeric.spectral_bulk import Bulk, known_bulk
 from ....runtime.generated import defined
@@ -36,10 +35,6 @@ Complex = NDArray[np.complex128]
 
 # Exponents of the distance from an end of a bracket, relative to it.
 _FARTHEST = 120.0
-# Off the bulk the root is chosen at a height of this fraction of the distance to it, then moved.
-_LIFT = 1e-3
-_MOVES, _NEAR_MOVES = 30, 3
-_LARGEST_STEP, _LAST_STEP = 1e-2, 1e-17
 
 
 @derived("one_gradient_step/kernel_spectrum", dict)
@@ -302,6 +297,30 @@ class KernelCurve:
         """The edges as floats, shape (k, 2)."""
         return np.array([[float(x) for x in pair] for pair in self.edges])
 
+    @cached_property
+    def _root(self) -> AlgebraicTransform:
+        """ν in units of the kernel's."""
+        functions = self._arrays
+
+        def on_curve(function: Any) -> Any:
+            def evaluate(root: Any, z: Any) -> Any:
+                numbers = self._extended if root.dtype == np.clongdouble else self._scaled
+                return function(self._resolvent(root, z, numbers), root, z, *numbers)
+
+            return evaluate
+
+        return AlgebraicTransform(
+            polynomial=lambda z: functions.quartic(z, *self._scaled),
+            terms=on_curve(functions.equation_terms),
+            slope=on_curve(functions.equation_slope),
+            edges=self.float_edges / self.unit,
+            atom=bool(self.atom),
+        )
+
+    def _resolvent(self, root: Any, z: Any, numbers: tuple[Any, ...]) -> Complex:
+        """G at candidates of ν, from its own equation."""
+        return aligned_quadratic_root(*self._arrays.resolvent_quadratic(root, z, *numbers))
+
     def effective_ridge(self, z: Complex) -> Complex:
         r"""Return ν at points with Im z ≥ 0; on the real axis the limit from above.
 
@@ -315,17 +334,7 @@ class KernelCurve:
             In the unit of the kernel; :math:`\frac1n\operatorname{tr}(K - z)^{-1} =
             \beta/(\alpha\nu)`.
         """
-        z = np.asarray(z, dtype=np.complex128)
-        if not z.size:
-            return z
-        outside, distance = self._distance(z.real)
-        # Where the transform is next to real, signs of imaginary parts would be rounding.
-        lifted = outside & (z.imag < _LIFT * distance)
-        heights = np.where(lifted, _LIFT * distance, z.imag)
-        at: Complex = np.asarray((z.real + 1j * heights) / self.unit, dtype=np.complex128)
-        root = self._moved(self._chosen(at), z / self.unit, ~lifted)
-        root[outside & (z.imag == 0)] = root[outside & (z.imag == 0)].real
-        return root * self.unit
+        return self._root(np.asarray(z, dtype=np.complex128) / self.unit) * self.unit
 
     def transform(self, z: Complex) -> Complex:
         """Return the transform at points with Im z ≥ 0; real ones are off the spectrum."""
@@ -361,56 +370,6 @@ class KernelCurve:
         points: Complex = np.asarray(x, dtype=np.complex128)
         root, scaled = self.effective_ridge(points) / self.unit, points / self.unit
         with np.errstate(all="ignore"):
-            g = self._resolvent(root, scaled)
+            g = self._resolvent(root, scaled, self._scaled)
             counted = self._arrays.counting_function(g, root, scaled, *self._scaled)
         return np.asarray(counted.imag / math.pi)
-
-    def _resolvent(self, root: Any, z: Any, *, extended: bool = False) -> Complex:
-        """G at candidates of ν, from its own equation."""
-        numbers = self._extended if extended else self._scaled
-        return aligned_quadratic_root(*self._arrays.resolvent_quadratic(root, z, *numbers))
-
-    def _chosen(self, z: Complex) -> Complex:
-        functions, numbers = self._arrays, self._scaled
-        roots = root_candidates(functions.quartic(z, *numbers))
-        with np.errstate(all="ignore"):
-            g = self._resolvent(roots, z)
-            terms = np.array(functions.equation_terms(g, roots, z + 0 * roots, *numbers))
-            residual = terms.sum(axis=0) / np.abs(terms).sum(axis=0)
-            return consistent_root(roots, 1 / roots, residual)
-
-    def _moved(self, root: Complex, z: Complex, near: NDArray[np.bool_]) -> Complex:
-        """Refine roots, following those that were chosen elsewhere; in extended precision.
-
-        Where the transform is nearly that of an atom, the density is a small part of the root.
-        """
-        at, found = z.astype(np.clongdouble), root.astype(np.clongdouble)
-        functions, numbers = self._arrays, self._extended
-        best, smallest = found, np.full(z.shape, np.inf)
-        for turn in range(_MOVES):
-            with np.errstate(all="ignore"):
-                g = self._resolvent(found, at, extended=True)
-                value = sum(functions.equation_terms(g, found, at, *numbers))
-                step = value / functions.equation_slope(g, found, at, *numbers)
-                better = np.abs(value) < smallest
-            best = np.where(better, found, best)
-            smallest = np.where(better, np.abs(value), smallest)
-            # At an edge two roots meet, and a step from one may be anywhere.
-            lost = ~np.isfinite(step) | (near & (np.abs(step) > _LARGEST_STEP * np.abs(found)))
-            step = np.where(lost, 0, step)
-            if (np.abs(step) <= _LAST_STEP * np.abs(found)).all():
-                break
-            found = found - step
-            if turn > _NEAR_MOVES and near.all():
-                break
-        return np.asarray(best, dtype=complex)
-
-    def _distance(self, x: Real) -> tuple[NDArray[np.bool_], Real]:
-        """Tell which points are off the bulk, and their distance from it and from zero."""
-        edges = self.float_edges
-        inside = np.zeros(x.shape, dtype=bool)
-        distance = np.abs(x) if float(self.atom) else np.full(x.shape, np.inf)
-        for low, high in edges:
-            inside |= (x >= low) & (x <= high)
-            distance = np.minimum(distance, np.minimum(np.abs(x - low), np.abs(x - high)))
-        return ~inside, distance
