@@ -343,6 +343,10 @@ def test_figure():
     plt.close(figure)
     before = model.conjugate_kernel(trained=False)
     assert before.plot(simulation) is not None
+    matrices = before.simulate(60, seeds=2, progress=False)
+    assert matrices.width == 120 and matrices.eigenvalues.shape == (2, 240)
+    assert matrices.distance(before, outliers=0) < 0.03
+    assert before.plot(matrices).get_legend_handles_labels()[1][0] == "simulation"
     assert before.plot(np.array([0.0, 1.0, 2.0])).get_xlabel()
     # A density that diverges at zero.
     # As many samples as neurons: the density diverges at zero, and the axis shows the decades.

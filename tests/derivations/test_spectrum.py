@@ -336,6 +336,26 @@ def test_figure(case):
         spectrum.plot(ax=3)
 
 
+def test_densities_at_points_and_on_other_grids():
+    spectrum = CASES["sin"][0].spectrum(alpha=0.7, points=60)
+    (low, high), points = spectrum.edges[0], spectrum.points
+    np.testing.assert_allclose(spectrum.density_at(points), spectrum.density, rtol=1e-9, atol=1e-12)
+    backwards = spectrum.density_at(points[None, ::-1])
+    np.testing.assert_array_equal(backwards.ravel()[::-1], spectrum.density_at(points))
+    assert spectrum.density_at(low / 2) == 0 == spectrum.density_at(high + 1)
+    finer = spectrum.bulk(300)
+    assert len(finer.points) > 200 and not finer.interval.any()
+    np.testing.assert_allclose(finer.masses, spectrum.masses, rtol=1e-9)
+    np.testing.assert_allclose(spectrum.cumulative_at(finer.points), finer.cumulative, atol=1e-3)
+    assert spectrum.eigenvalue == spectrum.bulk_edge == high
+    assert not spectrum.supercritical
+    for bad in (1j, "x", np.nan):
+        with pytest.raises(ParameterError, match="x must"):
+            spectrum.density_at(bad)
+        with pytest.raises(ParameterError, match="x must"):
+            spectrum.cumulative_at(bad)
+
+
 def test_trained_network_beside_its_asymptotics():
     """The features of one trained network, at the spike that it has found."""
     model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=20)
