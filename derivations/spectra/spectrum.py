@@ -187,12 +187,12 @@ class Spectrum(Result):
     @property
     def atom(self) -> Any:
         """Share of zeros."""
-        return sum((mass for place, mass in self.atoms if place == 0), 0 * self.masses.sum())
+        return next((mass for place, mass in self.atoms if place == 0), 0 * self.bulk_edge)
 
     @property
     def bulk_edge(self) -> Any:
         """Right edge of the bulk; zero if there is none."""
-        return self.edges[-1, 1] if len(self.edges) else 0.0
+        return self.edges[-1].tolist()[1] if len(self.edges) else 0.0
 
     @property
     def eigenvalue(self) -> Any:
