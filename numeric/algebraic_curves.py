@@ -9,6 +9,8 @@ formula of any model is here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,11 +19,93 @@ from scipy.optimize import brentq
 from ..errors import ConvergenceError
 
 Complex = NDArray[np.complex128]
+Real = NDArray[np.float64]
 
+# Off the bulk the root is chosen at a height of this fraction of the distance to it, then moved.
+_LIFT = 1e-3
+_MOVES, _NEAR_MOVES = 30, 3
+_LARGEST_STEP, _LAST_STEP = 1e-2, 1e-17
 _POLISHES = 4
 # Of a root, in units of the sum of all terms.
 _BACKWARD_ERROR = 1e-13
 _SMALL_RESIDUAL = 1e-6
+
+
+@dataclass(frozen=True)
+class AlgebraicTransform:
+    r"""The root x(z) of a polynomial whose inverse is a transform of a spectrum.
+
+    Parameters
+    ----------
+    polynomial : callable
+        z -> coefficients, from the highest power down.
+    terms, slope : callable
+        (x, z) -> what adds up to zero at the root that is meant, and the derivative of the sum; in
+        double or in extended precision, as x has it.
+    edges : array (k, 2)
+        Intervals of the bulk.
+    atom : bool
+        Whether there is an atom at zero.
+    """
+
+    polynomial: Callable[[Complex], Sequence[ArrayLike]]
+    terms: Callable[[Any, Any], Sequence[Any]]
+    slope: Callable[[Any, Any], Any]
+    edges: Real
+    atom: bool
+
+    def __call__(self, z: Complex) -> Complex:
+        """Return x at points (n,) with Im z ≥ 0; on the real axis the limit from above."""
+        if not z.size:
+            return z
+        outside, distance = self._distance(z.real)
+        # Where the transform is next to real, signs of imaginary parts would be rounding.
+        lifted = outside & (z.imag < _LIFT * distance)
+        heights = np.where(lifted, _LIFT * distance, z.imag)
+        root = self._moved(self._chosen(z.real + 1j * heights), z, ~lifted)
+        real = outside & (z.imag == 0)
+        root[real] = root[real].real
+        return root
+
+    def _distance(self, x: Real) -> tuple[NDArray[np.bool_], Real]:
+        """Tell which points are off the bulk, and their distance from it and from zero."""
+        inside = np.zeros(x.shape, dtype=bool)
+        distance = np.abs(x) if self.atom else np.full(x.shape, np.inf)
+        for low, high in self.edges:
+            inside |= (x >= low) & (x <= high)
+            distance = np.minimum(distance, np.minimum(np.abs(x - low), np.abs(x - high)))
+        return ~inside, distance
+
+    def _chosen(self, z: Complex) -> Complex:
+        roots = root_candidates(self.polynomial(z))
+        with np.errstate(all="ignore"):
+            terms = np.array(self.terms(roots, z + 0 * roots))
+            residual = terms.sum(axis=0) / np.abs(terms).sum(axis=0)
+            return consistent_root(roots, 1 / roots, residual)
+
+    def _moved(self, root: Complex, z: Complex, near: NDArray[np.bool_]) -> Complex:
+        """Refine roots, following those that were chosen elsewhere; in extended precision.
+
+        Where the transform is nearly that of an atom, the density is a small part of the root.
+        """
+        at, found = z.astype(np.clongdouble), root.astype(np.clongdouble)
+        best, smallest = found, np.full(z.shape, np.inf)
+        for turn in range(_MOVES):
+            with np.errstate(all="ignore"):
+                value = sum(self.terms(found, at))
+                step = value / self.slope(found, at)
+                better = np.abs(value) < smallest
+            best = np.where(better, found, best)
+            smallest = np.where(better, np.abs(value), smallest)
+            # At an edge two roots meet, and a step from one may be anywhere.
+            lost = ~np.isfinite(step) | (near & (np.abs(step) > _LARGEST_STEP * np.abs(found)))
+            step = np.where(lost, 0, step)
+            if (np.abs(step) <= _LAST_STEP * np.abs(found)).all():
+                break
+            found = found - step
+            if turn > _NEAR_MOVES and near.all():
+                break
+        return np.asarray(best, dtype=complex)
 
 
 def root_candidates(coefficients: Sequence[ArrayLike]) -> Complex:

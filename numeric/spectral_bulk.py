@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,6 +48,13 @@ _SHARP = 1e-16
 # Relative error of the mass that is aimed at, and how many points for each one that is shown.
 _INTEGRATED = 1e-7
 _FINEST_GRID = 16
+# The same where masses are known, and the relative change of a mass that ends it.
+_FINEST_KNOWN = 64
+_SETTLED = 1e-10
+# A wider interval has its grid in log x.
+_WIDE = 4.0
+# Exponent of the sine at a hard edge: densities that diverge as x^(-2/3) or slower are integrable.
+_HARD = 6
 
 
 @dataclass(frozen=True)
@@ -61,28 +68,24 @@ class Bulk:
     soft : array (k, 2) of bool
         The end is no edge: the density goes on below 1e-7 per unit of log x.
     points : array (n,)
-        Grid over all intervals, ends included.
+        Grid over all intervals that crowds at their ends, ends included.
     density : array (n,)
-    transform : array (m, n)
-        V at the points, just above the axis.
     interval : array (n,) of int
         To which interval a point belongs.
     masses, mass_errors : array (k,)
-        Masses of the intervals; the difference to the rule of half as many points, and what the
-        errors of densities add that no nodes resolve.
+        Masses of the intervals by the trapezoidal rule, and their estimated errors.
     cumulative : array (n,)
-        Mass of the bulk up to each point.
+        Mass up to each point, what lies below the bulk included.
     """
 
     edges: Real
     soft: NDArray[np.bool_]
-    points: Real
-    density: Real
-    transform: Complex
-    interval: NDArray[np.int64]
+    points: Real = field(repr=False)
+    density: Real = field(repr=False)
+    interval: NDArray[np.int64] = field(repr=False)
     masses: Real
     mass_errors: Real
-    cumulative: Real
+    cumulative: Real = field(repr=False)
 
 
 def find_bulk(transform: ResolventTransform, points: int, mass: float, atom: float) -> Bulk:
@@ -131,20 +134,74 @@ def _found_bulk(
     if not fine:
         empty = np.zeros(0)
         return Bulk(
-            np.zeros((0, 2)), np.zeros((0, 2), bool), empty, empty,
-            np.zeros((transform.components, 0), complex), np.zeros(0, int), empty, empty, empty,
+            np.zeros((0, 2)), np.zeros((0, 2), bool), empty, empty, np.zeros(0, int), empty, empty,
+            empty,
         )  # fmt: skip
-    below = np.cumsum([0.0, *(g.mass for g in fine)])
+    below = np.cumsum([atom, *(g.mass for g in fine)])
     return Bulk(
         edges=np.array([[g.low.x, g.high.x] for g in fine]),
         soft=np.array([[g.low.soft, g.high.soft] for g in fine]),
         points=np.concatenate([g.x for g in fine]),
         density=np.concatenate([g.density for g in fine]),
-        transform=np.concatenate([g.v for g in fine], axis=1),
         interval=np.concatenate([np.full(len(g.x), k) for k, g in enumerate(fine)]),
         masses=np.array([g.mass for g in fine]),
         mass_errors=np.array([g.mass_error for g in fine]),
         cumulative=np.concatenate([b + g.cumulative for b, g in zip(below, fine, strict=False)]),
+    )
+
+
+def known_bulk(
+    edges: Real,
+    masses: Real,
+    below: float,
+    density: Callable[[Real], Real],
+    share: Callable[[Real], Real],
+    points: int,
+) -> Bulk:
+    """Return the bulk on a grid of so many points in each interval, where its masses are known.
+
+    Parameters
+    ----------
+    edges : array (k, 2)
+        Intervals, ascending. A density may diverge at zero.
+    masses : array (k,)
+        The differences of integrals of the density from them are the errors.
+    below : float
+        Mass below the bulk.
+    density, share : callable
+        (n,) -> (n,), the density and the mass up to points inside the bulk.
+    points : int
+    """
+    rows: list[tuple[Real, Real, Real, float]] = []
+    for (low, high), mass in zip(edges, masses, strict=True):
+        every, before = 1, math.inf
+        while True:
+            angle = np.linspace(0, math.pi, every * (points - 1) + 1)
+            x, rate = _crowded(low, high, angle)
+            found = np.zeros(len(x))
+            found[1:-1] = density(x[1:-1])
+            total = float(np.sum(found[1:-1] * rate[1:-1]) * angle[1])
+            if abs(total - before) <= _SETTLED * mass or every >= _FINEST_KNOWN:
+                break
+            every, before = 2 * every, total
+        if low == 0:
+            found[0] = math.inf
+        x = x[::every]
+        counted = np.concatenate([[below], share(x[1:-1]), [below + mass]])
+        # Rounding must not make it fall.
+        counted = np.maximum.accumulate(np.clip(counted, below, below + mass))
+        rows.append((x, found[::every], counted, total))
+        below += mass
+    totals = np.array([row[3] for row in rows])
+    return Bulk(
+        edges=edges,
+        soft=np.zeros(edges.shape, dtype=bool),
+        points=np.concatenate([row[0] for row in rows]),
+        density=np.concatenate([row[1] for row in rows]),
+        interval=np.repeat(np.arange(len(rows)), points),
+        masses=totals,
+        mass_errors=np.abs(totals - masses),
+        cumulative=np.concatenate([row[2] for row in rows]),
     )
 
 
@@ -356,12 +413,30 @@ def _square_root_edge(transform: ResolventTransform, inner: float, outer: float)
 # ---------------------------------------------------------------------------- grids
 
 
-class _Grid:
-    """Density on one interval, at points that crowd at both ends.
+def _crowded(low: float, high: float, angle: Real) -> tuple[Real, Real]:
+    """Return points that crowd at both ends, at angles θ from 0 to π, and dx/dθ.
 
     x = low + (high - low) sin²(θ/2), or the same of log x for a wide interval: in θ a density
     with square-root edges is smooth and periodic, and the trapezoidal rule converges geometrically.
+    From an edge at zero, where the density may diverge, a higher power of the sine.
     """
+    sine, cosine = np.sin(angle / 2), np.cos(angle / 2)
+    cosine[-1] = 0
+    if low == 0:
+        x, rate = high * sine**_HARD, high * _HARD / 2 * sine ** (_HARD - 1) * cosine
+    elif high > _WIDE * low:
+        span = math.log(high / low)
+        x = low * np.exp(span * sine**2)
+        rate = x * span * sine * cosine
+    else:
+        x, rate = low + (high - low) * sine**2, (high - low) * sine * cosine
+    # Rounding must not push points over the edges.
+    x[0], x[-1] = low, high
+    return np.clip(x, low, high), rate
+
+
+class _Grid:
+    """Density on one interval, at points that crowd at both ends."""
 
     def __init__(
         self,
@@ -398,18 +473,7 @@ class _Grid:
 
     def _sample(self, points: int, known: tuple[Real, Complex]) -> None:
         low, high = self.low, self.high
-        angle = np.linspace(0.0, math.pi, points)
-        part = np.sin(angle / 2) ** 2
-        if high.x > 4 * low.x:
-            span = math.log(high.x / low.x)
-            self.x = low.x * np.exp(span * part)
-            rate = self.x * span
-        else:
-            span = high.x - low.x
-            self.x = low.x + span * part
-            rate = np.full(points, span)
-        # Rounding must not push the last point over the edge.
-        self.x[0], self.x[-1] = low.x, high.x
+        self.x, rate = _crowded(low.x, high.x, np.linspace(0.0, math.pi, points))
         known_x, known_v = known
         # x V is of the order of one in tails.
         at, values = np.log(known_x), known_x * known_v
@@ -425,11 +489,10 @@ class _Grid:
         )
         missing = (int(not low.soft), int(not high.soft))
         self.v = np.pad(solved, ((0, 0), missing), mode="edge")
-        weight = rate * np.sin(angle) / 2
-        change = self.density * weight
+        change = self.density * rate
         step = math.pi / (points - 1)
         # The ends count half; there the rate vanishes.
         self.mass = float(np.sum(change) * step)
-        self._unresolved = float(np.sum(uncertain * weight) * step)
+        self._unresolved = float(np.sum(uncertain * rate) * step)
         self.mass_error = abs(self.mass - float(np.sum(change[::2]) * 2 * step)) + self._unresolved
         self.cumulative = cumulative_simpson(change, dx=step, initial=0.0)

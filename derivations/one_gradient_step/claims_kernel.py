@@ -34,9 +34,8 @@ from ..comparison import Comparison, finding
 from ..identities import cancels, identities_hold
 from .claims_spike import _PROVEN, _PROVEN_DIGITS
 from .kernel_spectrum import equations as eq
-from .kernel_spectrum.curve import KernelCurve
-from .kernel_spectrum.derivation import spectrum_sources
-from .kernel_spectrum.expected_matrix import difference_norm, expected_matrix
+from .kernel_spectrum.curve import KernelCurve, spectrum_sources
+from .kernel_spectrum.expected import difference_norm, expected_matrix
 from .kernel_spectrum.spectrum import ConjugateKernel
 from .model import OneGradientStep
 from .pair_kernels import c, p, pair_kernel, q
@@ -230,18 +229,12 @@ def histograms(dimension: int = 160, networks: int = 2, seed: int = 7) -> Findin
     for student, alpha, beta in (("tanh", 4.0, 2.0), ("softplus", 1.5, 1.25), ("erf", 0.7, 1.2)):
         model = OneGradientStep(student, "tanh", alpha=alpha, beta=beta, step_size=1, centre=True)
         theory = model.conjugate_kernel(trained=False)
-        simulated = model.simulate_spectra(
-            dimension, seeds=networks, seed=seed, matrices=("kernel",), progress=False
-        )
         for step in (0, 1):
-            values = np.sort(simulated["kernel_eigenvalues"].sel(step=step).to_numpy(), axis=None)
-            # Zeros of a matrix without full rank differ from zero by rounding.
-            values = np.where(values < 1e-10 * values[-1], 0, values)
-            below = theory.cumulative_at(values)
-            steps = np.arange(len(values) + 1) / len(values)
-            positive = values > 0
-            gaps = np.maximum(np.abs(steps[1:] - below), np.abs(steps[:-1] - below))[positive]
-            details[f"{student}, {step} steps, distribution"] = float(gaps.max())
+            kernel = model.conjugate_kernel(trained=bool(step))
+            simulated = kernel.simulate(dimension, seeds=networks, seed=seed, progress=False)
+            distance = simulated.distance(theory, outliers=0)
+            details[f"{student}, {step} steps, distribution"] = distance
+        values = simulated.eigenvalues.ravel()
         traces = np.mean(1 / (values[:, None] - points), axis=0)
         relative = np.abs(traces / theory.stieltjes(points) - 1)
         details[f"{student}, resolvent"] = float(relative.max())
@@ -544,7 +537,7 @@ def _measured(
 
 def predicted(kernel: ConjugateKernel, layer: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the largest singular value of Φ from that of the first layer, by ζ."""
-    curve, beta = kernel._curve, kernel.model.beta
+    curve, beta = kernel._law, kernel.model.beta
     middle = layer**2 - 1 - beta
     lengths = (middle + np.sqrt(np.maximum(middle**2 - 4 * beta, 0))) / 2
     lengths = np.maximum(lengths, kernel.threshold)

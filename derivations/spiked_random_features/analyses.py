@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .bounds.limits import Asymptotics
     from .convex.readout import ConvexReadout
     from .model import SpikedRandomFeatures
-    from .spectrum.spectrum import Spectrum
+    from .spectrum.spectrum import FeatureSpectrum
     from .vocabulary.learned_bias import LearnedBias
 
 
@@ -205,7 +205,7 @@ class Analyses:
         alpha: float,
         points: int = 500,
         covariance: str = "sample",
-    ) -> Spectrum:
+    ) -> FeatureSpectrum:
         r"""Return the spectrum of the features on a training set of n = α d samples.
 
         Parameters
@@ -221,7 +221,7 @@ class Analyses:
 
         Returns
         -------
-        Spectrum
+        FeatureSpectrum
             Bulk, atoms, outliers, Stieltjes transform; ``plot``, ``simulate``, ``save``.
 
         Raises

@@ -21,14 +21,14 @@ from ...numeric.feature_network import SteppedNetwork
 from ...numeric.feature_simulation import simulate_features
 from ...numeric.feature_spectra import feature_spectra, norm_overlap, row_stretch
 from ...pages import aligned
+from ..spectra.simulated import SimulatedSpectrum
 from .bulk_law import BulkLaw
 from .simulated import network_setup
-from .spectrum.simulation import SimulatedSpectrum
 from .spike import SpikeParameters
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
-    from .spectrum.spectrum import Spectrum
+    from .spectrum.spectrum import FeatureSpectrum
 
 _ERRORS = ("test_error", "training_error")
 _OVERLAPS = ("m", "theta", "psi", "q1", "q2")
@@ -80,7 +80,7 @@ class RealisedNetwork:
 
     def feature_spectrum(
         self, alpha: float, *, progress: bool = True
-    ) -> tuple[Spectrum, SimulatedSpectrum]:
+    ) -> tuple[FeatureSpectrum, SimulatedSpectrum]:
         """Return the spectrum at the realised spike, and the eigenvalues of this network.
 
         Parameters
@@ -91,7 +91,7 @@ class RealisedNetwork:
 
         Returns
         -------
-        Spectrum
+        FeatureSpectrum
             Asymptotic density at the realised r and c; that at their limits is
             ``self.asymptotic.spectrum(alpha)``.
         SimulatedSpectrum

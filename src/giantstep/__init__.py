@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .derivations.one_gradient_step.large_steps import large_step_limit
     from .derivations.one_gradient_step.model import OneGradientStep
     from .derivations.penalties import paper_ridge
+    from .derivations.spectra.spectrum import Spectrum
     from .derivations.spiked_random_features.bounds.letter_bounds import (
         learned_bias_bound,
         letter_bounds,
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from .derivations.spiked_random_features.learning_rates import per_neuron_step
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
     from .derivations.spiked_random_features.solution import Solution
-    from .derivations.spiked_random_features.spectrum.spectrum import Spectrum
     from .derivations.spiked_random_features.vocabulary.model import VocabularyFeatures
     from .symbolic.activations import Activation, activation
     from .symbolic.dual_activation import dual_activation
@@ -104,7 +104,7 @@ _HOMES = {
     "SaddlePointSystem": "symbolic.saddle_point",
     "SingleSite": "symbolic.replica_stability",
     "Solution": "derivations.spiked_random_features.solution",
-    "Spectrum": "derivations.spiked_random_features.spectrum.spectrum",
+    "Spectrum": "derivations.spectra.spectrum",
     "SpikedRandomFeatures": "derivations.spiked_random_features.model",
     "Staircase": "symbolic.leaps.staircase",
     "Subspace": "symbolic.subspaces",

@@ -86,7 +86,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
               f"distributions {distance:.4g}")  # fmt: skip
     if out is not None:
         width = round(model.beta * arguments.dimension) if arguments.simulate else None
-        _write(out, found.to_dataset(), lambda: _spectrum_figure(found, simulation, width))
+        _write(out, found.to_dataset(), lambda: found.plot(simulation, width=width).figure)
     return 0
 
 
@@ -238,12 +238,6 @@ def _curve_figure(data: xr.Dataset, simulation: xr.Dataset | None) -> Any:
         drawing.plain_log_ticks(axes)
         drawing.legend(axes)
     return picture
-
-
-def _spectrum_figure(found: Any, simulation: Any, width: int | None) -> Any:
-    from .derivations.spiked_random_features.spectrum.figure import plot_spectrum
-
-    return plot_spectrum(found, simulation, width=width).figure
 
 
 def _functions_figure(data: xr.Dataset) -> Any:

@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep import OneGradientStep
+from giantstep import OneGradientStep, Spectrum
 from giantstep.derivations.one_gradient_step import claims_kernel as simulated
-from giantstep.derivations.one_gradient_step.kernel_spectrum.bulk import kernel_bulk
-from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import KernelCurve
-from giantstep.derivations.one_gradient_step.kernel_spectrum.derivation import spectrum_sources
-from giantstep.derivations.one_gradient_step.kernel_spectrum.expected_matrix import expected_matrix
+from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import (
+    KernelCurve,
+    spectrum_sources,
+)
+from giantstep.derivations.one_gradient_step.kernel_spectrum.expected import expected_matrix
 from giantstep.derivations.one_gradient_step.kernel_spectrum.spectrum import ConjugateKernel
 from giantstep.derivations.one_gradient_step.reference import reference_cases
+from giantstep.derivations.spiked_random_features.spectrum.spectrum import FeatureSpectrum
 from giantstep.errors import ClosedFormNotFoundError, ParameterError
 from giantstep.numeric.algebraic_curves import real_crossing, root_candidates
 from giantstep.numeric.cache import FileCache
@@ -108,7 +110,7 @@ def test_wild_parameters(alpha, beta, kappa):
     assert (np.diff(edges.ravel()) > 0).all()
     assert (edges >= 0).all()
     assert found.threshold > math.sqrt(beta)
-    bulk = kernel_bulk(found, 100)
+    bulk = found.bulk(100)
     masses = np.array([float(m) for m in found.masses])
     np.testing.assert_allclose(bulk.masses, masses, rtol=1e-8)
     assert float(found.atom) + masses.sum() == pytest.approx(1, rel=1e-14)
@@ -144,7 +146,7 @@ def test_wild_parameters(alpha, beta, kappa):
 )  # fmt: skip
 def test_mass_at_hard_edges_and_for_a_linear_student(alpha, beta, floor):
     found = curve(alpha, beta, "1", floor)
-    bulk = kernel_bulk(found, 200)
+    bulk = found.bulk(200)
     rank = min(alpha, beta, 1 if floor == "0" else alpha)
     assert float(found.atom) == pytest.approx(1 - rank / alpha)
     assert bulk.masses.sum() == pytest.approx(rank / alpha, rel=1e-7)
@@ -164,7 +166,7 @@ def test_a_gap_that_nearly_closes():
     ends = np.ravel(split.float_edges)
     assert 0 <= ends[2] - ends[1] < 1e-12
     np.testing.assert_allclose(ends[[0, 3]], merged.float_edges[0], rtol=1e-13)
-    bulk = kernel_bulk(split, 200)
+    bulk = split.bulk(200)
     np.testing.assert_allclose(bulk.masses, [0.25 * (low - 1), 0.25], rtol=1e-9)
 
 
@@ -302,16 +304,23 @@ def test_files_and_text(tmp_path):
     dataset = kernel.to_dataset(100)
     assert dataset.density.sizes == {"eigenvalue": 100}
     assert float(dataset.mass_error.max()) < 1e-10 and kernel.mass_error < 1e-10
+    assert Spectrum.load(tmp_path / "kernel.json") == kernel
     document = json.loads((tmp_path / "kernel.json").read_text())
+    # What releases before the one class for all spectra wrote.
+    old = {k: v for k, v in document.items() if k not in ("kind", "soft", "atoms", "certificate")}
+    old["format"] = document["kind"].removeprefix("giantstep ")
+    assert ConjugateKernel.from_json(json.dumps(old)) == kernel
+    with pytest.raises(ParameterError, match="no spectrum of spiked random features"):
+        FeatureSpectrum.from_json(json.dumps(old))
     document["threshold"] = "7"
     (tmp_path / "kernel.json").write_text(json.dumps(document))
     with pytest.raises(ParameterError, match="threshold"):
         ConjugateKernel.load(tmp_path / "kernel.json")
     for text in ("", "[]", '{"format": "x"}', "null"):
         (tmp_path / "kernel.json").write_text(text)
-        with pytest.raises(ParameterError, match="not a spectrum"):
+        with pytest.raises(ParameterError, match="no conjugate kernel"):
             ConjugateKernel.load(tmp_path / "kernel.json")
-    with pytest.raises(ParameterError, match="not a spectrum"):
+    with pytest.raises(ParameterError, match="cannot be read"):
         ConjugateKernel.load(tmp_path / "nowhere.json")
 
 
@@ -334,6 +343,10 @@ def test_figure():
     plt.close(figure)
     before = model.conjugate_kernel(trained=False)
     assert before.plot(simulation) is not None
+    matrices = before.simulate(60, seeds=2, progress=False)
+    assert matrices.width == 120 and matrices.eigenvalues.shape == (2, 240)
+    assert matrices.distance(before, outliers=0) < 0.03
+    assert before.plot(matrices).get_legend_handles_labels()[1][0] == "simulation"
     assert before.plot(np.array([0.0, 1.0, 2.0])).get_xlabel()
     # A density that diverges at zero.
     # As many samples as neurons: the density diverges at zero, and the axis shows the decades.

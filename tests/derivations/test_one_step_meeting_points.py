@@ -1,10 +1,11 @@
 """Where lines of work meet: they have to say the same, to the last digit or as one expression."""
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 
-from giantstep import OneGradientStep, SpikedRandomFeatures, paper_ridge
+from giantstep import OneGradientStep, Spectrum, SpikedRandomFeatures, paper_ridge
 from giantstep.derivations.giant_steps.one_step import giant_step
 from giantstep.derivations.hermite_gradients.first_step import first_step
 from giantstep.derivations.identities import equal
@@ -18,7 +19,7 @@ from giantstep.derivations.one_gradient_step.spike_sizes import (
 )
 from giantstep.derivations.spiked_random_features import mapping
 from giantstep.derivations.spiked_random_features import physics as fe
-from giantstep.errors import AssumptionError
+from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence
 from giantstep.symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
@@ -85,6 +86,53 @@ def test_plain_random_features_elsewhere(student, teacher, alpha, beta, ridge, n
     assert back.risk(ridge=ridge).initial == pytest.approx(
         model.risk(ridge=ridge).initial, rel=1e-13
     )
+
+
+# One interval with zeros; two intervals; no zeros; a linear student; a student with a mean.
+SPECTRA = [
+    pytest.param("erf", 2.0, 1.5, id="zeros"),
+    pytest.param("tanh", 4.0, 2.0, id="gap"),
+    pytest.param("relu", 0.7, 1.2, id="mean"),
+    pytest.param("z", 2.0, 3.0, id="linear", marks=pytest.mark.slow),
+    pytest.param("sin", 0.2, 5.0, id="few", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize(("student", "alpha", "beta"), SPECTRA)
+def test_kernels_of_plain_random_features_have_one_spectrum(student, alpha, beta):
+    """Closed forms of the one theory, equations from the free energy of the other."""
+    step = OneGradientStep(student, "erf", alpha, beta, 0, centre=True)
+    one = step.conjugate_kernel()
+    other = step.as_spiked_features().spectrum(alpha=alpha, points=200, covariance="kernel")
+    assert isinstance(one, Spectrum) and isinstance(other, Spectrum)
+    np.testing.assert_allclose(other.edges, one.edges, rtol=1e-13)
+    np.testing.assert_allclose(other.masses, one.masses, rtol=1e-9)
+    np.testing.assert_allclose(
+        np.reshape(other.atoms, (-1, 2)), np.reshape(one.atoms, (-1, 2)), rtol=1e-14
+    )
+    assert other.mean == pytest.approx(one.mean, rel=1e-14)
+    assert one.outliers == other.outliers == () and other.bulk_edge == pytest.approx(one.eigenvalue)
+    (low, high), size = one.edges.ravel()[[0, -1]], one.bulk_edge
+    x = np.linspace(low - 0.1 * size, high + 0.1 * size, 43)
+    np.testing.assert_allclose(other.density_at(x), one.density_at(x), rtol=1e-11, atol=1e-14)
+    # That of the spiked features is interpolated in its grid.
+    np.testing.assert_allclose(other.cumulative_at(x), one.cumulative_at(x), atol=1e-4)
+    z = np.array([-0.1, 0.4 + 0.1j, 1 - 0.3j, 1e-3j, 3 * size])
+    np.testing.assert_allclose(other.stieltjes(z), one.stieltjes(z), rtol=1e-12)
+
+
+def test_digits_of_both_transforms():
+    """The n × n kernel has |n − p| more zeros than the p × p covariance, or fewer."""
+    step = OneGradientStep("erf", "erf", 2, 1.5, 0)
+    covariance = step.as_spiked_features().spectrum(alpha=2, points=50)
+    with mpmath.workdps(30):
+        share = mpmath.mpf(1.5) / 2
+        expected = share * covariance.stieltjes(-0.25, digits=25) + (1 - share) / mpmath.mpf(0.25)
+        found = step.conjugate_kernel().stieltjes(-0.25, digits=25).real
+        assert abs(found / expected - 1) < 1e-24
+    for z in (0.1j, 9.0):
+        with pytest.raises(ParameterError, match="digits are for the covariance 'sample' and z <"):
+            covariance.stieltjes(z, digits=25)
 
 
 @pytest.mark.parametrize(("student", "teacher"), [("relu", "relu"), ("cos", "tanh")])

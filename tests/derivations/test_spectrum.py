@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -9,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, fsolve
 
-from giantstep import SpikedRandomFeatures
+from giantstep import Spectrum, SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.spectrum.equations import spectrum_equations
-from giantstep.derivations.spiked_random_features.spectrum.spectrum import Spectrum
 from giantstep.errors import ParameterError
 from giantstep.symbolic.activations import activation
 
@@ -48,7 +50,7 @@ def test_reference_values():
 
 def test_first_order_parameter_at_reference_values():
     z = np.array([-0.1, 0.5 + 0.01j])
-    v, _ = features("erf", 1.2, 1.1).spectrum(alpha=2.0)._transform.solve(z)
+    v, _ = features("erf", 1.2, 1.1).spectrum(alpha=2.0)._law.functions.resolvent.solve(z)
     expected = [1.72467052543296, 0.167576495408434 + 1.72042010605802j]
     np.testing.assert_allclose(v[0], expected, rtol=2e-14)
 
@@ -140,7 +142,7 @@ def test_outliers_of_the_population_covariance():
     """Eigenvalues of a finite matrix with the coefficients as numbers, two signals in all."""
     model = features("tanh", 2.0, 1.1, 2.0)
     spectrum = model.spectrum(alpha=1.0, covariance="population")
-    nodes = spectrum._functions.fine_nodes
+    nodes = spectrum._law.functions.fine_nodes
     weight, kappa = nodes.weight, nodes.node
     mu0, mu1, mu2 = (nodes.tables[k] for k in ("mu_0", "mu_1", "mu_2_squared"))
     rng = np.random.default_rng(5)
@@ -177,7 +179,7 @@ def test_moments_against_traces(student, r, c, beta, share):
     """tr K and tr K², without the mean, from the conditional covariances of the features."""
     alpha = beta * share
     spectrum = features(student, r, c, beta).spectrum(alpha=alpha, points=801)
-    nodes = spectrum._functions.fine_nodes
+    nodes = spectrum._law.functions.fine_nodes
     mu1, mu2, w = nodes.tables["mu_1"] ** 2, nodes.tables["mu_2_squared"], nodes.weight
     tau, m1, m2 = c * mu1 + mu2, w @ mu1, w @ mu2
     first = share * (w @ tau)
@@ -266,7 +268,7 @@ def test_plain_marchenko_pastur():
 
 def test_real_points_inside_the_bulk_are_refused():
     spectrum = CASES["sin"][0].spectrum(alpha=CASES["sin"][1])
-    with pytest.raises(ParameterError, match=r"inside the bulk.*complex z.*spectrum\(\)"):
+    with pytest.raises(ParameterError, match=r"inside the bulk.*complex z.*density_at\(0.5\)"):
         spectrum.stieltjes(0.5)
     with pytest.raises(ParameterError, match="eigenvalue of mass"):
         spectrum.stieltjes([1j, 0.0])
@@ -306,10 +308,19 @@ def test_files(tmp_path, case):
     np.testing.assert_array_equal(loaded.density, spectrum.density)
     assert loaded.stieltjes(1j) == spectrum.stieltjes(1j)
     assert str(loaded) == str(spectrum)
+    assert hash(loaded) == hash(spectrum) and pickle.loads(pickle.dumps(loaded)) == spectrum
+    document = json.loads(path.read_text())
+    assert document["atoms"] == [list(atom) for atom in spectrum.atoms]
+    # What releases before the one class for all spectra wrote.
+    old = {k: v for k, v in document.items() if k not in ("kind", "rests_on")}
+    old |= {"format": "spectrum of spiked random features", "model": spectrum.model.to_json()}
+    assert Spectrum.from_json(json.dumps(old)) == spectrum
+    assert r"\operatorname{supp}" in spectrum.latex() and "bulk" in spectrum._repr_html_()
     path.write_text("{}")
-    with pytest.raises(ParameterError, match="not a spectrum"):
+    with pytest.raises(ParameterError, match="no spectrum"):
         Spectrum.load(path)
     dataset = spectrum.to_dataset()
+    np.testing.assert_array_equal(dataset.density, spectrum.density)
     assert dataset.density.attrs["long_name"]
     dataset.to_netcdf(tmp_path / "spectrum.nc")
 
@@ -323,6 +334,26 @@ def test_figure(case):
         spectrum.plot("nothing")
     with pytest.raises(ParameterError, match="axes"):
         spectrum.plot(ax=3)
+
+
+def test_densities_at_points_and_on_other_grids():
+    spectrum = CASES["sin"][0].spectrum(alpha=0.7, points=60)
+    (low, high), points = spectrum.edges[0], spectrum.points
+    np.testing.assert_allclose(spectrum.density_at(points), spectrum.density, rtol=1e-9, atol=1e-12)
+    backwards = spectrum.density_at(points[None, ::-1])
+    np.testing.assert_array_equal(backwards.ravel()[::-1], spectrum.density_at(points))
+    assert spectrum.density_at(low / 2) == 0 == spectrum.density_at(high + 1)
+    finer = spectrum.bulk(300)
+    assert len(finer.points) > 200 and not finer.interval.any()
+    np.testing.assert_allclose(finer.masses, spectrum.masses, rtol=1e-9)
+    np.testing.assert_allclose(spectrum.cumulative_at(finer.points), finer.cumulative, atol=1e-3)
+    assert spectrum.eigenvalue == spectrum.bulk_edge == high
+    assert not spectrum.supercritical
+    for bad in (1j, "x", np.nan):
+        with pytest.raises(ParameterError, match="x must"):
+            spectrum.density_at(bad)
+        with pytest.raises(ParameterError, match="x must"):
+            spectrum.cumulative_at(bad)
 
 
 def test_trained_network_beside_its_asymptotics():

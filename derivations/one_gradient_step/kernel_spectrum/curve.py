@@ -1,8 +1,9 @@
-r"""Numbers of a kernel's spectrum: edges and thresholds in mpmath, densities in arrays.
+r"""The law of a kernel's spectrum: edges and thresholds in mpmath, densities in arrays.
 
 Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
 float results are rounded from them. Points of the complex plane are many: there the quartic is
-solved in arrays.
+solved in arrays. Functions are derived once and kept in the cache as text; a run that finds them
+there imports no SymPy.
 """
 
 from __future__ import annotations
@@ -19,24 +20,72 @@ from numpy.typing import NDArray
 
 from ....errors import ParameterError
 from ....numeric.algebraic_curves import (
+    AlgebraicTransform,
     aligned_quadratic_root,
-    consistent_root,
     real_crossing,
-    root_candidates,
 )
+from ....numeric.spectral_bulk import Bulk, known_bulk
 from ....runtime.generated import defined
 from ....runtime.precision import local_context
 from ....runtime.roots import newton
+from ...derived import derived
 
 Real = NDArray[np.float64]
 Complex = NDArray[np.complex128]
 
 # Exponents of the distance from an end of a bracket, relative to it.
 _FARTHEST = 120.0
-# Off the bulk the root is chosen at a height of this fraction of the distance to it, then moved.
-_LIFT = 1e-3
-_MOVES, _NEAR_MOVES = 30, 3
-_LARGEST_STEP, _LAST_STEP = 1e-2, 1e-17
+
+
+@derived("one_gradient_step/kernel_spectrum", dict)
+def spectrum_sources() -> dict[str, str]:
+    """Derive the functions and return their sources.
+
+    Those of numbers, ``"precise"``, want an mpmath context: ``zeta``, ``population_place``,
+    ``slope_sign``, ``slope_rate`` of (T, α, β, κ), ``noise_edges`` of (α, β), ``spike_square``,
+    ``critical_step_size``, ``expected_spike``, ``label_alignment``, ``quartic`` and
+    ``upper_half_plane``. Those of ``"arrays"``: ``quartic``, ``resolvent_quadratic``,
+    ``equation_terms``, ``equation_slope`` and ``counting_function``.
+    """
+    from ....symbolic.printing.compiled import Formula, function_source
+    from ..spike_sizes import spike_square
+    from ..symbols import IDENTIFIERS
+    from . import equations as eq
+
+    axis, step, plane = eq.REAL_PARAMETERS, eq.STEP_PARAMETERS, eq.PLANE_PARAMETERS
+    inside = (eq.effective_ridge, *plane)
+    quartic = Formula(plane, eq.quartic(), "coefficients, from the highest power")
+    precise = {
+        "zeta": Formula(axis, eq.zeta(), "zeta(T) in units of mu_1^2"),
+        "population_place": Formula(axis, eq.population_place(), "where T is in the population"),
+        "slope_sign": Formula(axis, eq.slope_sign(), "what has the sign of zeta'(T)"),
+        "slope_rate": Formula(axis, eq.slope_sign().diff(eq.place), "its derivative"),
+        "noise_edges": Formula(
+            (eq.alpha, eq.beta), eq.noise_edges(), "the edges of noise features"
+        ),
+        "spike_square": Formula(step, spike_square(), "theta1^2"),
+        "critical_step_size": Formula(
+            (eq.place, *step), eq.critical_step_size(), "eta at theta1^2 = T"
+        ),
+        "expected_spike": Formula((eq.second, eq.beta), eq.expected_spike(), "c_2^2 beta/2"),
+        "label_alignment": Formula((*axis, *step), eq.label_alignment(), "the squared overlap"),
+        "quartic": quartic,
+        "upper_half_plane": Formula(inside, eq.upper_half_plane(), "three transforms"),
+    }
+    on_curve = (eq.resolvent, *inside)
+    arrays = {
+        "quartic": quartic,
+        "resolvent_quadratic": Formula(
+            inside, eq.resolvent_quadratic(), "of G², G, 1; a direction"
+        ),
+        "equation_terms": Formula(on_curve, eq.equation_terms(), "what adds up to zero"),
+        "equation_slope": Formula(on_curve, eq.equation_slope(), "their derivative"),
+        "counting_function": Formula(on_curve, eq.counting_function(), "what counts eigenvalues"),
+    }
+    return {
+        "precise": function_source(precise, "mpmath", names=IDENTIFIERS),
+        "arrays": function_source(arrays, names=IDENTIFIERS),
+    }
 
 
 @dataclass(frozen=True)
@@ -46,7 +95,7 @@ class KernelCurve:
     Attributes
     ----------
     sources : mapping from str to str
-        From :func:`.kernel_spectrum.derivation.spectrum_sources`.
+        From :func:`spectrum_sources`.
     alpha, beta : float
     linear, floor : str
         μ1 and μ_{>1}² as decimal numbers.
@@ -212,12 +261,24 @@ class KernelCurve:
         upper = self.context.one / alpha
         return (whole - upper, upper)
 
+    def bulk(self, points: int) -> Bulk:
+        """Return the bulk on a grid of so many points in each interval."""
+        masses = np.array([float(x) for x in self.masses])
+        return known_bulk(
+            self.float_edges, masses, float(self.atom), self.density, self.share_below, points
+        )
+
     # ------------------------------------------------------------------ the complex plane
 
     @cached_property
     def unit(self) -> float:
         """μ1² + μ_{>1}², the unit of the computations in arrays."""
         return float(sum(self._numbers[2:]))
+
+    @property
+    def mean(self) -> float:
+        """Mean of the spectrum, the mean square of the features."""
+        return self.unit
 
     @cached_property
     def _extended(self) -> tuple[Any, ...]:
@@ -236,6 +297,30 @@ class KernelCurve:
         """The edges as floats, shape (k, 2)."""
         return np.array([[float(x) for x in pair] for pair in self.edges])
 
+    @cached_property
+    def _root(self) -> AlgebraicTransform:
+        """ν in units of the kernel's."""
+        functions = self._arrays
+
+        def on_curve(function: Any) -> Any:
+            def evaluate(root: Any, z: Any) -> Any:
+                numbers = self._extended if root.dtype == np.clongdouble else self._scaled
+                return function(self._resolvent(root, z, numbers), root, z, *numbers)
+
+            return evaluate
+
+        return AlgebraicTransform(
+            polynomial=lambda z: functions.quartic(z, *self._scaled),
+            terms=on_curve(functions.equation_terms),
+            slope=on_curve(functions.equation_slope),
+            edges=self.float_edges / self.unit,
+            atom=bool(self.atom),
+        )
+
+    def _resolvent(self, root: Any, z: Any, numbers: tuple[Any, ...]) -> Complex:
+        """G at candidates of ν, from its own equation."""
+        return aligned_quadratic_root(*self._arrays.resolvent_quadratic(root, z, *numbers))
+
     def effective_ridge(self, z: Complex) -> Complex:
         r"""Return ν at points with Im z ≥ 0; on the real axis the limit from above.
 
@@ -249,73 +334,42 @@ class KernelCurve:
             In the unit of the kernel; :math:`\frac1n\operatorname{tr}(K - z)^{-1} =
             \beta/(\alpha\nu)`.
         """
-        z = np.asarray(z, dtype=np.complex128)
-        if not z.size:
-            return z
-        outside, distance = self._distance(z.real)
-        # Where the transform is next to real, signs of imaginary parts would be rounding.
-        lifted = outside & (z.imag < _LIFT * distance)
-        heights = np.where(lifted, _LIFT * distance, z.imag)
-        at: Complex = np.asarray((z.real + 1j * heights) / self.unit, dtype=np.complex128)
-        root = self._moved(self._chosen(at), z / self.unit, ~lifted)
-        root[outside & (z.imag == 0)] = root[outside & (z.imag == 0)].real
-        return root * self.unit
+        return self._root(np.asarray(z, dtype=np.complex128) / self.unit) * self.unit
+
+    def transform(self, z: Complex) -> Complex:
+        """Return the transform at points with Im z ≥ 0; real ones are off the spectrum."""
+        return np.asarray(self.beta / self.alpha / self.effective_ridge(z))
+
+    def precise_transform(self, z: complex, start: complex) -> Any:
+        """Return the transform at a point to all digits, by Newton's method from a float."""
+        ctx = self.context
+        alpha, beta, slope, floor = self._numbers
+        rows = list(self.functions.quartic(ctx.mpc(z), slope, floor, alpha, beta))
+
+        def move(x: Any) -> Any:
+            value, rate = ctx.polyval(rows, x, derivative=True)
+            return value / rate if rate else ctx.zero
+
+        root = newton(
+            move, beta / alpha / ctx.mpc(start), ctx.mpf(10) ** (-self.digits - 10),
+            f"the transform at z = {z}",
+        )  # fmt: skip
+        return beta / alpha / root
+
+    def density(self, x: Real) -> Real:
+        """Return the density at points inside the bulk."""
+        ratio = float(self.alpha) / float(self.beta)
+        with np.errstate(all="ignore"):
+            root = self.effective_ridge(x.astype(complex))
+            found = (1 / root).imag / (math.pi * ratio)
+        # At an edge rounding decides on the sign of the last digit.
+        return np.where(np.isfinite(found), np.maximum(found, 0), 0)
 
     def share_below(self, x: Real) -> Real:
         """Return the share of eigenvalues ≤ x at points inside the bulk, by its closed form."""
         points: Complex = np.asarray(x, dtype=np.complex128)
         root, scaled = self.effective_ridge(points) / self.unit, points / self.unit
         with np.errstate(all="ignore"):
-            g = self._resolvent(root, scaled)
+            g = self._resolvent(root, scaled, self._scaled)
             counted = self._arrays.counting_function(g, root, scaled, *self._scaled)
         return np.asarray(counted.imag / math.pi)
-
-    def _resolvent(self, root: Any, z: Any, *, extended: bool = False) -> Complex:
-        """G at candidates of ν, from its own equation."""
-        numbers = self._extended if extended else self._scaled
-        return aligned_quadratic_root(*self._arrays.resolvent_quadratic(root, z, *numbers))
-
-    def _chosen(self, z: Complex) -> Complex:
-        functions, numbers = self._arrays, self._scaled
-        roots = root_candidates(functions.quartic(z, *numbers))
-        with np.errstate(all="ignore"):
-            g = self._resolvent(roots, z)
-            terms = np.array(functions.equation_terms(g, roots, z + 0 * roots, *numbers))
-            residual = terms.sum(axis=0) / np.abs(terms).sum(axis=0)
-            return consistent_root(roots, 1 / roots, residual)
-
-    def _moved(self, root: Complex, z: Complex, near: NDArray[np.bool_]) -> Complex:
-        """Refine roots, following those that were chosen elsewhere; in extended precision.
-
-        Where the transform is nearly that of an atom, the density is a small part of the root.
-        """
-        at, found = z.astype(np.clongdouble), root.astype(np.clongdouble)
-        functions, numbers = self._arrays, self._extended
-        best, smallest = found, np.full(z.shape, np.inf)
-        for turn in range(_MOVES):
-            with np.errstate(all="ignore"):
-                g = self._resolvent(found, at, extended=True)
-                value = sum(functions.equation_terms(g, found, at, *numbers))
-                step = value / functions.equation_slope(g, found, at, *numbers)
-                better = np.abs(value) < smallest
-            best = np.where(better, found, best)
-            smallest = np.where(better, np.abs(value), smallest)
-            # At an edge two roots meet, and a step from one may be anywhere.
-            lost = ~np.isfinite(step) | (near & (np.abs(step) > _LARGEST_STEP * np.abs(found)))
-            step = np.where(lost, 0, step)
-            if (np.abs(step) <= _LAST_STEP * np.abs(found)).all():
-                break
-            found = found - step
-            if turn > _NEAR_MOVES and near.all():
-                break
-        return np.asarray(best, dtype=complex)
-
-    def _distance(self, x: Real) -> tuple[NDArray[np.bool_], Real]:
-        """Tell which points are off the bulk, and their distance from it and from zero."""
-        edges = self.float_edges
-        inside = np.zeros(x.shape, dtype=bool)
-        distance = np.abs(x) if float(self.atom) else np.full(x.shape, np.inf)
-        for low, high in edges:
-            inside |= (x >= low) & (x <= high)
-            distance = np.minimum(distance, np.minimum(np.abs(x - low), np.abs(x - high)))
-        return ~inside, distance

@@ -2,42 +2,43 @@ r"""The spectrum of a model's conjugate kernel: bulk, outlier, threshold, labels
 
 from __future__ import annotations
 
-import json
 import math
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ....atomic_files import write_atomically
 from ....digits import checked_digits
 from ....errors import ParameterError
-from ....numeric.arguments import complex_array, whole_number
-from ....pages import Block, Page, Typeset
+from ....pages import Block
+from ....result import Number, quantity
+from ...certificates.certified_values import CertifiedValues
 from ...certificates.wanted import certificate_wanted
+from ...figures import plain_text
+from ...spectra.figure import Caption
+from ...spectra.simulated import SimulatedSpectrum
+from ...spectra.spectrum import Spectrum
 from ...spiked_random_features.arguments import checked_switch
-from .bulk import KernelBulk, kernel_bulk, kernel_density
-from .curve import KernelCurve, Real
-from .model_numbers import critical_step_size, curve_of, rounded_to, step_numbers
-from .transform import transform_at
+from ..figures.axes import loss_note
+from .curve import KernelCurve, Real, spectrum_sources
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from ...certificates.certified_values import CertifiedValues
     from ..model import OneGradientStep
     from .expected import ExpectedKernel
 
-_FEWEST, _MOST = 50, 20_000
+_FLOAT_DIGITS = 17
 # Of the moments, beyond those of the results.
+_SPARE_DIGITS = 30
+# Numbers of another release may differ by rounding.
+_AGREEMENT = 1e-9
+_SIMULATED = {"kernel_eigenvalues": "network", "linearised_eigenvalues": "linearised features"}
 
 
-@dataclass(frozen=True)
-class ConjugateKernel(Page, Typeset):
+@dataclass(frozen=True, eq=False, repr=False)
+class ConjugateKernel(Spectrum):
     r"""Spectrum of :math:`K = \Phi\Phi^\top`, n × n, on α d fresh samples, for d → ∞.
 
     :math:`\Phi = \sigma(XW)/\sqrt N` with W before or after the step. A bulk of one or two
@@ -49,16 +50,6 @@ class ConjugateKernel(Page, Typeset):
     model : OneGradientStep
     trained : bool
         After the step; else at initialisation, where there is no outlier.
-    digits : int or None
-        Digits asked for.
-    edges : array (k, 2)
-        Intervals of the bulk, ascending.
-    masses : array (k,)
-        Share of the eigenvalues in each interval.
-    atom : float
-        Share of zeros, 1 − rank/n; the rank is min(n, N), or min(n, N, d) for a linear student.
-    bulk_edge : float
-        Right edge of the bulk.
     threshold : float
         T_c, the :math:`\theta_1^2` above which there is an outlier; larger than √β, the threshold
         of the first layer. Infinite without a linear part of the student.
@@ -73,61 +64,59 @@ class ConjugateKernel(Page, Typeset):
     critical_step_size : float
         Step size from which there is an outlier, for the `loss` of the model; larger than that of
         the first layer. Infinite if there is none at any step size.
+    digits : int or None
+        Digits asked for.
     certificate : CertifiedValues or None
         Proven intervals of these scalars, which are then their midpoints.
+    edges, masses, soft, atoms
+        As of every :class:`.spectra.spectrum.Spectrum`. The rank is min(n, N), or min(n, N, d) for
+        a linear student.
 
     Notes
     -----
     :attr:`rests_on` says what the results rest on.
     """
 
+    _document = "conjugate kernel of one gradient step"
+    _kind = "kernel spectrum"
+    _where = ("trained",)
+    _asked = ("model", "trained", "digits")
+    _derived = ("atom", "bulk_edge", "eigenvalue", "singular_value")
+
     model: OneGradientStep
     trained: bool
-    digits: int | None
-    edges: Real
-    masses: Real
-    atom: Any
-    bulk_edge: Any
-    threshold: Any
-    spike: Any
-    outlier: Any
-    label_alignment: Any
-    critical_step_size: Any
-    _curve: KernelCurve = field(repr=False, compare=False)
-    certificate: CertifiedValues | None = field(default=None, compare=False)
+    threshold: Number = field(metadata=quantity("threshold", "T_c"))
+    spike: Number = field(metadata=quantity("squared length of the spike", r"\theta_1^2"))
+    outlier: Number | None = field(metadata=quantity("outlier", r"\zeta(\theta_1^2)"))
+    label_alignment: Number = field(
+        metadata=quantity("squared overlap with labels", r"\langle u_1, y/|y|\rangle^2")
+    )
+    critical_step_size: Number = field(metadata=quantity("critical step size", r"\eta_c"))
+    digits: int | None = None
+    certificate: CertifiedValues | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Numbers of a local mpmath context cannot be pickled; the other process computes its own.
-        certify = self.certificate is not None
-        return conjugate_kernel, (self.model, self.trained, self.digits, certify)
+    @classmethod
+    def _imported(cls) -> dict[str, Any]:
+        from ..model import OneGradientStep
 
-    def __eq__(self, other: object) -> bool:
-        # The rest follows from these.
-        if not isinstance(other, ConjugateKernel):
-            return NotImplemented
-        mine, theirs = ((k.model, k.trained, k.digits) for k in (self, other))
-        return mine == theirs
-
-    def __hash__(self) -> int:
-        return hash((self.model, self.trained, self.digits))
+        return {"OneGradientStep": OneGradientStep}
 
     # ------------------------------------------------------------------ numbers
 
-    @property
-    def supercritical(self) -> bool:
-        """Whether there is an outlier."""
-        return self.outlier is not None
+    @cached_property
+    def _law(self) -> KernelCurve:
+        return curve_of(self.model, self.digits)
 
     @property
-    def eigenvalue(self) -> Any:
-        """The largest eigenvalue: the outlier, or the edge of the bulk."""
-        return self.bulk_edge if self.outlier is None else self.outlier
+    def outliers(self) -> tuple[Any, ...]:
+        """The outlier, if there is one."""
+        return () if self.outlier is None else (self.outlier,)
 
     @property
     def singular_value(self) -> Any:
         """The largest singular value of Φ."""
         value = self.eigenvalue
-        return math.sqrt(value) if self.digits is None else self._curve.context.sqrt(value)
+        return math.sqrt(value) if self.digits is None else self._law.context.sqrt(value)
 
     @cached_property
     def expected(self) -> ExpectedKernel:
@@ -152,149 +141,136 @@ class ConjugateKernel(Page, Typeset):
             + ", supported by simulations"
         )
 
-    def density(self, x: object) -> Any:
-        """Return the density of the bulk at points of the real axis.
+    density = Spectrum.density_at
 
-        One is the mass of all n eigenvalues, zeros included. Zero off the bulk; infinite at an
-        edge at zero.
+    def _share_below(self, x: Real) -> Real:
+        return self._law.share_below(x)
 
-        Raises
-        ------
-        ParameterError
-            If x are no finite real numbers.
-        """
-        points = complex_array("x", x)
-        if points.imag.any():
-            raise ParameterError("x must be real: the density is one of real eigenvalues")
-        found = kernel_density(self._curve, points.real)
-        return float(found) if points.ndim == 0 else found
+    def _precise(self, z: complex, start: complex, digits: int) -> Any:
+        return rounded_to(digits).mpc(curve_of(self.model, digits).precise_transform(z, start))
 
-    def cumulative_at(self, x: object) -> Any:
-        """Return the share of eigenvalues up to points x, zeros included.
+    # ------------------------------------------------------------------ networks
 
-        Raises
-        ------
-        ParameterError
-            If x are no finite real numbers.
-        """
-        points = complex_array("x", x)
-        if points.imag.any():
-            raise ParameterError("x must be real: eigenvalues are")
-        flat = points.real.ravel()
-        found = np.where(flat >= 0, float(self.atom), 0.0)
-        share = float(self.atom)
-        for (low, high), mass in zip(self._curve.float_edges, self.masses, strict=True):
-            inside = (flat > low) & (flat < high)
-            if inside.any():
-                counted = self._curve.share_below(flat[inside])
-                found[inside] = np.clip(counted, share, share + float(mass))
-            share += float(mass)
-            found[flat >= high] = share
-        found = found.reshape(points.shape)
-        return float(found) if points.ndim == 0 else found
-
-    def stieltjes(self, z: object, digits: int | None = None) -> Any:
-        r"""Return :math:`g(z) = \lim\frac1n\operatorname{tr}(K - z)^{-1}`, zeros of K included.
+    def simulate(
+        self,
+        dimension: int = 400,
+        *,
+        seeds: int = 3,
+        seed: int = 0,
+        workers: int | None = None,
+        progress: bool = True,
+    ) -> SimulatedSpectrum:
+        """Return the eigenvalues of K of networks, trained if this kernel is.
 
         Parameters
         ----------
-        z : complex or array-like of complex
-            Any points off the spectrum; real ones off the bulk.
-        digits : int, optional
-            Of one point, so many digits with mpmath; its floats are read exactly.
-
-        Returns
-        -------
-        complex, array of complex, or mpmath number
-
-        Raises
-        ------
-        ParameterError
-            If a point lies on the spectrum, is no finite number or beyond 1e100.
+        dimension : int
+            Input dimension d; α d and β d have to be (close to) whole numbers.
+        seeds, seed : int
+            Number of networks, and entropy.
+        workers : int, optional
+        progress : bool
         """
-        return transform_at(self, z, digits)
+        found = self.model.simulate_spectra(
+            dimension, seeds=seeds, seed=seed, matrices=("kernel",), workers=workers,
+            progress=progress,
+        )  # fmt: skip
+        (_, descending), *_ = self._simulated(found)
+        width = round(self.model.beta * dimension)
+        return SimulatedSpectrum(descending[:, ::-1], None, width, dimension, self.trained)
 
-    def bulk(self, points: int = 400) -> KernelBulk:
-        """Return the bulk on a grid of so many points in each interval.
-
-        Raises
-        ------
-        ParameterError
-            If `points` is no whole number from 50 to 20000.
-        """
-        count = whole_number("points", points, minimum=_FEWEST)
-        if count > _MOST:
-            raise ParameterError(f"points must be at most {_MOST}, got {count}")
-        return kernel_bulk(self._curve, count)
-
-    @cached_property
-    def mass_error(self) -> float:
-        """By how much atom and integrated density together differ from one."""
-        return abs(float(self.atom) + float(self.bulk(200).masses.sum()) - 1)
+    def _simulated(self, simulation: Any) -> list[tuple[str, Any]]:
+        variables = getattr(simulation, "data_vars", None)
+        if variables is None:
+            return super()._simulated(simulation)
+        step = 1 if self.trained else 0
+        found = []
+        for name in _SIMULATED.keys() & set(variables):
+            if step not in simulation[name].step:
+                raise ParameterError(
+                    f"simulation holds no eigenvalues after {step} steps; the kernel is the one "
+                    f"{self._when}"
+                )
+            found.append((_SIMULATED[name], simulation[name].sel(step=step).to_numpy()))
+        if not found:
+            raise ParameterError(
+                "simulation must hold eigenvalues of kernels, as simulate_spectra(d, "
+                "matrices=['kernel']) returns them"
+            )
+        return sorted(found, key=lambda pair: pair[0] != "network")
 
     # ------------------------------------------------------------------ presentation
 
-    def plot(self, simulation: Any = None, *, ax: Any = None) -> Any:
-        """Draw density, edge and outlier; see :func:`.kernel_spectrum.figure.plot_kernel_spectrum`.
+    @property
+    def _when(self) -> str:
+        return "after the step" if self.trained else "before the step"
 
-        Parameters
-        ----------
-        simulation : Dataset or array of eigenvalues, optional
-            As ``OneGradientStep.simulate_spectra`` returns it; drawn as histograms.
-        ax : matplotlib.axes.Axes, optional
+    def _caption(self, width: int | None) -> Caption:
+        model, when = self.model, self._when
+        if self.trained:
+            when = rf"$\eta={model.step_size:.4g}${loss_note(model)}"
+        title = (
+            f"{plain_text(model.student)}/{plain_text(model.teacher)}, "
+            rf"$\alpha={model.alpha:.4g}$, $\beta={model.beta:.4g}$, {when}"
+        )
+        return Caption(r"eigenvalue of $\Phi\Phi^\top$", title + self._atoms_text())
 
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from .figure import plot_kernel_spectrum
-
-        return plot_kernel_spectrum(self, simulation, ax=ax)
+    def _scalars(self) -> dict[str, Any]:
+        names = ("threshold", "spike", "label_alignment", "critical_step_size")
+        return {"trained": int(self.trained), **{k: float(getattr(self, k)) for k in names}}
 
     def page(self) -> Iterable[Block]:
         """Return the bulk, the outlier and what they rest on, line by line."""
-        from .files import kernel_lines
+        shown = self._shown
+        yield f"conjugate kernel {self._when}"
+        yield self._bulk_text()
+        if self.atom:
+            yield f"zeros: {shown(self.atom)} of all eigenvalues"
+        if self.outlier is None:
+            yield "outlier: none"
+        else:
+            yield f"outlier: {shown(self.outlier)}"
+            yield (
+                "squared overlap of its eigenvector with fresh labels: "
+                f"{shown(self.label_alignment)}"
+            )
+        yield (
+            f"squared length of the spike: {shown(self.spike)}, threshold T_c = "
+            f"{shown(self.threshold)}"
+        )
+        yield f"critical step size: {shown(self.critical_step_size)}"
+        yield f"rests on: {self.rests_on}"
 
-        return kernel_lines(self)
-
-    def latex(self) -> str:
-        """Return the support, the threshold and the largest eigenvalue, without delimiters."""
-        from .files import kernel_latex
-
-        return kernel_latex(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values: scalars as floats, or as text if digits were asked for."""
-        from .files import kernel_values
-
-        return kernel_values(self)
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON; infinity is the text "inf"."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
-
-    def to_dataset(self, points: int = 400) -> xr.Dataset:
-        """Return density and cumulative share over ``eigenvalue``, with everything else beside."""
-        from .files import kernel_dataset
-
-        return kernel_dataset(self, points)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the spectrum to a file as JSON; :meth:`load` reads it."""
-        write_atomically(path, self.to_json() + "\n")
+    def _latex_rows(self) -> list[str]:
+        threshold = r"\infty" if self.threshold == math.inf else f"{float(self.threshold):.6g}"
+        sign = ">" if self.supercritical else r"\le"
+        return [
+            rf"\theta_1^2 = {float(self.spike):.6g} &{sign} T_c = {threshold}",
+            rf"s_1(\Phi)^2 &= {float(self.eigenvalue):.6g}",
+        ]
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> ConjugateKernel:
-        """Return the spectrum that :meth:`save` wrote.
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return the spectrum that :meth:`to_dict` wrote; its numbers must be those of its model.
 
         Raises
         ------
         ParameterError
-            If the file holds something else.
+            If the values are no such spectrum.
         """
-        from .files import read_kernel
-
-        return read_kernel(path)
+        kept = super().from_dict(values)
+        certify = kept.certificate is not None
+        found: Any = conjugate_kernel(kept.model, kept.trained, kept.digits, certify)
+        for row in found.rows():
+            before = getattr(kept, row.name)
+            if before is None or not math.isclose(
+                float(before), float(row.value), rel_tol=_AGREEMENT, abs_tol=_AGREEMENT
+            ):
+                raise ParameterError(
+                    f"the content is no {cls._document} written by to_dict or to_json: its "
+                    f"{row.name} is {before}, that of its model {row.text}"
+                )
+        return found
 
 
 def conjugate_kernel(
@@ -310,7 +286,7 @@ def conjugate_kernel(
         return _certified(conjugate_kernel(model, after, count))
     curve = curve_of(model, count)
     ctx, functions = curve.context, curve.functions
-    step = step_numbers(model, curve)
+    step = _step_numbers(model, curve)
     spike = functions.spike_square(*step) if after else ctx.zero
     threshold = curve.threshold
     outlier, alignment = None, ctx.zero
@@ -323,20 +299,20 @@ def conjugate_kernel(
             "take a smaller one"
         )
     number: Any = float if count is None else rounded_to(count).mpf
+    edges = np.array([[number(x) for x in pair] for pair in curve.edges])
     return ConjugateKernel(
         model=model,
         trained=after,
         digits=count,
-        edges=_array(curve.edges, number),
-        masses=_array(curve.masses, number),
-        atom=number(curve.atom),
-        bulk_edge=number(curve.edges[-1][1]),
+        edges=edges,
+        masses=np.array([number(x) for x in curve.masses]),
+        soft=np.zeros(edges.shape, dtype=bool),
+        atoms=((number(0), number(curve.atom)),) if curve.atom else (),
         threshold=number(threshold),
         spike=number(spike),
         outlier=None if outlier is None else number(outlier),
         label_alignment=number(alignment),
-        critical_step_size=number(critical_step_size(model, curve, step)),
-        _curve=curve,
+        critical_step_size=number(_critical_step_size(model, curve, step)),
     )
 
 
@@ -346,14 +322,57 @@ def _certified(found: ConjugateKernel) -> ConjugateKernel:
 
     proof = certified_kernel(found.model, found.trained, found.digits or DEFAULT_DIGITS)
     ctx = None if found.digits is None else rounded_to(found.digits)
-    fields = ("bulk_edge", "threshold", "spike", "outlier", "label_alignment", "critical_step_size")
+    fields = ("threshold", "spike", "outlier", "label_alignment", "critical_step_size")
     numbers: dict[str, Any] = {x: midpoint(proof[x], ctx) for x in fields if x in proof.values}
+    edges: NDArray[Any] = found.edges.copy()
+    if "bulk_edge" in proof.values:
+        edges[-1, 1] = midpoint(proof["bulk_edge"], ctx)
     if "outlier" not in numbers:
         numbers["outlier"] = None
-    return replace(found, **numbers, certificate=proof)
+    return replace(found, edges=edges, **numbers, certificate=proof)
 
 
-def _array(values: Any, number: Any) -> NDArray[Any]:
-    """Return nested tuples as an array of floats, or of mpmath numbers."""
-    rows = [[number(x) for x in row] if isinstance(row, tuple) else number(row) for row in values]
-    return np.array(rows)
+def curve_of(model: OneGradientStep, digits: int | None) -> KernelCurve:
+    """Return ζ and the edges of the bulk of a model, for so many digits or for floats."""
+    wanted = _FLOAT_DIGITS if digits is None else digits
+    moments = model.student_moments.precise(wanted + _SPARE_DIGITS)
+    return KernelCurve(
+        spectrum_sources(model.cache),
+        model.alpha,
+        model.beta,
+        moments["linear"],
+        moments["residual"],
+        wanted,
+    )
+
+
+def _step_numbers(model: OneGradientStep, curve: KernelCurve) -> tuple[Any, ...]:
+    """Return the arguments of the functions of the step, as numbers of the context."""
+    ctx = curve.context
+    teacher = model.teacher_moments.precise(curve.digits + _SPARE_DIGITS)
+    return (
+        ctx.inf if model.step_samples == math.inf else ctx.mpf(repr(model.step_samples)),
+        model.loss_factor * ctx.mpf(repr(model.step_size)),
+        ctx.mpf(repr(model.noise_variance)),
+        ctx.mpf(curve.linear),
+        ctx.mpf(teacher["linear"]),
+        ctx.mpf(teacher["residual"]),
+    )
+
+
+def _critical_step_size(model: OneGradientStep, curve: KernelCurve, step: tuple[Any, ...]) -> Any:
+    """Return it in the loss convention of the model."""
+    ctx, functions = curve.context, curve.functions
+    unit = functions.spike_square(step[0], ctx.one, *step[2:])
+    if not unit or curve.pure_noise or model.student_moments.jumps:
+        return ctx.inf
+    return functions.critical_step_size(curve.threshold, *step) / model.loss_factor
+
+
+def rounded_to(digits: int) -> Any:
+    """Return an mpmath context whose numbers print as so many digits."""
+    import mpmath
+
+    ctx = mpmath.mp.clone()
+    ctx.dps = digits
+    return ctx

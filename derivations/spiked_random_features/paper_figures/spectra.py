@@ -8,7 +8,6 @@ import numpy as np
 
 from ...figures import styled
 from ..model import SpikedRandomFeatures
-from ..spectrum.figure import plot_spectrum
 from .drawing import SOURCE, PaperFigure, Simulated, panels
 
 _ALPHA, _POINTS = 3.0, 400
@@ -28,7 +27,7 @@ def feature_spectrum(simulated: Simulated, cache_folder: Any = None) -> PaperFig
         found = spectrum.simulate(simulated.dimension, seeds=simulated.seeds)
     with styled():
         figure, (axes,) = panels(1)
-        plot_spectrum(spectrum, found, width=width, axis=axes)
+        spectrum.plot(found, width=width, ax=axes)
     data = spectrum.to_dataset()
     if found is not None:
         eigenvalues = np.asarray(found.eigenvalues)

@@ -179,7 +179,8 @@ def top_eigenvalues() -> Finding:
     for student, r, c, beta, alpha, _ in _CASES:
         spectrum = _features(student, r, c, beta).spectrum(alpha=alpha)
         simulated = spectrum.simulate(200, seeds=24, seed=5, progress=False)
-        tables = [spectrum._functions.tabulate(k)["mu_0"] for k in simulated.projections]
+        assert simulated.projections is not None
+        tables = [spectrum._law.functions.tabulate(k)["mu_0"] for k in simulated.projections]
         sums = np.array([np.sum(t**2) for t in tables])
         measured = simulated.eigenvalues[:, -1] - sums
         mean = float(measured.mean())

@@ -29,7 +29,7 @@ from ....symbolic.random_matrix import MarchenkoPasturAverage, Resolvent, compan
 from ....symbolic.regularity import Parity
 from .. import physics as symbols
 from ..physics import IDENTIFIERS, spiked_free_energy
-from .derivation import SpectrumDerivation
+from .law import SpectrumDerivation
 
 z = sp.Symbol("z")
 V1, V2 = symbols.V1, symbols.V2

@@ -1,13 +1,17 @@
-"""The generated equations of a spectrum at given parameters, ready for root tracking."""
+r"""The law of a feature spectrum: its equations at given parameters, solved by root tracking.
+
+The equations are derived once for a student and kept in the cache as text; a run that finds them
+there imports no SymPy.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +19,14 @@ from numpy.typing import NDArray
 from ....numeric.cache import FileCache
 from ....numeric.contours import AnalyticTables, Nodes
 from ....numeric.kernel_arrays import converged_tables
-from ....numeric.spectra import Complex, ResolventTransform, SelfConsistency
+from ....numeric.outliers import real_roots
+from ....numeric.spectra import Complex, Real, ResolventTransform, SelfConsistency
+from ....numeric.spectral_bulk import NEGLIGIBLE, Bulk, density, find_bulk
 from ....runtime import quadrature
-from .derivation import SpectrumDerivation
+from ...derived import derived
+
+if TYPE_CHECKING:
+    from ..model import SpikedRandomFeatures
 
 # Trapezoidal step at the first level, per unit width of the tables.
 _STEP_PER_WIDTH = 0.25
@@ -29,6 +38,44 @@ _MASSLESS = 1e-11
 _STEPS_TO_POLE = 2.5
 # Variance of the noise, relative to that of the features, that is rounding.
 _NO_NOISE = 1e-13
+# Rounding of 1 - min(…) is no atom.
+_NO_ATOM = 1e-14
+
+
+@dataclass(frozen=True)
+class SpectrumDerivation:
+    """What was derived for one student.
+
+    Attributes
+    ----------
+    student : str
+    source : str
+        Defines ``fixed_point``, ``outliers`` and ``expected``, and the same of the population
+        covariance under names that begin with ``population_``; see
+        :func:`.spectrum.equations.derive_spectrum`.
+    table_source : str
+        Generated module of the tables of the student.
+    parameters, table_parameters : tuple of str
+        Names in the order of the generated functions.
+    even : bool
+        Half of the quadrature line suffices.
+    """
+
+    student: str
+    source: str
+    table_source: str
+    parameters: tuple[str, ...]
+    table_parameters: tuple[str, ...]
+    even: bool
+
+
+@derived("spiked_random_features/spectrum", SpectrumDerivation)
+def spectrum_derivation(student: str, **flags: bool) -> SpectrumDerivation:
+    """Derive the equations of a student; see :func:`.spectrum.equations.derive_spectrum`."""
+    from ....symbolic.activations import activation
+    from .equations import derive_spectrum
+
+    return derive_spectrum(activation(student, argument="student"), **flags)
 
 
 @dataclass(frozen=True)
@@ -146,8 +193,9 @@ class SpectrumFunctions:
         (found,) = self.call("outliers", x, v, self.fine_nodes, inverse_width=inverse_width)
         return np.asarray(found)
 
-    def transform(self) -> ResolventTransform:
-        """Return V(z) by root tracking, z counted from the origin."""
+    @cached_property
+    def resolvent(self) -> ResolventTransform:
+        """V(z) by root tracking, z counted from the origin."""
         return ResolventTransform(
             levels=self._level,
             scale=(self.expected[0] - self.origin) / self.mass if self.mass else 1.0,
@@ -158,6 +206,137 @@ class SpectrumFunctions:
     def _level(self, level: int) -> SelfConsistency:
         nodes = self.fine_nodes if level == _FINE else self._nodes(level)
         return self.equations(nodes)
+
+
+@dataclass(frozen=True)
+class FeatureLaw:
+    """The spectrum of one of the matrices that are made of the features.
+
+    Attributes
+    ----------
+    functions : SpectrumFunctions
+        Of the p × p matrix that is derived.
+    scale : float
+        What its eigenvalues are multiplied by.
+    zeros, share : float
+        Mass that is added at zero, and factor of all other masses.
+    """
+
+    functions: SpectrumFunctions
+    scale: float = 1.0
+    zeros: float = 0.0
+    share: float = 1.0
+
+    @classmethod
+    def of(cls, model: SpikedRandomFeatures, alpha: float, covariance: str) -> FeatureLaw:
+        """Return the law of a model's features; see ``SpikedRandomFeatures.spectrum``."""
+        spike, beta = model.spike, model.beta
+        model._refuse_other_rows("the spectrum")
+        found = spectrum_derivation(
+            model._cache,
+            model.derivation.student,
+            unspiked=spike.spike_strength == 0,
+            correlated_norms=model._case["correlated_norms"],
+        )
+        values: Mapping[str, float] = {
+            "alpha": alpha,
+            "beta": beta,
+            "bulk_variance": spike.bulk_variance,
+            "spike_strength": spike.spike_strength,
+            "norm_overlap": spike.norm_overlap,
+            "inverse_width": 0.0,
+        }
+        functions = SpectrumFunctions.load(
+            found, model._cache, values, population=covariance == "population"
+        )
+        if covariance == "kernel":
+            # The n × n matrix has the nonzero eigenvalues of the p × p one.
+            return cls(functions, zeros=1 - beta / alpha, share=beta / alpha)
+        return cls(functions, scale=beta / alpha if covariance == "empirical" else 1.0)
+
+    @property
+    def lowest(self) -> float:
+        """The lowest point that there can be."""
+        return self.functions.origin * self.scale
+
+    @property
+    def mean(self) -> float:
+        """Mean of bulk and atoms."""
+        return self.functions.expected[0] * self.scale * self.share
+
+    @property
+    def top(self) -> tuple[float, float] | None:
+        """a and b of the eigenvalue a p + b of the mean direction; None without a mean."""
+        found = self.functions.expected[2:]
+        return (found[0] * self.scale, found[1] * self.scale) if found and found[0] else None
+
+    @property
+    def atoms(self) -> tuple[tuple[float, float], ...]:
+        """Place and mass of the degenerate eigenvalue, if there is one."""
+        mass = self.share * (1 - self.functions.mass) + self.zeros
+        return ((self.lowest, mass),) if mass > _NO_ATOM else ()
+
+    def bulk(self, points: int) -> Bulk:
+        """Return the bulk on a grid of so many points in all."""
+        functions, share = self.functions, self.share
+        found = find_bulk(functions.resolvent, points, functions.mass, 1 - functions.mass)
+        below = sum(mass for _, mass in self.atoms) - share * (1 - functions.mass)
+        return replace(
+            found,
+            edges=(found.edges + functions.origin) * self.scale,
+            points=(found.points + functions.origin) * self.scale,
+            density=found.density * share / self.scale,
+            masses=share * found.masses,
+            mass_errors=share * found.mass_errors,
+            cumulative=below + share * found.cumulative,
+        )
+
+    def density(self, x: Real) -> Real:
+        """Return the density at ascending points."""
+        at = x / self.scale - self.functions.origin
+        negligible = NEGLIGIBLE * self.functions.mass
+        return density(self.functions.resolvent, at, negligible)[0] * self.share / self.scale
+
+    def transform(self, z: Complex) -> Complex:
+        """Return the transform at points with Im z ≥ 0; real ones are off the spectrum."""
+        found = self.functions.resolvent.trace_at(z / self.scale - self.functions.origin)
+        return self.share * found / self.scale - (self.zeros / z if self.zeros else 0.0)
+
+    def outliers(
+        self, edges: Real, soft: NDArray[np.bool_], inverse_width: float
+    ) -> tuple[float, ...]:
+        """Return the real points off the bulk where the condition of outliers holds.
+
+        Parameters
+        ----------
+        edges, soft : array (k, 2)
+            The bulk.
+        inverse_width : float
+            1/p, zero for the outliers that stay where they are.
+        """
+        functions = self.functions
+        origin, expected = functions.origin, functions.expected
+        ends = edges / self.scale - origin
+        if not len(ends):
+            ends = np.zeros((1, 2))
+        far = 4 * expected[0] + 10 * ends[-1, 1]
+        if len(expected) > 2:
+            slope, shift = expected[2:]
+            far += 10 * (slope / inverse_width if inverse_width else 0.0) + 10 * shift
+        gaps = [(ends[k, 1], ends[k + 1, 0]) for k in range(len(ends) - 1)]
+        if not soft[:1, 0].any() and ends[0, 0] > 0:
+            gaps.insert(0, (0.0, ends[0, 0]))
+        if not soft[-1:, 1].any():
+            gaps.append((ends[-1, 1], far))
+        # Without a mean its row holds 1/p alone, a factor of the determinant.
+        scaled_width = inverse_width if len(expected) > 2 else 1.0
+
+        def condition(x: Real) -> Real:
+            v, _ = functions.resolvent.solve(x, finest=3)
+            return functions.outlier_condition(x + origin, v.real, scaled_width)
+
+        found = [x for low, high in gaps for x in real_roots(condition, low, high)]
+        return tuple(float((x + origin) * self.scale) for x in found)
 
 
 class _Tails:

@@ -1,0 +1,1 @@
+"""Limiting spectra of random matrices: what all theories' spectra have in common."""

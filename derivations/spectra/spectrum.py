@@ -1,0 +1,487 @@
+r"""The limiting spectrum of a random matrix: bulk, atoms, outliers and transform.
+
+A theory brings its equations as a :class:`Law`, and says which eigenvalues leave the bulk. What
+is done with them is done here, for all theories: densities, distribution functions and transforms
+at any points, refusals, files, figures.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...digits import checked_digits
+from ...errors import ParameterError
+from ...numeric.arguments import complex_array, whole_number
+from ...numeric.spectral_bulk import Bulk
+from ...pages import Block
+from ...result import Number, Result
+from ...runtime.precision import local_context
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .figure import Caption
+
+Real = NDArray[np.float64]
+Complex = NDArray[np.complex128]
+Numbers = Any
+"""Annotation of arrays of booleans or floats, or of mpmath numbers where digits were asked for."""
+
+GRID = 50, 100_000
+"""The fewest and the most points of a grid."""
+_POINTS = 400
+# Squares of larger numbers overflow.
+_FARTHEST = 1e100
+# Whose documents :meth:`Spectrum.load` reads: classes in modules beside this package.
+_THEORIES = {
+    "spectrum of spiked random features":
+        ("spiked_random_features.spectrum.spectrum", "FeatureSpectrum"),
+    "conjugate kernel of one gradient step":
+        ("one_gradient_step.kernel_spectrum.spectrum", "ConjugateKernel"),
+}  # fmt: skip
+_MEANINGS = {
+    "density": "density of the bulk, one being the mass of all eigenvalues",
+    "cumulative": "share of the eigenvalues up to here, atoms included",
+    "edge": "ends of the intervals of the bulk",
+    "soft": "an end beyond which there is more than nothing",
+    "mass": "share of the eigenvalues in each interval",
+    "mass_error": "estimated error of the integrated density",
+    "atom": "place and mass of each degenerate eigenvalue",
+    "outlier": "eigenvalues outside the bulk that stay where they are for d to infinity",
+}
+
+
+class Law(Protocol):
+    """What a theory says of the spectrum, in floats."""
+
+    @property
+    def mean(self) -> float:
+        """Mean of bulk and atoms."""
+        ...
+
+    def transform(self, z: Complex) -> Complex:
+        """Return g(z) at points with Im z ≥ 0, atoms included; real ones are off the spectrum."""
+        ...
+
+    def density(self, x: Real) -> Real:
+        """Return the density at ascending points inside the bulk."""
+        ...
+
+    def bulk(self, points: int) -> Bulk:
+        """Return the bulk on a grid."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Spectrum(Result):
+    r"""The spectrum of a random matrix in the limit d → ∞.
+
+    Densities count one large matrix's eigenvalues as a mass of one. Finitely many eigenvalues
+    leave the bulk: see :attr:`outliers`.
+
+    Attributes
+    ----------
+    model : OneGradientStep or SpikedRandomFeatures
+    edges : array (k, 2)
+        Intervals of the bulk, ascending.
+    masses : array (k,)
+        Share of the eigenvalues in each interval.
+    soft : array (k, 2) of bool
+        Where an interval ends softly: there the density has fallen below 1e-7 of the mass per
+        unit of log x, but goes on.
+    atoms : tuple of (float, float)
+        Places and masses of degenerate eigenvalues.
+    """
+
+    _document = "spectrum"
+    _asked: ClassVar[tuple[str, ...]] = ("model",)
+    """Fields from which all others follow."""
+    _arrays: ClassVar[dict[str, tuple[int, ...]]] = {
+        "edges": (-1, 2), "masses": (-1,), "soft": (-1, 2),
+    }  # fmt: skip
+    """Fields that are arrays, and their shapes."""
+    _kind: ClassVar[str] = "spectrum"
+
+    model: Any
+    edges: Numbers
+    masses: Numbers
+    soft: Numbers
+    atoms: tuple[tuple[Number, Number], ...]
+
+    # ------------------------------------------------------------------ what a theory brings
+
+    @property
+    @abstractmethod
+    def _law(self) -> Law:
+        """The law of the spectrum."""
+
+    @property
+    @abstractmethod
+    def outliers(self) -> tuple[Any, ...]:
+        """Eigenvalues outside the bulk that stay where they are for d → ∞, ascending."""
+
+    @property
+    @abstractmethod
+    def rests_on(self) -> str:
+        """What kind of argument the result rests on."""
+
+    @abstractmethod
+    def _share_below(self, x: Real) -> Real:
+        """Return the share of eigenvalues up to points inside the bulk, atoms included."""
+
+    @property
+    def _shares(self) -> Real:
+        """Shares of eigenvalues below and up to each interval, shape (k, 2)."""
+        below = sum(float(mass) for _, mass in self.atoms)
+        up_to: Real = below + np.cumsum(self.masses.astype(float))
+        return np.stack([np.concatenate([[below], up_to])[:-1], up_to], axis=1)
+
+    @abstractmethod
+    def _precise(self, z: complex, start: complex, digits: int) -> Any:
+        """Return the transform at a point to so many digits; `start` is that in floats."""
+
+    @abstractmethod
+    def _caption(self, width: int | None) -> Caption:
+        """Return what a figure says of the matrix."""
+
+    def _atoms_text(self) -> str:
+        """Return what the title of a figure says of atoms."""
+        return "".join(
+            f", {float(mass):.3g} at {'zero' if place == 0 else f'{float(place):.3g}'}"
+            for place, mass in self.atoms
+        )
+
+    def _simulated(self, simulation: Any) -> list[tuple[str, Any]]:
+        """Return (label, eigenvalues) of what was simulated."""
+        return [("simulation", getattr(simulation, "eigenvalues", simulation))]
+
+    def _scalars(self) -> dict[str, Any]:
+        """Return further numbers and words for datasets."""
+        return {}
+
+    # ------------------------------------------------------------------ numbers
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self._asked)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in self._asked))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was computed on the way is computed again: generated functions cannot be sent.
+        names = {f.name for f in fields(self)}
+        return {k: v for k, v in super().__getstate__().items() if k in names}
+
+    @property
+    def atom(self) -> Any:
+        """Share of zeros."""
+        return next((mass for place, mass in self.atoms if place == 0), 0 * self.bulk_edge)
+
+    @property
+    def bulk_edge(self) -> Any:
+        """Right edge of the bulk; zero if there is none."""
+        return self.edges[-1].tolist()[1] if len(self.edges) else 0.0
+
+    @property
+    def eigenvalue(self) -> Any:
+        """The largest eigenvalue of those that stay where they are: an outlier, or the edge."""
+        return max(self.outliers, default=self.bulk_edge)
+
+    @property
+    def supercritical(self) -> bool:
+        """Whether there is an outlier."""
+        return bool(self.outliers)
+
+    @property
+    def mean(self) -> float:
+        """Mean of bulk and atoms: the normalised trace without the outliers' share."""
+        return self._law.mean
+
+    @cached_property
+    def mass_error(self) -> float:
+        """By how much atoms and integrated density together differ from a mass of one."""
+        atoms = sum(float(mass) for _, mass in self.atoms)
+        return abs(atoms + float(self.bulk().masses.sum()) - 1)
+
+    def bulk(self, points: int | None = None) -> Bulk:
+        """Return the bulk on a grid of so many points, which crowd at the edges.
+
+        Raises
+        ------
+        ParameterError
+            If `points` is no whole number from 50 to 100000.
+        """
+        return self._law.bulk(whole_number("points", _POINTS if points is None else points, *GRID))
+
+    def density_at(self, x: object) -> Any:
+        """Return the density of the bulk at points of the real axis.
+
+        One is the mass of all eigenvalues, atoms included. Zero off the bulk; infinite at an edge
+        at zero.
+
+        Raises
+        ------
+        ParameterError
+            If x are no finite real numbers.
+        """
+        points = _real("x", x, "the density is one of real eigenvalues")
+        flat, found = points.ravel(), np.zeros(points.size)
+        ends = self.edges.astype(float)
+        inside = np.zeros(flat.shape, dtype=bool)
+        for low, high in ends:
+            inside |= (flat > low) & (flat < high)
+        if inside.any():
+            ascending, back = np.unique(flat[inside], return_inverse=True)
+            found[inside] = self._law.density(ascending)[back]
+        found[(flat == 0) & (ends[:, 0] == 0).any()] = math.inf
+        return float(found[0]) if points.ndim == 0 else found.reshape(points.shape)
+
+    def cumulative_at(self, x: object) -> Any:
+        """Return the share of the eigenvalues up to points x, atoms included.
+
+        Raises
+        ------
+        ParameterError
+            If x are no finite real numbers.
+        """
+        points = _real("x", x, "eigenvalues are")
+        flat, found = points.ravel(), np.zeros(points.size)
+        for place, mass in self.atoms:
+            found += float(mass) * (flat >= float(place))
+        for (low, high), (least, most) in zip(self.edges.astype(float), self._shares, strict=True):
+            inside = (flat > low) & (flat < high)
+            if inside.any():
+                found[inside] = np.clip(self._share_below(flat[inside]), least, most)
+            found[flat >= high] = most
+        return float(found[0]) if points.ndim == 0 else found.reshape(points.shape)
+
+    def stieltjes(self, z: object, digits: int | None = None) -> Any:
+        r"""Return the Stieltjes transform :math:`g(z) = \int \rho(dx)/(x - z)`, atoms included.
+
+        Parameters
+        ----------
+        z : complex or array-like of complex
+            Any points off the spectrum; real ones outside the bulk.
+        digits : int, optional
+            Of one point, so many digits with mpmath; its floats are read exactly.
+
+        Returns
+        -------
+        complex, array of complex, or mpmath number
+
+        Raises
+        ------
+        ParameterError
+            If a point lies on the spectrum, is no finite number or beyond 1e100, or if there are
+            no digits for it.
+        ConvergenceError
+            If a point is so close to the spectrum that nothing can be resolved.
+        """
+        points = complex_array("z", z)
+        flat = points.ravel()
+        for far in flat[np.maximum(abs(flat.real), abs(flat.imag)) > _FARTHEST]:
+            raise ParameterError(
+                f"z = {far:g} is too large: beyond {_FARTHEST:g} the transform is -1/z in floats"
+            )
+        self._refuse_spectrum(flat)
+        lower = flat.imag < 0
+        found = self._law.transform(np.where(lower, np.conj(flat), flat))
+        found = np.where(lower, np.conj(found), found)
+        if digits is not None:
+            if points.ndim:
+                raise ParameterError("digits are for one z at a time, not for an array")
+            return self._precise(complex(flat[0]), complex(found[0]), checked_digits(digits))
+        return complex(found[0]) if points.ndim == 0 else found.reshape(points.shape)
+
+    def _refuse_spectrum(self, z: Complex) -> None:
+        for x in z[z.imag == 0].real:
+            for place, mass in self.atoms:
+                if x == float(place):
+                    raise ParameterError(
+                        f"z = {x:g} is an eigenvalue of mass {float(mass):g}, where the transform "
+                        "is infinite; give another z"
+                    )
+            for k, (low, high) in enumerate(self._support):
+                if low <= x <= high:
+                    ends = self.edges[k].astype(float)
+                    raise ParameterError(
+                        f"z = {x:g} lies on the real axis inside the bulk, between {ends[0]:g} and "
+                        f"{ends[1]:g}, where the transform depends on the side from which it is "
+                        f"reached; give a complex z, such as {x:g}+1e-6j, or take "
+                        f"density_at({x:g})"
+                    )
+
+    @property
+    def _support(self) -> Real:
+        """Intervals with soft ends extended to where something may still be."""
+        support: Real = self.edges.astype(float)
+        if len(support):
+            support[0, 0] = self._lowest if self.soft[0, 0] else support[0, 0]
+            support[-1, 1] = np.inf if self.soft[-1, 1] else support[-1, 1]
+        return support
+
+    @property
+    def _lowest(self) -> float:
+        """The lowest point that there can be."""
+        return 0.0
+
+    # ------------------------------------------------------------------ presentation
+
+    def plot(self, simulation: Any = None, *, width: int | None = None, ax: Any = None) -> Any:
+        """Draw the density, marks at edge and outliers, and histograms of simulated eigenvalues.
+
+        Parameters
+        ----------
+        simulation : optional
+            As :meth:`simulate` returns it, or eigenvalues, zeros included, in any shape.
+        width : int, optional
+            Mark the eigenvalue of the mean direction at this width, for a theory that has one;
+            default: that of the simulation, or of the model.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ParameterError
+            If `simulation` holds no eigenvalues, or none of this matrix.
+        MissingDependencyError
+            Without matplotlib.
+        """
+        from .figure import plot_spectrum
+
+        return plot_spectrum(self, simulation, width=width, ax=ax)
+
+    def _shown(self, value: Any) -> str:
+        return self.text(value, significant=6)
+
+    def _bulk_text(self) -> str:
+        pieces = [
+            f"[{self._shown(low)}, {self._shown(high)}]{' (soft end)' if soft.any() else ''} "
+            f"of mass {self._shown(mass)}"
+            for (low, high), soft, mass in zip(self.edges, self.soft, self.masses, strict=True)
+        ]
+        return "bulk: " + (", ".join(pieces) or "none")
+
+    @abstractmethod
+    def page(self) -> Iterable[Block]:
+        """Return the bulk, the outliers and what they rest on, line by line."""
+
+    def latex(self) -> str:
+        """Return support, atoms and outliers, without delimiters."""
+        support = r"\cup".join(rf"[{float(a):.6g},\,{float(b):.6g}]" for a, b in self.edges)
+        rows = [r"\operatorname{supp}\rho &= " + (support or r"\emptyset")]
+        rows += [
+            rf"\rho(\{{{float(place):.6g}\}}) &= {float(mass):.6g}" for place, mass in self.atoms
+        ]
+        return r"\begin{aligned}" + r" \\ ".join([*rows, *self._latex_rows()]) + r"\end{aligned}"
+
+    def _latex_rows(self) -> list[str]:
+        if not self.outliers:
+            return []
+        places = r",\,".join(f"{float(x):.6g}" for x in self.outliers)
+        return [rf"x_\text{{outliers}} &= {places}"]
+
+    def to_dataset(self, points: int | None = None) -> xr.Dataset:
+        """Return density and cumulative share over ``eigenvalue``, with everything else beside."""
+        import xarray as xr
+
+        bulk = self.bulk(points)
+        numbers = {
+            "density": ("eigenvalue", bulk.density),
+            "cumulative": ("eigenvalue", bulk.cumulative),
+            "edge": (("interval", "end"), self.edges.astype(float)),
+            "soft": (("interval", "end"), self.soft),
+            "mass": ("interval", self.masses.astype(float)),
+            "mass_error": ("interval", bulk.mass_errors),
+            "atom": (
+                ("atom_number", "place_mass"), np.array(self.atoms, dtype=float).reshape(-1, 2),
+            ),
+            "outlier": ("outlier_number", np.array(self.outliers, dtype=float)),
+        }  # fmt: skip
+        found = xr.Dataset(
+            numbers,
+            coords={"eigenvalue": bulk.points},
+            attrs={
+                "kind": self._kind, "model": self.model.to_json(), **self._scalars(),
+                "mass_error": self.mass_error, "rests_on": self.rests_on,
+            },
+        )  # fmt: skip
+        for name, meaning in _MEANINGS.items():
+            found[name].attrs["long_name"] = meaning
+        return found
+
+    # ------------------------------------------------------------------ documents
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values; numbers with digits as text, those that hold."""
+        found = super().to_dict()
+        if getattr(self, "digits", None) is not None:
+            texts = np.vectorize(self.text, otypes=[object])
+            for name in ("edges", "masses", "atoms", *self._derived):
+                found[name] = texts(np.array(getattr(self, name), dtype=object)).tolist()
+        return found
+
+    @classmethod
+    def _read(cls, values: Any) -> dict[str, Any]:
+        if isinstance(values, Mapping) and "atom" in values and "atoms" not in values:
+            # Kernels of the releases before this class.
+            atoms = [[0, values["atom"]]] if float(values["atom"]) else []
+            values = {**values, "atoms": atoms, "soft": [[False, False]] * len(values["edges"])}
+        found = super()._read(values)
+        digits = found.get("digits")
+        number = np.frompyfunc(float if digits is None else local_context(digits).mpf, 1, 1)
+        for name, shape in cls._arrays.items():
+            if name == "soft":
+                found[name] = np.array(found[name], dtype=bool).reshape(shape)
+                continue
+            read = number(np.array(found[name], dtype=object).reshape(shape))
+            found[name] = read.astype(float) if digits is None else read
+        return found
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the spectrum that :meth:`to_json` wrote; of any theory, called of ``Spectrum``.
+
+        Raises
+        ------
+        ParameterError
+            If the text is no such JSON.
+        """
+        try:
+            values = json.loads(text)
+            # Releases before this class wrote another entry, and a model as text.
+            kind = values.pop("format", None) or values["kind"].removeprefix("giantstep ")
+            if isinstance(values["model"], str):
+                values["model"] = json.loads(values["model"])
+            module, name = _THEORIES[kind]
+        except (KeyError, TypeError, ValueError, AttributeError):
+            raise ParameterError(f"text is no {cls._document} written by to_json") from None
+        theory = getattr(importlib.import_module(f"..{module}", __package__), name)
+        if not issubclass(theory, cls):
+            raise ParameterError(f"text is no {cls._document} written by to_json, but a {kind}")
+        values.pop("kind", None)
+        found: Self = theory.from_dict(values)
+        return found
+
+
+def _real(name: str, x: object, why: str) -> Real:
+    points = complex_array(name, x)
+    if points.imag.any():
+        raise ParameterError(f"{name} must be real: {why}")
+    return np.asarray(points.real)
