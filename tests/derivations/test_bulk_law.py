@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import types
 
 import mpmath
 import numpy as np
@@ -316,8 +317,15 @@ def test_curves_and_kernels_take_the_law_along():
     one_level = {"D": [1.0], "P": [1.0]}
     frame = model_of("orthonormal", student="erf").solve(alpha=2, ridge=0.1).test_error
     assert kernel.solve(alpha=2, ridge=0.1, data=one_level).test_error == frame
-    for language in ("c", "julia", "numpy"):
-        assert "bulk" in "".join(kernel.files(language).values())
+    for language in ("c", "julia", "jax"):
+        assert "bulk_D" in "".join(kernel.files(language).values())
+    (source,) = kernel.files("python").values()
+    file = types.ModuleType("saddle_point")
+    exec(source, vars(file))
+    known = {**kernel.defaults, "alpha": 2.0, "ridge": 0.1}
+    row = [known[name] for name in kernel.parameters if name != "orthogonal_alignment"]
+    found = file.solve_many(np.array([row]), data={"bulk": two_levels().table()})
+    assert np.ravel(found[0])[0] == pytest.approx(model.solve(alpha=2, ridge=0.1).test_error)
     with pytest.raises(UnsupportedExpressionError, match="averages over data"):
         model.solve(alpha=2, ridge=0.1, certify=True)
 
