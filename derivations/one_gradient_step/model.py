@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.cache import FileCache
-from ..curves import Columns, HasCurves, Names, solve_groups
+from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
+from ..sensitivities import Directions, HasSensitivities
 from .analyses import Analyses
 from .arguments import checked_arguments, require_centred
 from .moments import Moments, moments
@@ -31,7 +32,7 @@ _MODEL = "one_gradient_step"
 
 
 @dataclass(frozen=True)
-class OneGradientStep(Analyses, HasCurves):
+class OneGradientStep(Analyses, HasSensitivities):
     r"""A two-layer network after one gradient step on its first layer, in the proportional limit.
 
     The network :math:`f(x) = N^{-1/2}\sum_i a_i\sigma(w_i\cdot x)` starts from
@@ -223,6 +224,17 @@ class OneGradientStep(Analyses, HasCurves):
             self, columns, solved_rows, outputs=self._names().outputs, raising=raising,
             together=tuple(columns),
         )  # fmt: skip
+
+    def _directions(self, *, exact: bool) -> Directions:
+        moving = {name: {name: 1} for name in ("alpha", "beta", "ridge", "noise_variance")}
+        # The gradient of the full squared loss takes steps that are twice as long.
+        moving["step_size"] = {"step_size": self.loss_factor}
+        if self.alpha0 is None:
+            moving["alpha"]["alpha0"] = 1
+            return Directions(moving)
+        if self.alpha0 == math.inf:
+            return Directions(moving, {"alpha0": "alpha0 is infinite"})
+        return Directions({**moving, "alpha0": {"alpha0": 1}})
 
     # ------------------------------------------------------------------ files
 

@@ -19,18 +19,20 @@ from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.outside import refuse_certificate
-from ...curves import Columns, HasCurves, Names, solve_groups, varied
+from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.job import groups_of_rows, joined
 from ...kernels.kernel import Kernel
 from ...kernels.points import Tie
 from ...penalties import PaperRidge, readout_penalty
+from ...sensitivities import Directions
 from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
 from ..model import SpikedRandomFeatures
 from ..spike import SpikeParameters
 from .derivation import ConvexCase, ConvexDerivation, convex_derivation
+from .directions import readout_directions
 from .precise import bound_of_digits, exact_values
 from .solution import ConvexSolution, solution_from
 from .solver import ReadoutSolver
@@ -50,7 +52,7 @@ _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(DifferencedOptimum, HasCurves):
+class ConvexReadout(DifferencedOptimum):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -378,6 +380,13 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             nodes=int(batch.nodes[0]),
             digits=digits,
         )
+
+    def _directions(self, *, exact: bool) -> Directions:
+        return readout_directions(self, exact=exact)
+
+    def _start(self, kernel: Kernel, point: Mapping[str, Any]) -> Mapping[str, float]:
+        batch = self.solve_many([point["alpha"]], point["ridge"])
+        return {name: float(batch.values[name][0]) for name in kernel.code.unknowns}
 
     @property
     def _metric_results(self) -> tuple[str, ...]:

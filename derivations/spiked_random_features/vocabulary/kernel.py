@@ -30,6 +30,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
 from . import free_energy as f
 from .arguments import names_coordinates, orthogonal_alignment
+from .results import component
 from .solving import solve_at
 
 if TYPE_CHECKING:
@@ -186,14 +187,8 @@ def refined(
         )
     kernel = model_kernel(model)
     coarse = solve_at(model, alpha, ridge, model.width)
-    count = len(model.classes)
-    places = {name: _places(name, count) for name in ("V1", "V2", "q1", "q2", "m", "theta", "psi")}
-    start = {
-        unknown: float(coarse.order_parameters[name][index])
-        for name, one in places.items()
-        for unknown, index in one
-        if unknown in kernel.code.unknowns
-    }
+    places = _all_places(len(model.classes))
+    start = first_values(kernel, coarse)
     found = kernel.solve(alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress)
     overlaps = {}
     for name, one in places.items():
@@ -218,6 +213,33 @@ def refined(
         errors={name: found.errors[name] for name in ("test_error", "training_error")},
         digits=digits,
     )
+
+
+def first_values(kernel: Kernel, found: VocabularySolution) -> dict[str, float]:
+    """Return the unknowns of Newton's method in a kernel at a solution."""
+    places = _all_places(len(found.order_parameters["q2"]))
+    return {
+        unknown: float(found.order_parameters[name][index])
+        for name, one in places.items()
+        for unknown, index in one
+        if unknown in kernel.code.unknowns
+    }
+
+
+def names_on_curves(model: VocabularyFeatures) -> dict[str, str]:
+    """Return the results of the kernel by their names on curves, such as ``q1[0,1]``."""
+    found = {name: name for name in ("test_error", "training_error")}
+    for name, one in _all_places(len(model.classes)).items():
+        for unknown, index in one:
+            found[component(name, index)] = unknown
+            if name in ("V1", "q1"):
+                found[component(name, index[::-1])] = unknown
+    return found
+
+
+def _all_places(letters: int) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
+    names = ("V1", "V2", "q1", "q2", "m", "theta", "psi")
+    return {name: _places(name, letters) for name in names}
 
 
 def _places(name: str, letters: int) -> list[tuple[str, tuple[int, ...]]]:
