@@ -339,6 +339,9 @@ OLD_AND_NEW = {
     "paper": (
         lambda: STEP.risk(paper_ridge=0.1), lambda: STEP.solve(ridge=gs.paper_ridge(0.1)),
     ),
+    "steps": (
+        lambda: STEP.several_steps(3).risk(0.1), lambda: STEP.several_steps(3).solve(ridge=0.1),
+    ),
     "ridgeless": (lambda: STEP.ridgeless(20), lambda: STEP.ridgeless(digits=20)),
     "peak": (
         lambda: STEP.interpolation_peak(0.1), lambda: STEP.interpolation_peak(ridge=0.1),
