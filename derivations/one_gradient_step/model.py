@@ -5,7 +5,6 @@ Nothing here imports SymPy, xarray or matplotlib before it is needed.
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.cache import FileCache
+from ...pages import Table, as_html
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..json_text import from_json, to_json
@@ -271,14 +271,11 @@ class OneGradientStep(Analyses, HasSensitivities):
         return f"one gradient step: {shown}"
 
     def _repr_html_(self) -> str:
-        rows = {name.replace("_", " "): _shown(v) for name, v in self.parameters().items()}
+        rows = [(name.replace("_", " "), _shown(v)) for name, v in self.parameters().items()]
         for layer, known in (("student", self.student_moments), ("teacher", self.teacher_moments)):
-            rows[f"{layer}, linear part"] = f"{known.linear:.12g}"
-            rows[f"{layer}, variance of the rest"] = f"{known.residual:.12g}"
-        cells = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
-        )
-        return f"<table>{cells}</table><p>{html.escape(self.standing)}</p>"
+            rows.append((f"{layer}, linear part", f"{known.linear:.12g}"))
+            rows.append((f"{layer}, variance of the rest", f"{known.residual:.12g}"))
+        return as_html([Table(rows), self.standing])
 
 
 def _shown(value: object) -> str:
