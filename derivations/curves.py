@@ -19,15 +19,13 @@ from numpy.typing import NDArray
 
 from ..errors import ConvergenceError, ParameterError
 from ..json_document import JsonDocument
-from ..numeric.arguments import is_one_of, positive_number, whole_number
+from ..numeric.arguments import positive_number
 from ..numeric.saddle_point_solver import BatchSolution
-from ..numeric.seed_store import store_folder
 from ..pages import Block, Page, Table
 from .kernels.arguments import column, known_names
 from .kernels.job import groups_of_rows, joined
 from .kernels.points import Points
-from .kernels.sinks import checked_path
-from .kernels.sweep import Variables, run_sweep
+from .kernels.sweep import Execution, Variables, run_sweep
 from .penalties import PAPER_RIDGE, PaperRidge
 
 if TYPE_CHECKING:
@@ -255,7 +253,8 @@ class HasCurves(ABC):
         progress : bool
             Show a bar if it takes longer than a second.
         out : path, optional
-            ``.nc`` or ``.zarr``: results go there as they come.
+            ``.nc`` or ``.zarr``: results go there as they come, and the data set of the curve reads
+            from there; memory limits only its arrays then. Replaced when all is done.
         store : path, optional
             Folder for finished blocks; the same call resumes from it.
         **parameters
@@ -293,9 +292,7 @@ class HasCurves(ABC):
                 f"{missing[0]} must be given, a number or an array; other parameters are "
                 f"{', '.join(name for name in domains if name not in self._asked)}"
             )
-        if not is_one_of(failures, ("raise", "keep")):
-            raise ParameterError(f"failures must be 'raise' or 'keep', got {failures!r}")
-        workers = None if workers is None else whole_number("workers", workers)
+        execution = Execution(failures, workers, executor, progress, out, store)
         columns = {name: column(name, value, domains[name]) for name, value in parameters.items()}
         own = {
             name: as_given(value)
@@ -312,8 +309,7 @@ class HasCurves(ABC):
             )
         names = model._names()
         rtol = positive_number("rtol", rtol)
-        work = _Work(model, tuple(columns), names.outputs, rtol, failures == "keep")
-        path = None if out is None else checked_path(out)
+        work = _Work(model, tuple(columns), names.outputs, rtol, execution.keeps)
         found = run_sweep(
             work,
             points,
@@ -326,14 +322,10 @@ class HasCurves(ABC):
                 "shown": " ".join(names.shown),
                 "drawn": " ".join(names.drawn),
             },
-            path=path,
-            store=store_folder(store),
-            workers=workers,
-            executor=executor,
-            progress=progress,
+            execution=execution,
             refuse=work.refusal,
         )
-        return Curve(found if path else model._arranged(found))
+        return Curve(found if out else model._arranged(found))
 
 
 PARAMETERS = {

@@ -19,7 +19,7 @@ from ..atomic_files import replacing
 from ..errors import MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 BLUE, VERMILLION, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#595959"
 _STYLE: dict[Any, Any] = {
@@ -122,6 +122,40 @@ def checked_axes(ax: Any, size: tuple[float, float] = (6.2, 4.2)) -> Any:
         ax = new_figure(size).add_subplot()
     elif not hasattr(ax, "errorbar"):
         raise ParameterError(f"ax must be axes of matplotlib, got {ax!r}")
+    return ax
+
+
+def bars(numbers: Mapping[str, tuple[float, Any]], label: str, *, ax: Any = None) -> Any:
+    """Draw numbers by name as bars with their errors.
+
+    Parameters
+    ----------
+    numbers : mapping from str to (float, float or None)
+        Values and estimated errors; what is not finite is left out.
+    label : str
+        What they are.
+    ax : matplotlib.axes.Axes, optional
+
+    Raises
+    ------
+    ParameterError
+        If there is no finite number.
+    """
+    shown = {name: pair for name, pair in numbers.items() if math.isfinite(pair[0])}
+    if not shown:
+        raise ParameterError(f"there are no finite numbers to draw: {label}")
+    with styled():
+        ax = checked_axes(ax)
+        values = [float(value) for value, _ in shown.values()]
+        errors = [float(e or 0.0) for _, e in shown.values()]
+        errors = [e if math.isfinite(e) else 0.0 for e in errors]
+        ax.barh(list(shown), values, xerr=errors, color=BLUE, height=0.6)
+        for k, value in enumerate(values):
+            ax.annotate(f"{value:.4g}", (value, k), (4, 0), textcoords="offset points", va="center")
+        ax.axvline(0.0, color=GREY, linewidth=0.8)
+        ax.invert_yaxis()
+        ax.margins(x=0.15)
+        ax.set_xlabel(label)
     return ax
 
 

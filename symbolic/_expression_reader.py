@@ -10,6 +10,7 @@ import ast
 import difflib
 import math
 import re
+from collections import ChainMap
 from collections.abc import Mapping, Sequence
 
 import sympy as sp
@@ -29,8 +30,7 @@ MAX_FUNCTIONS = 10
 _MAX_BITS = 4096
 _MAX_CONSTANT_ARGUMENT = 10**6
 
-_ONE_ARGUMENT = {**FUNCTIONS, **PARTIAL_FUNCTIONS}
-_ALL_FUNCTIONS = [*_ONE_ARGUMENT, *FUNCTIONS_OF_SEVERAL, "He"]
+_ONE_ARGUMENT = ChainMap(FUNCTIONS, {**PARTIAL_FUNCTIONS})
 _HERMITE_NAME = re.compile(r"He([0-9]{1,3})")
 # What other programs and papers call these; proposed, never read.
 _OTHER_WORDS = {
@@ -200,7 +200,7 @@ class ExpressionReader:
             raise self.refuse(f"'He' is a function; write He(3, {example})")
         if name in FUNCTIONS_OF_SEVERAL:
             raise self.refuse(f"{name!r} is a function; write {_form(name)}")
-        raise self.unknown(name, [*variables, *CONSTANTS, *_ALL_FUNCTIONS])
+        raise self.unknown(name, [*variables, *CONSTANTS, *_all_functions()])
 
     def unknown(self, name: str, known: Sequence[str]) -> ExpressionError:
         # Words of two letters resemble everything.
@@ -216,8 +216,8 @@ class ExpressionReader:
         if name in self.variables or name in CONSTANTS:
             raise self.refuse(f"{name!r} is not a function in {piece!r}; write {name}*(...)")
         hermite = _HERMITE_NAME.fullmatch(name)
-        if not (hermite or name in _ALL_FUNCTIONS):
-            raise self.unknown(name, _ALL_FUNCTIONS)
+        if not (hermite or name in _all_functions()):
+            raise self.unknown(name, _all_functions())
         several, function = FUNCTIONS_OF_SEVERAL.get(name, (2 if name == "He" else 1, None))
         if len(node.args) != several:
             raise self.refuse(
@@ -303,6 +303,10 @@ def _degree(expr: sp.Expr) -> sp.Expr:
         return _degree(base) * abs(exponent) if exponent.is_Rational else _degree(exponent)
     degrees = [_degree(operand) for operand in expr.args]
     return sum(degrees, sp.S.Zero) if expr.is_Mul else max(degrees)
+
+
+def _all_functions() -> list[str]:
+    return [*FUNCTIONS, *PARTIAL_FUNCTIONS, *FUNCTIONS_OF_SEVERAL, "He"]
 
 
 def _form(name: str) -> str:

@@ -19,9 +19,10 @@ from ..errors import AssumptionError, ExpressionError, ParameterError, Unsupport
 from ._tokens import shorten
 from .exact_numbers import require_evaluated
 from .functions import relu
-from .parser import FUNCTIONS, parse_expression
+from .parser import parse_expression
 from .piecewise_polynomials import without_extrema
 from .regularity import Parity, Regularity, analyse, require_square_integrable
+from .vocabulary import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 
 z = sp.Symbol("z", real=True)
 """The standard Gaussian variable that every activation is a function of."""
@@ -138,8 +139,71 @@ def _catalogue() -> dict[str, Activation]:
     return {name: Activation(name, expr) for name, expr in expressions.items()}
 
 
-CATALOGUE: Mapping[str, Activation] = MappingProxyType(_catalogue())
+_KNOWN = _catalogue()
+CATALOGUE: Mapping[str, Activation] = MappingProxyType(_KNOWN)
 """Activations by name. Hermite polynomials of higher order are known by name too, up to He64."""
+_DECLARED: dict[str, Activation] = {}
+
+
+def declare_activation(name: str, expression: str | sp.Expr) -> Activation:
+    """Give an activation a name, by which everything that reads expressions knows it from then on.
+
+    ``"name"`` is a student or a teacher of every model, and ``name(...)`` a function in
+    expressions, losses and targets. Models keep the expression that the name stands for, so that
+    their files and caches mean the same where the name is not declared. Commands know the
+    declarations of the Python files that the environment variable GIANTSTEP_EXTENSIONS lists.
+
+    Parameters
+    ----------
+    name : str
+        A word that nothing else has.
+    expression : str or Expr
+        As for :func:`activation`.
+
+    Raises
+    ------
+    ParameterError
+        If the name is no word, or stands for something else.
+    ExpressionError, AssumptionError, UnsupportedExpressionError
+        As for :func:`activation`.
+
+    Examples
+    --------
+    >>> declare_activation("bent", "z + tanh(z)/2")
+    Activation('bent': z + tanh(z)/2)
+    >>> activation("bent(2*z)").expr
+    2*z + tanh(2*z)/2
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or _HERMITE_NAME.fullmatch(name):
+        raise ParameterError(f"name must be a word of letters, digits and _, got {name!r}")
+    found = Activation(name, activation(expression, argument=f"activation {name}").expr)
+    if _DECLARED.get(name) == found:
+        return _DECLARED[name]
+    if name == str(z) or name in CATALOGUE or name in _words():
+        raise ParameterError(f"name must be new, and {name!r} stands for something else already")
+    _DECLARED[name] = _KNOWN[name] = FUNCTIONS[name] = found
+    return found
+
+
+def without_declared(text: str) -> str:
+    """Return the text of an expression with declared activations written out.
+
+    Parameters
+    ----------
+    text : str
+        An activation, or an expression in whatever variables.
+    """
+    words = {*_NAME.findall(text)}
+    if not words & _DECLARED.keys():
+        return text
+    if text.strip() in _DECLARED:
+        return str(_DECLARED[text.strip()].expr)
+    free = sorted(words - _words())
+    return str(parse_expression(text, [sp.Symbol(word, real=True) for word in free]))
+
+
+def _words() -> set[str]:
+    return {*CONSTANTS, *FUNCTIONS, *PARTIAL_FUNCTIONS, *FUNCTIONS_OF_SEVERAL, "He"}
 
 
 def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation") -> Activation:
@@ -200,7 +264,7 @@ def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation"
             f"{argument} {name!r} is the constant {expr}; give a function that depends on z"
         )
     for known in CATALOGUE.values():
-        if known.expr == expr:
+        if known.expr == expr and known.name not in _DECLARED:
             return known
     require_square_integrable(expr, z, argument=argument)
     try:

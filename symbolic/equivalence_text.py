@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from .. import pages
 from .expression_text import expression_text
 
 if TYPE_CHECKING:
@@ -61,19 +61,16 @@ def as_latex(found: ConditionalEquivalence) -> str:
 
 def as_html(found: ConditionalEquivalence) -> str:
     """Return a table of the coefficients, each with what it rests on."""
-    rows = "".join(
-        f"<tr><td>${symbol}$</td><td>$\\displaystyle {html.escape(_latex(coefficient))}$</td>"
-        f"<td>{_kind(coefficient)}</td></tr>"
-        for symbol, coefficient in (
-            *((symbol, getattr(found, name)) for name, _, symbol, _ in _ROWS),
-            ("b_2", found.coefficient(2)),
-        )
+    coefficients = [(symbol, getattr(found, name)) for name, _, symbol, _ in _ROWS]
+    rows = [
+        (f"${symbol}$", rf"$\displaystyle {_latex(one)}$", _kind(one))
+        for symbol, one in (*coefficients, ("b_2", found.coefficient(2)))
+    ]
+    title = (
+        f"Conditional Gaussian equivalence of {found.student.name} ({found.standing.value}; "
+        rf"{found.source}): $\displaystyle {_FEATURES}$"
     )
-    return (
-        f"<p>Conditional Gaussian equivalence of {html.escape(found.student.name)} "
-        f"({found.standing.value}; {html.escape(found.source)}): $\\displaystyle {_FEATURES}$</p>"
-        f"<table>{rows}</table>"
-    )
+    return pages.as_html([title, pages.Table(rows)])
 
 
 def as_dict(found: ConditionalEquivalence) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from .. import pages
 from .expression_text import expression_text
 from .hermite_expansion_text import expansion_latex, expansion_text
 
@@ -63,10 +63,7 @@ def as_html(projection: Projection) -> str:
         ("norms by degree outside U", ", ".join(map(number_text, projection.norms))),
         ("basis", projection.basis),
     ]
-    cells = "".join(
-        f"<tr><th>{html.escape(name)}</th><td>{html.escape(text)}</td></tr>" for name, text in rows
-    )
-    return f"<table>{cells}</table>"
+    return pages.as_html([pages.Table(rows)])
 
 
 def as_dict(projection: Projection) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def _step(x: sp.Expr) -> sp.Expr:
     return sp.Heaviside(x, HALF)
 
 
-FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
+FUNCTIONS: dict[str, Callable[[sp.Expr], sp.Expr]] = {
     "erf": sp.erf,
     "erfc": sp.erfc,
     "tanh": sp.tanh,
@@ -42,7 +42,8 @@ FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
     "cosh": sp.cosh,
     "sech": sp.sech,
 }
-"""Functions of one argument that are defined on the whole line, or that activations are made of."""
+"""Functions of one argument that are defined on the whole line, or that activations are made of;
+:func:`.activations.declare_activation` adds to them."""
 
 PARTIAL_FUNCTIONS: Mapping[str, Callable[[sp.Expr], sp.Expr]] = {
     "asin": sp.asin,

@@ -54,6 +54,16 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory):
         yield folder
 
 
+@pytest.fixture(autouse=True)
+def declared_names_are_forgotten():
+    """What a test declares, no other test knows."""
+    yield
+    module = sys.modules.get("giantstep.symbolic.activations")
+    for name in [*module._DECLARED] if module else ():
+        for table in (module._DECLARED, module._KNOWN, module.FUNCTIONS):
+            del table[name]
+
+
 @pytest.fixture
 def flint():
     """The module python-flint; what asks for it is skipped where it is not installed."""

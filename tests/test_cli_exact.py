@@ -151,3 +151,14 @@ def test_refusals_take_one_line(run, arguments, named):
     code, out, err = run(*arguments)
     assert (code, out) == (2, "")
     assert len(err.splitlines()) == 1 and named in err
+
+
+def test_declarations_of_files_are_known_to_commands(run, tmp_path, monkeypatch):
+    file = tmp_path / "mine.py"
+    file.write_text('import giantstep as gs\ngs.declare_activation("bent", "z + tanh(z)")\n')
+    monkeypatch.setenv("GIANTSTEP_EXTENSIONS", str(file))
+    code, out, _ = run("hermite", "bent", "--order", 2)
+    assert code == 0 and out.startswith("bent: parity")
+    monkeypatch.setenv("GIANTSTEP_EXTENSIONS", str(tmp_path / "none.py"))
+    code, _, err = run("hermite", "tanh")
+    assert code == 2 and "GIANTSTEP_EXTENSIONS must list Python files, and" in err

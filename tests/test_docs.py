@@ -115,10 +115,21 @@ def test_the_walkthrough_prints_every_stage() -> None:
     assert set(re.findall(r'inspect\("(\w+)"\)', page)) == set(STAGES)
 
 
-def test_the_example_of_claims_of_ones_own_runs(tmp_path: Path) -> None:
+def _run(page: str, folder: Path) -> str:
+    """Run the blocks of a page and return what they print."""
     run = subprocess.run(
-        [sys.executable, Path(__file__).parent / "run_readme.py", DOCS / "results" / "index.md"],
-        cwd=tmp_path, capture_output=True, text=True,
+        [sys.executable, Path(__file__).parent / "run_readme.py", DOCS / page],
+        cwd=folder, capture_output=True, text=True,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    assert "passed  arcsine-law: Two erf neurons" in run.stdout
+    return run.stdout
+
+
+def test_the_example_of_claims_of_ones_own_runs(tmp_path: Path) -> None:
+    assert "passed  arcsine-law: Two erf neurons" in _run("results/index.md", tmp_path)
+
+
+@pytest.mark.slow
+def test_a_loss_an_activation_and_a_model_of_ones_own_are_one_file_each(tmp_path: Path) -> None:
+    shown = _run("extending.md", tmp_path)
+    assert "mu_1" in shown and "float" in shown

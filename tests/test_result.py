@@ -60,6 +60,8 @@ MADE = {
     "Assumption": lambda: STEP.equivalence().assumptions[-1],
     "ConditionalRisk": lambda: ConditionalRisk(0.1, 0.2, math.inf, 0.1, 0.2, 0.1, 0.2, 0.3, 0.4),
     "KernelSolution": lambda: STEP.kernel().solve(ridge=0.1),
+    "Sensitivities": lambda: STEP.sensitivities(ridge=0.1, alpha0=math.inf),
+    "Sensitivities, digits": lambda: STEP.sensitivities(ridge=0.1, wrt="ridge", digits=20),
     "Solution": lambda: SPIKED.solve(alpha=2, ridge=0.1),
     "ConvexSolution": lambda: ConvexSolution(
         test_error=0.1, training_loss=0.2, test_loss=0.3, objective=0.4, metrics={"test_<&>": 1.0},
@@ -190,6 +192,27 @@ def test_wrong_documents_are_refused_by_name(result):
     for value in (None, 3, "x", []):
         with pytest.raises(ParameterError, match="fields by name"):
             kind.from_dict(value)
+
+
+def test_every_result_that_has_numbers_has_a_figure(result):
+    numbers = [row for row in result.rows() if not isinstance(row.value, str | bool | tuple)]
+    if not numbers:
+        with pytest.raises(ParameterError, match="no finite numbers to draw"):
+            result.plot()
+    elif type(result).plot is Result.plot:
+        axes = result.plot()
+        named = {text.get_text() for text in axes.get_yticklabels()}
+        assert named and named <= {row.words for row in numbers}
+        assert result.plot(ax=axes) is axes
+
+
+def test_results_with_nan_are_equal():
+    ridge = replace(STEP, student="z**3 - 3*z").optimum(over="ridge")
+    assert math.isnan(ridge.curvature) and ridge == pickle.loads(pickle.dumps(ridge))
+    assert hash(ridge) == hash(replace(ridge, curvature=float("nan")))
+    assert ridge != replace(ridge, curvature=1.0) and ridge != "a ridge"
+    one = replace(FLOATS, several={"m": float("nan")}, value=NUMBER.context.nan, digits=20)
+    assert one == replace(one, several={"m": -float("nan")}) != replace(one, several={"m": 1.0})
 
 
 def test_dataset_holds_the_numbers(result):

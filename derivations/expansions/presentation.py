@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ...digits import held_digits
 from ...errors import ParameterError
+from ...pages import Table, as_html
 
 if TYPE_CHECKING:
     from .expansion import Expansion
@@ -111,15 +111,15 @@ def _number(value: Any, digits: int) -> str:
 
 def html_table(expansion: Expansion) -> str:
     """Return a table of all coefficients with their region."""
-    head = "".join(f"<th>${power(expansion, e) or '1'}$</th>" for e in expansion.exponents)
-    rows = []
-    for output, values in expansion.coefficients.items():
-        cells = "".join(f"<td>{held_digits(c, min(10, expansion.digits))}</td>" for c in values)
-        rows.append(f"<tr><th>${expansion.symbols.get(output, output)}$</th>{cells}</tr>")
-    return (
-        f"<table><tr><th></th>{head}</tr>{''.join(rows)}</table>"
-        f"<p>{html.escape(expansion.region)}</p><p>{html.escape(expansion.rests_on)}</p>"
-    )
+    rows = [
+        (
+            f"${expansion.symbols.get(o, o)}$",
+            *(held_digits(c, min(10, expansion.digits)) for c in cs),
+        )
+        for o, cs in expansion.coefficients.items()
+    ]
+    head = ("", *(f"${power(expansion, e) or '1'}$" for e in expansion.exponents))
+    return as_html([Table(rows, head), expansion.region, expansion.rests_on])
 
 
 def text(expansion: Expansion) -> str:

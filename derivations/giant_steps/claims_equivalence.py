@@ -33,7 +33,7 @@ from ..comparison import Comparison, compare, finding
 from ..hermite_gradients.network_functions import network_functions
 from ..identities import equal, identities_hold
 from ..spiked_random_features import physics as fe
-from .claims_staircases import _DIGITS
+from .claims_staircases import DIGITS
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
 
@@ -269,12 +269,12 @@ def proven_closed_forms(
             for symbol, integrand, formula in zip("μβE", integrals, written, strict=True):
                 if formula is None:
                     continue
-                proven = formulas.enclosure(GaussianExpectation(integrand, variable), _DIGITS)
+                proven = formulas.enclosure(GaussianExpectation(integrand, variable), DIGITS)
                 value = formulas.enclosure(
-                    formula.xreplace({CENTRE: centre, SPREAD: spread}), _DIGITS
+                    formula.xreplace({CENTRE: centre, SPREAD: spread}), DIGITS
                 )
                 results[f"{symbol} of {name} at c = {centre}, ρ = {spread}"] = (
-                    overlap(proven, value) and min(proven.digits, value.digits) >= _DIGITS
+                    overlap(proven, value) and min(proven.digits, value.digits) >= DIGITS
                 )
     return decided(results, "closed forms and integrals meet")
 

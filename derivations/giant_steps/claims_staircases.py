@@ -387,7 +387,7 @@ def activation_masks(highest: int = 5) -> Finding:
     return identities_hold(results, "degrees pass where averages do not vanish")
 
 
-_DIGITS = 20
+DIGITS = 20
 # Students with the degrees, of the first five, that vanish.
 _MASKED = {"relu": {3, 5}, "softplus": {3, 5}, "erf": {2, 4}, "tanh": {2, 4}}
 _LENGTHS = (sp.Rational(1, 2), sp.Integer(2))
@@ -404,7 +404,7 @@ def masks(students: tuple[str, ...] = tuple(_MASKED)) -> Finding:
         sigma = activation(name)
         for tau in _LENGTHS:
             scaled = sigma.expr.xreplace({variable: tau * variable})
-            found = hermite_coefficients(scaled, 5).enclosures(_DIGITS)
+            found = hermite_coefficients(scaled, 5).enclosures(DIGITS)
             for k, value in enumerate(found[1:], start=1):
                 if k in _MASKED[name]:
                     held = value.is_exact and value.midpoint == 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from ...pages import aligned
+from ...pages import Table, aligned, as_html
 from ...symbolic.expression_text import expression_text
 from ...symbolic.hermite_expansion_text import expansion_latex
 from ...symbolic.projection_presentation import digits_of, function_text, number_text
@@ -87,16 +86,11 @@ def table_latex(rows: Sequence[FitPrediction]) -> str:
 
 def table_html(table: RegimeTable) -> str:
     """Return the table in HTML."""
-    headings = (*_HEADINGS, "sources and caveats")
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in headings)
-    body = ""
-    for row in table.rows:
-        cells = [*_cells(row), row.standing.value, "; ".join(_notes(row))]
-        body += "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>"
     title = f"f = {table.target}, E f² = {number_text(table.rows[0].projection.norm_squared)}"
     if table.student is not None:
         title += f", student {table.student}"
-    return f"<p>{html.escape(title)}</p><table><tr>{head}</tr>{body}</table>"
+    rows = [[*_cells(row), row.standing.value, "; ".join(_notes(row))] for row in table.rows]
+    return as_html([title, Table(rows, (*_HEADINGS, "sources and caveats"))])
 
 
 def prediction_dict(prediction: FitPrediction) -> dict[str, Any]:

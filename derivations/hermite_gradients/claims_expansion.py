@@ -362,7 +362,7 @@ def _second(student: str) -> sp.Expr:
     return expect(activation(student).expr * (variable**2 - 1), variable)
 
 
-_APART = 1000
+APART = 1000
 """Seeds of different cases differ by this, so that their fluctuations are independent."""
 
 
@@ -430,7 +430,7 @@ def gradient_parts(
                 mean_slope=[float(c.evalf(17)) for c in limits.linear_part],
                 dimension=dimension, samples=round(case.alpha * dimension),
                 width=round(case.beta * dimension), noise_variance=case.noise_variance,
-                seeds=networks, seed=seed + _APART * index, progress=False,
+                seeds=networks, seed=seed + APART * index, progress=False,
             )  # fmt: skip
             for quantity, bias in zip(PART_NAMES, case.biases, strict=True):
                 comparisons.append(

@@ -22,7 +22,7 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import noise
-from .claims_expansion import _APART, mean_of_polynomial
+from .claims_expansion import APART, mean_of_polynomial
 from .network_functions import network_functions
 from .sample_complexity import SampleComplexity, sample_complexity
 from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tolerance_square
@@ -134,7 +134,7 @@ def half_share(
             theory = ledger.relevant_share(dimension, count, case.noise_variance)
             found = _train(
                 case.student, case.target, dimension, count, width, networks,
-                seed + _APART * index,
+                seed + APART * index,
                 noise_variance=case.noise_variance, ridge=1.0, n_test=1,
             )  # fmt: skip
             name = (
@@ -263,7 +263,7 @@ def algorithm(
         for dimension in dimensions:
             found = _train(
                 "relu", text, dimension, 4 * dimension**2, width, networks,
-                seed + _APART * index, noise_variance=0.1,
+                seed + APART * index, noise_variance=0.1,
             )  # fmt: skip
             gain = found.random_features_error - found.test_error
             error = float(gain.std(ddof=1) / math.sqrt(networks))

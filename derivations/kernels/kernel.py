@@ -14,19 +14,17 @@ import numpy as np
 from ...deprecations import renamed
 from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
-from ...numeric.arguments import is_one_of, positive_number, whole_number
+from ...numeric.arguments import positive_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
-from ...numeric.seed_store import store_folder
 from ..certificates.wanted import certificate_wanted
 from .arguments import box_of, column, data_arrays, exact_data, known_names, start_values
 from .diagrams import KernelDiagrams
 from .job import Job
 from .points import Points, Tie
-from .sinks import checked_path
 from .solution import KernelSolution
-from .sweep import Variables, run_sweep
+from .sweep import Execution, Variables, run_sweep
 from .texts import KernelTexts
 from .unsolved import unsolved
 
@@ -252,26 +250,12 @@ class Kernel(KernelTexts, KernelDiagrams):
 
         Parameters
         ----------
-        product : bool
-            Arrays are axes of a grid, in the order in which they are given; False: they have one
-            length and go together, point by point.
         outputs : sequence of str, optional
             Results to keep, with their errors; by default all.
         data, start, rtol
             As for :meth:`solve`, the same for all points.
-        failures : {"raise", "keep"}
-            Whether a point without solution is an error, or NaN and not ``converged``.
-        workers : int, optional
-            Threads; by default one for each processor. The result does not depend on it.
-        executor : concurrent.futures.Executor, optional
-            Where to run instead: processes, or a cluster.
-        progress : bool
-            Show a bar if it takes longer than a second.
-        out : path, optional
-            ``.nc`` or ``.zarr``: results go there as they come, and the data set that is returned
-            reads from there; memory limits only its arrays then. Replaced when all is done.
-        store : path, optional
-            Folder for finished blocks; the same call resumes from it.
+        product, failures, workers, executor, progress, out, store
+            As for curves of models: :meth:`giantstep.SpikedRandomFeatures.curve`.
         **parameters
             Numbers or one-dimensional arrays.
 
@@ -290,10 +274,7 @@ class Kernel(KernelTexts, KernelDiagrams):
         """
         from ..curves import Curve
 
-        if not is_one_of(failures, ("raise", "keep")):
-            raise ParameterError(f"failures must be 'raise' or 'keep', got {failures!r}")
-        if workers is not None:
-            workers = whole_number("workers", workers)
+        execution = Execution(failures, workers, executor, progress, out, store)
         columns = self._columns(parameters, data)
         points = Points.of(self.parameters, columns, bool(product), self.active_ties(parameters))
         if outputs is None:
@@ -305,10 +286,9 @@ class Kernel(KernelTexts, KernelDiagrams):
         outputs = tuple(outputs)
         if not outputs:
             raise ParameterError("outputs must name at least one output, or be left out for all")
-        folder = store_folder(store)
         known_names(outputs, self.outputs, "output")
         variables = Variables.of(tuple(dict.fromkeys(outputs)), self.parameters)
-        job = self.job(data, start, rtol, len(points), keep=failures == "keep")
+        job = self.job(data, start, rtol, len(points), keep=execution.keeps)
         if _REPLICON in self.outputs:
             self._look_at_sites(job, points)
         found = run_sweep(
@@ -321,11 +301,7 @@ class Kernel(KernelTexts, KernelDiagrams):
                 "shown": " ".join(variables.outputs[:_SHOWN]),
                 "drawn": variables.outputs[0],
             },
-            path=None if out is None else checked_path(out),
-            store=folder,
-            workers=workers,
-            executor=executor,
-            progress=progress,
+            execution=execution,
             refuse=self._refusal,
         )
         return Curve(found)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
@@ -20,27 +19,17 @@ from ...numeric.kernel_code import KernelCode
 from ...numeric.optimum import Axis, Objective, Slopes
 from ...numeric.rounding import COARSE, perturbed, spreads
 from ...symbolic.saddle_point import SaddlePointSystem
-from ...symbolic.sensitivities import derivative_name, with_derivatives_along
+from ...symbolic.sensitivities import derivative_name
 from ..derived import derived
-from .derivatives import value_of
 from .points import Points, Tie
-from .sensitivities import slope_of, with_values
+from .sensitivities import LABEL, Rates, along_rates, rows_along, slope_of, value_of, with_values
 
 if TYPE_CHECKING:
     from .kernel import Kernel
 
 Array = NDArray[np.float64]
-Rates = Sequence[Mapping[str, float]]
-"""For each parameter that is optimised, how fast those of the kernel move with it."""
 
 _RTOL = 1e-11
-LABEL = "t"
-"""What derivatives are taken with respect to, in the names of the outputs."""
-
-
-def rate(name: str) -> str:
-    """Return the name of the rate of a parameter."""
-    return f"rate_{name}"
 
 
 def derivative_code(system: SaddlePointSystem, of: str, moving: Sequence[str]) -> KernelCode:
@@ -67,9 +56,7 @@ def derivative_code(system: SaddlePointSystem, of: str, moving: Sequence[str]) -
         named = system if of in system.outputs else with_values(system)
         output = of if of in system.outputs else value_of(of)
         named = replace(named, outputs={output: named.outputs[output]})
-        symbols = {code: p for p, code in system.identifiers.items()}
-        direction = {symbols[name]: sp.Symbol(rate(name), real=True) for name in moving}
-        moved = with_derivatives_along(named, direction, label=LABEL)
+        moved = along_rates(named, moving)
         if moved.outputs[derivative_name(output, LABEL)] == 0:
             raise ParameterError(f"{of} does not depend on {', '.join(moving)}: it has no optimum")
         done()
@@ -92,7 +79,7 @@ class KernelObjective:
     rows : callable
         Takes points (m, n) and returns rows of the parameters of `kernel`.
     rates : callable
-        Takes a point (n,) and returns the rates.
+        Takes a point (n,) and returns the rates for each parameter that is optimised.
     options : mapping
         ``data`` and ``start`` of a solve.
     """
@@ -101,7 +88,7 @@ class KernelObjective:
     code: Callable[[], KernelCode]
     of: str
     rows: Callable[[Array], Array]
-    rates: Callable[[Array], Rates]
+    rates: Callable[[Array], Sequence[Rates]]
     options: Mapping[str, Any]
 
     def _job(self, kernel: Kernel, rtol: float, *, keep: bool) -> Any:
@@ -125,16 +112,13 @@ class KernelObjective:
         code = self.code()
         tangent = replace(self.kernel, code=code)
         given = self.rows(points)
-        known = {name: k for k, name in enumerate(self.kernel.parameters)}
-        rates = [self.rates(point) for point in points]
-        rows = np.array(
+        names = self.kernel.parameters
+        rows = np.vstack(
             [
-                [row[known[name]] if name in known else moving.get(name.removeprefix("rate_"), 0.0)
-                 for name in code.parameters]
-                for row, directions in zip(given, rates, strict=True)
-                for moving in directions
+                rows_along(tangent, names, row, self.rates(point))
+                for row, point in zip(given, points, strict=True)
             ]
-        )  # fmt: skip
+        )
         batch = self._job(tangent, _RTOL, keep=True)(rows)
         if not batch.converged.all():
             worst = rows[int(np.argmin(batch.converged))]
@@ -202,7 +186,7 @@ class KernelQuestion:
             found = Points.of(kernel.parameters, columns(points), False, ties)
             return found.rows(0, len(points))
 
-        def rates(point: Array) -> Rates:
+        def rates(point: Array) -> list[Rates]:
             at = dict(zip(names, point.tolist(), strict=True))
             return [
                 {name: 1.0}

@@ -1,53 +1,209 @@
 """Derivatives of everything a kernel returns with respect to its parameters.
 
-By the implicit function theorem, from the derivative of the equations
-(:mod:`.symbolic.sensitivities`); nothing is differenced. The system with its tangent is lowered
-once for each choice of parameters.
+By the implicit function theorem, from the derivative of the equations along a direction of the
+parameters (:mod:`.symbolic.sensitivities`); nothing is differenced. One program has all
+derivatives: it takes the rates at which parameters move, which also say how parameters follow
+from others. It is derived once for the parameters that move.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import sympy as sp
+from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
+from ...numeric.kernel_code import KernelCode
 from ...numeric.rounding import COARSE, perturbed, spreads
+from ...pages import Block, Table
+from ...result import Number, Result, Row, quantity
 from ...symbolic.saddle_point import SaddlePointSystem
-from ...symbolic.sensitivities import derivative_name, with_sensitivities
+from ...symbolic.sensitivities import derivative_name, with_derivatives_along
+from ..derived import derived
 from .arguments import known_names
-from .derivatives import Derivatives, value_of
+from .deriving import deriving
 from .kernel import RESERVED
-from .precise import exact_number
+from .points import Tie
+from .precise import exact_number, promise
 
 if TYPE_CHECKING:
+    from ...symbolic.lowering.lowered import LoweredSystem
     from .kernel import Kernel
-    from .solution import KernelSolution
 
-# The kernels with tangents that were made for a kernel, by the parameters that move.
-_TANGENTS: WeakKeyDictionary[Kernel, dict[tuple[str, ...], Kernel]] = WeakKeyDictionary()
+Array = NDArray[np.float64]
+Rates = Mapping[str, Any]
+"""How fast parameters of a kernel move: floats, exact numbers, or functions of all parameters,
+which are numbers of mpmath."""
+
+LABEL = "t"
+"""What derivatives along a direction are taken with respect to, in the names of the outputs."""
+
+# Outputs for which a terminal has room.
+_COLUMNS = 4
+_RTOL = 1e-11
+# Where parameters that are zero may go; rates stay what they are.
+_INWARDS = {"nonpositive": -1.0, "zero": 0.0}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Sensitivities(Derivatives):
-    """Derivatives at one point: ``found["test_error", "ridge"]``.
+@dataclass(frozen=True, repr=False)
+class Sensitivities(Result, Mapping[tuple[str, str], Any]):
+    """Derivatives at one point, a mapping: ``found["test_error", "ridge"]``.
 
     Attributes
     ----------
-    derivatives, errors, excluded, digits
-        As in :class:`.derivatives.Derivatives`; outputs are those of the kernel.
+    derivatives : mapping from (output, parameter) to float or mpmath number
+    errors : mapping from (output, parameter) to number
+        Estimated absolute errors.
+    excluded : mapping from str to str
+        Parameters without a derivative here, with the reason.
     kernel : str
         Name of the system.
     point : mapping from str to float
-        All parameters of the kernel, where the derivatives were taken.
+        All parameters of the kernel, where the derivatives were taken; attributes, too:
+        ``found.ridge``.
+    labels : mapping from str to str
+        LaTeX of outputs and parameters.
+    digits : int or None
+        Digits asked for; None for floats.
     """
 
+    _document = "sensitivities"
+
+    derivatives: Mapping[tuple[str, str], Number] = field(metadata=quantity("derivatives"))
+    errors: Mapping[tuple[str, str], Number]
+    excluded: Mapping[str, str]
     kernel: str
-    point: Mapping[str, float] = field(repr=False)
+    point: Mapping[str, float]
+    labels: Mapping[str, str] = field(default_factory=dict, compare=False)
+    digits: int | None = None
+
+    def __getitem__(self, key: tuple[str, str]) -> Any:
+        if not (isinstance(key, tuple) and len(key) == 2):
+            example = next(iter(self.derivatives), ("output", "parameter"))
+            raise ParameterError(
+                f"give an output and a parameter, as in found{list(example)}, got {key!r}"
+            )
+        if key in self.derivatives:
+            return self.derivatives[key]
+        output, parameter = key
+        if parameter in self.excluded:
+            raise ParameterError(
+                f"there is no derivative with respect to {parameter}: {self.excluded[parameter]}"
+            )
+        for kind, name, known in (
+            ("output", output, self.outputs), ("parameter", parameter, self.parameters),
+        ):  # fmt: skip
+            if name not in known:
+                raise ParameterError(f"no {kind} {name!r}; there are {', '.join(known)}")
+        raise KeyError(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.derivatives
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.derivatives)
+
+    def __len__(self) -> int:
+        return len(self.derivatives)
+
+    def __getattr__(self, name: str) -> Any:
+        point = self.__dict__.get("point", {})
+        if name in point:
+            return point[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Quantities that were differentiated."""
+        return tuple(dict.fromkeys(output for output, _ in self.derivatives))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Parameters with respect to which they were."""
+        return tuple(dict.fromkeys(parameter for _, parameter in self.derivatives))
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on, in words."""
+        if self.digits is not None:
+            return promise(self.digits, self.errors, self.derivatives)
+        worst = max(self.errors.values(), default=0.0)
+        return f"float, exact derivatives of the equations, estimated errors up to {worst:.1e}"
+
+    def error(self, output: str, parameter: str) -> Any:
+        """Return the estimated absolute error of one derivative."""
+        _ = self[output, parameter]
+        return self.errors[output, parameter]
+
+    def rows(self) -> list[Row]:
+        """Return the derivatives, named as ``d_test_error_d_ridge``."""
+        about = self._declared()["derivatives"]
+        found = []
+        for (output, parameter), value in self.items():
+            row = self._row((output, parameter), about, value)
+            name = derivative_name(output, parameter)
+            symbol = rf"\frac{{d {self._symbol(output)}}}{{d {self._symbol(parameter)}}}"
+            found.append(replace(row, name=name, words=f"d {output}/d {parameter}", symbol=symbol))
+        return found
+
+    def _symbol(self, name: str) -> str:
+        return self.labels.get(name) or rf"\mathtt{{{name}}}".replace("_", r"\_")
+
+    def page(self) -> Iterable[Block]:
+        """Return a table of the derivatives, what has none, and what they rest on."""
+        texts = {key: row.text for key, row in zip(self, self.rows(), strict=True)}
+        rows = [[texts[o, p] for o in self.outputs] for p in self.parameters]
+        head = ("derivative with respect to", *(f"of {o.replace('_', ' ')}" for o in self.outputs))
+        shown = [(p, *row[:_COLUMNS]) for p, row in zip(self.parameters, rows, strict=True)]
+        yield Table(shown, head, [row[_COLUMNS:] for row in rows])
+        yield from (f"{name}: none, {why}" for name, why in self.excluded.items())
+        yield self.rests_on
+
+    def plot(self, of: str | None = None, *, ax: Any = None) -> Any:
+        """Draw the derivatives of one output as bars, by default of the first one.
+
+        Parameters
+        ----------
+        of : str, optional
+            An output.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ParameterError
+            If there is no such output.
+        MissingDependencyError
+            Without matplotlib.
+        """
+        from ..figures import bars
+
+        of = self.outputs[0] if of is None else of
+        values = {p: (float(self[of, p]), self.error(of, p)) for p in self.parameters}
+        return bars(values, f"derivative of {of.replace('_', ' ')}", ax=ax)
+
+
+# ---------------------------------------------------------------------- the program
+
+
+def value_of(name: str) -> str:
+    """Return the name under which the value of an unknown is an output."""
+    return f"value_{name}"
+
+
+def rate(name: str) -> str:
+    """Return the name of the rate of a parameter."""
+    return f"rate_{name}"
 
 
 def with_values(system: SaddlePointSystem) -> SaddlePointSystem:
@@ -64,150 +220,294 @@ def with_values(system: SaddlePointSystem) -> SaddlePointSystem:
     return replace(system, outputs={**system.outputs, **found})
 
 
+def along_rates(system: SaddlePointSystem, moving: Iterable[str]) -> SaddlePointSystem:
+    """Return a system with derivatives along the rates of parameters, which are new parameters."""
+    symbols = {code: p for p, code in system.identifiers.items()}
+    direction = {symbols[name]: sp.Symbol(rate(name), real=True) for name in moving}
+    return with_derivatives_along(system, direction, label=LABEL)
+
+
+def _tangent(kernel: Kernel, moving: Sequence[str]) -> LoweredSystem:
+    from ...symbolic.lowering.lowered import lower
+
+    moved = along_rates(with_values(kernel.solved.system), moving)
+    outputs = {name: value for name, value in moved.outputs.items() if value != 0}
+    return lower(replace(moved, outputs=outputs))
+
+
+def tangent_kernel(kernel: Kernel, moving: Iterable[str]) -> Kernel:
+    """Return the kernel of the equations together with their derivatives along a direction."""
+
+    @derived("kernels/tangents", KernelCode)
+    def code(source: str, moving: tuple[str, ...]) -> KernelCode:
+        from .code import kernel_code
+
+        with deriving("derivatives of all results", 2) as done:
+            lowered = _tangent(kernel, moving)
+            done()
+            return kernel_code(lowered)
+
+    names = tuple(sorted(moving))
+    source = hashlib.sha256(repr(kernel.code).encode()).hexdigest()
+    rates = {rate(name): "real" for name in names}
+    return replace(
+        kernel,
+        code=code(kernel._cache, source, names),
+        domains={**kernel.domains, **rates},
+        defaults={**kernel.defaults, **dict.fromkeys(rates, 0.0)},
+        make=partial(_tangent, kernel, names),
+        make_solved=None,
+    )
+
+
+def rows_along(
+    kernel: Kernel, names: Sequence[str], row: Array, directions: Iterable[Rates]
+) -> Array:
+    """Return a row of parameters of a tangent kernel for each direction from one point.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With rates among its parameters.
+    names : sequence of str
+        What the entries of `row` are.
+    """
+    place = {name: k for k, name in enumerate(names)}
+    return np.array(
+        [
+            [
+                row[place[name]] if name in place
+                else float(rates.get(name.removeprefix("rate_"), 0.0))
+                for name in kernel.parameters
+            ]
+            for rates in directions
+        ]
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------- at one point
+
+
 def sensitivities(
     kernel: Kernel, options: Mapping[str, Any], *, wrt: str | Sequence[str] | None = None
 ) -> Sensitivities:
     """Do what :meth:`.kernel.Kernel.sensitivities` says; `options` are arguments of ``solve``."""
     parameters = {n: v for n, v in options.items() if n not in RESERVED}
-    names = _chosen(kernel, wrt)
-    infinite = [n for n in names if _is_infinite(parameters.get(n, kernel.defaults.get(n)))]
+    ties = {n: tie for n, tie in kernel.ties.items() if tie.constraint or n not in parameters}
+    names = _chosen(kernel, wrt, ties)
+    given = {**kernel.defaults, **parameters}
+    infinite = [n for n in names if _is_infinite(given.get(n))]
     if infinite and wrt is not None:
         raise ParameterError(
             f"{infinite[0]} is inf, where there is no derivative by it; leave it out of wrt"
         )
-    names = tuple(n for n in names if n not in infinite)
-    ties = {name: tie for name, tie in kernel.ties.items() if tie.source in names}
-    tangent = tangent_kernel(kernel, tuple(dict.fromkeys([*names, *ties])))
+    excluded = dict.fromkeys(infinite, "it is inf, where there is no derivative by it")
+    directions: dict[str, Rates] = {}
+    for name in names:
+        if name in infinite:
+            continue
+        rates: dict[str, Any] = {name: 1}
+        for tied, tie in ties.items():
+            if tie.source == name:
+                # What is wrong with a parameter is said where the equations are solved.
+                rates[tied] = slope_of(tie.function, given[name]) if name in given else 0
+                if rates[tied] is None:
+                    excluded[name] = (
+                        f"{tied}, which follows from it, has an infinite derivative here"
+                    )
+        if name not in excluded:
+            directions[name] = rates
+    return along(kernel, options, directions, excluded)
+
+
+def along(
+    kernel: Kernel,
+    options: Mapping[str, Any],
+    directions: Mapping[str, Rates],
+    excluded: Mapping[str, str],
+) -> Sensitivities:
+    """Return the derivatives of all results of a kernel along directions of its parameters.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    options : mapping
+        Arguments of ``solve``.
+    directions : mapping from str to mapping
+        For each parameter that is differentiated by, how fast those of the kernel move with it;
+        others than those of the kernel play no part.
+    excluded : mapping from str to str
+        Parameters without a derivative, with the reason.
+
+    Raises
+    ------
+    ConvergenceError
+        If there is no solution, or it has no derivatives.
+    """
+    directions = {
+        name: {n: x for n, x in rates.items() if n in kernel.parameters}
+        for name, rates in directions.items()
+    }
+    moving = {n for rates in directions.values() for n in rates}
+    values, errors = {}, {}
+    point, found = _solved(kernel, options, directions, moving)
+    for output in kernel.code.results:
+        for parameter in directions:
+            solved, uncertain = found[parameter]
+            slope = derivative_name(
+                value_of(output) if value_of(output) in solved else output, LABEL
+            )
+            # What does not depend on a parameter has no derivative in the program.
+            missing = 0 * next(iter(solved.values()))
+            values[output, parameter] = solved.get(slope, missing)
+            errors[output, parameter] = uncertain.get(slope, missing)
+    return Sensitivities(
+        values, errors, dict(excluded), kernel.name, point,
+        labels=kernel.labels, digits=options.get("digits"),
+    )  # fmt: skip
+
+
+_Solved = tuple[Mapping[str, Any], Mapping[str, Any]]
+
+
+def _solved(
+    kernel: Kernel,
+    options: Mapping[str, Any],
+    directions: Mapping[str, Rates],
+    moving: Iterable[str],
+) -> tuple[Mapping[str, float], dict[str, _Solved]]:
+    """Return the point, and values and errors of all derivatives along each direction."""
+    if not (moving := [*moving]):
+        solution = kernel.solve(**options)
+        return solution.parameters, dict.fromkeys(directions, (solution.values, solution.errors))
+    tangent = tangent_kernel(kernel, moving)
     try:
-        found = tangent.solve(**options)
-        rounding = {} if found.digits is not None else _rounding(tangent, found, options)
+        if options.get("digits") is not None:
+            return _with_digits(kernel, tangent, options, directions)
+        return _floats(kernel, tangent, options, directions)
     except ConvergenceError as failure:
         # Without a solution at all this one raises, and says so.
         solution = kernel.solve(**{**options, "digits": None})
         raise ConvergenceError(
             f"{kernel.name} has a solution here, but its derivatives with respect to "
-            f"{', '.join(names)} are not finite: the solution branches off or jumps here, or a "
-            "parameter is at an end of its range; move the parameters a little, or leave out one "
+            f"{', '.join(directions)} are not finite: the solution branches off or jumps here, or "
+            "a parameter is at an end of its range; move the parameters a little, or leave out one "
             "with wrt=",
             state=solution,
         ) from failure
 
-    outputs = {name: name for name in kernel.code.results if name in kernel.solved.system.outputs}
-    unknowns = [kernel.solved.system.identifiers[x] for x in kernel.solved.stated.unknowns]
-    outputs |= {name: value_of(name) for name in unknowns}
 
-    def derivative(output: str, parameter: str) -> tuple[Any, Any]:
-        name = derivative_name(outputs[output], parameter)
-        if name not in found.values:
-            return 0 * next(iter(found.values.values())), 0.0
-        return found.values[name], found.errors[name] + rounding.get(name, 0.0)
-
-    values, errors = {}, {}
-    excluded = dict.fromkeys(infinite, "it is inf, where there is no derivative by it")
-    for output in outputs:
-        for parameter in names:
-            values[output, parameter], errors[output, parameter] = derivative(output, parameter)
-    for name, tie in ties.items():
-        source = tie.source
-        given = parameters.get(source, found.parameters[source])
-        slope = slope_of(tie.function, given)
-        if slope is None:
-            excluded[source] = f"{name}, which follows from it, has an infinite derivative here"
-            for output in outputs:
-                del values[output, source], errors[output, source]
-            continue
-        for output in outputs:
-            value, error = derivative(output, name)
-            factor = _like(slope, value)
-            values[output, source] += factor * value
-            errors[output, source] += abs(factor) * error
-    return Sensitivities(
-        values, errors, excluded, kernel.name, found.parameters, digits=found.digits
-    )
-
-
-def tangent_kernel(kernel: Kernel, names: tuple[str, ...]) -> Kernel:
-    """Return the kernel of the equations together with their derivatives."""
-    from .lower import lower
-
-    known = _TANGENTS.setdefault(kernel, {})
-    if names not in known:
-        symbols = {code: p for p, code in kernel.solved.system.identifiers.items()}
-        system = with_sensitivities(with_values(kernel.solved.system), [symbols[n] for n in names])
-        moving = {name: value for name, value in system.outputs.items() if value != 0}
-        system = replace(system, outputs=moving)
-        tangent = lower(system, cache_folder=kernel.cache_folder)
-        # Where the kernel takes more numbers than its symbols admit, such as inf, so do its
-        # derivatives by others.
-        wider = {n: d for n, d in kernel.domains.items() if d.startswith("extended")}
-        held = {n: d for n, d in wider.items() if n not in names}
-        known[names] = replace(
+def _with_digits(
+    kernel: Kernel, tangent: Kernel, options: Mapping[str, Any], directions: Mapping[str, Rates]
+) -> tuple[Mapping[str, float], dict[str, _Solved]]:
+    found: dict[str, _Solved] = {}
+    point: Mapping[str, float] = {}
+    given = {n: v for n, v in options.items() if n not in RESERVED}
+    for parameter, rates in directions.items():
+        # Where the search starts, any nonzero rates do.
+        first = {rate(n): 1.0 if callable(x) else float(x) for n, x in rates.items()}
+        one = replace(
             tangent,
-            name=kernel.name,
-            domains={**tangent.domains, **held},
-            defaults=kernel.defaults,
-            exact_defaults=kernel.exact_defaults,
-            ties=kernel.ties,
-            data=kernel.data,
-            exact_data=kernel.exact_data,
-            check=kernel.check,
+            defaults={**tangent.defaults, **first},
+            exact_defaults=partial(_exact, kernel, given, rates),
         )
-    return known[names]
+        solution = one.solve(**options)
+        point = {n: x for n, x in solution.parameters.items() if n in kernel.parameters}
+        found[parameter] = (solution.values, solution.errors)
+    return point, found
+
+
+def _exact(kernel: Kernel, given: Mapping[str, Any], rates: Rates, ctx: Any) -> dict[str, Any]:
+    """Return parameters that are not given, and the rates, as numbers of mpmath."""
+
+    def number(value: Any) -> Any:
+        return ctx.mpf(str(sp.N(exact_number(value), ctx.dps + 5)))
+
+    if kernel.exact_defaults is None:
+        known = {n: number(x) for n, x in kernel.defaults.items() if not _is_infinite(x)}
+    else:
+        known = dict(kernel.exact_defaults(ctx))
+    still = {rate(n): ctx.zero for n in kernel.parameters}
+    moved = {rate(n): x(known) if callable(x) else number(x) for n, x in rates.items()}
+    return {**known, **still, **moved}
+
+
+def _floats(
+    kernel: Kernel, tangent: Kernel, options: Mapping[str, Any], directions: Mapping[str, Rates]
+) -> tuple[Mapping[str, float], dict[str, _Solved]]:
+    given = {n: v for n, v in options.items() if n not in RESERVED}
+    ties = kernel.active_ties(given)
+    start = kernel.solve(**{n: v for n, v in options.items() if n != "digits"})
+    names, base = tuple(start.parameters), np.array([*start.parameters.values()])
+    rows = rows_along(tangent, names, base, directions.values())
+
+    def job(rtol: float) -> Any:
+        return tangent.job(options.get("data"), options.get("start"), rtol, 1, keep=True)
+
+    batch = job(options.get("rtol", _RTOL))(rows)
+    if not batch.converged.all():
+        raise ConvergenceError(f"derivatives of {kernel.name} are not finite", state=batch)
+    inwards = [_INWARDS.get(kernel.domains.get(n, "zero"), 1.0) for n in tangent.parameters]
+    near = [perturbed(row, inwards) for row in rows]
+    place = {name: k for k, name in enumerate(tangent.parameters)}
+    for moved in near:
+        for name, tie in ties.items():
+            with np.errstate(invalid="ignore"):
+                follows = tie.function(moved[1:, place[tie.source]], np.sqrt)
+            old = moved[0, place[name]]
+            moved[1:, place[name]] = np.where(np.isnan(follows), old, follows)
+    around = job(COARSE)(np.vstack(near))
+    found: dict[str, _Solved] = {}
+    for k, parameter in enumerate(directions):
+        part = slice(k * len(near[0]), (k + 1) * len(near[0]))
+        rounding = spreads({n: around.values[n][part] for n in tangent.outputs})
+        values = {n: float(batch.values[n][k]) for n in tangent.outputs}
+        errors = {n: float(e[k]) + rounding[n] for n, e in batch.errors.items() if n in rounding}
+        found[parameter] = (values, errors)
+    return start.parameters, found
 
 
 def _is_infinite(value: object) -> bool:
     return isinstance(value, float | np.floating) and bool(np.isinf(value))
 
 
-def _rounding(
-    tangent: Kernel, found: KernelSolution, options: Mapping[str, Any]
-) -> dict[str, float]:
-    """Return the rounding errors of all results at the point of a solution."""
-    inwards = [-1.0 if tangent.domains[n] == "nonpositive" else 1.0 for n in found.parameters]
-    rows = perturbed(list(found.parameters.values()), inwards)
-    given = {n: v for n, v in options.items() if n not in RESERVED}
-    for name, tie in tangent.active_ties(given).items():
-        target, source = (tangent.parameters.index(n) for n in (name, tie.source))
-        with np.errstate(invalid="ignore"):
-            moved = tie.function(rows[1:, source], np.sqrt)
-        rows[1:, target] = np.where(np.isnan(moved), rows[0, target], moved)
-    job = tangent.job(options.get("data"), options.get("start"), COARSE, len(rows), keep=True)
-    batch = job(rows)
-    return spreads({name: batch.values[name] for name in tangent.outputs})
-
-
-def _chosen(kernel: Kernel, wrt: object) -> tuple[str, ...]:
-    if wrt is None:
-        tied = {name for name, tie in kernel.ties.items() if tie.source in kernel.parameters}
-        names = tuple(name for name in kernel.parameters if name not in tied)
-        if not names:
-            raise ParameterError(f"{kernel.name} has no parameters to differentiate by")
-        return names
-    given = (wrt,) if isinstance(wrt, str) else wrt
-    if not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given) or not given:
-        raise ParameterError(
-            f"wrt must be names of parameters ({', '.join(kernel.parameters)}), got {wrt!r}"
-        )
-    known_names(given, kernel.parameters, f"parameter of {kernel.name}")
-    for name in given:
-        if name in kernel.ties and kernel.ties[name].constraint:
-            source = kernel.ties[name].source
+def _chosen(kernel: Kernel, wrt: object, ties: Mapping[str, Tie]) -> tuple[str, ...]:
+    tied = {name for name, tie in ties.items() if tie.source in kernel.parameters}
+    names = chosen_names(
+        wrt, [n for n in kernel.parameters if n not in tied], kernel.name, kernel.parameters
+    )
+    for name in names:
+        if name in ties and ties[name].constraint:
+            source = ties[name].source
             raise ParameterError(
                 f"wrt: {name} follows from {source} and does not move alone; use {source!r}"
             )
+    return names
+
+
+def chosen_names(
+    wrt: object, all_of_them: Sequence[str], what: str, known: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the parameters that are named, each once; `all_of_them` for None.
+
+    Raises
+    ------
+    ParameterError
+        If `wrt` holds no names, or one that is not `known`.
+    """
+    if wrt is None:
+        if not all_of_them:
+            raise ParameterError(f"{what} has no parameters to differentiate by")
+        return tuple(all_of_them)
+    given = (wrt,) if isinstance(wrt, str) else wrt
+    if not isinstance(given, Sequence) or not all(isinstance(n, str) for n in given) or not given:
+        raise ParameterError(f"wrt must be names of parameters ({', '.join(known)}), got {wrt!r}")
+    known_names(given, known, f"parameter of {what}")
     return tuple(dict.fromkeys(given))
 
 
-def slope_of(function: Any, given: Any) -> sp.Expr | None:
+def slope_of(function: Callable[..., Any], given: Any) -> sp.Expr | None:
     """Return the derivative of a tied parameter by its source, None where it is infinite."""
     x = sp.Symbol("x", real=True)
     slope = function(x, sp.sqrt).diff(x).xreplace({x: exact_number(given)})
     return None if slope.has(sp.zoo, sp.oo, sp.nan) else slope
-
-
-def _like(number: sp.Expr, value: Any) -> Any:
-    """Return an exact number as one of the kind of `value`."""
-    if isinstance(value, float):
-        return float(number)
-    context = value.context
-    return context.mpf(str(sp.N(number, context.dps + 5)))

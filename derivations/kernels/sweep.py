@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConvergenceError
+from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import is_one_of, whole_number
 from ...numeric.saddle_point_solver import BatchSolution
-from ...numeric.seed_store import SeedStore
+from ...numeric.seed_store import SeedStore, store_folder
 from .job import data_digest
 from .points import Block, Points
-from .sinks import MemorySink, Sink, Template, sink
+from .sinks import MemorySink, Sink, Template, checked_path, sink
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,6 +111,45 @@ class Variables:
         }
 
 
+@dataclass(frozen=True)
+class Execution:
+    """Where points are solved, and what becomes of them: options that all curves have, checked.
+
+    Attributes
+    ----------
+    failures : {"raise", "keep"}
+    workers : int or None
+    executor : concurrent.futures.Executor or None
+    progress : bool
+    out, store : Path or None
+
+    Raises
+    ------
+    ParameterError
+        If one of them cannot be.
+    """
+
+    failures: str
+    workers: int | None
+    executor: Executor | None
+    progress: bool
+    out: Any
+    store: Any
+
+    def __post_init__(self) -> None:
+        if not is_one_of(self.failures, ("raise", "keep")):
+            raise ParameterError(f"failures must be 'raise' or 'keep', got {self.failures!r}")
+        if self.workers is not None:
+            object.__setattr__(self, "workers", whole_number("workers", self.workers))
+        object.__setattr__(self, "out", None if self.out is None else checked_path(self.out))
+        object.__setattr__(self, "store", store_folder(self.store))
+
+    @property
+    def keeps(self) -> bool:
+        """Whether points without solution are NaN."""
+        return self.failures == "keep"
+
+
 def run_sweep(
     job: Work,
     points: Points,
@@ -117,11 +157,7 @@ def run_sweep(
     *,
     meanings: Mapping[str, str],
     attributes: Mapping[str, Any],
-    path: Path | None = None,
-    store: Path | None = None,
-    workers: int | None = None,
-    executor: Executor | None = None,
-    progress: bool = True,
+    execution: Execution,
     refuse: Refusal,
 ) -> xr.Dataset:
     """Solve at all points and return them as a data set.
@@ -134,15 +170,7 @@ def run_sweep(
     variables : Variables
     meanings, attributes
         ``long_name`` of variables, and attributes of the data set.
-    path : Path, optional
-        File to be written.
-    store : Path, optional
-        Folder of finished blocks.
-    workers : int, optional
-        Threads; default: one for each processor.
-    executor : Executor, optional
-        Where to run instead.
-    progress : bool
+    execution : Execution
     refuse : callable
         Takes parameters and solutions of points, some of which failed; returns the error.
 
@@ -153,11 +181,12 @@ def run_sweep(
     """
     template = Template(points, variables.types(), {**variables.meanings(), **meanings}, attributes)
     blocks = points.blocks()
+    store = execution.store
     finished = _Store(store, job, points, variables) if store is not None else None
     failures: dict[int, tuple[NDArray[np.float64], BatchSolution]] = {}
-    bar = _Bar(len(points), progress)
-    results: Sink = sink(template, path, blocks)
-    with results, bar, _Pool(executor, workers, len(blocks)) as pool:
+    bar = _Bar(len(points), execution.progress)
+    results: Sink = sink(template, execution.out, blocks)
+    with results, bar, _Pool(execution.executor, execution.workers, len(blocks)) as pool:
 
         def collect(index: int, arrays: Arrays) -> None:
             results.write(blocks[index], arrays)
@@ -192,7 +221,7 @@ def run_sweep(
         if failures:
             error = refuse(*failures[min(failures)])
             count = sum(int((~found.converged).sum()) for _, found in failures.values())
-            if isinstance(results, MemorySink) and path is None:
+            if isinstance(results, MemorySink) and execution.out is None:
                 error.state = results.finish()
             raise ConvergenceError(
                 f"{error}\n  in a sweep of {len(points)} points, {count} of which failed"

@@ -32,7 +32,7 @@ from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, finding
 from ..identities import cancels, identities_hold
-from .claims_spike import _PROVEN, _PROVEN_DIGITS
+from .claims_spike import PROVEN, PROVEN_DIGITS
 from .kernel_spectrum import equations as eq
 from .kernel_spectrum.curve import KernelCurve, spectrum_sources
 from .kernel_spectrum.expected import difference_norm, expected_matrix
@@ -218,7 +218,7 @@ def edges(count: int | None = None) -> Finding:
         )
         for case in reference_cases()[:count]
     }
-    return agreement(values, _PROVEN_DIGITS, "right edges of the bulk", proven=_PROVEN)
+    return agreement(values, PROVEN_DIGITS, "right edges of the bulk", proven=PROVEN)
 
 
 @evidence("ba-kernel-bulk", "simulation", "distribution functions and resolvents of networks")
@@ -388,7 +388,7 @@ def kernel_thresholds(count: int | None = None) -> Finding:
         values |= {
             f"{case.name}: {name}": (proof[mine], case.values[name]) for name, mine in names.items()
         }
-    return agreement(values, _PROVEN_DIGITS, "thresholds, edges and outliers", proven=_PROVEN)
+    return agreement(values, PROVEN_DIGITS, "thresholds, edges and outliers", proven=PROVEN)
 
 
 declare_claim(
@@ -444,7 +444,7 @@ def proven_outliers(names: tuple[str, ...]) -> Finding:
                 f"{case.name}: overlap": (proof["label_alignment"], case.values["label_alignment"]),
             }
     result = agreement(
-        values, _PROVEN_DIGITS, "outliers and overlaps with the labels", proven=_PROVEN
+        values, PROVEN_DIGITS, "outliers and overlaps with the labels", proven=PROVEN
     )
     says = "every θ1² is above its T_c" if beyond else "a θ1² is not proven to be above its T_c"
     return Finding(result.passed and beyond, f"{result.summary}; {says}", result.details)

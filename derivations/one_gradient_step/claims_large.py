@@ -21,9 +21,9 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge
 from .amplitude_error import AmplitudeError, amplitude
-from .claims_ridge import _less
-from .claims_risk import _risk
-from .claims_spike import _PROVEN, _PROVEN_DIGITS, _exact
+from .claims_ridge import surely_less
+from .claims_risk import certified_risk
+from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of
 from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
 from .large_steps import large_step_limit
 from .model import OneGradientStep
@@ -137,7 +137,7 @@ def harmful_degrees() -> Finding:
     require_flint()
     results: dict[str, bool] = {}
     for name, degree in _DEGREES.items():
-        found = hermite_coefficients(activation(name), degree).enclosures(_PROVEN)
+        found = hermite_coefficients(activation(name), degree).enclosures(PROVEN)
         below = all(x.is_exact and x.midpoint == 0 for x in found[2:degree])
         results[f"{name}: degree {degree}"] = below and not found[degree].contains_zero
     return decided(results, "the first coefficients above the linear one that are not zero")
@@ -238,14 +238,14 @@ def kernel_bound(count: int | None = None) -> Finding:
     for case in reference_cases()[:count]:
         model = case.build()
         linear = model.teacher_moments.certified()["residual"]
-        initial = _risk(model, float(case.paper_ridge))["risk_initial"]
-        results[f"network {case.name}"] = _less(linear, initial)
+        initial = certified_risk(model, float(case.paper_ridge))["risk_initial"]
+        results[f"network {case.name}"] = surely_less(linear, initial)
     for entry in reference_document()["optimal_ridge"]:
         model = model_of(entry["model"])
         linear = model.teacher_moments.certified()["residual"]
         name = f"penalty {entry['paper_ridge']}"
-        initial = _risk(model, float(entry["paper_ridge"]))["risk_initial"]
-        results[name] = _less(linear, initial)
+        initial = certified_risk(model, float(entry["paper_ridge"]))["risk_initial"]
+        results[name] = surely_less(linear, initial)
     return decided(results, "the initial risk is proven to be above the best linear error")
 
 
@@ -356,9 +356,9 @@ def amplitudes(count: int | None = None) -> Finding:
             values[name] = (proof["tau_star"], case["tau"])
         else:
             bounded.append(name)
-            if not proof["tau_star_upper"].upper >= _exact(case["tau"]):
+            if not proof["tau_star_upper"].upper >= exact_number_of(case["tau"]):
                 wrong.append(name)
-    result = agreement(values, _PROVEN_DIGITS, "values of τ*", proven=12)
+    result = agreement(values, PROVEN_DIGITS, "values of τ*", proven=12)
     text = f"; bounded from above only: {', '.join(bounded)}" if bounded else ""
     return Finding(result.passed and not wrong, result.summary + text, result.details)
 

@@ -17,8 +17,8 @@ from ..certificates.agreement import agreement, decided, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge
-from .claims_risk import _RISK, _case, _risk, spectral_deviations
-from .claims_spike import _PROVEN, _PROVEN_DIGITS
+from .claims_risk import RISK, certified_risk, reference_case, spectral_deviations
+from .claims_spike import PROVEN, PROVEN_DIGITS
 from .interpolation_peak import peak_property
 from .model import OneGradientStep
 from .properties import PROPERTIES
@@ -82,24 +82,25 @@ def chain(count: int | None = None) -> Finding:
     results: dict[str, bool] = {}
     for case in reference_cases()[:count]:
         model = case.build()
-        proof = _risk(model, float(case.paper_ridge))
+        proof = certified_risk(model, float(case.paper_ridge))
         links = [proof["risk_initial"], proof["risk_trained"], proof["bias_trained"],
                  model.teacher_moments.certified()["residual"]]  # fmt: skip
-        results[case.name] = all(_less(small, large) for large, small in pairwise(links))
+        results[case.name] = all(surely_less(small, large) for large, small in pairwise(links))
     given = reference_cases()[0]
     gains = [
-        _risk(model_of({**given.model, "step_size": str(step)}), float(given.paper_ridge))[
+        certified_risk(model_of({**given.model, "step_size": str(step)}), float(given.paper_ridge))[
             "improvement"
         ]
         for step in _STEPS
     ]
     results["the gain grows from one step size to the next"] = all(
-        _less(small, large) for small, large in pairwise(gains)
+        surely_less(small, large) for small, large in pairwise(gains)
     )
     return decided(results, "intervals of R_0, R_GD, B_GD and the linear bound are apart in order")
 
 
-def _less(one: Enclosure, two: Enclosure) -> bool:
+def surely_less(one: Enclosure, two: Enclosure) -> bool:
+    """Tell whether all numbers of an interval are below all of another one."""
     return bool(one.upper < two.lower)
 
 
@@ -162,15 +163,15 @@ def best_penalties() -> Finding:
         model, best = model_of(entry["model"]), float(entry["paper_ridge"])
         name = f"η = {entry['model']['step_size']}"
         least, *around, without = (
-            _risk(model, x)["risk_trained"]
+            certified_risk(model, x)["risk_trained"]
             for x in (best, best * (1 - _MARGIN), best * (1 + _MARGIN), 0.0)
         )
         values[name] = (least, entry["risk"])
         results |= {
-            f"{name}: larger on both sides": all(_less(least, side) for side in around),
-            f"{name}: larger without a penalty": _less(least, without),
+            f"{name}: larger on both sides": all(surely_less(least, side) for side in around),
+            f"{name}: larger without a penalty": surely_less(least, without),
         }
-    stored = agreement(values, 15, "least risks", proven=_PROVEN)
+    stored = agreement(values, 15, "least risks", proven=PROVEN)
     signs = decided(results, "the stored penalties are within 0.1 % of a minimum, which beats 0")
     return Finding(
         stored.passed and signs.passed,
@@ -314,14 +315,13 @@ def ridgeless() -> Finding:
     values: dict[str, Any] = {}
     zeros: dict[str, bool] = {}
     for name, vanishing in _VANISHING.items():
-        case = _case(name)
-        proof = _risk(case.build(), 0.0)
+        case = reference_case(name)
+        proof = certified_risk(case.build(), 0.0)
         values |= {
-            f"{name}: {stored}": (proof[mine], case.values[stored])
-            for stored, mine in _RISK.items()
+            f"{name}: {stored}": (proof[mine], case.values[stored]) for stored, mine in RISK.items()
         }
         zeros |= {f"{name}: {x}": proof[x].is_exact and proof[x].midpoint == 0 for x in vanishing}
-    result = agreement(values, _PROVEN_DIGITS, "limits", proven=_PROVEN)
+    result = agreement(values, PROVEN_DIGITS, "limits", proven=PROVEN)
     exact = all(zeros.values())
     says = "what vanishes is exactly zero" if exact else f"not exactly zero: {zeros}"
     return Finding(result.passed and exact, f"{result.summary}; {says}", result.details)

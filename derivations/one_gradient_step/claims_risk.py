@@ -25,7 +25,7 @@ from ..certificates.proof import as_ball
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge
-from .claims_spike import _PROVEN, _PROVEN_DIGITS
+from .claims_spike import PROVEN, PROVEN_DIGITS
 from .model import OneGradientStep
 from .proofs import COVARIANCE, SCALAR, kappa, nu, s, slope, vanishes
 from .properties import SPIKE, aligned
@@ -182,9 +182,9 @@ def equivalents(names: tuple[str, ...]) -> Finding:
     results: dict[str, bool] = {}
     widest = 0.0
     for name in names:
-        case = _case(name)
+        case = reference_case(name)
         model = case.build()
-        proof = _risk(model, float(case.paper_ridge))
+        proof = certified_risk(model, float(case.paper_ridge))
         with PRECISION, flint.ctx.workprec(160):
             found = _by_integrals(flint, model, proof)
             stored = {
@@ -200,11 +200,13 @@ def equivalents(names: tuple[str, ...]) -> Finding:
     return Finding(result.passed and widest < 1e-12, result.summary, result.details)
 
 
-def _case(name: str) -> ReferenceCase:
+def reference_case(name: str) -> ReferenceCase:
+    """Return recorded networks by name."""
     return next(case for case in reference_cases() if case.name == name)
 
 
-def _risk(model: OneGradientStep, penalty: float) -> Certificate:
+def certified_risk(model: OneGradientStep, penalty: float) -> Certificate:
+    """Return the proof of the risk at a penalty of the paper."""
     found: Certificate = proof_of(model.risk(ridge=PaperRidge(penalty), certify=True))
     return found
 
@@ -452,7 +454,7 @@ def loss_conventions() -> Finding:
     )
 
 
-_RISK = {
+RISK = {
     "initial": "risk_initial", "trained": "risk_trained", "improvement": "improvement",
     "training_error_initial": "training_error_initial",
     "training_error_trained": "training_error_trained", "effective_ridge": "effective_ridge",
@@ -470,9 +472,9 @@ def risks(count: int | None = None) -> Finding:
         penalty = float(case.paper_ridge)
         proof = proof_of(case.build().risk(ridge=PaperRidge(penalty), certify=True))
         values |= {
-            f"{case.name}: {name}": (proof[mine], case.values[name]) for name, mine in _RISK.items()
+            f"{case.name}: {name}": (proof[mine], case.values[name]) for name, mine in RISK.items()
         }
-    return agreement(values, _PROVEN_DIGITS, "risks and training errors", proven=_PROVEN)
+    return agreement(values, PROVEN_DIGITS, "risks and training errors", proven=PROVEN)
 
 
 evidence(

@@ -223,10 +223,10 @@ def published_wording() -> Finding:
     return identities_hold(results, "the slide's example and the conventions of its figures")
 
 
-_PROVEN_DIGITS = 16
+PROVEN_DIGITS = 16
 """Of the stored values."""
 
-_PROVEN = 15
+PROVEN = 15
 _SPIKE = {
     "spike": "theta1", "aligned_spike": "theta2", "singular_value": "singular_value",
     "teacher_alignment": "alignment_teacher", "readout_alignment": "alignment_readout",
@@ -257,15 +257,16 @@ def spikes(count: int | None = None) -> Finding:
         }
         # Intervals that decide on which side of the threshold the network is.
         gap = proof["theta1"].lower ** 4, proof["theta1"].upper ** 4
-        beta = _exact(case.model["beta"])
+        beta = exact_number_of(case.model["beta"])
         verdicts[case.name] = gap[0] > beta if found.supercritical else gap[1] < beta
-    result = agreement(values, _PROVEN_DIGITS, "sizes and overlaps", proven=_PROVEN)
+    result = agreement(values, PROVEN_DIGITS, "sizes and overlaps", proven=PROVEN)
     decided = all(verdicts.values())
     side = "every side of the threshold is decided" if decided else "a threshold is not decided"
     return Finding(result.passed and decided, f"{result.summary}; {side}", result.details)
 
 
-def _exact(text: str) -> Any:
+def exact_number_of(text: str) -> Any:
+    """Return a decimal as the rational number that it is."""
     return sp.Rational(text)
 
 

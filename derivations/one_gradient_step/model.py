@@ -5,7 +5,6 @@ Nothing here imports SymPy, xarray or matplotlib before it is needed.
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Mapping
@@ -16,10 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.cache import FileCache
-from ..curves import Columns, HasCurves, Names, solve_groups
+from ...pages import Table, as_html
+from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
+from ..sensitivities import Directions, HasSensitivities
 from .analyses import Analyses
 from .arguments import checked_arguments, require_centred
 from .moments import Moments, moments
@@ -31,7 +32,7 @@ _MODEL = "one_gradient_step"
 
 
 @dataclass(frozen=True)
-class OneGradientStep(Analyses, HasCurves):
+class OneGradientStep(Analyses, HasSensitivities):
     r"""A two-layer network after one gradient step on its first layer, in the proportional limit.
 
     The network :math:`f(x) = N^{-1/2}\sum_i a_i\sigma(w_i\cdot x)` starts from
@@ -224,6 +225,17 @@ class OneGradientStep(Analyses, HasCurves):
             together=tuple(columns),
         )  # fmt: skip
 
+    def _directions(self, *, exact: bool) -> Directions:
+        moving = {name: {name: 1} for name in ("alpha", "beta", "ridge", "noise_variance")}
+        # The gradient of the full squared loss takes steps that are twice as long.
+        moving["step_size"] = {"step_size": self.loss_factor}
+        if self.alpha0 is None:
+            moving["alpha"]["alpha0"] = 1
+            return Directions(moving)
+        if self.alpha0 == math.inf:
+            return Directions(moving, {"alpha0": "alpha0 is infinite"})
+        return Directions({**moving, "alpha0": {"alpha0": 1}})
+
     # ------------------------------------------------------------------ files
 
     def parameters(self) -> dict[str, Any]:
@@ -259,14 +271,11 @@ class OneGradientStep(Analyses, HasCurves):
         return f"one gradient step: {shown}"
 
     def _repr_html_(self) -> str:
-        rows = {name.replace("_", " "): _shown(v) for name, v in self.parameters().items()}
+        rows = [(name.replace("_", " "), _shown(v)) for name, v in self.parameters().items()]
         for layer, known in (("student", self.student_moments), ("teacher", self.teacher_moments)):
-            rows[f"{layer}, linear part"] = f"{known.linear:.12g}"
-            rows[f"{layer}, variance of the rest"] = f"{known.residual:.12g}"
-        cells = "".join(
-            f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows.items()
-        )
-        return f"<table>{cells}</table><p>{html.escape(self.standing)}</p>"
+            rows.append((f"{layer}, linear part", f"{known.linear:.12g}"))
+            rows.append((f"{layer}, variance of the rest", f"{known.residual:.12g}"))
+        return as_html([Table(rows), self.standing])
 
 
 def _shown(value: object) -> str:

@@ -127,7 +127,8 @@ def _solved(kernel: Kernel, rows: Array) -> dict[str, Array]:
 
 def _columns(model: OneGradientStep, points: Mapping[str, Any]) -> tuple[dict[str, Array], Array]:
     """Return the parameters of the kernels, and the penalties as they were given."""
-    values: dict[str, Any] = {**model_parameters(model), **points}
+    # Steps in the loss of the model, as those that are given.
+    values: dict[str, Any] = {**model_parameters(model), "step_size": model.step_size, **points}
     if model.alpha0 is None:
         values["alpha0"] = values["alpha"]
     penalty = values.pop("paper_ridge", None)

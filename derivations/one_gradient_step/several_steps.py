@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from ...deprecations import by_name
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import whole_number
 from ...pages import Block, Page, Table, Typeset
@@ -37,6 +38,7 @@ from .symbols import alpha0, label_square, linear, step_size, teacher_linear
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
+    from .risk import RidgeRisk
 
 _MOST_STEPS = 100
 contraction = sp.Symbol("c", nonnegative=True)
@@ -95,9 +97,13 @@ class SeveralSteps(Page, Typeset):
             + self.first.standing
         )
 
-    def risk(self, ridge: object = None, **options: Any) -> Any:
-        """Return the ridge risk after these steps; see :meth:`OneGradientStep.risk`."""
-        return self.model.risk(ridge=ridge, **options)  # type: ignore[arg-type]
+    @by_name("ridge")
+    def solve(self, *, ridge: object = None, **options: Any) -> RidgeRisk:
+        """Return the ridge risk after these steps; see :meth:`OneGradientStep.solve`."""
+        return self.model.solve(ridge=ridge, **options)
+
+    risk = solve
+    """The field's word for :meth:`solve`."""
 
     def weight_spike(self, **options: Any) -> Any:
         """Return the spike of the first layer after these steps."""

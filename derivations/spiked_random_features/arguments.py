@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -146,11 +147,14 @@ def checked_width(width: object) -> int | None:
 
 
 def activation_text(name: str, value: object) -> str:
-    """Return an activation as the text that our own parser reads."""
+    """Return an activation as the text that our own parser reads, whoever declared it."""
     # SymPy expressions and Activations print as text that our own parser reads.
     expr = getattr(value, "name", None) or value
-    if isinstance(expr, str):
+    if isinstance(expr, str) and "giantstep.symbolic.activations" not in sys.modules:
+        # Nobody has declared a name; SymPy is not needed.
         return expr
-    from ...symbolic.activations import activation
+    from ...symbolic.activations import activation, without_declared
 
-    return str(activation(value, argument=name).name)  # type: ignore[arg-type]
+    if not isinstance(expr, str):
+        expr = str(activation(value, argument=name).name)  # type: ignore[arg-type]
+    return without_declared(expr)

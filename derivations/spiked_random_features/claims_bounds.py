@@ -30,7 +30,7 @@ from .bounds.letter_bounds import letter_bounds
 from .bounds.limit_system import V2_HAT, limit_free_energy
 from .bounds.perfect_learning import perfect_learning
 from .bounds.step_bounds import bounds_over_step
-from .claims_limits import _NARROW, _solved
+from .claims_limits import NARROW, certified_point
 from .model import SpikedRandomFeatures
 from .published import conditionals
 
@@ -199,11 +199,11 @@ def proven_bounds() -> Finding:
             student, teacher, spike_strength=r, bulk_variance=c, alignment=gamma, beta=beta
         )
         above[f"{name}: test ≥ L"] = bool(
-            _solved(model, 2.0, 0.1)["test_error"].lower > proof["lower"].upper
+            certified_point(model, 2.0, 0.1)["test_error"].lower > proof["lower"].upper
         )
     # Double precision reached 14 of the digits that it printed.
-    fine = agreement(values, 14, "bounds", proven=_NARROW)
-    rough = agreement(coarse, 9, "bounds of relu", proven=_NARROW)
+    fine = agreement(values, 14, "bounds", proven=NARROW)
+    rough = agreement(coarse, 9, "bounds of relu", proven=NARROW)
     signs = decided(above, "test errors are above L")
     return Finding(
         fine.passed and rough.passed and signs.passed,
@@ -294,7 +294,7 @@ def proven_tuned_steps() -> Finding:
         f"{student}/{teacher}": (_bounds(student, teacher, r, 1.0, 1.0, 1.0)["upper"], repr(upper))
         for student, teacher, r, upper in _TUNED
     }
-    result = agreement(values, 8, "values of U where it is smallest", proven=_NARROW)
+    result = agreement(values, 8, "values of U where it is smallest", proven=NARROW)
     zero = _bounds("sin", "sin", 1.0, 1.0, 1.0, 1.0)["upper"]
     vanishes = zero.contains_zero and bool(zero.radius < sp.Rational(1, 10**30))
     says = f"U of sin on sin at r = 1 is {zero}"

@@ -24,7 +24,7 @@ from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import equal, identities_hold, vanishes
 from . import physics as fe
-from .claims_limits import _solved
+from .claims_limits import certified_point
 from .claims_mapping import NU
 from .mapping import spike_mapping, step_size
 from .model import SpikedRandomFeatures
@@ -215,7 +215,7 @@ def correlated_norms() -> Finding:
     """Errors with the correlation of norms and overlaps, and without it, are proven to differ."""
     require_flint()
     with_it, without = (
-        _solved(SpikedRandomFeatures(**_MODEL, leading_order=order), _ALPHA, _RIDGE)
+        certified_point(SpikedRandomFeatures(**_MODEL, leading_order=order), _ALPHA, _RIDGE)
         for order in ("complete", "published")
     )
     results = {

@@ -25,7 +25,14 @@ from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import cancels, identities_hold, vanishes
 from . import physics as fe
-from .claims_mapping import _SPIKE_DIGITS, DIGITS, DIGITS_TOLERANCE, NETWORKS, NetworkCase, _case
+from .claims_mapping import (
+    DIGITS,
+    DIGITS_TOLERANCE,
+    NETWORKS,
+    SPIKE_DIGITS,
+    NetworkCase,
+    network_case,
+)
 from .derive import SymbolicModel, precise_mapping, symbolic_model
 from .model import SpikedRandomFeatures
 from .published import (
@@ -95,10 +102,10 @@ def published_equations() -> Finding:
 @evidence("cui-3.3", "exact", "free energy, regularised loss and residual form agree")
 def energy_identity() -> Finding:
     """2β/α times the free energy, modulo the equations, is the regularised training loss."""
-    free_energy = _energy().free_energy
+    free_energy = spiked_energy().free_energy
     loss, residual = energy_forms(free_energy.expression, stationarity(free_energy))
     half = _ENERGY / _FORMULAS["energy"]
-    stated = _FORMULAS["loss"].subs(_TRAINING, _energy().training_error)
+    stated = _FORMULAS["loss"].subs(_TRAINING, spiked_energy().training_error)
     results = {
         "f + conditions = α/(2β) (train + λβ q2/α)": vanishes(loss - half * stated),
         "f + conditions = α/(2β) E (T2 - T0 C - μ1 ψ T1)/(1 + V)": vanishes(
@@ -111,7 +118,8 @@ def energy_identity() -> Finding:
 
 
 @cache
-def _energy() -> fe.SpikedFreeEnergy:
+def spiked_energy() -> fe.SpikedFreeEnergy:
+    """Return the free energy with both errors."""
     # The free energy is the same expression for all pairs; only the definitions differ.
     return fe.spiked_free_energy(activation("sin"), activation("sin"))
 
@@ -166,7 +174,7 @@ def conditions(name: str, digits: int = 30) -> Finding:
     Nothing of the generated kernels is used: SymPy integrates over κ, and over the density of the
     Marchenko–Pastur law instead of using its resolvent.
     """
-    case = _case(name)
+    case = network_case(name)
     solution = case.solve(digits + 3)
     model = case.build().symbolic()
     values = _symbol_values(case, solution, digits + 15)
@@ -250,13 +258,13 @@ def precise_values(names: Sequence[str] | None = None) -> Finding:
     """All printed digits of some reference cases, or of all."""
     details: dict[str, dict[str, float]] = {}
     for name in names or [case.name for case in reference_cases()]:
-        case = _case(name)
+        case = network_case(name)
         details[name] = case.deviations(case.solve(DIGITS))
     return _reference_finding(details, DIGITS_TOLERANCE, f"{DIGITS} digits")
 
 
 # The training error of the stored cases is small; errors have at least so many proven digits.
-_PROVEN = 12
+PROVEN = 12
 
 
 @evidence(
@@ -282,7 +290,7 @@ def errors(names: Sequence[str] | None = None) -> Finding:
             for name, text in case.values.items()
             if name in proof.values
         }
-    return agreement(values, _SPIKE_DIGITS, "errors and order parameters", proven=_PROVEN)
+    return agreement(values, SPIKE_DIGITS, "errors and order parameters", proven=PROVEN)
 
 
 @evidence(

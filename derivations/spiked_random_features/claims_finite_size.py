@@ -25,7 +25,7 @@ from ..identities import equal, identities_hold, vanishes
 from . import physics as fe
 from .bulk_covariance import bulk_spread
 from .claims_errors import FeatureCase, spiked_feature_comparisons
-from .claims_limits import _NARROW, _solved
+from .claims_limits import NARROW, certified_point
 from .claims_mapping import H1, LABELS, MAPPING, NU, SLOPES, T1
 from .mapping import alpha0, letter, mean_letter, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
@@ -128,14 +128,14 @@ def finite_width() -> Finding:
     errors: dict[str, Any] = {}
     norms: dict[str, Any] = {}
     for alpha, (test, norm) in _CORRECTED.items():
-        proof = _solved(model, alpha, 0.1, width=1000)
+        proof = certified_point(model, alpha, 0.1, width=1000)
         # The first has four decimals, so three digits; the other one more.
         (errors if alpha > 1 else norms)[f"α = {alpha}: test error"] = (
             proof["test_error"], repr(test)
         )  # fmt: skip
         norms[f"α = {alpha}: q2"] = proof["q2"], repr(norm)
-    fine = agreement(errors, 4, "test errors", proven=_NARROW)
-    rough = agreement(norms, 3, "values of four decimals", proven=_NARROW)
+    fine = agreement(errors, 4, "test errors", proven=NARROW)
+    rough = agreement(norms, 3, "values of four decimals", proven=NARROW)
     return Finding(
         fine.passed and rough.passed,
         f"{fine.summary}; {rough.summary}",

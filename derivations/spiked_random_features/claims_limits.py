@@ -26,8 +26,8 @@ from ..identities import equal, identities_hold, vanishes
 from ..one_gradient_step.model import OneGradientStep
 from ..one_gradient_step.reference import reference_document
 from . import physics as fe
-from .claims_errors import _PROVEN, _energy
-from .claims_mapping import _SPIKE_DIGITS, H1, T1, _case
+from .claims_errors import PROVEN, spiked_energy
+from .claims_mapping import H1, SPIKE_DIGITS, T1, network_case
 from .derive import SymbolicModel, symbolic_model
 from .mapping import best_linear_error
 from .model import SpikedRandomFeatures
@@ -153,7 +153,7 @@ def linear_bound() -> Finding:
 @evidence("unspiked-limit", "quadrature", "A8, its bound, and no dependence on γ")
 def unspiked_values() -> Finding:
     """A8 by floats, the bound of the best linear predictor, and no dependence on γ."""
-    case = _case("A8")
+    case = network_case("A8")
     model = case.build()
     deviations = case.deviations(case.solve())
     worst = max(deviations[name] for name in ("test_error", "training_error"))
@@ -263,7 +263,7 @@ def without_a_step() -> Finding:
             f"one step of order one, {name}": (one, entry[name]),
             f"spiked random features, {name}": (two, entry[name]),
         }
-    result = agreement(values, _SPIKE_DIGITS, "errors by two systems of equations", proven=_PROVEN)
+    result = agreement(values, SPIKE_DIGITS, "errors by two systems of equations", proven=PROVEN)
     says = "both intervals overlap" if meet else "the intervals do not overlap"
     return Finding(result.passed and meet, f"{result.summary}; {says}", result.details)
 
@@ -283,7 +283,7 @@ declare_claim(
 @evidence("invariances", "exact", "the free energy and the errors under both transformations")
 def invariances() -> Finding:
     """The free energy has both symmetries, with the transformations of its variables."""
-    f = _energy().free_energy.expression
+    f = spiked_energy().free_energy.expression
     t = sp.Symbol("t", positive=True)
     conjugates = (fe.V1_hat, fe.V2_hat, fe.q1_hat, fe.q2_hat)
     scaling = {
@@ -306,14 +306,15 @@ def invariances() -> Finding:
         ),
     }
     for name, error in (
-        ("test error", _energy().test_error), ("training error", _energy().training_error)
-    ):  # fmt: skip
+        ("test error", spiked_energy().test_error),
+        ("training error", spiked_energy().training_error),
+    ):
         results[f"{name}: σ → tσ, λ → t²λ"] = vanishes(_transform(error, scaling) - error)
         results[f"{name}: (r, γ) → (-r, -γ)"] = vanishes(
             _transform(error, reflection | {fe.kappa: -fe.kappa}) - error
         )
     reflected = {fe.r: -fe.r, fe.gamma: -fe.gamma, fe.kappa: -fe.kappa}
-    for function, definition in _energy().free_energy.definitions.items():
+    for function, definition in spiked_energy().free_energy.definitions.items():
         # rκ and γκ are all that the coefficients depend on.
         image = definition.xreplace(reflected).replace(
             lambda e: isinstance(e, AppliedUndef), lambda e: e.func(fe.kappa)
@@ -383,7 +384,7 @@ def _apart(one: Any, other: Any) -> float:
     )
 
 
-_NARROW = 12
+NARROW = 12
 
 
 @evidence(
@@ -400,19 +401,22 @@ def proven_invariances() -> Finding:
     }
     turned = {**spike, "spike_strength": -1.1, "alignment": -0.7}
     build = SpikedRandomFeatures.from_parameters
-    one = _solved(build("erf", "erf", **spike), 1.5, 0.09)
+    one = certified_point(build("erf", "erf", **spike), 1.5, 0.09)
     others = {
-        "(r, γ) → (−r, −γ)": _solved(build("erf", "erf", **turned), 1.5, 0.09),
-        "σ → 3σ, λ → 9λ": _solved(build("3*erf(z)", "erf", **spike), 1.5, 0.81),
+        "(r, γ) → (−r, −γ)": certified_point(build("erf", "erf", **turned), 1.5, 0.09),
+        "σ → 3σ, λ → 9λ": certified_point(build("3*erf(z)", "erf", **spike), 1.5, 0.81),
     }
     results: dict[str, bool] = {}
     for name, other in others.items():
         for error in ("test_error", "training_error"):
             pair = one[error], other[error]
-            results[f"{name}: {error}"] = overlap(*pair) and all(x.digits >= _NARROW for x in pair)
-    return decided(results, f"errors have intervals that meet, of {_NARROW} digits at least")
+            results[f"{name}: {error}"] = overlap(*pair) and all(x.digits >= NARROW for x in pair)
+    return decided(results, f"errors have intervals that meet, of {NARROW} digits at least")
 
 
-def _solved(model: SpikedRandomFeatures, alpha: float, ridge: float, **given: Any) -> Certificate:
+def certified_point(
+    model: SpikedRandomFeatures, alpha: float, ridge: float, **given: Any
+) -> Certificate:
+    """Return the proof of a solution."""
     found: Certificate = proof_of(model.solve(alpha=alpha, ridge=ridge, certify=True, **given))
     return found

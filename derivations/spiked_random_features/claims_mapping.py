@@ -132,7 +132,7 @@ def mapping_values() -> Finding:
     """Floats of r, c, γ at A1, A2, A4 against 25 digits, and 25 digits by the exact formulas."""
     deviations: dict[str, float] = {}
     precise: dict[str, float] = {}
-    for case in map(_case, ("A1", "A2, alpha=3", "A4")):
+    for case in map(network_case, ("A1", "A2, alpha=3", "A4")):
         model = case.build()
         given = {
             name: sp.Rational(case.model[name])
@@ -154,11 +154,12 @@ def mapping_values() -> Finding:
     )
 
 
-def _case(name: str) -> ReferenceCase:
+def network_case(name: str) -> ReferenceCase:
+    """Return recorded networks by name."""
     return next(case for case in reference_cases() if case.name == name)
 
 
-_SPIKE_DIGITS = 25
+SPIKE_DIGITS = 25
 """Of the stored values."""
 
 _WITH_STEP = ("A1", "A2, alpha=3", "A4")
@@ -171,9 +172,9 @@ def spikes() -> Finding:
     values: dict[str, Any] = {}
     for case in reference_cases():
         if case.name in _WITH_STEP:
-            proof = case.build().certified_spike(digits=_SPIKE_DIGITS)
+            proof = case.build().certified_spike(digits=SPIKE_DIGITS)
             values |= {f"{case.name}: {name}": (proof[name], case.spike[name]) for name in SPIKE}
-    return agreement(values, _SPIKE_DIGITS, "values of r, c, γ", proven=_SPIKE_DIGITS)
+    return agreement(values, SPIKE_DIGITS, "values of r, c, γ", proven=SPIKE_DIGITS)
 
 
 @dataclass(frozen=True)

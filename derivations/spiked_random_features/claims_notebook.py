@@ -18,7 +18,7 @@ from ..certificates.agreement import agreement
 from ..claims import Finding, Status, declare_claim, evidence
 from ..kernels.kernel import Kernel
 from ..kernels.lower import lower
-from .claims_limits import _NARROW, _solved
+from .claims_limits import NARROW, certified_point
 from .claims_mapping import realised_spike
 from .derive import saddle_point_system
 from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
@@ -160,10 +160,10 @@ def notebook() -> Finding:
     values: dict[str, Any] = {}
     apart = True
     for (alpha, stored), text in zip(STORED_OUTPUTS.items(), _CORRECT, strict=True):
-        error = _solved(model, alpha, PUBLIC_NOTEBOOK["ridge"])["test_error"]
+        error = certified_point(model, alpha, PUBLIC_NOTEBOOK["ridge"])["test_error"]
         values[f"α = {alpha}"] = (error, text)
         apart = apart and bool(sp.Rational(repr(stored)) > error.upper * sp.Rational(1001, 1000))
-    result = agreement(values, 6, "test errors", proven=_NARROW)
+    result = agreement(values, 6, "test errors", proven=NARROW)
     says = "stored outputs are" if apart else "not every stored output is"
     return Finding(
         result.passed and apart,

@@ -1,4 +1,4 @@
-"""The methods of the model that differentiate: sensitivities and optima."""
+"""The methods of models that differentiate: sensitivities and optima."""
 
 from __future__ import annotations
 
@@ -9,48 +9,23 @@ from ...deprecations import by_name, renamed
 from ...digits import checked_digits
 from ...numeric.arguments import positive_array
 from ..optima import DEFAULT_BOUNDS, Optimum
-from .arguments import checked_point
+from ..sensitivities import Directions, HasSensitivities
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ..curves import HasCurves
     from .model import SpikedRandomFeatures
-    from .sensitivities import Sensitivities
 
 
-class Differentiation:
+class Differentiation(HasSensitivities):
     """Derivatives of a model's errors, and the minima that they lead to."""
 
-    @by_name("alpha", "ridge")
-    def sensitivities(
-        self,
-        *,
-        alpha: float,
-        ridge: float,
-        digits: int | None = None,
-        progress: bool = True,
-        width: int | None = None,
-    ) -> Sensitivities:
-        """Return derivatives of errors and order parameters with respect to every parameter.
+    sensitivities = by_name("alpha", "ridge")(HasSensitivities.sensitivities)
 
-        Exact derivatives of the saddle-point equations, by the implicit function theorem;
-        arguments as for :meth:`solve`. At a finite width p that is with respect to 1/p, too; the
-        others are at fixed p.
+    def _directions(self, *, exact: bool) -> Directions:
+        from .directions import directions
 
-        Examples
-        --------
-        >>> from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
-        >>> model = SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4)
-        >>> round(model.sensitivities(alpha=1.5, ridge=0.1)["test_error", "ridge"], 9)
-        -0.052830758
-        """
-        from .sensitivities import sensitivities
-
-        model = _at_width(self, width)
-        alpha, ridge = checked_point(model, alpha=alpha, ridge=ridge)
-        digits = None if digits is None else checked_digits(digits)
-        return sensitivities(model, alpha, ridge, digits=digits, show_progress=progress)
+        return directions(cast("SpikedRandomFeatures", self), exact=exact)
 
     def optimum(
         self,
@@ -186,8 +161,8 @@ def _at_width(model: Differentiation, width: int | None) -> SpikedRandomFeatures
     return found if width is None else found.at_width(width)
 
 
-class DifferencedOptimum:
-    """Optima of models whose equations take minutes to differentiate."""
+class DifferencedOptimum(HasSensitivities):
+    """Optima of models whose equations take minutes to differentiate along a search."""
 
     def optimum(
         self,
@@ -231,4 +206,4 @@ class DifferencedOptimum:
             "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
             "fixed": parameters,
         }  # fmt: skip
-        return differenced_optimum(cast("HasCurves", self), asked)
+        return differenced_optimum(self, asked)

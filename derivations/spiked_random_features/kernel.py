@@ -10,11 +10,18 @@ from typing import TYPE_CHECKING, Any
 from ..kernels.kernel import Kernel
 from ..kernels.points import Tie
 from .loading import kernel_code
+from .solution import SYMBOLS
 
 if TYPE_CHECKING:
     from ...symbolic.lowering.lowered import LoweredSystem
     from .model import SpikedRandomFeatures
 
+_LABELS = {
+    **SYMBOLS, "test_error": r"\varepsilon_{\mathrm{test}}",
+    "training_error": r"\varepsilon_{\mathrm{train}}", "alpha": r"\alpha", "beta": r"\beta",
+    "ridge": r"\lambda", "noise_variance": r"\Delta", "spike_strength": "r", "bulk_variance": "c",
+    "alignment": r"\gamma", "norm_overlap": "a", "inverse_width": "p^{-1}",
+}  # fmt: skip
 TITLE = "Saddle point of ridge regression on spiked random features"
 
 
@@ -45,6 +52,7 @@ def model_kernel(model: SpikedRandomFeatures) -> Kernel:
         ties={"orthogonal_alignment": Tie("alignment", orthogonal, constraint=True)}
         if {"alignment", "orthogonal_alignment"} <= {*found.parameters}
         else {},
+        labels=_LABELS,
         cache_folder=model.cache_folder,
         data=model._bulk.columns,
         exact_data=model._bulk.exact,

@@ -24,7 +24,7 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ..certificates.wanted import certificate_wanted
-from ..curves import Columns, HasCurves, Names, solve_groups, varied
+from ..curves import Columns, Names, solve_groups, varied
 from ..kernels.arguments import known_names
 from ..penalties import PaperRidge, readout_penalty
 from .analyses import Analyses
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(Analyses, Differentiation, TrainedNetworks, Description, HasCurves):
+class SpikedRandomFeatures(Analyses, TrainedNetworks, Description, Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of
 from ...numeric.optimum import Axis, Differenced, Objective
-from ..kernels.optima import KernelObjective, Rates
+from ..kernels.optima import KernelObjective
 from ..optima import Optimum, optimum
 from .arguments import STEP, checked_point
 from .tangents import SPIKE, STEP_MOVES, derivative_kernel
@@ -27,6 +27,7 @@ from .tangents import SPIKE, STEP_MOVES, derivative_kernel
 if TYPE_CHECKING:
     from ...numeric.kernel_code import KernelCode
     from ..curves import HasCurves
+    from ..kernels.sensitivities import Rates
     from .model import SpikedRandomFeatures
 
 Array = NDArray[np.float64]
@@ -112,7 +113,7 @@ class _SpikedQuestion:
     def objective(
         self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
     ) -> tuple[Objective, bool]:
-        from .sensitivities import directions
+        from .directions import directions
 
         names = [axis.name for axis in axes]
         place = _places(self._model, axes, fixed, _mover(self._model))
@@ -132,14 +133,12 @@ class _SpikedQuestion:
                 found.append([given[name] for name in kernel.parameters])
             return np.array(found)
 
-        def rates(point: Array) -> Rates:
-            along, excluded = directions(place(point)[0])
+        def rates(point: Array) -> list[Rates]:
+            found = directions(place(point)[0])
             for name in names:
-                if name in excluded and name not in along:
-                    raise ParameterError(f"over: {name} has no derivative: {excluded[name]}")
-            return [
-                {key.removeprefix("rate_"): x for key, x in along[name].items()} for name in names
-            ]
+                if name not in found.moving:
+                    raise ParameterError(f"over: {name} has no derivative: {found.excluded[name]}")
+            return [found.moving[name] for name in names]
 
         def code() -> KernelCode:
             takes_step = first.direct_parameters is None and first.step_size > 0

@@ -1,20 +1,17 @@
-"""Kernels of the model with derivatives along a direction of its parameters.
+"""The kernel of an output with its derivative, and the derivative of the map of Result 3.1.
 
-One direction at a time: a kernel takes the rates at which the parameters move, and returns the
-rates of errors and order parameters. A parameter of the gradient step moves several parameters of
-the spike at once, by the derivative of the map of Result 3.1.
+A parameter of the gradient step moves several parameters of the spike at once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...numeric.kernel_code import KernelCode
 from ...runtime.generated import defined
 from ..derived import derived
-from ..kernels.optima import LABEL, rate
 
 if TYPE_CHECKING:
     from ...symbolic.saddle_point import SaddlePointSystem
@@ -34,11 +31,6 @@ STEP_MOVES = (
     "spike_strength", "bulk_variance", "norm_overlap",
     "stretch_along", "stretch_mixed", "stretch_across",
 )  # fmt: skip
-
-
-def tangent_kernel(model: SpikedRandomFeatures) -> LoadedKernel:
-    """Return the kernel of all derivatives along a direction of all parameters, ready to run."""
-    return _code(model._cache, model.student, model.teacher, **flags_of(model)).load(model._cache)
 
 
 def derivative_kernel(
@@ -69,22 +61,6 @@ def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
     }
 
 
-@derived("spiked_random_features/tangents", KernelCode)
-def _code(student: str, teacher: str, **flags: Any) -> KernelCode:
-    from ...symbolic.lowering.lowered import lower
-    from ..kernels.code import kernel_code
-    from ..kernels.deriving import deriving
-    from .derive import symbolic_model
-
-    with deriving("derivatives of all results", 3) as done:
-        system = symbolic_model(student, teacher, **flags).system
-        moving = tangent_system(system)
-        done()
-        lowered = lower(moving)
-        done()
-        return kernel_code(lowered)
-
-
 @derived("spiked_random_features/derivatives", KernelCode)
 def _derivative_code(
     student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: Any
@@ -112,67 +88,57 @@ def _moving_parameters(system: SaddlePointSystem) -> list[str]:
     return names
 
 
-def tangent_system(system: SaddlePointSystem) -> SaddlePointSystem:
-    """Return the saddle-point equations with derivatives of everything along a direction.
-
-    Parameters
-    ----------
-    system : SaddlePointSystem
-        Of :func:`.derive.symbolic_model`.
-    """
-    import sympy as sp
-
-    from ...symbolic.sensitivities import with_derivatives_along
-    from ..kernels.sensitivities import with_values
-
-    names = {system.identifiers[p]: p for p in system.parameters}
-    direction = {
-        names[name]: sp.Symbol(rate(name), real=True) for name in _moving_parameters(system)
-    }
-    return with_derivatives_along(with_values(system), direction, label=LABEL)
-
-
 # ---------------------------------------------------------------------- the map of the step
 
 
-def step_rates(model: SpikedRandomFeatures, parameter: str) -> dict[str, float]:
+def step_rates(
+    model: Any,
+    parameter: str,
+    *,
+    letter: float = 1.0,
+    mean_letter: float = 1.0,
+    stretched: bool = False,
+) -> dict[str, float]:
     """Return the derivatives of the spike with respect to a parameter of the step.
 
     Parameters
     ----------
-    model : SpikedRandomFeatures
+    model : SpikedRandomFeatures or VocabularyFeatures
         Not given by its spike.
     parameter : {"step_size", "alpha0", "noise_variance"}
-
+    letter, mean_letter : float
+        Of the neurons, and the mean over all of them.
+    stretched : bool
+        Whether rows are stretched, with the uniform readout.
     """
     infinite = model.alpha0 == math.inf
     source = _rate_source(
-        model._cache, model.student, model.teacher,
-        infinite=infinite, stretched=model._case["stretched"],
-    )  # fmt: skip
+        model._cache, model.student, model.teacher, infinite=infinite, stretched=stretched
+    )
     module = defined(source)
     # Without noise in the labels nothing depends on a sample number that is infinite.
     samples = 1.0 if infinite else model.alpha0
-    values = module.mapping_rates(model.step_size, samples, model.noise_variance)
+    step = (model.step_size, samples, model.noise_variance)
+    values = module.mapping_rates(*step, letter, mean_letter)
     start = len(SPIKE) * STEP.index(parameter)
     return dict(zip(SPIKE, values[start : start + len(SPIKE)], strict=True))
 
 
-@derived("spiked_random_features/step_rates", str)
+@derived("spiked_random_features/letter_rates", str)
 def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
     from ...symbolic.activations import activation
-    from .mapping import spike_mapping
-
-    mapping = spike_mapping(activation(student), activation(teacher), stretched=stretched)
-    return _print_rates(mapping, infinite)
-
-
-def _print_rates(mapping: SpikeMapping, infinite: bool) -> str:
     from ...symbolic.printing.compiled import Formula
+    from . import mapping as m
     from .derive import STEP_ARGUMENTS, scalar_functions
 
+    letters = {} if stretched else {"letter": m.letter, "mean_letter": m.mean_letter}
+    mapping = m.spike_mapping(
+        activation(student), activation(teacher), stretched=stretched, **letters
+    )
     derivatives = mapping_derivatives(mapping, infinite)
-    return scalar_functions({"mapping_rates": Formula(tuple(STEP_ARGUMENTS), derivatives)})
+    arguments = (*STEP_ARGUMENTS, m.letter, m.mean_letter)
+    names = {m.letter: "letter", m.mean_letter: "mean_letter"}
+    return scalar_functions({"mapping_rates": Formula(arguments, derivatives)}, names)
 
 
 def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[Any]:
@@ -190,16 +156,3 @@ def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[A
         # Without a gradient the direction of the spike is a convention, which does not move.
         fields = [sp.S.Zero if f.has(sp.nan, sp.zoo) else f for f in fields]
     return [f.diff(argument) for argument in (m.step_size, m.alpha0, m.noise) for f in fields]
-
-
-def parameter_row(
-    kernel: LoadedKernel, values: Mapping[str, float], rates: Mapping[str, float]
-) -> tuple[list[float], list[float]]:
-    """Return the parameters and the table parameters of one solve; rates left out are zero."""
-
-    def value(name: str) -> float:
-        if name.startswith("rate_"):
-            return rates.get(name, 0.0)
-        return values[name]
-
-    return [value(n) for n in kernel.parameters], [value(n) for n in kernel.table_parameters]

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
     from .derivations.spiked_random_features.solution import Solution
     from .derivations.spiked_random_features.vocabulary.model import VocabularyFeatures
-    from .symbolic.activations import Activation, activation
+    from .symbolic.activations import Activation, activation, declare_activation
     from .symbolic.dual_activation import dual_activation
     from .symbolic.equivalence import conditional_equivalence
     from .symbolic.exact_numbers import rationalized
@@ -118,6 +118,7 @@ _HOMES = {
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
     "correlated_pair": "symbolic.gaussian_vector",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
+    "declare_activation": "symbolic.activations",
     "declare_claim": "derivations.claims",
     "dual_activation": "symbolic.dual_activation",
     "evidence": "derivations.claims",
@@ -196,6 +197,7 @@ __all__ = [
     "coordinate_leap",
     "correlated_pair",
     "correlational_query_bound",
+    "declare_activation",
     "declare_claim",
     "dual_activation",
     "errors",

@@ -10,14 +10,17 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import runpy
 import sys
 from collections.abc import Callable, Sequence
 
 from . import cli_kernel
 from .cli_messages import FLAGS, error_text, report
 from .cli_parser import build_parser
-from .errors import GiantstepError
+from .errors import GiantstepError, ParameterError
 
+EXTENSIONS = "GIANTSTEP_EXTENSIONS"
+"""Environment variable: files that are run before a command, as PATH is written."""
 _NEGATIVE = re.compile(r"-(?!h$|-)")
 # Flags without a value: what follows them is an argument of its own.
 _SWITCHES = {
@@ -43,6 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _tolerant_streams()
     arguments = argparse.Namespace()
     try:
+        _run_extensions()
         arguments = build_parser().parse_args(_with_negative_values(argv))
         command: Callable[[argparse.Namespace], int] = arguments.run
         code = command(arguments)
@@ -66,6 +70,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         reason = str(error) or "the run needs more than there is"
         report(f"not enough memory: {reason}; use a smaller --dimension, --alpha or --alpha0")
         return 2
+
+
+def _run_extensions() -> None:
+    """Run the Python files in which users declare activations and claims of their own."""
+    for path in filter(None, os.environ.get(EXTENSIONS, "").split(os.pathsep)):
+        if not os.path.isfile(path):
+            raise ParameterError(f"{EXTENSIONS} must list Python files, and {path!r} is none")
+        runpy.run_path(path)
 
 
 def _tolerant_streams() -> None:

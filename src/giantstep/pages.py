@@ -77,7 +77,7 @@ class Page(ABC):
         return "\n".join(map(_text, self.page()))
 
     def _repr_html_(self) -> str:
-        return "".join(map(_html, self.page()))
+        return as_html(self.page())
 
 
 class Typeset(ABC):
@@ -89,6 +89,11 @@ class Typeset(ABC):
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle {self.latex()}$"
+
+
+def as_html(blocks: Iterable[Block]) -> str:
+    """Return blocks as HTML, for what is a page in notebooks only."""
+    return "".join(map(_html, blocks))
 
 
 Block: TypeAlias = str | Table | Listing | Indented | Page

@@ -39,6 +39,8 @@ Number = Annotated[Any, _NUMBER]
 _ABOUT = "giantstep"
 _NOT_FINITE = ("inf", "+inf", "-inf", "nan")
 _IN_REPR = 4
+# Of names that are a key together.
+_BETWEEN = ", "
 _TYPE_NAMES = {
     float: "a number", int: "a whole number", bool: "true or false", str: "a text",
     type(None): "null",
@@ -115,6 +117,25 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
     _derived: ClassVar[tuple[str, ...]] = ()
     """Properties that documents hold, too; they are not read."""
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        # What a class has, the decorator of dataclasses leaves alone; it would compare NaN.
+        for name in ("__eq__", "__hash__"):
+            if cls.__dict__.get(name) is None:
+                setattr(cls, name, getattr(Result, name))
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another result has the same fields, NaN where this one has it."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[Any, ...]:
+        return tuple(_with_equal_nan(getattr(self, f.name)) for f in fields(self) if f.compare)  # type: ignore[arg-type]
+
     # ------------------------------------------------------------------ what people read
 
     @classmethod
@@ -134,10 +155,10 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
                 found.append(self._row(name, about, value))
         return found
 
-    def _row(self, name: str, about: _About, value: Any) -> Row:
-        error = self._error(name)
+    def _row(self, key: Any, about: _About, value: Any) -> Row:
+        error = self._error(key)
         return Row(
-            name=name,
+            name=_key_text(key),
             words=about.words,
             symbol=about.symbol or latex_text(about.words),
             meaning=about.meaning,
@@ -146,8 +167,8 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
             error="" if error is None else f"± {error_text(error)}",
         )
 
-    def _error(self, name: str) -> Any:
-        return getattr(self, "errors", {}).get(name)
+    def _error(self, key: Any) -> Any:
+        return getattr(self, "errors", {}).get(key)
 
     def estimated(self) -> dict[str, Any]:
         """Return the numbers whose error is estimated, by name."""
@@ -190,10 +211,39 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
         rows = [rf"{row.symbol} &= {_latex_value(row)}" for row in self.rows()]
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
-    def __repr__(self) -> str:
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the numbers as bars with their errors.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ParameterError
+            If the result has no finite numbers.
+        MissingDependencyError
+            Without matplotlib.
+        """
+        # Drawn above the rooms that results come from.
+        from .derivations.figures import bars
+
+        shown = [row for row in self._own_rows() if not isinstance(row.value, str | bool | tuple)]
+        found = {row.words: _with_error(row.value, self._error(row.name)) for row in shown}
+        return bars(found, self._document, ax=ax)
+
+    def _own_rows(self) -> list[Row]:
+        """Return the rows of fields; numbers of mappings only where there are no others."""
         rows = self.rows()
-        # Numbers of mappings only where there are no others.
-        own = [row for row in rows if row.name in self._declared()] or rows
+        return [row for row in rows if row.name in self._declared()] or rows
+
+    def __repr__(self) -> str:
+        own = self._own_rows()
         shown = [f"{name}={_short(getattr(self, name))}" for name in self._where]
         shown += [f"{row.name}={row.text}" for row in own[:_IN_REPR]]
         more = ["…"] if len(own) > _IN_REPR else []
@@ -316,7 +366,22 @@ def _short(value: Any) -> str:
 
 
 def _is_nan(value: Any) -> bool:
-    return isinstance(value, float) and math.isnan(value)
+    return (isinstance(value, float) or hasattr(value, "_mpf_")) and value != value
+
+
+def _with_equal_nan(value: Any) -> Any:
+    """Return a value as one that is equal to another one with NaN at the same places."""
+    if isinstance(value, Mapping):
+        return {key: _with_equal_nan(v) for key, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(_with_equal_nan, value))
+    if hasattr(value, "tolist"):
+        return _nested(value.tolist())
+    return math.nan if _is_nan(value) else value
+
+
+def _nested(value: Any) -> Any:
+    return tuple(map(_nested, value)) if isinstance(value, list) else _with_equal_nan(value)
 
 
 def _latex_value(row: Row) -> str:
@@ -346,7 +411,7 @@ def _plain(value: Any, name: str, text: Callable[[str, Any], str]) -> Any:
     if hasattr(value, "_mpf_"):
         return text(name, value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(v, str(key), text) for key, v in value.items()}
+        return {(k := _key_text(key)): _plain(v, k, text) for key, v in value.items()}
     if hasattr(value, "tolist"):
         return _plain(value.tolist(), name, text)
     if isinstance(value, tuple | list):
@@ -359,6 +424,10 @@ def _plain(value: Any, name: str, text: Callable[[str, Any], str]) -> Any:
         return {f.name: _plain(getattr(value, f.name), f.name, text) for f in fields(value)}
     # Exact numbers.
     return str(value)
+
+
+def _key_text(key: Any) -> str:
+    return _BETWEEN.join(key) if isinstance(key, tuple) else str(key)
 
 
 def _exact_text(value: Any, digits: int | None) -> str:
@@ -391,7 +460,13 @@ def _value(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             raise TypeError(f"{name} must hold values by name, got {value!r}")
-        return {str(k): _value(v, arguments[1], make, f"{name}[{k!r}]") for k, v in value.items()}
+        several = typing.get_origin(arguments[0]) is tuple
+        return {
+            tuple(str(k).split(_BETWEEN)) if several else str(k): _value(
+                v, arguments[1], make, f"{name}[{k!r}]"
+            )
+            for k, v in value.items()
+        }
     if hint in _TYPE_NAMES:
         if hint is float:
             return _number(value, float, name)

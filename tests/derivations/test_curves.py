@@ -21,6 +21,7 @@ GIVEN: Any = gs.SpikedRandomFeatures.from_parameters(
 LETTERS: Any = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.4, 0.6])
 FITTED: Any = GIVEN.with_loss("quantile(0.4)")
 STEP: Any = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
+FULL: Any = STEP.at(teacher="tanh", alpha0=3, loss="full")
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,7 @@ STEP: Any = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noi
         (GIVEN, "m", {"ridge": 0.1, "alpha": 1.0}, {"alignment": [1.0, 0.5], "beta": [1, 2]}),
         (LETTERS, "test_error", {"ridge": 0.1}, {"alpha": [1.0, 2.0], "width": [200, 800]}),
         (STEP, "risk_trained", {"ridge": 0.1}, {"alpha": [1.0, 2.0], "step_size": [0.0, 3.0]}),
+        (FULL, "risk_trained", {"ridge": 0.1}, {"alpha": [1.0, 2.0]}),
     ],
     ids=lambda value: "" if hasattr(value, "curve") else str(value),
 )
@@ -40,7 +42,7 @@ def test_a_curve_has_the_solution_of_every_point(model, output, fixed, axes):
     found = model.curve(**fixed, **axes)
     assert found.axes == tuple(axes)
     assert found[output].shape == tuple(map(len, axes.values()))
-    asked = ("alpha", "ridge") if model is not STEP else ("ridge",)
+    asked = model._asked
     for index in np.ndindex(*found[output].shape):
         values = {name: axis[i] for (name, axis), i in zip(axes.items(), index, strict=True)}
         point = {**fixed, **values}
@@ -51,6 +53,78 @@ def test_a_curve_has_the_solution_of_every_point(model, output, fixed, axes):
         expected = solution.order_parameters[name] if expected is None else expected
         # Several points are one batch, whose sums run in another order.
         assert found[output].to_numpy()[index] == pytest.approx(float(expected), rel=1e-12)
+
+
+SLOPES: Any = {
+    "step": (STEP, {}),
+    "step of the full loss": (FULL, {}),
+    "giant step": (SPIKED, {"alpha": 1.5}),
+    "letters": (LETTERS.at(width=300, alpha0=5.0, noise_variance=0.1), {"alpha": 1.5}),
+    "loss": (GIVEN.at(noise_variance=0.1).with_loss("huber(0.3)"), {"alpha": 1.5}),
+}
+"""Models, and where their answers are differentiated."""
+QUICK = ("step", "step of the full loss")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in SLOPES]
+)
+def test_derivatives_are_limits_of_differences_of_curves(name):
+    model, point = SLOPES[name]
+    at = {**point, "ridge": 0.1}
+    wrt = ("delta", "alignment", "ridge") if name == "loss" else None
+    found = model.sensitivities(**at, wrt=wrt)
+    axes = {n for n in found.parameters if n in model._axes() or n == "delta"}
+    # Letters have parameters of their own, those of the rows.
+    assert len(axes) >= min(len(found.parameters), 3)
+    for name in axes:
+        given = at.get(name) or (0.3 if name == "delta" else found.point.get(name))
+        given = getattr(model, name, given) if name not in at else given
+        h = 1e-3 * given
+        parameters = {**at, name: given + h * np.array([-2.0, -1.0, 1.0, 2.0])}
+        curve = model.curve(**parameters, rtol=1e-12)
+        for output in model._names().shown:
+            v = curve[output].to_numpy()
+            slope = (v[0] - 8 * v[1] + 8 * v[2] - v[3]) / (12 * h)
+            # h^4 times a fifth derivative, and rounding 1e-14 over h.
+            assert found[output, name] == pytest.approx(slope, rel=1e-7, abs=1e-9), (output, name)
+
+
+def test_derivatives_at_other_values_and_with_the_penalty_of_the_paper():
+    found = STEP.sensitivities(ridge=gs.paper_ridge(0.3), beta=0.5, wrt=["ridge", "alpha"])
+    assert found == STEP.at(beta=0.5).sensitivities(ridge=1.2, wrt=["ridge", "alpha"])
+    assert found.parameters == ("ridge", "alpha") and found.ridge == 1.2
+    axes = found.plot("risk_trained")
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["ridge", "alpha"]
+    digits = STEP.sensitivities(ridge=1.2, beta=0.5, wrt="alpha", digits=30)
+    key = ("risk_trained", "alpha")
+    assert abs(float(digits[key]) - found[key]) <= found.error(*key)
+    population = STEP.sensitivities(ridge=0.1, alpha0=np.inf)
+    assert population.excluded == {"alpha0": "alpha0 is infinite"}
+
+
+MANY: Any = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5, 2, 3], fractions=[0.25] * 4)
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "said"),
+    [
+        (STEP, {}, "ridge is missing: give ridge=..."),
+        (STEP, {"ridge": 0}, "ridge must be positive"),
+        (STEP, {"ridge": 1, "wrt": "alpha0"}, "no parameter of OneGradientStep is named 'alpha0'"),
+        (STEP, {"ridge": 1, "width": 9}, "no parameter of this model is named 'width'"),
+        (STEP, {"ridge": 1, "alpha0": np.inf, "wrt": "alpha0"}, "alpha0: alpha0 is infinite"),
+        (SPIKED, {"alpha": 1, "ridge": 1, "wrt": "width"}, "named 'width'; there are: alpha, beta"),
+        (
+            SPIKED, {"alpha": 1, "ridge": 1, "step_size": 0, "wrt": "step_size"},
+            "no derivative with respect to step_size: errors jump at step_size = 0",
+        ),
+        (MANY, {"alpha": 1, "ridge": 1}, r"at most 3 letters, .*, got 4; solve\(\) takes any"),
+    ],
+)  # fmt: skip
+def test_derivatives_that_there_are_not(model, arguments, said):
+    with pytest.raises(ParameterError, match=said):
+        model.sensitivities(**arguments)
 
 
 def test_losses_have_curves_over_their_parameters():
@@ -264,6 +338,9 @@ OLD_AND_NEW = {
     "risk": (lambda: STEP.risk(0.1), lambda: STEP.solve(ridge=0.1)),
     "paper": (
         lambda: STEP.risk(paper_ridge=0.1), lambda: STEP.solve(ridge=gs.paper_ridge(0.1)),
+    ),
+    "steps": (
+        lambda: STEP.several_steps(3).risk(0.1), lambda: STEP.several_steps(3).solve(ridge=0.1),
     ),
     "ridgeless": (lambda: STEP.ridgeless(20), lambda: STEP.ridgeless(digits=20)),
     "peak": (

@@ -225,7 +225,7 @@ def test_results_are_a_mapping_with_text():
     with pytest.raises(ParameterError, match="give an output and a parameter"):
         _ = found["ridge"]
     assert ("test_error", "ridge") in found and "ridge" not in found
-    assert "test error" in str(found)
+    assert "of test error" in str(found) and found.alpha == ALPHA
     assert r"\frac{d \varepsilon_{\mathrm{test}}}{d \lambda}" in found.latex()
     assert "<th>ridge</th>" in found._repr_html_()
 

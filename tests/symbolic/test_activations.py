@@ -11,8 +11,16 @@ from giantstep.errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from giantstep.symbolic.activations import CATALOGUE, Activation, activation, z
+from giantstep.symbolic.activations import (
+    CATALOGUE,
+    Activation,
+    activation,
+    declare_activation,
+    without_declared,
+    z,
+)
 from giantstep.symbolic.functions import relu
+from giantstep.symbolic.parser import parse_expression
 from giantstep.symbolic.regularity import Parity, analyse, require_square_integrable
 
 x, y = sp.symbols("x y")
@@ -138,3 +146,38 @@ def test_the_whole_catalogue_is_analysed_at_once():
         _ = found.regularity
     # 20 ms on one core; the command line has 0.3 s for all symbolic work.
     assert time.perf_counter() - start < 0.5
+
+
+def test_declared_names_are_known_wherever_expressions_are_read():
+    bent = declare_activation("bent", sp.tanh(x) + x)
+    assert activation("bent") is bent and CATALOGUE["bent"] is bent
+    assert declare_activation("bent", "z + tanh(z)") is bent
+    assert activation("bent(2*z) - z").expr == sp.tanh(2 * z) + z
+    assert parse_expression("bent(x)*y", [x, y]) == (sp.tanh(x) + x) * y
+    assert without_declared("bent") == "z + tanh(z)"
+    assert without_declared("y*bent(x1) + bending") == "bending + y*(x1 + tanh(x1))"
+    assert without_declared("tanh(z)") == "tanh(z)"
+    # What is written out has no name of a session.
+    assert activation("z + tanh(z)").name == "z + tanh(z)"
+
+
+@pytest.mark.parametrize(
+    ("name", "expression", "error", "message"),
+    [
+        ("two words", "z", ParameterError, "name must be a word"),
+        ("He3", "z", ParameterError, "name must be a word"),
+        (3, "z", ParameterError, "name must be a word"),
+        ("tanh", "z", ParameterError, "'tanh' stands for something else already"),
+        ("z", "tanh(z)", ParameterError, "'z' stands for something else"),
+        ("pi", "tanh(z)", ParameterError, "'pi' stands for something else"),
+        ("bent", "exp(z**2)", AssumptionError, "activation bent"),
+        ("bent", "bend(z)", ExpressionError, "activation bent"),
+    ],
+)
+def test_declarations_that_are_refused(name, expression, error, message):
+    with pytest.raises(error, match=message):
+        declare_activation(name, expression)
+    assert "bent" not in CATALOGUE
+    declare_activation("bent", "tanh(z)")
+    with pytest.raises(ParameterError, match="'bent' stands for something else already"):
+        declare_activation("bent", "z")

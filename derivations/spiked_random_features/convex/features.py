@@ -31,6 +31,8 @@ from ..vocabulary.solving import solve_at
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ...sensitivities import Directions
+
 Array = NDArray[np.float64]
 
 
@@ -69,6 +71,10 @@ class Rows(ABC):
     @abstractmethod
     def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
         """Return the unknowns of the square loss by name, and q1 as it has them."""
+
+    @abstractmethod
+    def directions(self, *, exact: bool) -> Directions:
+        """Return how parameters of the equations move with those of the features."""
 
     @abstractmethod
     def exact(self, ctx: Any) -> dict[str, Any]:
@@ -146,6 +152,13 @@ class OneKind(Rows):
         found = dict(self._square.solve_many(alphas, np.full(len(alphas), ridge)).values)
         return found | {"q1_orthogonal": _left_of(found["q1"], found["psi"] ** 2)}
 
+    def directions(self, *, exact: bool) -> Directions:
+        """Return those of the model."""
+        # Needs SymPy, which a readout that is only solved does not.
+        from ..directions import directions
+
+        return directions(self.features, exact=exact)
+
     def exact(self, ctx: Any) -> dict[str, Any]:
         """Return the parameters, those of a step to any number of digits."""
         from ..refine import exact_parameters
@@ -217,6 +230,12 @@ class Letters(Rows):
                 whole, part = found[f"q1_{a}{b}"], found[f"psi_{a}"] * found[f"psi_{b}"]
                 found[f"Q1_{a}{b}"] = _left_of(whole, part) if a == b else whole - part
         return found
+
+    def directions(self, *, exact: bool) -> Directions:
+        """Return those of the model."""
+        from ..vocabulary.directions import letter_directions
+
+        return letter_directions(self.features, exact=exact)
 
     def exact(self, ctx: Any) -> dict[str, Any]:
         """Return the parameters, floats as the decimals that they print as."""

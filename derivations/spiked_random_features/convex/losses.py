@@ -28,6 +28,7 @@ from ....errors import (
 from ....numeric.arguments import positive_number, real_number
 from ....symbolic._singularities import expanded_terms, require_few_kinks
 from ....symbolic._tokens import shorten
+from ....symbolic.activations import without_declared
 from ....symbolic.convex_losses import (
     is_kinked,
     piecewise_linear_proximal,
@@ -250,7 +251,7 @@ def convex_loss(loss: object, **parameters: float) -> ConvexLoss:
         return loss
     symbols = _symbols(parameters)
     if isinstance(loss, str):
-        text = loss.strip()
+        text = without_declared(loss.strip())
         if not text:
             raise ParameterError(f"loss must be one of {_names()} or an expression in y and x")
         if known := _of_the_catalogue(text):

@@ -19,12 +19,13 @@ from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.outside import refuse_certificate
-from ...curves import Columns, HasCurves, Names, solve_groups, varied
+from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.job import groups_of_rows, joined
 from ...kernels.kernel import Kernel
 from ...kernels.points import Tie
 from ...penalties import PaperRidge, readout_penalty
+from ...sensitivities import Directions
 from ..arguments import checked_width
 from ..differentiation import DifferencedOptimum
 from ..kernel import orthogonal
@@ -33,6 +34,7 @@ from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters
 from ..vocabulary.model import VocabularyFeatures
 from .derivation import ConvexCase, ConvexDerivation, convex_derivation
+from .directions import readout_directions
 from .features import Rows, features_from_json, rows_of
 from .precise import bound_of_digits, exact_values
 from .solution import ConvexSolution, solution_from
@@ -53,7 +55,7 @@ _SHOWN = ("test_error", "test_loss", "training_loss")
 
 
 @dataclass(frozen=True)
-class ConvexReadout(DifferencedOptimum, HasCurves):
+class ConvexReadout(DifferencedOptimum):
     r"""A readout that minimises any convex loss on spiked random features.
 
     The readout of f(x) = φ·w/√p minimises
@@ -377,6 +379,13 @@ class ConvexReadout(DifferencedOptimum, HasCurves):
             digits=digits,
             letters=self._case.letters,
         )
+
+    def _directions(self, *, exact: bool) -> Directions:
+        return readout_directions(self, exact=exact)
+
+    def _start(self, kernel: Kernel, point: Mapping[str, Any]) -> Mapping[str, float]:
+        batch = self.solve_many([point["alpha"]], point["ridge"])
+        return {name: float(batch.values[name][0]) for name in kernel.code.unknowns}
 
     @property
     def _metric_results(self) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from .. import physics
 from ..physics import IDENTIFIERS, letters_free_energy
 from ..solution import ORDER_PARAMETERS
 from .arguments import VocabularyParameters, names_coordinates, orthogonal_alignment
+from .results import component
 from .solving import solve_at
 
 if TYPE_CHECKING:
@@ -199,13 +200,8 @@ def refined(
     require_direct_letters(model)
     kernel = model_kernel(model)
     coarse = solve_at(model, alpha, ridge, model.width)
-    count = len(model.classes)
-    places = {name: letter_places(name, count) for name in ORDER_PARAMETERS}
-    start = {
-        unknown: value
-        for unknown, value in letter_unknowns(coarse.order_parameters, count).items()
-        if unknown in kernel.code.unknowns
-    }
+    places = _all_places(len(model.classes))
+    start = first_values(kernel, coarse)
     found = kernel.solve(alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress)
     overlaps = {}
     for name, one in places.items():
@@ -230,6 +226,27 @@ def refined(
         errors={name: found.errors[name] for name in ("test_error", "training_error")},
         digits=digits,
     )
+
+
+def first_values(kernel: Kernel, found: VocabularySolution) -> dict[str, float]:
+    """Return the unknowns of Newton's method in a kernel at a solution."""
+    known = letter_unknowns(found.order_parameters, len(found.order_parameters["q2"]))
+    return {unknown: x for unknown, x in known.items() if unknown in kernel.code.unknowns}
+
+
+def names_on_curves(model: VocabularyFeatures) -> dict[str, str]:
+    """Return the results of the kernel by their names on curves, such as ``q1[0,1]``."""
+    found = {name: name for name in ("test_error", "training_error")}
+    for name, one in _all_places(len(model.classes)).items():
+        for unknown, index in one:
+            found[component(name, index)] = unknown
+            if name in ("V1", "q1"):
+                found[component(name, index[::-1])] = unknown
+    return found
+
+
+def _all_places(letters: int) -> dict[str, list[tuple[str, tuple[int, ...]]]]:
+    return {name: letter_places(name, letters) for name in ORDER_PARAMETERS}
 
 
 def letter_places(name: str, letters: int) -> list[tuple[str, tuple[int, ...]]]:

@@ -21,10 +21,11 @@ from ....numeric.cache import FileCache
 from ....numeric.feature_setup import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.outside import refuse_certificate
-from ...curves import Columns, HasCurves, Names, solve_groups, varied
+from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names
 from ...penalties import PaperRidge, readout_penalty
+from ...sensitivities import Directions
 from ..arguments import READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
 from ..bulk_law import checked_kind
 from ..differentiation import DifferencedOptimum
@@ -55,7 +56,7 @@ MODEL = "vocabulary_features"
 
 
 @dataclass(frozen=True)
-class VocabularyFeatures(DifferencedOptimum, HasCurves):
+class VocabularyFeatures(DifferencedOptimum):
     r"""A two-layer network after a giant step with a readout of several letters, and its limit.
 
     Rows of letter ã move by ã times the step: :math:`r(\tilde a) = s\tilde ah_1\nu`,
@@ -404,6 +405,22 @@ class VocabularyFeatures(DifferencedOptimum, HasCurves):
         from .kernel import model_kernel
 
         return model_kernel(self)
+
+    def _directions(self, *, exact: bool) -> Directions:
+        from .directions import letter_directions
+
+        return letter_directions(self, exact=exact)
+
+    def _start(self, kernel: Kernel, point: Mapping[str, Any]) -> Mapping[str, float]:
+        from .kernel import first_values
+
+        found = solve_at(self, point["alpha"], point["ridge"], self.width)
+        return first_values(kernel, found)
+
+    def _named(self, kernel: Kernel) -> Mapping[str, str]:
+        from .kernel import names_on_curves
+
+        return names_on_curves(self)
 
     @renamed("curve(alpha=..., ridge=...)")
     def learning_curve(

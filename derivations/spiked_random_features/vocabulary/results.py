@@ -48,7 +48,7 @@ def curve_names(model: VocabularyFeatures) -> Names:
     limits = tuple(f"{name}_strict_limit" for name in errors if _has_limit(model))
     others = ("regularised_training_error", "flatness")
     components = tuple(
-        _component(name, index)
+        component(name, index)
         for name, shape in _shapes(model).items()
         for index in np.ndindex(*shape)
     )
@@ -75,7 +75,7 @@ def curve_batch(
     for name, shape in _shapes(model).items():
         stacked = np.stack([s.order_parameters[name] for s in found])
         for index in np.ndindex(*shape):
-            values[_component(name, index)] = stacked[(slice(None), *index)]
+            values[component(name, index)] = stacked[(slice(None), *index)]
     return BatchSolution(
         values=values,
         errors={"test_error": _column(found, "quadrature_error")},
@@ -102,7 +102,7 @@ def arranged(model: VocabularyFeatures, dataset: xr.Dataset, *, letters_vary: bo
     points = dataset["test_error"].dims
     found = dataset
     for name, shape in _shapes(model).items():
-        parts = [dataset[_component(name, index)] for index in np.ndindex(*shape)]
+        parts = [dataset[component(name, index)] for index in np.ndindex(*shape)]
         stacked = np.stack([part.to_numpy() for part in parts], axis=-1)
         values = stacked.reshape(*stacked.shape[:-1], *shape)
         found = found.drop_vars([str(part.name) for part in parts])
@@ -130,7 +130,7 @@ def _has_limit(model: VocabularyFeatures) -> bool:
     return model.width is not None and model.law is None
 
 
-def _component(name: str, index: Sequence[int]) -> str:
+def component(name: str, index: Sequence[int]) -> str:
     return f"{name}[{','.join(map(str, index))}]"
 
 

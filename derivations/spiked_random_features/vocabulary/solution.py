@@ -28,7 +28,7 @@ MEANING = {
 }
 
 
-@dataclass(frozen=True, repr=False, eq=False)
+@dataclass(frozen=True, repr=False)
 class VocabularySolution(Result):
     r"""The saddle point at one sample complexity and ridge penalty.
 
@@ -103,12 +103,6 @@ class VocabularySolution(Result):
         }
         found["classes"] = tuple(FeatureClass(**one) for one in values["classes"])
         return found
-
-    def __eq__(self, other: object) -> bool:
-        # Arrays are compared as what documents hold, to the last bit.
-        if not isinstance(other, VocabularySolution):
-            return NotImplemented
-        return self._fields() == other._fields()
 
     @property
     def rests_on(self) -> str:
