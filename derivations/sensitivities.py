@@ -115,7 +115,7 @@ class HasSensitivities(HasCurves):
         point = {name: parameters.pop(name) for name in self._asked}
         model = self.at(**parameters) if parameters else self
         kernel = model.kernel()
-        beta, noise = (kernel.defaults[name] for name in ("beta", "noise_variance"))
+        beta, noise = kernel.defaults["beta"], kernel.defaults.get("noise_variance", 0.0)
         moderate_number("beta", beta)
         if noise > 1 / LEAST_MODERATE:
             moderate_number("noise_variance", noise)

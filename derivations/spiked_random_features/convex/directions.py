@@ -24,6 +24,11 @@ def readout_directions(readout: ConvexReadout, *, exact: bool) -> Directions:
                 "the mean of the labels that the step sees depends on it, whose derivative is not "
                 "derived; give the features by from_parameters of their model"
             )
+    if not readout.channel.has_noise:
+        moving.pop("noise_variance", None)
+        excluded["noise_variance"] = (
+            "labels have none, and the equations are those without; take noise_variance > 0"
+        )
     moving |= {name: {name: 1} for name in dict(readout.convex_loss.values)}
     moving.pop("inverse_width", None)
     if readout.width is not None:
