@@ -23,6 +23,7 @@ from ..errors import MissingDependencyError, ParameterError
 from .curve_figure import plot_curve
 from .figures import svg_text
 from .formulas import math_element, mathml_row
+from .spiked_random_features.bulk_law import BulkLaw
 from .spiked_random_features.presentation import sections
 from .spiked_random_features.quality import LARGE_SPREAD, quality_text
 from .tables import (
@@ -367,7 +368,10 @@ def _code(model: SpikedRandomFeatures, curve: xr.Dataset, simulation: xr.Dataset
     if model.direct_parameters is not None:
         build += ".from_parameters"
     infinity = "math.inf" if math.inf in given.values() else ""
-    arguments = "".join(f", {k}={infinity if v == math.inf else repr(v)}" for k, v in given.items())
+    texts = {k: infinity if v == math.inf else repr(v) for k, v in given.items()}
+    if isinstance(law := given.get("bulk"), BulkLaw):
+        texts["bulk"] = f"gs.BulkLaw.from_dict({law.to_dict()!r})"
+    arguments = "".join(f", {name}={text}" for name, text in texts.items())
     lines = [
         *(["import math", ""] if infinity else []),
         "import giantstep as gs",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import math
 import pickle
+import re
 import types
 
 import mpmath
@@ -12,6 +14,7 @@ import pytest
 import threadpoolctl
 
 import giantstep as gs
+from giantstep.derivations.report import html_report
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 
 LEVELS, SHARES = (0.5, 2.5), (0.75, 0.25)
@@ -381,6 +384,15 @@ def test_the_objective_counts_the_penalty_of_the_law():
     below, here, above = (readout.solve(alpha=2, ridge=r).objective for r in (0.999, 1.0, 1.001))
     found = readout.solve(alpha=2, ridge=1.0)
     assert here - found.training_loss == pytest.approx((above - below) / 0.002, rel=1e-6)
+
+
+def test_a_report_holds_the_law_and_code_that_makes_it():
+    model = model_of(two_levels(), student="erf")
+    curve = model.curve(alpha=[1.0, 2.0], ridge=0.1, progress=False).to_dataset()
+    page = html.unescape(html_report(model, curve))
+    (line,) = re.findall(r"^model = (.+)$", page, re.MULTILINE)
+    assert eval(line, {"gs": gs}) == model
+    assert "means over the rows of the law BulkLaw(2 eigenvalues" in page
 
 
 def test_convex_losses_keep_their_verbs_on_a_law():
