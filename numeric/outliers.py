@@ -38,6 +38,9 @@ def real_roots(condition: Callable[[Real], Real], low: float, high: float) -> li
     values = condition(grid)
     good = np.isfinite(values)
     grid, values = grid[good], values[good]
+    if not values.any():
+        # What vanishes everywhere tells no point from another.
+        return []
     roots = [float(x) for x in grid[values == 0]]
     for k in np.flatnonzero(np.sign(values[1:]) * np.sign(values[:-1]) < 0):
         found = brentq(

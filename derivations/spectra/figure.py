@@ -183,4 +183,5 @@ def draw(axes: Any, drawing: Drawing, samples: list[tuple[str, Real]], caption: 
     axes.set_xlabel(caption.axis + (r" $\;x$" if logarithmic else ""))
     axes.set_ylabel(r"density per unit of $\log x$" if logarithmic else "density")
     axes.set_title(caption.title)
-    axes.legend(frameon=True, framealpha=0.9, edgecolor="none", loc="best")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=True, framealpha=0.9, edgecolor="none", loc="best")

@@ -336,6 +336,19 @@ def test_figure(case):
         spectrum.plot(ax=3)
 
 
+def test_noise_alone_is_an_atom_of_the_population():
+    """An even student without a spike: μ1 = 0, all directions have the variance 2 of He_2."""
+    model = features("He(2, z)", 0.0, 1.0, 2.0)
+    spectrum = model.spectrum(alpha=1.0, points=50, covariance="population")
+    assert spectrum.atoms == ((pytest.approx(2), 1.0),) and not spectrum.supercritical
+    assert spectrum.edges.shape == (0, 2) and spectrum.eigenvalue == 0
+    assert spectrum.cumulative_at([1.9, 2.1]).tolist() == [0, 1]
+    assert spectrum.density_at(2.5) == 0 and spectrum.stieltjes(-1.0) == pytest.approx(1 / 3)
+    assert "bulk: none" in str(spectrum) and r"\emptyset" in spectrum.latex()
+    assert Spectrum.from_json(spectrum.to_json()) == spectrum
+    assert "1 at 2" in spectrum.plot().get_title()
+
+
 def test_densities_at_points_and_on_other_grids():
     spectrum = CASES["sin"][0].spectrum(alpha=0.7, points=60)
     (low, high), points = spectrum.edges[0], spectrum.points

@@ -91,3 +91,4 @@ def test_roots_of_a_condition():
     assert real_roots(lambda x: (x - 1) * (x - 2.5), 0, 3) == pytest.approx([1, 2.5], rel=1e-10)
     assert real_roots(lambda x: 1 + x**2, 0, 3) == []
     assert real_roots(lambda x: x - 1, 3, 3) == []
+    assert real_roots(np.zeros_like, 0, 3) == []

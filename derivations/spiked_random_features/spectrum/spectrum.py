@@ -115,6 +115,9 @@ class FeatureSpectrum(Spectrum):
 
     @property
     def _shares(self) -> Real:
+        if not len(self.edges):
+            return super()._shares
+        # Masses of intervals and the shares of the grid are different quadratures.
         return self._share_below(self.edges.ravel()).reshape(-1, 2)
 
     def _share_below(self, x: Real) -> Real:
