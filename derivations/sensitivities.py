@@ -105,6 +105,14 @@ class HasSensitivities(HasCurves):
             kernel.
         ConvergenceError
             If there is no solution, or its derivatives are not finite.
+
+        Examples
+        --------
+        >>> from giantstep import OneGradientStep
+        >>> model = OneGradientStep("erf", "erf", alpha=2, step_size=2, noise_variance=0.25)
+        >>> found = model.sensitivities(ridge=0.1, beta=1.5, wrt="step_size")
+        >>> print(f"{found['risk_trained', 'step_size']:.10f}")
+        -0.0164576107
         """
         from .kernels.sensitivities import along, chosen_names
 

@@ -15,10 +15,7 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Examples in docstrings that compile or differentiate a model of their own, 7 to 15 s each.
-_SLOW_EXAMPLES = (
-    "convex.readout.ConvexReadout",
-    "differentiation.Differentiation.sensitivities",
-)
+_SLOW_EXAMPLES = ("convex.readout.ConvexReadout",)
 
 
 # The garbage collector spends a third of the time of collecting tests on objects that all stay,

@@ -97,10 +97,10 @@ def test_a_wrong_degree_is_found(flint, monkeypatch, name, degree):
 def test_a_wrong_penalty_or_effective_ridge_is_found_by_integrals(flint, monkeypatch):
     case = claims_risk.reference_cases()[0]
     assert claims_risk.equivalents(("1",)).passed
-    proof = claims_risk._risk(case.build(), float(case.paper_ridge))
+    proof = claims_risk.certified_risk(case.build(), float(case.paper_ridge))
     changed = dataclasses.replace(case, paper_ridge="0.0500000000000001")
     monkeypatch.setattr(claims_risk, "reference_cases", lambda: (changed,))
-    monkeypatch.setattr(claims_risk, "_risk", lambda *given: proof)
+    monkeypatch.setattr(claims_risk, "certified_risk", lambda *given: proof)
     found = claims_risk.equivalents(("1",))
     assert not found.passed and found.summary == "1 of 4 are not proven: 1: λ_B"
 

@@ -461,13 +461,13 @@ SABOTAGE = {
     ),
     claims_mapping.conditional_coefficients: ("expect", lambda f, z: 2 * expect(f, z)),
     claims_errors.published_equations: ("written_out", wrongly_written_out),
-    claims_errors.energy_identity: ("_energy", wrong_energy),
+    claims_errors.energy_identity: ("spiked_energy", wrong_energy),
     claims_errors.structure: (
         "symbolic_model", lambda *_: symbolic_model("erf", "erf", unspiked=True)
     ),
     claims_errors.jacobian: ("resolvent_moment", wrong_moment),
     claims_limits.unspiked_equations: ("expect", lambda f, z: 2 * expect(f, z)),
-    claims_limits.invariances: ("_energy", wrong_energy),
+    claims_limits.invariances: ("spiked_energy", wrong_energy),
     claims_bounds.lower_bound: ("resolvent_moment", wrong_moment),
     claims_limits.linear_bound: ("best_linear_error", lambda teacher: expect(teacher.expr**2, z)),
 }  # fmt: skip
