@@ -51,8 +51,8 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
     -------
     tuple of Function
         ``solve_dense`` where a system of more than two equations is solved, ``inverse_norm`` where
-        Newton's method does, the roots of the program, ``solve`` at one set of parameters on one set of arrays, and ``solve_rows`` for
-        rows of parameters with an estimate of the errors.
+        Newton's method does, the roots of the program, ``solve`` at one set of parameters on one
+        set of arrays, and ``solve_rows`` for rows of parameters with an estimate of the errors.
 
     Raises
     ------
