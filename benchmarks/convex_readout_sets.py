@@ -19,7 +19,15 @@ import giantstep as gs
 from giantstep.derivations.spiked_random_features.spike import SpikeParameters
 from giantstep.errors import GiantstepError
 
-CASES = {"huber(0.5)": "teacher", "logistic": "sign", "hinge": "sign", "absolute": "teacher"}
+CASES = {
+    "huber(0.5)": "teacher",
+    "logistic": "sign",
+    "hinge": "sign",
+    "absolute": "teacher",
+    "quantile(0.3)": "teacher",
+    "insensitive(0.1)": "teacher",
+    "square": "teacher",
+}
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ _CHUNK_ROWS = 2048
 _ROWS_PER_WORKER = 256
 # A solve takes 1 ms in plain Python and 1 us compiled, but loading numba and a compiled kernel
 # takes half a second and compiling it two: small batches (rows times nodes) do not pay for that.
+# On a grid, whose nodes are thousands, one solve takes as long in plain Python as compiling does.
 _PLAIN_SIZE = 256 * 85
 # What a solve costs besides its nodes, in nodes.
 _OVERHEAD = 16
@@ -314,7 +315,7 @@ def _run(rows: _Rows, level: int, *, shaken: bool = False) -> tuple[Array, Array
     arrays = (rows.arrays.shaken(level) if shaken else None) or rows.arrays[level]
     starts = () if rows.start is None else (np.ascontiguousarray(rows.start, dtype=float),)
     # Nothing that was computed before counts: the last bits would depend on it.
-    if rows.total * (rows.arrays.nodes(level) + _OVERHEAD) > _PLAIN_SIZE:
+    if rows.arrays.has_grid or rows.total * (rows.arrays.nodes(level) + _OVERHEAD) > _PLAIN_SIZE:
         rows.arrays.compiled().solve_batch(parameters, *arrays, *found, *starts)
         return found
     todo = np.ones(n, dtype=bool)

@@ -11,13 +11,15 @@ Conditions of case distinctions are left as they are.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
 from .accuracy_sums import Cases, rewrite_sum, two_cases
 from .functions import log_cosh, sigmoid, softplus
 from .normal_functions import erfcx, log_normal_cdf, normal_cdf
-from .ramp_moments import ramp_moment
+from .ramp_moments import kink_moment, ramp_moment
 from .traversal import FreeSymbols
 
 # Tails of the normal law, which decay like exp(-u²).
@@ -59,6 +61,24 @@ def rewrite_for_accuracy(expr: sp.Expr) -> sp.Expr:
     log_normal_cdf(x)
     """
     return _Rewriter().visit(expr)
+
+
+def accurate_moment(moment: ramp_moment | kink_moment) -> sp.Expr:
+    """Return the closed form of an average of a ramp, rewritten once for all arguments."""
+    orders, arguments = moment.args[:2], moment.args[2:]
+    form, symbols = _moment_form(moment.func, *map(int, orders))
+    return form.xreplace(dict(zip(symbols, arguments, strict=True)))
+
+
+@lru_cache(maxsize=64)
+def _moment_form(
+    moment: type[ramp_moment | kink_moment], *orders: int
+) -> tuple[sp.Expr, tuple[sp.Symbol, ...]]:
+    place = sp.Dummy("a", real=True)
+    positive = [sp.Dummy(name, positive=True) for name in "hv"]
+    slopes = [sp.Dummy(name, real=True) for name in "lr"] if moment is kink_moment else []
+    symbols = (place, *positive, *slopes)
+    return rewrite_for_accuracy(moment(*orders, *symbols).closed_form()), symbols
 
 
 class _Rewriter:
@@ -150,7 +170,7 @@ class _Rewriter:
             return _power(expr)
         if isinstance(expr, sp.log):
             return _logarithm(expr.args[0])
-        return expr.closed_form() if isinstance(expr, ramp_moment) else None
+        return accurate_moment(expr) if isinstance(expr, ramp_moment | kink_moment) else None
 
     def _cases(
         self, better: sp.Expr, where: sp.Basic, otherwise: sp.Expr, *kept: sp.Expr

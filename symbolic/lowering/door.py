@@ -19,7 +19,7 @@ from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
 from ..printing.special_functions import is_known, known_functions
 from ..proximal import MoreauEnvelope, Proximal
-from ..ramp_moments import ramp_moment
+from ..ramp_moments import kink_moment, ramp_moment
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
 
 _ARITHMETIC = (
@@ -30,7 +30,7 @@ _ARITHMETIC = (
 _AVERAGES = (GaussianExpectation, MarchenkoPasturAverage, Resolvent, DataAverage)
 _PROXIMAL = (Proximal, MoreauEnvelope, Str)
 # Written in known functions later, when nothing is differentiated any more.
-_CLOSED_LATER = (ramp_moment,)
+_CLOSED_LATER = (ramp_moment, kink_moment)
 
 
 def admit(expr: sp.Expr, place: str) -> sp.Expr:

@@ -17,6 +17,7 @@ from ..data_average import DataAverage
 from ..deltas import integrate_deltas
 from ..gaussian import GaussianExpectation
 from ..proximal import MoreauEnvelope, Proximal
+from ..ramp_moments import kink_moment, ramp_moment
 from ..random_matrix import MarchenkoPasturAverage
 from ..saddle_point import SaddlePointSystem
 from ..structure import block_structure
@@ -206,8 +207,11 @@ def _accurate(value: sp.Expr) -> sp.Expr:
 
 def _accurate_integrand(integrand: sp.Expr) -> sp.Expr:
     # A proximal operator is one number to the expression around it, and written out a long one.
-    # So are averages over inner nodes, and the scale of one is a number to its integrand.
-    parts = nodes_of(integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale)
+    # So are averages over inner nodes, and the scale of one is a number to its integrand. Averages
+    # of ramps are written out where they are computed.
+    parts = nodes_of(
+        integrand, Proximal, MoreauEnvelope, InnerAverage, InnerScale, ramp_moment, kink_moment
+    )
     marks = {n: sp.Dummy(real=True, positive=n.is_positive) for n in parts}
     found = {mark: _accurate_part(n) for n, mark in marks.items()}
     return rewrite_for_accuracy(integrand.xreplace(marks)).xreplace(found)
@@ -218,6 +222,8 @@ def _accurate_part(part: sp.Expr) -> sp.Expr:
         return InnerAverage(_accurate_integrand(part.function), part.variables)
     if isinstance(part, InnerScale):
         return InnerScale(sp.Tuple(*map(_accurate_integrand, part.exponents)), part.variables)
+    if isinstance(part, ramp_moment | kink_moment):
+        return part.func(*map(rewrite_for_accuracy, part.args))
     return rewrite_for_accuracy(part)
 
 

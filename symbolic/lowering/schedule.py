@@ -15,7 +15,7 @@ from ...errors import EmissionError
 from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
-from ..traversal import nodes_of
+from ..traversal import nodes_of, parts_of
 from .fuse import Abs, FreshSymbols, Item, Size
 from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points
@@ -252,7 +252,7 @@ class Scheduler:
 
 def _plain_sizes(expr: sp.Expr) -> sp.Expr:
     """Write sizes as the absolute values that they are, the measure being chosen."""
-    return expr.replace(Size, Abs)
+    return expr.replace(Size, Abs) if parts_of(expr, Size) else expr
 
 
 def _inputs(item: Item) -> set[sp.Symbol]:

@@ -12,13 +12,17 @@ import sympy as sp
 from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
-from ..traversal import FreeSymbols, parts_of
+from ..accuracy import accurate_moment
+from ..ramp_moments import kink_moment, ramp_moment
+from ..traversal import FreeSymbols, nodes_of, parts_of
 from .fuse import FreshSymbols
 from .program import Assign
 
 
 def share_scalars(run: Sequence[Assign], fresh: FreshSymbols) -> tuple[Assign, ...]:
     """Share subexpressions inside a run of scalar assignments."""
+    ramps, values = _ramps_apart([a.value for a in run], fresh)
+    run = [*ramps, *(Assign(a.target, v) for a, v in zip(run, values, strict=True))]
     replacements, reduced = _shared([a.value for a in run], fresh, "scalar_")
     assigns = [Assign(*pair) for pair in replacements]
     assigns += [Assign(a.target, v) for a, v in zip(run, reduced, strict=True)]
@@ -32,15 +36,33 @@ def share_in_loop(
 
     With `roots` the half-integer powers of a base become powers of one root.
     """
-    found, rest = _share_roots(list(integrands), fresh) if roots else ([], list(integrands))
+    ramps, rest = _ramps_apart(integrands, fresh)
+    targets = [a.target for a in ramps]
+    rest = [*(a.value for a in ramps), *rest]
+    found, rest = _share_roots(rest, fresh) if roots else ([], rest)
     inverses, rest = _share_reciprocals(rest, fresh)
-    inverses = found + inverses
-    products, rest = _share_products(rest, {a.target for a in inverses}, fresh)
+    ramps = [Assign(*pair) for pair in zip(targets, rest, strict=False)]
+    rest = rest[len(ramps) :]
+    inverses = found + inverses + ramps
+    products, rest = _share_products(rest, {a.target for a in inverses} - {*targets}, fresh)
     shared = inverses + products
     replacements, reduced = _shared([*(a.value for a in shared), *rest], fresh, "node_")
     own = [Assign(a.target, v) for a, v in zip(shared, reduced[: len(shared)], strict=True)]
     locals_ = in_order([Assign(*pair) for pair in replacements] + own)
     return locals_, tuple(reduced[len(shared) :])
+
+
+def _ramps_apart(
+    values: Sequence[sp.Expr], fresh: FreshSymbols
+) -> tuple[list[Assign], list[sp.Expr]]:
+    """Compute averages of ramps, whose closed forms are long, once and by themselves."""
+    ramps: dict[sp.Expr, sp.Symbol] = {}
+    for value in values:
+        for ramp in nodes_of(value, ramp_moment, kink_moment):
+            if ramp not in ramps:
+                ramps[ramp] = fresh("ramp_")
+    written = [Assign(symbol, accurate_moment(ramp)) for ramp, symbol in ramps.items()]
+    return written, [value.xreplace(ramps) for value in values]
 
 
 def take_out_invariants(

@@ -29,7 +29,7 @@ from giantstep.symbolic.activations import activation
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.normal_functions import normal_cdf
 from giantstep.symbolic.proximal import MoreauEnvelope
-from giantstep.symbolic.ramp_moments import ramp_moment
+from giantstep.symbolic.ramp_moments import kink_moment, ramp_moment
 from giantstep.symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 
 FUNCTIONS = [
@@ -55,7 +55,9 @@ class Values:
 
     def __init__(self, expr, definitions):
         self.definitions, self.parts = definitions, {}
-        self.root = expr.replace(ramp_moment, lambda *a: ramp_moment(*a).closed_form())
+        self.root = expr.replace(kink_moment, lambda *a: kink_moment(*a).closed_form()).replace(
+            ramp_moment, lambda *a: ramp_moment(*a).closed_form()
+        )
         self.kappas = np.arange(-40, 41)[:, None, None] * 0.2
         self.etas = np.arange(-32, 33)[None, None, :] * 0.25
 

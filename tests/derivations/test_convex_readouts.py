@@ -31,7 +31,7 @@ from giantstep.symbolic.activations import activation
 from giantstep.symbolic.convex_losses import without_cases
 from giantstep.symbolic.equations import stationarity
 from giantstep.symbolic.proximal import MoreauEnvelope
-from giantstep.symbolic.ramp_moments import ramp_moment
+from giantstep.symbolic.ramp_moments import kink_moment, ramp_moment
 
 a = sp.Symbol("a", real=True)
 v, V = sp.symbols("v V", positive=True)
@@ -53,7 +53,11 @@ def features(student="erf", teacher="sin", **changes):
 
 def written_out(expr):
     """Write ramps and moments by the normal density and distribution function."""
-    return closed_moments(expr.replace(ramp_moment, lambda *a: ramp_moment(*a).closed_form()))
+    return closed_moments(
+        expr.replace(kink_moment, lambda *a: kink_moment(*a).closed_form()).replace(
+            ramp_moment, lambda *a: ramp_moment(*a).closed_form()
+        )
+    )
 
 
 @pytest.mark.parametrize(("loss", "label"), PIECEWISE.items())

@@ -187,3 +187,23 @@ def _composite(low, high):
     x = ((low + high)[:, None] / 2 + (high - low)[:, None] / 2 * t).ravel()
     weights = ((high - low)[:, None] / 2 * w).ravel()
     return x, weights * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
+
+
+@pytest.mark.parametrize(
+    "loss", ["absolute", pytest.param("quantile(0.3)", marks=pytest.mark.slow)]
+)
+def test_a_kink_on_which_all_residuals_lie_is_solved_at_small_penalties(loss):
+    """Below interpolation V grows like 1/λ, and the mean slope of the envelope falls like 1/V.
+
+    As the difference of slopes of order one it had five digits less than they have, its square ten,
+    and the residual of a solution stayed above every tolerance. Without residuals the loss does
+    not matter: all losses interpolate alike, and so does ridge regression.
+    """
+    features = gs.SpikedRandomFeatures.from_parameters(
+        "erf", "sin", spike_strength=-0.0438, bulk_variance=1.751, alignment=0.99986,
+        beta=0.338, noise_variance=0.1887,
+    )  # fmt: skip
+    found = gs.ConvexReadout(features, loss).solve(alpha=0.1459, ridge=8.4e-7)
+    ridge = features.solve(alpha=0.1459, ridge=1e-9)
+    assert found.test_error == pytest.approx(ridge.test_error, rel=1e-6)
+    assert found.residual < 1e-10

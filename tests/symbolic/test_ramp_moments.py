@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.normal_functions import normal_cdf
-from giantstep.symbolic.ramp_moments import ramp_moment
+from giantstep.symbolic.ramp_moments import kink_moment, ramp_moment
 
 a = sp.Symbol("a", real=True)
 h, v = sp.symbols("h v", positive=True)
@@ -50,3 +50,59 @@ def test_derivatives_are_ramps_again():
     )
     # The heat equation.
     assert ramp_moment(1, 0, a, h, v).diff(v) == ramp_moment(1, 0, a, h, v).diff(a, 2) / 2
+
+
+KINK_ORDERS = [(0, 0), (1, 0), (2, 0), (3, 0), (0, 1), (1, 1), (2, 1), (0, 2)]
+# Distance, step, variance, slopes: narrow; on the ramp; far beyond both ends; a ramp so wide that
+# the slopes are lost in each other, as where a readout interpolates.
+KINK_POINTS = [
+    (0.3, 0.05, 0.5, -1, 1), (0.4, 2.0, 0.7, -0.7, 0.3), (3.0, 0.5, 0.04, -1, 1),
+    (-2.0, 1.5, 0.3, -0.3, 0.7), (0.3, 1e5, 0.8, -1, 1), (0.3, 2.0, 0.1, 0.2, 0.9),
+]  # fmt: skip
+
+
+def kink_derivative(j, k, u, step, variance, left, right):
+    """A derivative of the mean of the envelope: that of its parts, each a polynomial."""
+
+    def part(place, slope):
+        # Of the parabola (u - V s)^2/(2V) beyond the end u = V s of the ramp.
+        def value(t, w):
+            end = (t - w * slope) / mpmath.sqrt(variance)
+            inside = mpmath.ncdf(place * end)
+            return variance / (2 * w) * ((1 + end**2) * inside + place * end * mpmath.npdf(end))
+
+        return value
+
+    below, above = part(-1, left), part(1, right)
+
+    def total(t, w):
+        return (t**2 + variance) / (2 * w) - below(t, w) - above(t, w)
+
+    return mpmath.diff(total, (u, step), (j, k)) if j + k else total(u, step)
+
+
+@pytest.mark.parametrize("point", KINK_POINTS)
+@pytest.mark.parametrize(("j", "k"), KINK_ORDERS)
+def test_moments_of_kinks_keep_their_digits_on_wide_ramps(j, k, point):
+    """The mean slope is about u/V there: as -1 and twice half a ramp it would lose log10 V."""
+    symbols = sp.symbols("u V v l r", real=True)
+    form = kink_moment(j, k, *symbols).closed_form()
+    form = form.replace(normal_cdf, lambda u: sp.erfc(-u / sp.sqrt(2)) / 2)
+    function = sp.lambdify(symbols, form, "mpmath")
+    with mpmath.workdps(50):
+        exact = kink_derivative(j, k, *map(mpmath.mpf, point))
+    with mpmath.workdps(15):
+        found = function(*map(mpmath.mpf, point))
+    assert abs(found - exact) < 1e-12 * max(abs(exact), min(1, 1 / point[1]) ** (1 + k))
+
+
+def test_derivatives_of_kinks_by_their_slopes():
+    u, left, right = sp.symbols("u l r", real=True)
+    step = sp.Symbol("V", positive=True)
+    point = {u: 0.4, step: 0.9, v: 0.7, left: -0.6, right: 0.3}
+    for j, k in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)]:
+        for slope in (left, right):
+            kink = kink_moment(j, k, u, step, v, left, right)
+            exact = kink.closed_form().args[1][0].args[-1][0].diff(slope)
+            found = kink.diff(slope)
+            assert found.xreplace(point).evalf() == pytest.approx(exact.xreplace(point).evalf())

@@ -26,6 +26,7 @@ Price, *A useful theorem for nonlinear devices having Gaussian inputs*, IRE Tran
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import sympy as sp
@@ -33,7 +34,7 @@ import sympy as sp
 from ....symbolic.convex_losses import is_kinked, piecewise_linear_proximal, smooth_pieces
 from ....symbolic.functions import relu
 from ....symbolic.normal_functions import normal_cdf
-from ....symbolic.ramp_moments import ramp_moment
+from ....symbolic.ramp_moments import kink_moment, ramp_moment
 
 
 class LabelledEnvelope(sp.Function):
@@ -174,12 +175,21 @@ def _smoothed_ramps(
     """Average the envelope of a loss that is linear between kinks.
 
     Its slope rises from one of the loss to the next on a ramp; it is put together from its least
-    steep piece outwards, so that what is added vanishes on this piece.
+    steep piece outwards, so that what is added vanishes on this piece: a kink where 0 is between
+    the slopes, on whose ramp predictions stay where a readout interpolates, or else a segment.
     """
     slopes = [piece.diff(x) for piece in pieces]
-    base = _flattest(slopes)
-    total = pieces[base].xreplace({x: mean}) - step * slopes[base] ** 2 / 2
+    base, at_kink = _flattest(slopes)
+    if at_kink:
+        bottom = pieces[base].xreplace({x: kinks[base]})
+        total = bottom + kink_moment(
+            0, 0, mean - kinks[base], step, variance, slopes[base], slopes[base + 1]
+        )
+    else:
+        total = pieces[base].xreplace({x: mean}) - step * slopes[base] ** 2 / 2
     for n, kink in enumerate(kinks):
+        if at_kink and n == base:
+            continue
         left, right = slopes[n], slopes[n + 1]
         jump = right - left
         beyond = mean - kink - step * left if n >= base else kink + step * right - mean
@@ -187,13 +197,21 @@ def _smoothed_ramps(
     return total
 
 
-def _flattest(slopes: Sequence[sp.Expr]) -> int:
-    """Return the place of the least slope; one in the middle where parameters decide."""
-    sizes = [sp.Abs(slope) for slope in slopes]
-    least = (
-        n for n, size in enumerate(sizes) if all((size <= other) == sp.true for other in sizes)
-    )
-    return next(least, len(slopes) // 2)
+def _flattest(slopes: Sequence[sp.Expr]) -> tuple[int, bool]:
+    """Return the place of slope zero, and whether this is a kink.
+
+    Where parameters decide, the kink in the middle; right everywhere, it is most accurate there.
+    """
+    if sp.S.Zero in slopes:
+        return slopes.index(sp.S.Zero), False
+    if (slopes[0] > 0) == sp.true:
+        return 0, False
+    if (slopes[-1] < 0) == sp.true:
+        return len(slopes) - 1, False
+    for n, (left, right) in enumerate(pairwise(slopes)):
+        if (left < 0) == sp.true and (right > 0) == sp.true:
+            return n, True
+    return (len(slopes) - 1) // 2, True
 
 
 def smoothed_loss(loss: sp.Expr, x: sp.Symbol, mean: sp.Symbol, variance: sp.Symbol) -> sp.Expr:

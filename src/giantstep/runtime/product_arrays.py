@@ -74,6 +74,7 @@ class ProductGrid:
         self._scales = [outer, *inner]
         self._breaks = [float(b) for b in module.breaks(node, *values)]
         self._steep = (steep.places, steep.width) if steep else None
+        self._rules: dict[int, list[tuple[list[Array], Array]]] = {}
         self._first = self._require_room(GRID_REACH)
         self._reach = self._sufficient_reach()
         self._first = self._require_room(self._reach)
@@ -100,15 +101,17 @@ class ProductGrid:
 
     def lines(self, level: int, shift: float) -> list[Array]:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
+        if level not in self._rules:
+            self._rules[level] = [self._rule(level, back) for back in range(3)]
+        return [self._stack(points, weights, shift) for points, weights in self._rules[level]]
+
+    def _rule(self, level: int, back: int) -> tuple[list[Array], Array]:
         longest = min(self._reach * LONGER_REACH**level, max(self._reach, FARTHEST_REACH))
-        found = []
-        for back in range(3):
-            points, weights = grid_rule(
-                self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
-                self._even, 2**back / REFINEMENT**level, longest * NESTED_REACH**back,
-                self._steep, self._module.NESTED,
-            )  # fmt: skip
-            found.append(self._stack(points, weights, shift))
+        found: tuple[list[Array], Array] = grid_rule(
+            self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
+            self._even, 2**back / REFINEMENT**level, longest * NESTED_REACH**back,
+            self._steep, self._module.NESTED,
+        )  # fmt: skip
         return found
 
     def _inner_breaks(self, name: str) -> Callable[..., Array]:

@@ -49,12 +49,43 @@ def cut_rule(breaks, length, reach):
     x, w : array (n,)
         Weights include the normal density.
     """
-    edges = [-reach]
-    for end in [*sorted({float(b) for b in breaks if -reach < b < reach}), reach]:
-        count = max(math.ceil((end - edges[-1]) / length), 1)
-        edges += np.linspace(edges[-1], end, count + 1)[1:].tolist()
-    x, w = (part.ravel() for part in legendre_panels(np.array(edges)))
-    return x, w * normal_density(x)
+    x, w, _ = cut_rules(np.array([breaks], dtype=float), length, np.array([float(reach)]))
+    return x, w
+
+
+def cut_rules(breaks, length, reach):
+    """Return the rules of :func:`cut_rule` for many lines, one after the other.
+
+    Parameters
+    ----------
+    breaks : array (N, b)
+    length : float
+    reach : array (N,)
+
+    Returns
+    -------
+    x, w : array (n,)
+    index : array (n,)
+        The line that a node is on.
+    """
+    ends = reach[:, None]
+    # NaN is no place either.
+    inside = np.sort(np.where(np.abs(breaks) < ends, breaks, ends), axis=1)
+    edges = np.concatenate([-ends, inside, ends], axis=1)
+    widths = np.diff(edges, axis=1)
+    counts = np.ceil(widths / length).astype(np.int64)
+    line, piece = np.nonzero(counts)
+    count = counts[line, piece]
+    panel = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    first, last, width, many = (
+        np.repeat(a, count)
+        for a in (edges[line, piece], edges[line, piece + 1], widths[line, piece], count)
+    )
+    right = np.where(panel + 1 == many, last, first + (panel + 1) * (width / many))
+    x, w = legendre_panels(np.stack([first + panel * (width / many), right], axis=1))
+    index = np.repeat(np.repeat(line, count), PANEL_ORDER)
+    x, w = x.ravel(), w.ravel()
+    return x, w * normal_density(x), index
 
 
 def graded_edges(places, width, growth, reach):
@@ -114,10 +145,7 @@ def extended(points, weights, breaks, step, length, reach, nested=False):
     """
     left = np.sqrt(np.maximum(reach**2 - squares(points, nested), 0.0))
     if breaks.shape[1]:
-        rules = [cut_rule(b, length, r) for b, r in zip(breaks, left, strict=True)]
-        index = np.repeat(np.arange(len(weights)), [len(x) for x, _ in rules])
-        new = np.concatenate([x for x, _ in rules])
-        factors = np.concatenate([w for _, w in rules])
+        new, factors, index = cut_rules(breaks, length, left)
     else:
         x, w = even_rule(step, reach)
         index, column = np.nonzero(np.abs(x) <= left[:, None] * (1 + 1e-12))

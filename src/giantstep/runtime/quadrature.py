@@ -25,6 +25,8 @@ REACH = 10.5
 _LONGER_REACH = 1.2
 _FARTHEST_REACH = 37.0
 PANEL_ORDER = 16
+# Finding the nodes takes longer than a pass over them.
+_PANEL_RULE = np.polynomial.legendre.leggauss(PANEL_ORDER)
 # Up to here 48 nodes of Gauss-Hermite integrate an oscillation to 1e-16.
 _HERMITE_FREQUENCY = 5.0
 # Panels are so long, and hold at most so many radians of a wave: sixteen nodes do the same for it.
@@ -138,7 +140,7 @@ def legendre_panels(edges, order=PANEL_ORDER):
     They have one axis more, of the nodes of a panel; the weights do not hold the normal density.
     """
     left, right = edges[..., :-1, None], edges[..., 1:, None]
-    t, w = np.polynomial.legendre.leggauss(order)
+    t, w = _PANEL_RULE if order == PANEL_ORDER else np.polynomial.legendre.leggauss(order)
     return (left + right) / 2 + (right - left) / 2 * t, (right - left) / 2 * w
 
 
@@ -148,7 +150,7 @@ def panel_rule(panels):
     The reference rule of lines that are cut at moving points; its weights do not hold the normal
     density either.
     """
-    t, w = np.polynomial.legendre.leggauss(PANEL_ORDER)
+    t, w = _PANEL_RULE
     x = (np.arange(panels)[:, None] + (1 + t) / 2) / panels
     return x.ravel(), np.tile(w / (2 * panels), panels)
 

@@ -71,13 +71,14 @@ def norm_of_inverse(
             f"amplification = max(amplification, max(abs({a11}) + abs({a01}), "
             f"abs({a00}) + abs({a10})) / determinant)",
         ]
-    rows = [f"row_of_{u}" for u in unknowns]
-    n = len(rows)
-    lines = [f"{row} = 0.0" for row in rows]
-    for k in range(n):
-        lines += _dense_lines(jacobian, [1.0 if i == k else 0.0 for i in range(n)], arrays)
-        lines += [f"{row} += abs(solution_{n}[{i}])" for i, row in enumerate(rows)]
-    return lines + [f"amplification = max(amplification, {row})" for row in rows]
+    n = len(unknowns)
+    matrix, left, solution, rows = (f"{a}_{n}" for a in ("matrix", "entries", "solution", "rows"))
+    arrays |= {matrix: n * n, left: n * n, solution: n, rows: n}
+    entries = [a for row in jacobian for a in row]
+    return [
+        *(f"{matrix}[{k}] = {a}" for k, a in enumerate(entries)),
+        f"amplification = inverse_norm({n}, {matrix}, {left}, {solution}, {rows}, amplification)",
+    ]
 
 
 def newton_lines(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[str]:

@@ -29,12 +29,12 @@ RESERVED = frozenset(
     real_only node_before
     reach piece left width mass density_scale starts stop first_point last_point largest
     share
-    solve solve_rows solve_batch solve_dense solve_point solve_many array attempt real
+    solve solve_rows solve_batch solve_dense inverse_norm solve_point solve_many array attempt real
     inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
     """.split()
 )
 # And those that are made from the names of a program.
-_PREFIXES = ("start_", "near_", "step_", "saved_", "row_of_", *(f"{level}_" for level in LEVELS))
+_PREFIXES = ("start_", "near_", "step_", "saved_", *(f"{level}_" for level in LEVELS))
 REACH = 10.5
 
 
@@ -50,9 +50,9 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
     Returns
     -------
     tuple of Function
-        ``solve_dense`` where a system of more than two equations is solved, the roots of the
-        program, ``solve`` at one set of parameters on one set of arrays, and ``solve_rows`` for
-        rows of parameters with an estimate of the errors.
+        ``solve_dense`` where a system of more than two equations is solved, ``inverse_norm`` where
+        Newton's method does, the roots of the program, ``solve`` at one set of parameters on one
+        set of arrays, and ``solve_rows`` for rows of parameters with an estimate of the errors.
 
     Raises
     ------
@@ -72,6 +72,8 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
     helpers: list[Function] = []
     if any(isinstance(s, LinearSolve | Newton) and len(s.unknowns) > 2 for s in program.steps):
         helpers.append(solve_dense_function())
+    if any(isinstance(s, Newton) and len(s.unknowns) > 2 for s in program.steps):
+        helpers.append(inverse_norm_function(helpers[0]))
     for root in program.roots:
         helpers.append(root_function(root, tuple(helpers), taken))
     solve = _Solve(program, tuple(helpers)).function()
@@ -154,6 +156,40 @@ for i in range(n):
         documentation="Solve a @ x = b by Gaussian elimination; a is used up, x replaces b.\n\n"
         "a holds n rows of n numbers, one after the other.",
         fast=True,
+    )
+
+
+def inverse_norm_function(solve_dense: Function) -> Function:
+    """Return the row-sum norm of an inverse, column by column."""
+    body = """
+for i in range(n):
+    rows[i] = 0.0
+for k in range(n):
+    for i in range(n * n):
+        a[i] = matrix[i]
+    for i in range(n):
+        b[i] = 0.0
+    b[k] = 1.0
+    solve_dense(n, a, b)
+    for i in range(n):
+        rows[i] += abs(b[i])
+for i in range(n):
+    least = max(least, rows[i])
+return least
+"""
+    return Function(
+        "inverse_norm",
+        (
+            Parameter("n", Kind.WHOLE),
+            *(Parameter(name, Kind.OUTPUT) for name in ("matrix", "a", "b", "rows")),
+            Parameter("least"),
+        ),
+        body,
+        returns=Kind.REAL,
+        documentation="Return the largest row sum of |inverse of matrix|, or `least` if larger.\n\n"
+        "matrix and a hold n rows of n numbers, b and rows n; all but matrix are used up.",
+        fast=True,
+        calls=(solve_dense,),
     )
 
 
