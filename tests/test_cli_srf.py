@@ -115,7 +115,7 @@ def test_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["curve", "--loss", "hinge", "--labels", "real"], "labels must be one of"),
         (["curve", "--loss", "x**3"], "convex"),
         (["curve", "--loss", "foo("], "foo("),
-        (["curve", "--loss", "square", "--letters", "1,2"], "--letters"),
+        (["curve", "--loss", "square", "--letters", "1,2,3,4"], "at most 3 letters"),
         (["bounds", "--tune-step", "--digits", "9"], "--digits"),
         (["bounds", "--tune-step", "--step-size", "2"], "--step-size"),
         (["bounds", "--tune-step", "--correlated-norms"], "--leading-order"),

@@ -422,7 +422,10 @@ class Spectrum(Result):
                 "mass_error": self.mass_error, "rests_on": self.rests_on,
             },
         )  # fmt: skip
-        for name, meaning in _MEANINGS.items():
+        words = {row.name: row.words for row in self.rows() if isinstance(row.value, float)}
+        for name in words:
+            found[name] = getattr(self, name)
+        for name, meaning in (_MEANINGS | words).items():
             found[name].attrs["long_name"] = meaning
         return found
 
@@ -467,7 +470,7 @@ class Spectrum(Result):
             values = json.loads(text)
             # Releases before this class wrote another entry, and a model as text.
             kind = values.pop("format", None) or values["kind"].removeprefix("giantstep ")
-            if isinstance(values["model"], str):
+            if isinstance(values.get("model"), str):
                 values["model"] = json.loads(values["model"])
             module, name = _THEORIES[kind]
         except (KeyError, TypeError, ValueError, AttributeError):

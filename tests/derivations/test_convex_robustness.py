@@ -15,7 +15,7 @@ import giantstep as gs
 from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.convex.curvature import largest_curvature
 from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
-from giantstep.derivations.spiked_random_features.convex.folds import NODES, folds, inner_width
+from giantstep.derivations.spiked_random_features.convex.folds import NODES, Law, folds, inner_width
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
 from giantstep.numeric.kernel_arrays import converged_tables
@@ -64,17 +64,17 @@ def test_labels_jump_where_the_teacher_does():
 # ------------------------------------------------------------------ where predictions change sides
 
 
-def _tables(strength):
-    """Tables of a student that is nearly a step: μ_0 an error function, the rest near its jump."""
+def _law(strength, *, m=0.0, v1=0.0, q1=0.0, q2=0.0, psi=0.0):
+    """Predictions on a student that is nearly a step: μ_0 an error function, μ_1 near its jump."""
     mean = np.array([math.erf(strength * k) for k in NODES])
     bump = np.exp(-((strength * NODES) ** 2))
-    return {"mu_0": mean, "mu_1": bump, "mu_2_squared": bump**2 / 10}
+    free, across = bump**2 * (q1 + q2 / 10), bump * psi
+    return Law(m * mean, across, free + across**2, free, bump**2 * v1)
 
 
 @pytest.mark.parametrize(("strength", "m"), [(1.0, 3.0), (3.0, 1.5), (-2.0, 8.0)])
 def test_folds_are_where_the_mean_prediction_crosses_zero_and_kinks(strength, m):
-    unknowns = {"m": m, "q1_orthogonal": 1e-4, "q2": 1e-4}
-    places, width = folds(_tables(strength), unknowns, kinks=(1.0,))
+    places, width = folds(_law(strength, m=m, q1=1e-4, q2=1e-4), kinks=(1.0,))
     kink = abs(float(erfinv(1 / m)) / strength)
     # Without a response V both ends of a ramp are at the kink.
     np.testing.assert_allclose(sorted(places), [-kink, -kink, 0.0, kink, kink], atol=1e-4)
@@ -84,8 +84,7 @@ def test_folds_are_where_the_mean_prediction_crosses_zero_and_kinks(strength, m)
 
 
 def test_a_ramp_of_a_kink_has_two_ends():
-    unknowns = {"m": 3.0, "q1_orthogonal": 1e-4, "V1": 0.5}
-    places, _ = folds(_tables(1.0), unknowns, kinks=(1.0,))
+    places, _ = folds(_law(1.0, m=3.0, q1=1e-4, v1=0.5), kinks=(1.0,))
     other = scipy.optimize.brentq(
         lambda k: 3 * math.erf(k) - 1 + 0.5 * math.exp(-2 * k**2), 0.0, 1.0
     )
@@ -93,19 +92,18 @@ def test_a_ramp_of_a_kink_has_two_ends():
 
 
 def test_a_readout_that_sees_no_mean_has_no_folds():
-    places, width = folds(_tables(1.0), {"m": 0.0, "q2": 1.0}, kinks=())
+    places, width = folds(_law(1.0, q2=1.0), kinks=())
     assert places == []
     assert width == np.inf
 
 
 def test_inner_averages_are_as_narrow_as_overlaps_are_large():
-    tables = _tables(1.0)
     # v = 1.1 at κ = 0, p = 2; q = 5.1.
-    unknowns = {"q1_orthogonal": 1.0, "q2": 1.0, "psi": 2.0}
-    assert inner_width(tables, unknowns, smooth=False) == pytest.approx(0.5, rel=0.1)
-    large = {"q1_orthogonal": 1e4, "q2": 1e4, "psi": 0.0}
-    assert inner_width(tables, large, smooth=True) == pytest.approx(4 / math.sqrt(1.1e4), rel=1e-3)
-    assert inner_width(tables, large, smooth=False) == np.inf
+    found = _law(1.0, q1=1.0, q2=1.0, psi=2.0)
+    assert inner_width(found, smooth=False) == pytest.approx(0.5, rel=0.1)
+    large = _law(1.0, q1=1e4, q2=1e4)
+    assert inner_width(large, smooth=True) == pytest.approx(4 / math.sqrt(1.1e4), rel=1e-3)
+    assert inner_width(large, smooth=False) == np.inf
 
 
 # ------------------------------------------------------------------ solved readouts

@@ -560,7 +560,7 @@ def test_digits_of_letters(width, tmp_path):
 
 def test_digits_that_letters_have_not():
     after_step = gs.VocabularyFeatures("erf", "sin", letters=[1, -0.5], fractions=[0.5, 0.5])
-    with pytest.raises(ParameterError, match=r"digits=20: letters after a step .* as floats"):
+    with pytest.raises(ParameterError, match=r"digits: letters after a step .* as floats"):
         after_step.solve(alpha=2, ridge=0.1, digits=20)
     four = gs.VocabularyFeatures.from_parameters(
         "erf", "sin", spike_strengths=[1, 2, 3, 4], bulk_variances=[1.1] * 4, fractions=[0.25] * 4,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ....errors import ParameterError
 from ...sensitivities import Directions
 from ..directions import ALIGNED, NO_SPIKE, fixed_step_parameters
 from ..spike import spikes_of_letters
 from ..tangents import STEP, step_rates
 from .arguments import orthogonal_alignment
+from .kernel import require_direct_letters
 
 if TYPE_CHECKING:
     from .model import VocabularyFeatures
@@ -35,10 +35,7 @@ def letter_directions(model: VocabularyFeatures, *, exact: bool) -> Directions:
     }
     if model.direct_parameters is None:
         if exact:
-            raise ParameterError(
-                "digits: letters after a step are known as floats; give their spike strengths and "
-                "bulk variances by VocabularyFeatures.from_parameters, or leave digits out"
-            )
+            require_direct_letters(model)
         excluded |= fixed_step_parameters(model)
         for name in STEP if model.step_size > 0 else ():
             if name not in excluded:
