@@ -151,10 +151,14 @@ def bars(numbers: Mapping[str, tuple[float, Any]], label: str, *, ax: Any = None
         errors = [e if math.isfinite(e) else 0.0 for e in errors]
         ax.barh(list(shown), values, xerr=errors, color=BLUE, height=0.6)
         for k, value in enumerate(values):
-            ax.annotate(f"{value:.4g}", (value, k), (4, 0), textcoords="offset points", va="center")
+            side = 1 if value >= 0 else -1
+            ax.annotate(
+                f"{value:.4g}", (value, k), (4 * side, 0), textcoords="offset points",
+                va="center", ha="left" if value >= 0 else "right",
+            )  # fmt: skip
         ax.axvline(0.0, color=GREY, linewidth=0.8)
         ax.invert_yaxis()
-        ax.margins(x=0.15)
+        ax.margins(x=0.25)
         ax.set_xlabel(label)
     return ax
 

@@ -539,6 +539,11 @@ class VocabularyFeatures(DifferencedOptimum):
         ParameterError
             If the loss is not convex, the labels do not fit it, or there are too many letters.
 
+        Notes
+        -----
+        The equations of a loss are derived and compiled when they are first solved, and kept in the
+        cache: half a minute for two letters, some minutes for three.
+
         Examples
         --------
         >>> model = VocabularyFeatures.from_parameters(
