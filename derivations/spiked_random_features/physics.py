@@ -266,6 +266,11 @@ def square_loss(prediction: Prediction) -> sp.Expr:
     return square_envelope(prediction.error, prediction.step)
 
 
+def penalty(norm: sp.Expr) -> sp.Expr:
+    """Return what the ridge penalty adds to an error per sample, of the squared norm over p."""
+    return ridge * beta / alpha * norm
+
+
 def average(integrand: sp.Expr) -> sp.Expr:
     r"""Return :math:`\mathbb{E}_\kappa`, the mean over the projection on the spike."""
     return GaussianExpectation(integrand, kappa)
@@ -670,10 +675,6 @@ class Letters:
             step=_quadratic(v1, self.mu1) + _dot(self.mu2_squared, self.v2),
         )
 
-    def spectral_potential(self, bulk: str) -> sp.Expr:
-        """Return S."""
-        return legendre_transform(self.v1, self.v2, self.fractions, bulk)
-
 
 def letters_free_energy(
     student: Activation,
@@ -702,7 +703,7 @@ def letters_free_energy(
     whole = loss_term is square_loss
     letters = Letters.of(count, "q1" if whole else "Q1")
     prediction = letters.prediction(bulk, aligned=aligned, whole=whole)
-    spectral = letters.spectral_potential(bulk)
+    spectral = legendre_transform(letters.v1, letters.v2, letters.fractions, bulk)
     pairs = list(zip(letters.v2, letters.q2, strict=True))
     if bulk == "iid":
         pairs += [(letters.v1[i, j], letters.norms[i, j]) for i, j in letters.upper]

@@ -173,7 +173,7 @@ class OneKind(Rows):
 
 
 @dataclass(frozen=True)
-class Letters(Rows):
+class SeveralKinds(Rows):
     """Several letters, with the closed form of their equations."""
 
     features: VocabularyFeatures
@@ -273,7 +273,7 @@ def rows_of(features: object, width: int | None = None) -> Rows:
         return OneKind(features)
     if isinstance(features, VocabularyFeatures):
         require_written_out(features)
-        return Letters(features.at(width=width))
+        return SeveralKinds(features.at(width=width))
     raise ParameterError(
         f"features must be a SpikedRandomFeatures or a VocabularyFeatures model, got {features!r}"
     )

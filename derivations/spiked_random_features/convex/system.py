@@ -68,12 +68,11 @@ def outputs(energy: ConvexFreeEnergy, metrics: Mapping[str, sp.Expr]) -> dict[st
     """Return errors, losses and metrics, the test error first."""
     averages, base = energy.averages, energy.base
     training_loss = energy.training_loss()
-    penalty = physics.ridge * physics.beta / physics.alpha * energy.penalty()
     found = {
         "test_error": average(averages.of_error()) if energy.is_classification else base.test_error,
         "training_loss": training_loss,
         "test_loss": average(averages.of_loss()),
-        "objective": training_loss + penalty,
+        "objective": training_loss + physics.penalty(energy.penalty()),
         **base.overlaps,
     }
     for name, metric in metrics.items():

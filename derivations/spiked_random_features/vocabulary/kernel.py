@@ -18,6 +18,7 @@ import sympy as sp
 
 from ....errors import ParameterError
 from ....symbolic.activations import Activation, activation
+from ....symbolic.printing.compiled import compiled
 from ....symbolic.saddle_point import SaddlePointSystem, complement
 from ...kernels.deriving import deriving
 from ...kernels.kernel import Kernel
@@ -213,13 +214,15 @@ def refined(
             if name in ("V1", "q1"):
                 values[index[::-1]] = value
         overlaps[name] = values
-    exact = found["test_error"].context.mpf
-    cost = exact(repr(ridge)) * exact(repr(model.beta)) / exact(repr(alpha))
+    ctx = found["test_error"].context
+    arguments = (physics.alpha, physics.beta, physics.ridge, physics.q2)
+    penalty = compiled(physics.penalty(physics.q2), arguments, ctx)
+    point = (ctx.mpf(repr(x)) for x in (alpha, model.beta, ridge))
     return replace(
         coarse,
         test_error=found["test_error"],
         training_error=found["training_error"],
-        regularised_training_error=found["training_error"] + cost * sum(overlaps["q2"]),
+        regularised_training_error=found["training_error"] + penalty(*point, sum(overlaps["q2"])),
         order_parameters=overlaps,
         residual=found.residual,
         nodes=found.nodes,
