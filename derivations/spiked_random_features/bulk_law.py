@@ -411,7 +411,7 @@ def checked_bulk(bulk: object, variance: float, beta: float, *, stretched: bool)
         If it is neither a kind of rows nor a law, or does not fit the other parameters.
     """
     if not isinstance(bulk, BulkLaw):
-        if not isinstance(bulk, str):
+        if not is_one_of(bulk, BULKS):
             raise ParameterError(
                 f"bulk must be 'iid', 'orthonormal' or a BulkLaw, got {bulk!r}; "
                 "BulkLaw.from_eigenvalues makes one of numbers"

@@ -506,7 +506,7 @@ def test_matrices_that_are_no_bulk_are_refused():
     ("options", "message"),
     [
         ({"bulk": 3}, "BulkLaw.from_eigenvalues"),
-        ({"bulk": "wishart"}, "bulk must be one of iid, orthonormal"),
+        ({"bulk": "wishart"}, "bulk must be 'iid', 'orthonormal' or a BulkLaw, got 'wishart'"),
         ({"bulk": "orthonormal", "beta": 1.5}, "beta <= 1"),
         ({"bulk": two_levels(), "variance": 1.5}, r"mean of the bulk law is 1, .*scaled\(1.5\)"),
         ({"bulk": two_levels(), "beta": 2.0}, "at least 0.5 of the eigenvalues vanishes.*it is 0"),
