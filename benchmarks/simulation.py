@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import threadpoolctl
 
-from giantstep.numeric.networks import NetworkSetup, simulate_network
+from giantstep.numeric.plain_network import NetworkSetup, simulate_network
 from giantstep.numeric.simulation import simulate
 
 RATE_TARGET = 0.70

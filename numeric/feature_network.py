@@ -26,7 +26,7 @@ from .feature_labels import Channel, checked_channel
 from .feature_rows import FirstLayer
 from .feature_samples import BLOCK_ROWS, STEP, layer_samples
 from .feature_setup import row_counts
-from .networks import sample_count
+from .networks.sizes import sample_count
 from .sample_stream import Function, finite_function, finite_values, seed_sequence
 
 __all__ = ["SteppedNetwork"]

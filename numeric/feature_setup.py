@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ..errors import ParameterError
 from .arguments import is_one_of, nonnegative_number, positive_number, real_number, whole_number
 from .feature_labels import Channel, checked_channel
-from .networks import sample_count
+from .networks.sizes import sample_count
 from .sample_stream import Function, finite_function
 
 if TYPE_CHECKING:

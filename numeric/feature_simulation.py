@@ -24,7 +24,7 @@ from .feature_losses import SQUARE, Loss, require_loss
 from .feature_network import SteppedNetwork
 from .feature_readouts import ERRORS, OVERLAPS, REALISED, TrainedFeatures, train_readouts
 from .feature_setup import FeatureSetup
-from .networks import sample_count
+from .networks.sizes import sample_count
 from .replicates import Replicates
 from .sample_stream import progress_bar
 from .seed_runs import run_seeds

@@ -22,7 +22,7 @@ from .feature_network import SteppedNetwork
 from .feature_rows import FirstLayer
 from .feature_samples import BLOCK_ROWS, READOUT, layer_samples
 from .feature_setup import FeatureSetup
-from .networks import sample_count
+from .networks.sizes import sample_count
 from .sample_stream import progress_bar, seed_sequence
 from .seed_runs import run_seeds
 

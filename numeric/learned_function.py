@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from .feature_network import SteppedNetwork
 from .feature_setup import FeatureSetup
-from .networks import sample_count
+from .networks.sizes import sample_count
 from .ridge_readout import fit_nested
 
 Array = NDArray[np.float64]

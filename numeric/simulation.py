@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError
 from .arguments import MOST_SEEDS, checked_seed, whole_number
-from .networks import (
+from .plain_network import (
     NetworkResult,
     NetworkSetup,
     check_readout,

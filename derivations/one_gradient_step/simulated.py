@@ -14,7 +14,7 @@ import numpy as np
 from ... import __version__
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, real_number, whole_number
-from ...numeric.networks import sample_count
+from ...numeric.networks.sizes import sample_count
 from ...numeric.one_step_network import OneStepSetup
 from ...numeric.one_step_readout import ReadoutSetup
 from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...numeric.networks import sample_count
+from ...numeric.networks.sizes import sample_count
 from ...numeric.one_step_simulation import simulate_spectra as simulate_networks
 from ...numeric.one_step_spectra import MATRICES
 from .simulated import attributes, one_step_setup, recorded_steps, run_options

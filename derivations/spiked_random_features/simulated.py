@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import AssumptionError, ParameterError
-from ...numeric.networks import NetworkSetup
+from ...numeric.plain_network import NetworkSetup
 from ...numeric.simulation import SimulationResult, simulate
 from ...runtime.generated import GeneratedFunction
 

@@ -239,7 +239,7 @@ def _check_samples(arguments: argparse.Namespace, alphas: Sequence[float]) -> No
             )
         samples = ratio * arguments.dimension
         if abs(round(samples) - samples) > 0.01 * samples:
-            from .numeric.networks import sample_count
+            from .numeric.networks.sizes import sample_count
 
             try:
                 sample_count("ratio", ratio, arguments.dimension)

@@ -18,7 +18,7 @@ from scipy.special import erf
 from giantstep.errors import ParameterError
 from giantstep.numeric import networks, simulation
 from giantstep.numeric.arguments import MOST_SEEDS, real_array, whole_number
-from giantstep.numeric.networks import NetworkSetup, sample_count, simulate_network
+from giantstep.numeric.plain_network import NetworkSetup, sample_count, simulate_network
 from giantstep.numeric.ridge_readout import fit_nested
 from giantstep.numeric.seed_store import store_folder
 from giantstep.numeric.simulation import SimulationResult, simulate
