@@ -146,7 +146,8 @@ class _Rows:
     ) -> None:
         blocks = -(-KEPT_ROWS_PER_FEATURE * width // block_rows)
         self.draw, self.last, self.width, self.block_rows = draw, last, width, block_rows
-        self.kept: Array = np.empty((last if keep else min(last, blocks * block_rows), width), dtype)
+        rows = last if keep else min(last, blocks * block_rows)
+        self.kept: Array = np.empty((rows, width), dtype)
         self.spare: Array = np.empty((block_rows if last > len(self.kept) else 0, width), dtype)
         self.labels = np.empty(last)
 
