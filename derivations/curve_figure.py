@@ -171,22 +171,48 @@ def _draw_lines(
             marker="x" if alone else None, zorder=3, label="complete to leading order",
         )  # fmt: skip
     if simulation is not None:
-        means = simulation[f"{names[0]}_mean"].to_numpy()
-        bars = simulation[f"{names[0]}_standard_error"].to_numpy()
-        drawn.append(means)
-        axes.errorbar(
-            simulation[over],
-            means,
-            # One network has no standard error.
-            yerr=bars if all(map(math.isfinite, bars)) else None,
-            fmt="o", color=VERMILLION, markersize=5, markerfacecolor="white",
-            markeredgewidth=1.4, elinewidth=1.4, capsize=3, zorder=4,
-            label=_simulation_label(simulation),
-        )  # fmt: skip
+        drawn.append(_draw_simulation(axes, simulation, over, names[0]))
     if _is_error(names):
         _draw_bound(axes, attributes, drawn)
     _finish(axes, data, over, names, drawn)
     set_heading(axes, _title(attributes), _parameter_line(attributes, [over]))
+
+
+def _draw_simulation(axes: Any, simulation: xr.Dataset, over: str, name: str) -> Any:
+    """Draw means with error bars; return the means."""
+    means = simulation[f"{name}_mean"].to_numpy()
+    bars = simulation[f"{name}_standard_error"].to_numpy()
+    axes.errorbar(
+        simulation[over],
+        means,
+        # One network has no standard error.
+        yerr=bars if all(map(math.isfinite, bars)) else None,
+        fmt="o", color=VERMILLION, markersize=5, markerfacecolor="white",
+        markeredgewidth=1.4, elinewidth=1.4, capsize=3, zorder=4,
+        label=_simulation_label(simulation),
+    )  # fmt: skip
+    return means
+
+
+def plot_simulation(simulation: xr.Dataset, *, ax: Any = None) -> Any:
+    """Draw simulated test errors over the sample complexity, without a theory.
+
+    Parameters
+    ----------
+    simulation : xarray.Dataset
+        With ``test_error_mean`` and its standard error over ``alpha``.
+    ax : matplotlib.axes.Axes, optional
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
+    data = simulation.sortby("alpha")
+    with styled():
+        axes = checked_axes(ax, _SIZE)
+        drawn = [_draw_simulation(axes, data, "alpha", _ERROR)]
+        _finish(axes, data, "alpha", [_ERROR], drawn)
+    return axes
 
 
 def _draw_family(axes: Any, data: xr.Dataset, over: Sequence[str], name: str) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from .readout import TrainedNetwork
 
-__all__ = ["MEASUREMENTS", "Measurement", "measurement_of"]
+__all__ = ["AXES", "MEASUREMENTS", "Measurement", "measurement_of"]
 
 Array = NDArray[np.float64]
 Measurement = Callable[[TrainedNetwork], Mapping[str, Array]]
@@ -76,6 +76,24 @@ def rounding(trained: TrainedNetwork) -> dict[str, Array]:
 MEASUREMENTS: dict[str, Measurement] = {
     f.__name__: f for f in (errors, overlaps, spike, label_moment, rounding)
 }
+
+_ERRORS = (
+    "test_error", "training_error", "test_loss", "training_loss", "objective", "certificate",
+    "ridge", "rounding",
+)  # fmt: skip
+
+AXES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(_ERRORS, ("alpha", "ridge")),
+    "m": ("alpha", "ridge", "class"),
+    "theta": ("alpha", "ridge", "spike", "class"),
+    "psi": ("alpha", "ridge", "teacher", "class"),
+    "q1": ("alpha", "ridge", "class", "other_class"),
+    "q2": ("alpha", "ridge", "class"),
+    "spike_strength": ("class", "spike"),
+    "bulk_variance": ("class",),
+    "alignment": ("spike", "teacher"),
+}
+"""Names of the axes of measured arrays, after those of networks and steps."""
 
 
 def measurement_of(given: object) -> tuple[str, Measurement]:

@@ -141,6 +141,8 @@ class Network:
         Of ``given``: length of u along the teacher's first direction and across it.
     loss_derivative : callable, optional
         :math:`\ell'` in the output f, of labels and outputs; by default f − y.
+    description : str
+        Names the functions, which the other fields do not; stored results are told apart by it.
     precision : {"double", "single"}
         Of weights, inputs and features. Single precision has the numbers of double precision,
         rounded, so that the two can be compared seed by seed.
@@ -187,6 +189,7 @@ class Network:
     spike: tuple[float, float] = (0.0, 0.0)
     loss_derivative: Callable[[Array, Array], Any] | None = None
     precision: str = "double"
+    description: str = ""
 
     def __post_init__(self) -> None:
         self._check_functions()

@@ -146,7 +146,8 @@ def simulate(
         Folder of this run, with one file for each finished seed, and one for each that was stopped
         after some of its steps. What is found there is not computed again; damaged files are.
     description : str, optional
-        Names what the numbers of a network do not: its functions. Required with `store`.
+        Names what the numbers of a network do not: its functions; by default the description of
+        the network. Required with `store`.
     progress : bool, optional
         Show a progress bar on the standard error stream if the run takes longer than a second; by
         default where that is a terminal.
@@ -187,6 +188,7 @@ def simulate(
     keeper = None
     folder = store_folder(store)
     if folder is not None:
+        description = description or network.description
         if not description:
             raise ParameterError(
                 "store needs a description: it names student and teacher in the file names"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .derivations.kernels.kernel import Kernel
     from .derivations.kernels.lower import lower
     from .derivations.kernels.solution import KernelSolution
+    from .derivations.networks import Network, SimulatedNetworks, simulate
     from .derivations.one_gradient_step.large_steps import large_step_limit
     from .derivations.one_gradient_step.model import OneGradientStep
     from .derivations.penalties import paper_ridge
@@ -99,9 +100,11 @@ _HOMES = {
     "HermiteExpansion": "symbolic.hermite_expansion",
     "Kernel": "derivations.kernels.kernel",
     "KernelSolution": "derivations.kernels.solution",
+    "Network": "derivations.networks",
     "OneGradientStep": "derivations.one_gradient_step.model",
     "Projection": "symbolic.projections",
     "SaddlePointSystem": "symbolic.saddle_point",
+    "SimulatedNetworks": "derivations.networks",
     "SingleSite": "symbolic.replica_stability",
     "Solution": "derivations.spiked_random_features.solution",
     "Spectrum": "derivations.spectra.spectrum",
@@ -150,6 +153,7 @@ _HOMES = {
     "residual_norms": "symbolic.projections",
     "ridge_target": "symbolic.ridge_targets",
     "sample_complexity": "derivations.hermite_gradients.sample_complexity",
+    "simulate": "derivations.networks",
     "simulate_giant_steps": "derivations.giant_steps.simulated",
     "staircase": "symbolic.leaps.staircase",
     "target": "symbolic.targets",
@@ -178,9 +182,11 @@ __all__ = [
     "HermiteExpansion",
     "Kernel",
     "KernelSolution",
+    "Network",
     "OneGradientStep",
     "Projection",
     "SaddlePointSystem",
+    "SimulatedNetworks",
     "SingleSite",
     "Solution",
     "Spectrum",
@@ -230,6 +236,7 @@ __all__ = [
     "residual_norms",
     "ridge_target",
     "sample_complexity",
+    "simulate",
     "simulate_giant_steps",
     "staircase",
     "target",
