@@ -94,9 +94,9 @@ class Network(finite.Network):
     def __init__(self, student: Any, teacher: Any, *, loss: Any = None, **options: Any) -> None:
         named = {"student": _name(student), "teacher": _name(teacher)}
         steps = bool(options.get("steps"))
-        if not callable(student) or isinstance(student, Activation):
+        if _is_symbolic(student):
             student, options = _student(student, steps, options)
-        if not callable(teacher) or isinstance(teacher, Target):
+        if _is_symbolic(teacher):
             teacher, directions = _teacher(teacher)
             options = {"directions": directions, **options}
         if loss is not None:
@@ -107,10 +107,13 @@ class Network(finite.Network):
         super().__init__(student=student, teacher=teacher, **options)
 
 
+def _is_symbolic(given: object) -> bool:
+    # Expressions can be called, too.
+    return isinstance(given, str | sp.Basic | Activation | Target)
+
+
 def _name(given: object) -> str | None:
-    if callable(given) and not isinstance(given, (Activation, Target, sp.Basic)):
-        return None
-    return str(given)
+    return str(given) if _is_symbolic(given) else None
 
 
 def _student(given: Any, steps: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
@@ -134,17 +137,16 @@ def _student(given: Any, steps: bool, options: dict[str, Any]) -> tuple[Any, dic
 
 def _teacher(given: Any) -> tuple[Any, int]:
     """Return a target as a function of arrays, and its number of directions."""
-    if isinstance(given, str | sp.Expr | Activation) and not isinstance(given, Target):
-        single = given if isinstance(given, Activation) else _of_one_variable(given)
-        if single is not None:
-            return compiled(single.expr, (variable,)), 1
+    single = None if isinstance(given, Target) else _of_one_variable(given)
+    if single is not None:
+        return compiled(single.expr, (variable,)), 1
     found = read_target(given, argument="teacher")
     if found.dimension == 1:
         return compiled(found.expr, found.variables), 1
     return compiled(found.expr, (found.variables,)), found.dimension
 
 
-def _of_one_variable(given: str | sp.Expr) -> Activation | None:
+def _of_one_variable(given: str | sp.Expr | Activation) -> Activation | None:
     """Return an activation by name, or a function of z; None for functions of x1, …"""
     try:
         return activation(given, argument="teacher")

@@ -86,7 +86,9 @@ class _DyingSeed:
 @pytest.fixture
 def sent_by_value():
     """Workers elsewhere cannot import this file."""
-    cloudpickle = pytest.importorskip("cloudpickle")
+    pytest.importorskip("loky")
+    import cloudpickle
+
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
     yield

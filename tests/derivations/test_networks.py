@@ -1,0 +1,160 @@
+"""Networks from texts, and what is made of their measurements."""
+
+import json
+import pickle
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+import sympy as sp
+
+import giantstep as gs
+from giantstep.errors import AssumptionError, ExpressionError, ParameterError
+
+SMALL = {"dimension": 30, "width": 20}
+
+
+def step(**changes):
+    """Return a network that takes one step."""
+    given = {**SMALL, "steps": 1, "step_samples": 120, "step_size": 1.5}
+    return gs.Network("tanh", "sin", **{**given, **changes})
+
+
+@pytest.fixture(scope="module")
+def found():
+    """Return a small simulation with everything measured."""
+    return gs.simulate(
+        step(), ["errors", "overlaps", "spike"], alpha=[2, 0.5], ridge=0.1, seeds=4, progress=False
+    )
+
+
+def test_texts_expressions_and_functions_are_the_same_network():
+    z = sp.Symbol("z", real=True)
+    wanted = step().train(seed=3).rows
+    for student, teacher in (
+        ("tanh(z)", "sin(x1)"), (sp.tanh(z), gs.activation("sin")), ("tanh", gs.target("sin(x1)")),
+    ):  # fmt: skip
+        made = gs.Network(student, teacher, **SMALL, steps=1, step_samples=120, step_size=1.5)
+        np.testing.assert_allclose(made.train(seed=3).rows, wanted, rtol=1e-13)
+    made = gs.Network(
+        np.tanh, np.sin, student_derivative=lambda u: 1 - np.tanh(u) ** 2, **SMALL, steps=1,
+        step_samples=120, step_size=1.5,
+    )  # fmt: skip
+    np.testing.assert_allclose(made.train(seed=3).rows, wanted, rtol=1e-13)
+    assert made.description == "" and json.loads(step().description)["teacher"] == "sin"
+
+
+def test_directions_follow_from_the_target():
+    network = gs.Network("relu", "x1 + x1*x3", **SMALL)
+    assert network.directions == 3
+    x = np.arange(6.0).reshape(2, 3)
+    np.testing.assert_allclose(network.teacher(x), x[:, 0] + x[:, 0] * x[:, 2])
+
+
+def test_the_loss_of_the_steps_is_that_of_the_catalogue():
+    network = step(loss="huber(0.5)")
+    labels, outputs = np.array([2.0, 0.2, -1.0]), np.array([0.0, 0.0, 0.0])
+    np.testing.assert_allclose(network.loss_derivative(labels, outputs), [-0.5, -0.2, 0.5])
+    squares = step(loss="square").train(seed=1).rows
+    np.testing.assert_allclose(squares, step().train(seed=1).rows, rtol=1e-13)
+
+
+def test_the_rank_one_step_has_the_slope_of_the_student():
+    network = gs.Network(
+        "erf", "sin", **SMALL, steps=1, step_samples=90, step_size=1.0, gradient="rank one"
+    )
+    # E erf'(z) = 2/sqrt(3 pi) for a standard normal z.
+    assert network.slope == pytest.approx(2 / np.sqrt(3 * np.pi), rel=1e-14)
+
+
+def test_networks_can_be_sent_and_changed():
+    network = pickle.loads(pickle.dumps(step()))
+    assert type(network) is gs.Network and network.description == step().description
+    wider = replace(network, width=24)
+    assert wider.width == 24 and wider.train(seed=0).rows.shape == (24, 30)
+
+
+def test_the_page_lists_errors_with_standard_errors(found):
+    text = str(found)
+    assert "α" in text and "test error" in text and "±" in text
+    assert "Simulation: mean and standard error of 4 networks of d = 30, p = 20." in text
+    assert "<table" in found._repr_html_()
+    assert repr(found).startswith("SimulatedNetworks(4 networks, d = 30, p = 20: ")
+
+
+def test_the_dataset_has_labelled_axes(found):
+    data = found.to_dataset()
+    assert data["test_error"].dims == ("seed", "alpha")
+    assert data["alpha"].to_numpy().tolist() == [2, 0.5]
+    np.testing.assert_array_equal(data["test_error"], found["test_error"][:, :, 0])
+    np.testing.assert_allclose(
+        data["test_error_standard_error"],
+        found["test_error"][:, :, 0].std(axis=0, ddof=1) / 2,
+    )
+    assert data["q1"].dims == ("seed", "alpha") and data["spike_strength"].dims == ("seed",)
+    several = gs.simulate(
+        step(), {"errors": (0, 1)}, alpha=1, ridge=[0.1, 1], seeds=2, progress=False
+    ).to_dataset()
+    assert several["test_error"].dims == ("seed", "step", "alpha", "ridge")
+    assert several["ridge"].to_numpy().tolist() == [0.1, 1]
+
+
+def test_figures_have_a_theory_beside_the_networks(found):
+    pytest.importorskip("matplotlib")
+    model = gs.SpikedRandomFeatures("tanh", "sin", step_size=1.5, alpha0=4, beta=2 / 3)
+    curve = model.curve(alpha=[0.5, 1, 2], ridge=0.1)
+    axes = found.plot(curve)
+    labels = axes.get_legend_handles_labels()[1]
+    assert any("4 networks" in label for label in labels) and len(labels) >= 2
+    alone = found.plot()
+    assert len(alone.get_legend_handles_labels()[1]) == 1
+    with pytest.raises(ParameterError, match="measure 'errors' with one ridge"):
+        gs.simulate(step(), seeds=2, progress=False).plot()
+
+
+def test_theory_and_networks_agree():
+    network = gs.Network("tanh", "sin", dimension=200, width=200, rows="sphere")
+    found = gs.simulate(network, alpha=[2], ridge=0.1, seeds=12, seed=5, progress=False)
+    model = gs.SpikedRandomFeatures("tanh", "sin", step_size=0, alpha0=1)
+    theory = model.solve(alpha=2, ridge=0.1)
+    for name in ("test_error", "training_error"):
+        deviation = found.mean(name).item() - getattr(theory, name)
+        # Measured bias of some 1.5/d at this size.
+        assert abs(deviation) < 4 * found.standard_error(name).item() + 1.5 / 200
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: gs.Network("sign", "sin", **SMALL, steps=1), AssumptionError, "sign. jumps"),
+        (lambda: gs.Network("tanh(", "sin", **SMALL), ExpressionError, "student"),
+        (lambda: gs.Network("tanh", "y9", **SMALL), ExpressionError, "teacher"),
+        (lambda: gs.Network("tanh", "sin", dimension=30, width=2.5), ParameterError, "width"),
+        (lambda: gs.Network("tanh", "sin", dimension=0, width=2), ParameterError, "dimension"),
+        (lambda: gs.Network("tanh", "x1*x9", dimension=4, width=2), ParameterError, "directions"),
+        (lambda: gs.Network("tanh", "sin", **SMALL, readout="bits"), ParameterError, "readout"),
+        (lambda: gs.Network("tanh", "sin", **SMALL, readout=[1, 0], fractions=[1]),
+         ParameterError, "equally many"),
+        (lambda: gs.Network("tanh", "sin", **SMALL, rows="cube"), ParameterError, "rows must be"),
+        (lambda: gs.Network("tanh", "sin", dimension=9, width=7, paired=True), ParameterError,
+         "width must be even"),
+        (lambda: step(step_size=float("inf")), ParameterError, "step_size must be finite"),
+        (lambda: step(weight_decay=2), ParameterError, "weight_decay"),
+        (lambda: step(loss="cubic"), ParameterError, "loss"),
+        (lambda: step(labels="coin"), ParameterError, "labels must be one of"),
+        (lambda: step(step_samples=10**13), ParameterError, "would take weeks"),
+        (lambda: step(step_size=1e40).train(seed=0), ParameterError, "weights overflow in step 1"),
+        (lambda: gs.Network(np.tanh, np.sin, **SMALL, steps=1), ParameterError,
+         "student_derivative is needed"),
+        (lambda: gs.simulate(step(), "errors"), ParameterError, "give readout"),
+        (lambda: gs.simulate(step(), ridge=0.1), ParameterError, "give alpha or samples"),
+        (lambda: gs.simulate(step(), alpha=1, samples=3), ParameterError, "give one of them"),
+        (lambda: gs.simulate(step(), alpha=1, loss="hinge"), ParameterError, "one number"),
+        (lambda: gs.simulate(cast(Any, "tanh")), ParameterError, "network must be a Network"),
+        (lambda: gs.simulate(step(), samples=5), ParameterError, "too few to hold out"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_trained_is_refused(make, error, message):
+    with pytest.raises(error, match=message):
+        make()
