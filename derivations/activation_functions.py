@@ -7,22 +7,23 @@ there; see :class:`.ElementwiseFunction` for how values and slopes are computed.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..errors import EmissionError
 from ..numeric.cache import FileCache
 from ..numeric.elementwise import ElementwiseFunction
-from ..symbolic.activations import Activation, activation, z
-from ..symbolic.printing.array_kernels import array_kernel
-from ..symbolic.printing.compiled import Formula, function_source
 from .derived import derived
 
+if TYPE_CHECKING:
+    from ..symbolic.activations import Activation
 
-def elementwise(activation_: Activation) -> ElementwiseFunction:
+
+def elementwise(student: Activation) -> ElementwiseFunction:
     """Return an activation as a function of arrays.
 
     Parameters
     ----------
-    activation_ : Activation
+    student : Activation
         One that jumps has values only.
 
     Raises
@@ -33,12 +34,17 @@ def elementwise(activation_: Activation) -> ElementwiseFunction:
     Examples
     --------
     >>> import numpy as np
+    >>> from giantstep.symbolic.activations import activation
     >>> relu = elementwise(activation("relu"))
     >>> relu(np.array([-1.0, 2.0])).tolist(), relu.slopes(np.array([-1.0, 2.0])).tolist()
     ([0.0, 2.0], [0.0, 1.0])
     """
-    value = activation_.expr
-    slope = None if activation_.jumps else activation_.derivative
+    from ..symbolic.activations import z
+    from ..symbolic.printing.array_kernels import array_kernel
+    from ..symbolic.printing.compiled import Formula, function_source
+
+    value = student.expr
+    slope = None if student.jumps else student.derivative
     formulas = {"values": Formula((z,), value)}
     if slope is not None:
         formulas["slopes"] = Formula((z,), slope)
@@ -51,7 +57,7 @@ def elementwise(activation_: Activation) -> ElementwiseFunction:
     return ElementwiseFunction(
         plain=function_source(formulas),
         kernel=kernel,
-        name=activation_.name,
+        name=student.name,
         differentiable=slope is not None,
     )
 
@@ -67,4 +73,6 @@ def kept_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
 
 @derived("activation_functions", ElementwiseFunction)
 def _texts(text: str) -> ElementwiseFunction:
+    from ..symbolic.activations import activation
+
     return elementwise(activation(text))

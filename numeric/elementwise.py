@@ -87,7 +87,7 @@ class ElementwiseFunction:
         ParameterError
             If the entries are not real numbers.
         """
-        self._require_slope()
+        self.require_slope()
         return self._filled("slopes", z, 1)[0]
 
     def values_and_slopes(self, z: ArrayLike) -> tuple[Array, Array]:
@@ -100,22 +100,29 @@ class ElementwiseFunction:
         ParameterError
             If the entries are not real numbers.
         """
-        self._require_slope()
+        self.require_slope()
         values, slopes = self._filled("values_and_slopes", z, 2)
         return values, slopes
+
+    def require_slope(self) -> None:
+        """Refuse a function that has no slopes, before anything is computed.
+
+        Raises
+        ------
+        AssumptionError
+            If the function jumps.
+        """
+        if not self.differentiable:
+            raise AssumptionError(
+                f"activation {self.name!r} has no weak derivative: it jumps\n"
+                "  choose a continuous activation, such as erf or tanh for sign"
+            )
 
     def __repr__(self) -> str:
         return f"ElementwiseFunction({self.name!r})"
 
     def __reduce__(self) -> tuple[type[ElementwiseFunction], tuple[Any, ...]]:
         return ElementwiseFunction, tuple(getattr(self, field.name) for field in fields(self))
-
-    def _require_slope(self) -> None:
-        if not self.differentiable:
-            raise AssumptionError(
-                f"{self.name!r} has no weak derivative: it jumps; a gradient step needs a "
-                "continuous activation, such as erf or tanh for sign"
-            )
 
     def _filled(self, part: str, z: ArrayLike, count: int) -> list[Array]:
         given = np.asarray(z)
