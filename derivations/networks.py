@@ -18,7 +18,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ..errors import AssumptionError, GiantstepError, ParameterError
+from ..errors import GiantstepError, ParameterError
 from ..numeric.arguments import positive_array
 from ..numeric.networks import network as finite
 from ..numeric.networks.measure import AXES
@@ -28,11 +28,11 @@ from ..numeric.networks.run import simulate as run
 from ..numeric.networks.sizes import sample_count
 from ..pages import Block, Page, Table
 from ..symbolic.activations import Activation, activation
-from ..symbolic.activations import z as variable
 from ..symbolic.hermite import hermite_coefficient
 from ..symbolic.printing.compiled import compiled
 from ..symbolic.targets import Target
 from ..symbolic.targets import target as read_target
+from .activation_functions import elementwise
 from .curve_figure import plot_curve, plot_simulation
 from .curves import Curve
 from .spiked_random_features.convex.losses import convex_loss, x, y
@@ -119,27 +119,24 @@ def _name(given: object) -> str | None:
 def _student(given: Any, steps: bool, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the student as a function of arrays, and options with its derivative and slope."""
     found = activation(given, argument="student")
+    function = elementwise(found)
     if not steps:
-        return compiled(found.expr, (variable,)), options
+        return function, options
     options = dict(options)
     gradient = options.get("gradient", "full")
     if gradient == "full" and "student_derivative" not in options:
-        if found.jumps:
-            raise AssumptionError(
-                f"student {str(found)!r} jumps, so that its gradient step is not defined; use a "
-                "student without jumps, or steps=0"
-            )
-        options["student_derivative"] = compiled(found.derivative, (variable,))
+        function.require_slope()
+        options["student_derivative"] = function.slopes
     if gradient == "rank one" and "slope" not in options:
         options["slope"] = float(hermite_coefficient(found, 1))
-    return compiled(found.expr, (variable,)), options
+    return function, options
 
 
 def _teacher(given: Any) -> tuple[Any, int]:
     """Return a target as a function of arrays, and its number of directions."""
     single = None if isinstance(given, Target) else _of_one_variable(given)
     if single is not None:
-        return compiled(single.expr, (variable,)), 1
+        return elementwise(single), 1
     found = read_target(given, argument="teacher")
     if found.dimension == 1:
         return compiled(found.expr, found.variables), 1

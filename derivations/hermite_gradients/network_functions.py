@@ -1,4 +1,4 @@
-"""Students and targets as NumPy functions, through source from our own printer."""
+"""Students and targets as functions of arrays, through source from our own printers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...symbolic.activations import Activation
-from ...symbolic.activations import z as variable
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets import Target
+from ..activation_functions import elementwise
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class NetworkFunctions:
     Attributes
     ----------
     student, student_derivative : callable
-        Values of the same shape as the argument, or one number for all.
+        Values of the same shape as the argument.
     target : callable
         Takes an array of shape (n, r), returns n values, or one number for all.
     """
@@ -53,8 +53,6 @@ def network_functions(student: Activation, target: Target) -> NetworkFunctions:
     >>> made.target(np.array([[2.0, 3.0], [-1.0, 4.0]])).tolist()
     [7.0, -5.0]
     """
-    return NetworkFunctions(
-        compiled(student.expr, (variable,)),
-        compiled(student.derivative, (variable,)),
-        compiled(target.expr, (target.variables,)),
-    )
+    made = elementwise(student)
+    made.require_slope()
+    return NetworkFunctions(made, made.slopes, compiled(target.expr, (target.variables,)))

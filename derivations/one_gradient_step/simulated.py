@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,13 +15,13 @@ import numpy as np
 from ... import __version__
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, real_number, whole_number
+from ...numeric.elementwise import ElementwiseFunction
 from ...numeric.networks.sizes import sample_count
 from ...numeric.one_step_network import OneStepSetup
 from ...numeric.one_step_readout import ReadoutSetup
 from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks
 from ...numeric.sample_stream import finite_values
-from ...runtime.generated import GeneratedFunction
-from ..derived import derived
+from ..activation_functions import kept_elementwise
 from ..penalties import items_of, penalties
 from ..spiked_random_features.arguments import checked_switch
 from .conditional_risk import conditional_prediction
@@ -52,13 +53,13 @@ class CentredFunction:
 
     Parameters
     ----------
-    function : callable
+    function : ElementwiseFunction
     name : str
         For error messages.
     mean : float
     """
 
-    def __init__(self, function: GeneratedFunction, name: str, mean: float) -> None:
+    def __init__(self, function: ElementwiseFunction, name: str, mean: float) -> None:
         self.function, self.name, self.mean = function, name, mean
 
     def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -127,27 +128,16 @@ def one_step_setup(
 
 def network_functions(
     model: OneGradientStep,
-) -> tuple[CentredFunction, GeneratedFunction, CentredFunction]:
+) -> tuple[CentredFunction, Callable[..., Any], CentredFunction]:
     """Return student, its derivative and teacher as functions of arrays, without their means."""
-    source = _function_source(model.cache, model.student, model.teacher)
-    student, slope, teacher = (
-        GeneratedFunction(source, name) for name in ("student", "student_derivative", "teacher")
+    student, teacher = (
+        kept_elementwise(model.cache, text) for text in (model.student, model.teacher)
     )
     return (
         CentredFunction(student, "student", model.student_moments.mean),
         # A student that jumps has no derivative; the model then takes no step.
-        student if model.student_moments.jumps else slope,
+        student.slopes if student.differentiable else student,
         CentredFunction(teacher, "teacher", model.teacher_moments.mean),
-    )
-
-
-@derived("one_gradient_step/functions", str)
-def _function_source(student: str, teacher: str) -> str:
-    from ...symbolic.activations import activation
-    from ..spiked_random_features.derive import activation_functions
-
-    return activation_functions(
-        activation(student, argument="student"), activation(teacher, argument="teacher")
     )
 
 

@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 from ...ball_library import require_flint
 from ...numeric.kernel_arrays import converged_tables
 from ...numeric.simulation import simulate
-from ...runtime.generated import GeneratedFunction
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.equivalence import conditional_equivalence
 from ...symbolic.gaussian import GaussianExpectation, expect
 from ...symbolic.hermite import hermite_coefficient
+from ..activation_functions import kept_elementwise
 from ..certificates.agreement import agreement, decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
@@ -417,7 +417,7 @@ def conditional_features(
         model = SpikedRandomFeatures.from_parameters(
             student, "sin", spike_strength=r, bulk_variance=c, alignment=0.5
         )
-        function = _function(model, "student")
+        function = kept_elementwise(model._cache, student)
         for kappa in (-1.5, 0.7):
             mu0, mu1, mu2_squared = _coefficients(model, kappa)
             with threadpoolctl.threadpool_limits(1, user_api="blas"):
@@ -474,7 +474,3 @@ def _coefficients(model: SpikedRandomFeatures, kappa: float) -> tuple[float, flo
     tables = converged_tables(kernel.tables, [values[p] for p in kernel.table_parameters], node)
     mu0, mu1, mu2_squared = (float(tables[n][0]) for n in ("mu_0", "mu_1", "mu_2_squared"))
     return mu0, mu1, mu2_squared
-
-
-def _function(model: SpikedRandomFeatures, name: str) -> GeneratedFunction:
-    return GeneratedFunction(model.derivation.activation_source, name)

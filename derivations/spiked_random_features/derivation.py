@@ -34,8 +34,6 @@ class Derivation:
         Of the teacher.
     best_linear_error : float
         Error of the best linear predictor, :math:`\\|P_{>1} f_*\\|^2`.
-    activation_source : str
-        Source of ``student``, ``student_derivative`` (if it does not jump) and ``teacher``.
     table_source, solver_source, plain_source : str
         Generated modules: tables in NumPy, the solver in numba and its twin in plain Python.
     parameters, table_parameters, tables, outputs : tuple of str
@@ -63,7 +61,6 @@ class Derivation:
     mapping_error: str
     leap_index: int
     best_linear_error: float
-    activation_source: str
     table_source: str
     solver_source: str
     plain_source: str

@@ -10,7 +10,7 @@ import sympy as sp
 
 from ...errors import AssumptionError, ConvergenceError
 from ...runtime.precise_kernel import PreciseKernel
-from ...symbolic.activations import Activation, activation, z
+from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import information_exponent
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
@@ -227,7 +227,6 @@ def derive(
         mapping_error=mapping_error,
         leap_index=information_exponent(model.teacher),
         best_linear_error=float(best_linear_error(model.teacher).evalf(20)),
-        activation_source=activation_functions(model.student, model.teacher),
         table_source=table_source(
             definitions,
             node=symbols.kappa,
@@ -323,14 +322,6 @@ def scalar_functions(
         for name, f in functions.items()
     }
     return function_source(numbers, "python", names={**STEP_ARGUMENTS, **(names or {})})
-
-
-def activation_functions(student: Activation, teacher: Activation) -> str:
-    """Source of the vectorised functions that a simulation calls."""
-    functions = {"student": student.expr, "teacher": teacher.expr}
-    if not student.jumps:
-        functions["student_derivative"] = student.derivative
-    return function_source({name: Formula((z,), expr) for name, expr in functions.items()})
 
 
 def precise_kernel(model: SymbolicModel) -> PreciseKernel:

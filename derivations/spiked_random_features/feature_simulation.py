@@ -22,7 +22,7 @@ from ...numeric.feature_network import SteppedNetwork
 from ...numeric.feature_readouts import ERRORS
 from ...numeric.feature_setup import FeatureClass, FeatureSetup
 from ...numeric.feature_simulation import FeatureSimulation, simulate_features
-from ...runtime.generated import GeneratedFunction
+from ..activation_functions import kept_elementwise
 from .bulk_law import BulkLaw
 
 if TYPE_CHECKING:
@@ -59,14 +59,6 @@ _MEANING = {
 }
 
 
-def activation_function(model: SpikedRandomFeatures, name: str) -> GeneratedFunction:
-    """Return "student", "student_derivative" or "teacher" as a function of arrays.
-
-    It can be sent to other processes.
-    """
-    return GeneratedFunction(model.derivation.activation_source, name)
-
-
 def feature_setup(
     model: SpikedRandomFeatures,
     dimension: int,
@@ -88,7 +80,8 @@ def feature_setup(
     AssumptionError
         If the student jumps and a step is to be taken.
     """
-    student, teacher = (activation_function(model, name) for name in ("student", "teacher"))
+    names = model.derivation.student, model.derivation.teacher
+    student, teacher = (kept_elementwise(model._cache, name) for name in names)
     shared: dict[str, Any] = {
         "beta": model.beta,
         "noise_variance": model.noise_variance,
@@ -112,8 +105,7 @@ def feature_setup(
     found = model.derivation
     if found.mapping_error:
         raise AssumptionError(found.mapping_error)
-    derivative = activation_function(model, "student_derivative")
-    return SteppedNetwork(student, derivative, teacher, model.step_size, model.alpha0, **shared)
+    return SteppedNetwork(student, student.slopes, teacher, model.step_size, model.alpha0, **shared)
 
 
 def simulate_readout(

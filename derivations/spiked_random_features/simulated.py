@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...errors import AssumptionError, ParameterError
 from ...numeric.plain_network import NetworkSetup
 from ...numeric.simulation import SimulationResult, simulate
-from ...runtime.generated import GeneratedFunction
+from ..activation_functions import kept_elementwise
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -39,15 +39,12 @@ def network_setup(model: SpikedRandomFeatures, dimension: int) -> NetworkSetup:
     if found.mapping_error and model.step_size:
         raise AssumptionError(found.mapping_error)
 
-    def function(name: str) -> GeneratedFunction:
-        return GeneratedFunction(found.activation_source, name)
-
-    student = function("student")
+    student = kept_elementwise(model._cache, found.student)
     return NetworkSetup(
         student=student,
         # Without a step the derivative is never called; a student that jumps has none.
-        student_derivative=function("student_derivative") if not found.mapping_error else student,
-        teacher=function("teacher"),
+        student_derivative=student.slopes if student.differentiable else student,
+        teacher=kept_elementwise(model._cache, found.teacher),
         step_size=model.step_size,
         alpha0=model.alpha0,
         beta=model.beta,

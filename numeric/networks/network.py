@@ -671,21 +671,32 @@ class Training:
         if self.layer.biases.any():
             hidden += self.layer.biases[:count]
         readout = self.layer.readout[:count] / network.width
-        outputs = np.zeros(len(labels))
-        if not silent:
-            for part in slices(len(hidden), count):
-                values = self._finite(network.student, "student", hidden[part])
-                outputs[part] = values @ readout
-        residuals = self._residuals(labels, outputs)
-        assert network.student_derivative is not None
+        residuals = np.empty_like(labels)
         for part in slices(len(hidden), count):
-            slopes = self._finite(network.student_derivative, "student_derivative", hidden[part])
+            values, slopes = self._values_and_slopes(hidden[part], silent)
+            outputs = np.zeros(len(slopes)) if silent else values @ readout
+            residuals[part] = self._residuals(labels[part], outputs)
             np.multiply(slopes, residuals[part, None], out=hidden[part], casting="same_kind")
         # In groups of neurons, so that no third array of the size of the weights is needed.
         size = max(1, GROUP_ENTRIES // inputs.shape[1])
         for start in range(0, count, size):
             gradient[start : start + size] += hidden[:, start : start + size].T @ inputs
         return residuals
+
+    def _values_and_slopes(self, hidden: Array, silent: bool) -> tuple[Array, Array]:
+        """Student and derivative; the first is not needed of a network without output."""
+        student, derivative = self.network.student, self.network.student_derivative
+        assert derivative is not None
+        if not silent and getattr(derivative, "__self__", None) is student:
+            # Of one function with slopes, both come in one turn.
+            both: list[Array] = list(student.values_and_slopes(hidden))  # type: ignore[attr-defined]
+            values, slopes = (
+                self._finite(lambda _, found=found: found, name, hidden)
+                for found, name in zip(both, ("student", "student_derivative"), strict=True)
+            )
+            return values, slopes
+        values = hidden if silent else self._finite(student, "student", hidden)
+        return values, self._finite(derivative, "student_derivative", hidden)
 
     def _residuals(self, labels: Array, outputs: Array) -> Array:
         if self.network.loss_derivative is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from .printers import CompiledPrinter
-from .special_functions import names
+from .special_functions import helpers, names
 
 
 class CPrinter(CompiledPrinter):
@@ -13,6 +13,7 @@ class CPrinter(CompiledPrinter):
 
     target = "c"
     functions = names("c")
+    helpers = helpers("c")
 
     def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
         power = f"{int(exponent)}.0" if exponent.is_Integer else self._print(exponent)

@@ -121,7 +121,9 @@ def function_source(
         If an expression holds what the target cannot compute.
     """
     printer = _PRINTERS[target](own_functions)
-    texts = [_text(name, formula, printer, names or {}) for name, formula in functions.items()]
+    texts = [
+        function_text(name, formula, printer, names or {}) for name, formula in functions.items()
+    ]
     return with_helpers("\n\n".join(texts), printer)
 
 
@@ -133,7 +135,10 @@ def with_helpers(text: str, printer: SourcePrinter | type[SourcePrinter]) -> str
     return "\n".join([*imports, "", "", both]) if imports else both
 
 
-def _text(name: str, formula: Formula, printer: SourcePrinter, names: Mapping[sp.Expr, str]) -> str:
+def function_text(
+    name: str, formula: Formula, printer: SourcePrinter, names: Mapping[sp.Expr, str]
+) -> str:
+    """Return the definition of one function, without the helpers that it calls."""
     signature, columns = [], []
     rule: dict[sp.Expr, sp.Symbol] = {}
     for k, argument in enumerate(formula.arguments):
@@ -186,4 +191,5 @@ def _without_cases(expr: sp.Expr, kept: dict[sp.Expr, sp.Symbol]) -> sp.Expr:
 
 
 def _printed(value: sp.Expr, printer: SourcePrinter) -> str:
-    return _INFINITY[type(printer)] if value is sp.oo else printer.print(value)
+    infinity = _INFINITY.get(type(printer))
+    return infinity if value is sp.oo and infinity else printer.print(value)

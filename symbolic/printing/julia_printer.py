@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from .printers import CompiledPrinter
-from .special_functions import names
+from .special_functions import helpers, names
 
 
 class JuliaPrinter(CompiledPrinter):
@@ -13,6 +13,7 @@ class JuliaPrinter(CompiledPrinter):
 
     target = "julia"
     functions = names("julia")
+    helpers = helpers("julia")
 
     def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
         if exponent.is_Integer:

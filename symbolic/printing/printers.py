@@ -282,5 +282,5 @@ def helper_definitions(
     """
     return "\n\n".join(
         decorator + definition
-        for definition in special_functions.helper_texts(printer.target, text)
+        for definition in special_functions.called_definitions(printer.helpers, text)
     )

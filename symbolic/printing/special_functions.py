@@ -263,7 +263,11 @@ def _checked(name: str, target: str, called: str, definition: str) -> tuple[str,
 
 def helper_texts(target: str, text: str) -> list[str]:
     """Return the definitions of the helpers that `text` calls, each after those that it calls."""
-    table = _HELPERS[_functions_of(target)]
+    return called_definitions(_HELPERS[_functions_of(target)], text)
+
+
+def called_definitions(table: Mapping[str, str], text: str) -> list[str]:
+    """Return those of a table of definitions that `text` calls, each after those that it calls."""
     ordered: dict[str, str] = {}
 
     def visit(code: str, within: frozenset[str]) -> None:

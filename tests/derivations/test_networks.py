@@ -127,7 +127,7 @@ def test_theory_and_networks_agree():
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: gs.Network("sign", "sin", **SMALL, steps=1), AssumptionError, "sign. jumps"),
+        (lambda: gs.Network("sign", "sin", **SMALL, steps=1), AssumptionError, "it jumps"),
         (lambda: gs.Network("tanh(", "sin", **SMALL), ExpressionError, "student"),
         (lambda: gs.Network("tanh", "y9", **SMALL), ExpressionError, "teacher"),
         (lambda: gs.Network("tanh", "sin", dimension=30, width=2.5), ParameterError, "width"),

@@ -242,7 +242,8 @@ class FeatureSpectrum(Spectrum):
         """
         from ....numeric.feature_setup import FeatureClass, FeatureSetup
         from ....numeric.feature_spectra import feature_spectra
-        from ..feature_simulation import activation_function, feature_setup
+        from ...activation_functions import kept_elementwise
+        from ..feature_simulation import feature_setup
 
         model = self.model
         if self.covariance == "population":
@@ -254,7 +255,8 @@ class FeatureSpectrum(Spectrum):
         if not trained:
             spike = model.spike
             setup: Any = FeatureSetup(
-                activation_function(model, "student"), activation_function(model, "teacher"),
+                kept_elementwise(model._cache, model.derivation.student),
+                kept_elementwise(model._cache, model.derivation.teacher),
                 FeatureClass(1.0, spike.spike_strength, spike.bulk_variance), spike.alignment,
                 beta=model.beta, dimension=dimension,
             )  # fmt: skip

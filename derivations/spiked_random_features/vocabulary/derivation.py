@@ -25,8 +25,8 @@ class Derivation:
         The table of μ_0 for mpmath.
     teacher_tables : str
         Tables of T_0, T_1, T_2 in γ·κ and ρ; empty for a teacher of several coordinates.
-    student_source, derivative_source, teacher_source : str
-        Vectorised functions ``student``, ``derivative`` of it (empty if it jumps) and ``teacher``.
+    teacher_source : str
+        The vectorised function ``teacher``.
     equations : mapping from str to str
         For each kind of bulk rows, the derivatives of the free energy.
     """
@@ -37,8 +37,6 @@ class Derivation:
     student_tables: str
     precise_means: str
     teacher_tables: str
-    student_source: str
-    derivative_source: str
     teacher_source: str
     equations: Mapping[str, str]
 

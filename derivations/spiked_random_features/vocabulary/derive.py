@@ -53,8 +53,6 @@ def derive(student: str, teacher: str, *, teacher_kind: str) -> Derivation:
         student_tables=_student_tables(student_),
         precise_means=_precise_means(student_),
         teacher_tables=teacher_tables,
-        student_source=_of_z("student", student_.expr),
-        derivative_source="" if student_.jumps else _of_z("derivative", student_.derivative),
         teacher_source=teacher_source,
         equations={bulk: equation_source(bulk) for bulk in BULKS},
     )

@@ -14,6 +14,7 @@ from ....numeric.feature_network import SteppedNetwork
 from ....numeric.feature_setup import FeatureSetup
 from ....numeric.feature_simulation import simulate_features
 from ....runtime.generated import GeneratedFunction
+from ...activation_functions import kept_elementwise
 from ..feature_simulation import feature_dataset
 from .results import model_attributes
 
@@ -29,7 +30,7 @@ def feature_setup(
     """Return the spiked random features of a model at a dimension."""
     found = model.derivation
     return FeatureSetup(
-        student=GeneratedFunction(found.student_source, "student"),
+        student=kept_elementwise(model._cache, found.student),
         teacher=GeneratedFunction(found.teacher_source, "teacher"),
         classes=model.classes,
         alignment=model.parameters.overlaps
@@ -61,14 +62,15 @@ def network_setup(
             "letters; pass equivalent=True to draw the spiked random features"
         )
     found = model.derivation
-    if not found.derivative_source:
+    student = kept_elementwise(model._cache, found.student)
+    if not student.differentiable:
         raise AssumptionError(
             f"student {found.student!r} jumps, so that its gradient step is not defined; pass "
             "equivalent=True to draw the spiked random features"
         )
     return SteppedNetwork(
-        student=GeneratedFunction(found.student_source, "student"),
-        student_derivative=GeneratedFunction(found.derivative_source, "derivative"),
+        student=student,
+        student_derivative=student.slopes,
         teacher=GeneratedFunction(found.teacher_source, "teacher"),
         step_size=model.step_size,
         alpha0=model.alpha0,
