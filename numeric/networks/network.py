@@ -689,12 +689,11 @@ class Training:
         assert derivative is not None
         if not silent and getattr(derivative, "__self__", None) is student:
             # Of one function with slopes, both come in one turn.
-            both: list[Array] = list(student.values_and_slopes(hidden))  # type: ignore[attr-defined]
-            values, slopes = (
-                self._finite(lambda _, found=found: found, name, hidden)
-                for found, name in zip(both, ("student", "student_derivative"), strict=True)
+            values, slopes = student.values_and_slopes(hidden)  # type: ignore[attr-defined]
+            return (
+                self._finite(lambda _: values, "student", hidden),
+                self._finite(lambda _: slopes, "student_derivative", hidden),
             )
-            return values, slopes
         values = hidden if silent else self._finite(student, "student", hidden)
         return values, self._finite(derivative, "student_derivative", hidden)
 
