@@ -9,6 +9,7 @@ stated in :mod:`.trained_networks`.
 
 from __future__ import annotations
 
+import concurrent.futures
 import io
 import json
 import os
@@ -224,6 +225,7 @@ def simulate_giant_steps(
     seeds: int = 5,
     seed: int = 0,
     workers: int | None = None,
+    executor: concurrent.futures.Executor | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool = True,
     cache_folder: str | os.PathLike[str] | None = None,
@@ -267,9 +269,11 @@ def simulate_giant_steps(
         Entropy of the run; fixes all numbers.
     workers : int, optional
         Threads; no effect on the numbers.
+    executor : concurrent.futures.Executor, optional
+        Where to run the networks instead of in threads of this process; no effect on the numbers.
     store : path-like, optional
-        Folder for finished networks, and for unfinished ones after each step: the same call
-        resumes there.
+        Folder of this run, for finished networks and for unfinished ones after each step: the same
+        call resumes there. A folder of another run is refused.
     progress : bool
         Show a progress bar on the standard error stream from the second second on.
     cache_folder : path-like, optional
@@ -322,7 +326,10 @@ def simulate_giant_steps(
         ridge_samples=ridge_samples,
         ridge=ridge,
     )
-    return run_plan(plan, seeds=seeds, seed=seed, workers=workers, store=store, progress=progress)
+    return run_plan(
+        plan, seeds=seeds, seed=seed, workers=workers, executor=executor, store=store,
+        progress=progress,
+    )  # fmt: skip
 
 
 def run_plan(
@@ -331,6 +338,7 @@ def run_plan(
     seeds: int = 5,
     seed: int = 0,
     workers: int | None = None,
+    executor: concurrent.futures.Executor | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> SimulatedGiantSteps:
@@ -339,7 +347,7 @@ def run_plan(
     Parameters
     ----------
     plan : GiantStepsPlan
-    seeds, seed, workers, store, progress
+    seeds, seed, workers, executor, store, progress
         See :func:`simulate_giant_steps`.
     """
     result = take_giant_steps(
@@ -348,6 +356,7 @@ def run_plan(
         seeds=seeds,
         seed=seed,
         workers=workers,
+        executor=executor,
         progress=progress,
         store=store,
         description=plan.description,
