@@ -188,7 +188,7 @@ def train_by_preprocessed_step(
         student=str(sigma),
         target=str(f),
         dimension=network.dimension,
-        samples=samples,
+        samples=planned.readout.sizes[0],
         width=network.width,
         seeds=seeds,
         seed=seed,
