@@ -120,7 +120,8 @@ class Network:
         Give each neuron a partner with the same weights and bias and the opposite readout, so that
         the output is 0 before the first step.
     replicas : int
-        Least number of neurons (of pairs, if paired) with the same readout and bias.
+        Least number of neurons (of pairs, if paired) with the same readout and bias, as far as a
+        letter has so many.
     scaling : {"mean field", "standard"}
         Whether s multiplies :math:`a_j` or :math:`a_j/\sqrt p`.
     steps : int
