@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..errors import ParameterError
 from .arguments import checked_seed, whole_number
-from .giant_step_setup import memory_of_machine
+from .networks.sizes import memory_of_machine
 from .one_step_network import SLICE_ENTRIES, OneStepSetup, first_layers, recorded_steps
 from .one_step_readout import QUANTITIES, ReadoutSetup, measure_risks
 from .one_step_spectra import MATRICES, check_matrices, layer_spectra

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..errors import ParameterError
 from .arguments import checked_seed, whole_number
-from .sample_stream import Function, finite_function, target_values
+from .networks.samples import Function, finite_function, target_values
 
 __all__ = ["sample_residual"]
 

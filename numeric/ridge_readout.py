@@ -20,7 +20,7 @@ from scipy.linalg import lapack
 
 from ..errors import ParameterError
 
-__all__ = ["fit_nested", "solve_ridge"]
+__all__ = ["fit_nested"]
 
 Array = NDArray[np.float64]
 
@@ -166,28 +166,6 @@ def _dual(
     # y - K a = ridge a holds exactly; the left side would cancel at small ridge.
     training_error = (ridge * np.linalg.norm(dual, axis=0)) ** 2 / np.asarray(sizes)
     return features.T @ dual, training_error
-
-
-def solve_ridge(gram: Array, moment: Array, penalty: float) -> Array:
-    """Minimise the sum of squares plus penalty times the squared norm.
-
-    Parameters
-    ----------
-    gram : ndarray, shape (p, p)
-        Sum of the outer products of the features.
-    moment : ndarray, shape (p,)
-        Sum of the features times the labels.
-    penalty : float
-        Positive.
-
-    Raises
-    ------
-    ParameterError
-        If the penalty is too small for a Cholesky factorisation in double precision.
-    """
-    regular = gram.copy()
-    factor = _cholesky(regular, penalty)
-    return np.asarray(lapack.dpotrs(factor, moment, lower=1)[0])
 
 
 def _cholesky(symmetric: Array, ridge: float) -> Array:

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from giantstep import cli_giant_steps
-from giantstep.numeric import giant_steps
+from giantstep.numeric.networks import run as runner
 
 SMALL = (
     "--simulate", "--dimension", "20", "--samples-factor", "30", "--width", "16", "--seeds", "2",
@@ -95,7 +95,7 @@ def test_a_store_resumes(run, tmp_path, monkeypatch):
     def refuse(*_):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(giant_steps, "_one_network", refuse)
+    monkeypatch.setattr(runner, "_one_seed", refuse)
     assert run(*command) == first
 
 
@@ -103,7 +103,7 @@ def test_an_interrupt_says_where_to_resume(run, tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(giant_steps, "_one_network", interrupt)
+    monkeypatch.setattr(runner, "_one_seed", interrupt)
     code, out, err = run("giant-steps", "x1", *SMALL, "--store", tmp_path)
     assert code == 130 and "kept in" in err and "staircase" in out
 

@@ -16,7 +16,9 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...numeric.one_step_slopes import GradientSlopes, measure_gradient_slopes
+from ...numeric.networks.network import Network
+from ...numeric.networks.neuron_gradients import GradientSlopes
+from ...numeric.networks.run import Networks, simulate
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
@@ -284,13 +286,17 @@ def _samples(step: GiantStep, dimension: int) -> int:
 def _measure(
     case: SlopeCase, step: GiantStep, dimension: int, samples: int, batches: int, width: int,
     seed: int,
-) -> GradientSlopes:  # fmt: skip
+) -> Networks:  # fmt: skip
+    """Gradients of `width` neurons; their partners only take away the output."""
     functions = network_functions(step.student, step.target)
-    return measure_gradient_slopes(
-        functions.student_derivative, functions.target, _monomials(step), dimension=dimension,
-        samples=samples, width=width, step=step.values(dimension, samples).step,
-        noise_variance=case.noise_variance, batches=batches, seed=seed, progress=False,
+    network = Network(
+        student=functions.student, student_derivative=functions.student_derivative,
+        teacher=functions.target, directions=step.target.dimension, dimension=dimension,
+        width=2 * width, readout="signs", paired=True, steps=1, step_samples=samples,
+        step_size=1.0, weight_decay=1.0, noise_variance=case.noise_variance,
     )  # fmt: skip
+    slopes = GradientSlopes(_monomials(step), step.values(dimension, samples).step)
+    return simulate(network, slopes, seeds=batches, seed=seed, progress=False)
 
 
 def _monomials(step: GiantStep) -> list[tuple[int, ...]]:
@@ -303,7 +309,7 @@ def _monomials(step: GiantStep) -> list[tuple[int, ...]]:
 
 
 def _compare(
-    case: SlopeCase, step: GiantStep, dimension: int, samples: int, found: GradientSlopes
+    case: SlopeCase, step: GiantStep, dimension: int, samples: int, found: Networks
 ) -> list[Comparison]:
     name = f"{case.student} on {case.target}, n = {samples}"
     theory = _coefficients(step)
@@ -311,23 +317,23 @@ def _compare(
     comparisons = [
         compare(
             f"{name}: component {i + 1}, w^{alpha}", float(theory[i, j]),
-            found.coefficients[:, i, j], bias, dimension,
+            found["coefficients"][:, i, j], bias, dimension,
         )
         for i in range(len(theory)) for j, alpha in enumerate(_monomials(step))
     ]  # fmt: skip
     values = step.values(dimension, samples)
     square = values.spike + values.along + values.noise
-    share = found.inside / found.squared_norm
+    share = found["inside"] / found["squared_norm"]
     wanted = [
-        ("|g|²", square, found.gradient_square),
-        ("|w + s g|²", values.squared_norm, found.squared_norm),
+        ("|g|²", square, found["gradient_square"]),
+        ("|w + s g|²", values.squared_norm, found["squared_norm"]),
         ("relevant share of it", values.relevant_share, share),
     ]
     if step.label_overlap is not None:
         rule = {DIMENSION: dimension, SAMPLES: samples}
         overlap = float(step.label_overlap.subs(rule).evalf(17))
         # The spike of order 1 is a multiple of C_1.
-        cosine = found.label_cosines @ (theory[:, 0] / np.linalg.norm(theory[:, 0]))
+        cosine = found["label_cosines"] @ (theory[:, 0] / np.linalg.norm(theory[:, 0]))
         wanted.append(("overlap of X^T y", overlap, cosine**2))
     comparisons += [
         compare(

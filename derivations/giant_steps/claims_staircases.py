@@ -27,7 +27,7 @@ import sympy as sp
 
 from ...ball_library import require_flint
 from ...errors import UndecidedError
-from ...numeric.giant_steps import PARTS
+from ...numeric.networks.directions import PARTS
 from ...runtime.precision import local_context
 from ...symbolic.activations import activation, z
 from ...symbolic.activations import z as variable

@@ -17,13 +17,15 @@ from scipy import special
 
 from ...errors import ParameterError
 from ...numeric.arguments import whole_number
-from ...numeric.giant_steps import GiantStepsResult, GiantStepsSetup, take_giant_steps
+from ...numeric.networks.network import Network
+from ...numeric.networks.readout import RidgeReadout
 from ...symbolic.activations import activation
 from ...symbolic.subspaces import Subspace
 from ...symbolic.targets import Target
 from ..hermite_gradients.network_functions import network_functions
 from .conjecture_outcomes import Figure, Outcome
 from .population_dynamics import PopulationStudent, population_overlaps
+from .trained_networks import GiantStepsResult, take_giant_steps
 
 Array = NDArray[np.float64]
 
@@ -177,17 +179,18 @@ def _norm(f: Target) -> float:
 
 def trained(
     f: Target, plan: Plan, dimension: int, *, student: str = STUDENT.text, rate: float = RATE,
-    **options: Any,
+    ridge: RidgeReadout | None = None, **options: Any,
 ) -> GiantStepsResult:  # fmt: skip
-    """Train the networks of one size; further options are those of `GiantStepsSetup`."""
+    """Train the networks of one size, in pairs; further options are those of `Network`."""
     functions = network_functions(activation(student), f)
-    setup = GiantStepsSetup(
-        functions.student, functions.student_derivative, functions.target,
-        variables=f.dimension, dimension=dimension, steps=plan.steps, rate=rate / _norm(f),
-        samples=plan.samples_per_dimension * dimension, **options,
+    network = Network(
+        student=functions.student, student_derivative=functions.student_derivative,
+        teacher=functions.target, directions=f.dimension, dimension=dimension, paired=True,
+        steps=plan.steps, step_size=rate / _norm(f),
+        step_samples=plan.samples_per_dimension * dimension, **options,
     )  # fmt: skip
     entropy = plan.entropy(str(f), dimension)
-    found = take_giant_steps(setup, seeds=plan.networks, seed=entropy, progress=False)
+    found = take_giant_steps(network, ridge, seeds=plan.networks, seed=entropy, progress=False)
     if found.interrupted:
         raise KeyboardInterrupt
     return found

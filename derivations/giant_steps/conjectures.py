@@ -22,9 +22,9 @@ The rules:
 - "inside": the axes, within U_t, of the overlaps that the exact population dynamics of the same
   network predict (:mod:`.population_dynamics`), with the squares predicted. Measured are products
   of the updates of different neurons with the same readout ("shared" of
-  :mod:`...numeric.giant_steps`), in which starts drop out. If less than `CLEAR` resolutions were
-  predicted, the signal is too weak for this size: undecided, whatever was seen. Otherwise seen is
-  agreement and not seen disagreement.
+  :mod:`...numeric.networks.directions`), in which starts drop out. If less than `CLEAR`
+  resolutions were predicted, the signal is too weak for this size: undecided, whatever was seen.
+  Otherwise seen is agreement and not seen disagreement.
 - "outside": an orthonormal basis of V* beyond U_t, and the squares of all updates, which see also
   what neurons do not share. Seen is disagreement. Not seen is agreement if the resolution is at
   most `VISIBLE`, a root mean square overlap of 0.1; else undecided.
@@ -52,8 +52,9 @@ import numpy as np
 
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import whole_number
-from ...numeric.giant_steps import PARTS
-from ...numeric.sample_stream import progress_bar
+from ...numeric.networks.directions import PARTS
+from ...numeric.networks.readout import RidgeReadout
+from ...numeric.networks.run import progress_bar
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.projections import residual_norms
@@ -81,7 +82,7 @@ FINE = 0.1
 TEST_SAMPLES = 40_000
 """Squares of polynomials have heavy tails: with fewer, they are most of the scatter."""
 
-RULES_VERSION = 3
+RULES_VERSION = 4
 """Raised whenever the same arguments give other outcomes than before, so that files do not mix."""
 
 
@@ -275,8 +276,9 @@ def ridge_residual(f: Target, plan: Plan) -> TargetOutcome:
     bound = residual_bound(f, chain[-1])
     half, full = (
         trained(
-            f, plan, d, width=d, ridge_samples=plan.samples_per_dimension * d,
-            test_samples=TEST_SAMPLES,
+            f, plan, d, width=d, readout="gaussian", ridge=RidgeReadout(
+                plan.samples_per_dimension * d, intercept=True, test_samples=TEST_SAMPLES
+            ),
         ).test_error / size
         for d in plan.sizes
     )  # fmt: skip

@@ -21,8 +21,8 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numeric.giant_steps import PARTS, GiantStepsResult
 from ...symbolic.subspaces import Subspace, vector_text
+from .trained_networks import PARTS, GiantStepsResult
 
 Array = NDArray[np.float64]
 

@@ -4,18 +4,19 @@ r"""Networks of finite size that take giant steps, beside the staircase that pre
 unit sphere at the start, neurons in pairs of opposite readout, n = C d^κ fresh samples for each
 step of the first layer, learning rate :math:`\eta = s\,p\,d^{(\kappa-1)/2}` (Dandi, Krzakala,
 Loureiro, Pesce, Stephan, arXiv 2305.18270; with the prefactor 1/p as here). What is measured is
-stated in :mod:`giantstep.numeric.giant_steps`.
+stated in :mod:`.trained_networks`.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import io
 import json
 import os
 import warnings
 import zipfile
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +26,6 @@ import sympy as sp
 
 from ...atomic_files import replacing
 from ...errors import ParameterError
-from ...numeric.giant_steps import GiantStepsResult, take_giant_steps
 from ...pages import Block, Page
 from ...symbolic.activations import Activation
 from ...symbolic.leaps.staircase import Staircase
@@ -43,6 +43,7 @@ from .learned_directions import (
 )
 from .simulated_presentation import as_dict, page
 from .simulation_plan import GiantStepsPlan, NetworkSettings, plan_giant_steps
+from .trained_networks import QUANTITIES, GiantStepsResult, take_giant_steps
 
 _FORMAT = 1
 
@@ -165,7 +166,7 @@ class SimulatedGiantSteps(Page):
             "completed": self.result.completed,
             "interrupted": self.result.interrupted,
         }
-        arrays: dict[str, Any] = {name: getattr(self.result, name) for name in _array_names()}
+        arrays: dict[str, Any] = dict(self.result.values)
         with replacing(found) as temporary, temporary.open("xb") as file:
             np.savez(file, header=np.array(json.dumps(header)), **arrays)
         return found
@@ -183,7 +184,7 @@ class SimulatedGiantSteps(Page):
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as archive:
                 header = json.loads(str(archive["header"]))
-                arrays = {name: archive[name] for name in _array_names()}
+                arrays = {name: archive[name] for name in QUANTITIES}
             if header["format"] != _FORMAT:
                 raise ValueError("another format")
             settings = header["settings"]
@@ -194,11 +195,7 @@ class SimulatedGiantSteps(Page):
                 header["seed"],
                 Staircase.from_dict(header["staircase"]),
                 Subspace.from_dict(header["relevant_subspace"]),
-                GiantStepsResult(
-                    **arrays,
-                    completed=tuple(header["completed"]),
-                    interrupted=header["interrupted"],
-                ),
+                GiantStepsResult(arrays, tuple(header["completed"]), header["interrupted"]),
                 header["predicted_residual"],
             )
         except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, OSError) as error:
@@ -206,11 +203,6 @@ class SimulatedGiantSteps(Page):
                 f"{os.fspath(path)!r} is not a file that SimulatedGiantSteps.save wrote, or "
                 f"damaged: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
             ) from None
-
-
-def _array_names() -> list[str]:
-    names = [entry.name for entry in fields(GiantStepsResult)]
-    return [name for name in names if name not in ("completed", "interrupted")]
 
 
 def simulate_giant_steps(
@@ -233,6 +225,7 @@ def simulate_giant_steps(
     seeds: int = 5,
     seed: int = 0,
     workers: int | None = None,
+    executor: concurrent.futures.Executor | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool = True,
     cache_folder: str | os.PathLike[str] | None = None,
@@ -276,9 +269,11 @@ def simulate_giant_steps(
         Entropy of the run; fixes all numbers.
     workers : int, optional
         Threads; no effect on the numbers.
+    executor : concurrent.futures.Executor, optional
+        Where to run the networks instead of in threads of this process; no effect on the numbers.
     store : path-like, optional
-        Folder for finished networks, and for unfinished ones after each step: the same call
-        resumes there.
+        Folder of this run, for finished networks and for unfinished ones after each step: the same
+        call resumes there. A folder of another run is refused.
     progress : bool
         Show a progress bar on the standard error stream from the second second on.
     cache_folder : path-like, optional
@@ -331,7 +326,10 @@ def simulate_giant_steps(
         ridge_samples=ridge_samples,
         ridge=ridge,
     )
-    return run_plan(plan, seeds=seeds, seed=seed, workers=workers, store=store, progress=progress)
+    return run_plan(
+        plan, seeds=seeds, seed=seed, workers=workers, executor=executor, store=store,
+        progress=progress,
+    )  # fmt: skip
 
 
 def run_plan(
@@ -340,6 +338,7 @@ def run_plan(
     seeds: int = 5,
     seed: int = 0,
     workers: int | None = None,
+    executor: concurrent.futures.Executor | None = None,
     store: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> SimulatedGiantSteps:
@@ -348,14 +347,16 @@ def run_plan(
     Parameters
     ----------
     plan : GiantStepsPlan
-    seeds, seed, workers, store, progress
+    seeds, seed, workers, executor, store, progress
         See :func:`simulate_giant_steps`.
     """
     result = take_giant_steps(
-        plan.setup,
+        plan.network,
+        plan.readout,
         seeds=seeds,
         seed=seed,
         workers=workers,
+        executor=executor,
         progress=progress,
         store=store,
         description=plan.description,

@@ -14,9 +14,12 @@ import sympy as sp
 
 from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ...numeric.arguments import positive_number, real_number, whole_number
-from ...numeric.giant_step_setup import GiantStepsSetup, check_memory
+from ...numeric.networks.directions import require_room
+from ...numeric.networks.network import Network, check_draws
+from ...numeric.networks.readout import FEWEST_HELD_OUT, RidgeReadout, bytes_needed
+from ...numeric.networks.samples import Function
+from ...numeric.networks.sizes import check_memory
 from ...numeric.projection_sampling import sample_residual
-from ...numeric.sample_stream import Function
 from ...symbolic.activations import Activation, activation
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import Staircase, staircase
@@ -29,6 +32,9 @@ from ..hermite_gradients.network_functions import network_functions
 
 _REPLICAS = 4
 """Pairs of equal readout in a network: what they share is told from their fluctuations."""
+
+_TEST_SAMPLES = 10_000
+"""Fresh samples that the final ridge regression is tested on."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,9 @@ class GiantStepsPlan:
     Attributes
     ----------
     settings : NetworkSettings
-    setup : GiantStepsSetup
+    network : Network
+    readout : RidgeReadout or None
+        The final ridge regression.
     staircase : Staircase
         The prediction for this network.
     relevant_subspace : Subspace
@@ -99,11 +107,12 @@ class GiantStepsPlan:
         What the readout cannot fit: exact for polynomials, sampled for others; None without a
         readout.
     description : str
-        Stands for the functions in `setup`.
+        Stands for the functions in `network`.
     """
 
     settings: NetworkSettings
-    setup: GiantStepsSetup
+    network: Network
+    readout: RidgeReadout | None
     staircase: Staircase
     relevant_subspace: Subspace
     predicted_residual: str | None
@@ -133,7 +142,7 @@ def plan_giant_steps(
     Examples
     --------
     >>> plan = plan_giant_steps("x1 + x1*x2", "relu", dimension=100, samples_factor=20)
-    >>> plan.settings.samples, plan.setup.rate, plan.staircase.final
+    >>> plan.settings.samples, plan.network.rate, plan.staircase.final
     (2000, 1.0, Subspace R^2 of R^2)
     """
     sigma = activation(student, argument="student")
@@ -147,46 +156,63 @@ def plan_giant_steps(
         if not isinstance(flag, bool):
             raise ParameterError(f"{name} must be True or False, got {flag!r}")
     functions = network_functions(sigma, f)
-    seats = whole_number("width", width) // 2
-    setup = GiantStepsSetup(
-        functions.student,
-        functions.student_derivative,
-        functions.target,
-        variables=f.dimension,
+    steps, width = whole_number("steps", steps), whole_number("width", width)
+    fitted = whole_number("ridge_samples", ridge_samples, minimum=0)
+    require_room(dimension, f.dimension)
+    for name, drawn in (("samples", count), ("ridge_samples", fitted)):
+        check_draws(name, drawn, dimension)
+    penalty = None if ridge is None else positive_number("ridge", ridge)
+    if penalty is None and 0 < fitted < FEWEST_HELD_OUT:
+        raise ParameterError(
+            f"ridge_samples={fitted} are too few to hold out a fifth\n"
+            f"  give a ridge, or ridge_samples >= {FEWEST_HELD_OUT}"
+        )
+    network = Network(
+        student=functions.student,
+        student_derivative=functions.student_derivative,
+        teacher=functions.target,
+        directions=f.dimension,
+        dimension=dimension,
+        width=width,
+        steps=steps,
+        step_samples=count,
+        step_size=size * _power(dimension, (exponent - 1) / 2),
+        readout=values,
+        biases="gaussian" if biases else "none",
+        paired=True,
+        replicas=max(1, min(_REPLICAS, width // 2)),
+        preprocess=preprocess,
+        noise_variance=noise_variance,
+    )
+    regression = None
+    if fitted:
+        regression = RidgeReadout(fitted, penalty, intercept=True, test_samples=_TEST_SAMPLES)
+    check_memory(
+        f"width={width} and dimension={dimension}",
+        network.bytes_needed + bytes_needed(network, regression),
+        workers=1,
+    )
+    predicted = _prediction(f, sigma, network, exponent)
+    settings = NetworkSettings(
+        student=str(sigma),
+        target=str(f),
         dimension=dimension,
         samples=count,
         width=width,
         steps=steps,
-        rate=size * _power(dimension, (exponent - 1) / 2),
-        readout=values,
-        biases=biases,
-        replicas=max(1, min(_REPLICAS, seats)),
-        preprocess=preprocess,
-        noise_variance=noise_variance,
-        ridge_samples=ridge_samples,
-        ridge=ridge,
-    )
-    check_memory(setup)
-    predicted = _prediction(f, sigma, setup, exponent)
-    settings = NetworkSettings(
-        student=str(sigma),
-        target=str(f),
-        dimension=setup.dimension,
-        samples=setup.samples,
-        width=setup.width,
-        steps=setup.steps,
         sample_exponent=exponent,
         step_size=size,
-        readout=setup.readout,
-        biases=setup.biases,
-        preprocess=setup.preprocess,
-        noise_variance=setup.noise_variance,
-        ridge_samples=setup.ridge_samples,
-        ridge=setup.ridge,
+        readout=network.readout if isinstance(network.readout, str) else tuple(network.readout),
+        biases=biases,
+        preprocess=preprocess,
+        noise_variance=network.noise_variance,
+        ridge_samples=fitted,
+        ridge=penalty,
     )
     return GiantStepsPlan(
         settings,
-        setup,
+        network,
+        regression,
         predicted,
         spans_of(f).relevant_subspace,
         _residual(f, predicted, settings, functions.target) if settings.ridge_samples else None,
@@ -231,16 +257,17 @@ def _values(readout: Sequence[float]) -> tuple[float, ...]:
     return tuple(real_number("readout", value) for value in given)
 
 
-def _prediction(f: Target, sigma: Activation, setup: GiantStepsSetup, exponent: int) -> Staircase:
-    seen = _without_linear_part(f) if setup.preprocess else f
+def _prediction(f: Target, sigma: Activation, network: Network, exponent: int) -> Staircase:
+    seen = _without_linear_part(f) if network.preprocess else f
     values: list[sp.Expr] | None = None
-    if setup.readout != "gaussian" and exponent == 1 and not setup.biases:
-        given = (1.0,) if setup.readout == "signs" else tuple(map(float, setup.readout))
+    biases = network.biases != "none"
+    if network.readout != "gaussian" and exponent == 1 and not biases:
+        given = (1.0,) if network.readout == "signs" else tuple(map(float, network.readout))
         # A float is the fraction it stands for: which of them are equal is all that counts.
         exact = [sp.Rational(*Fraction(value).as_integer_ratio()) for value in given]
         values = [sign * value for value in exact for sign in (1, -1)]
     return staircase(
-        seen, exponent, student=sigma, biases=setup.biases, readout=values, max_steps=setup.steps
+        seen, exponent, student=sigma, biases=biases, readout=values, max_steps=network.steps
     )
 
 

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from ...ball_library import require_flint
 from ...numeric.gradient_decomposition import measure_gradient_parts
-from ...numeric.gradient_sampling import sample_gradient
+from ...numeric.networks.network import Network
+from ...numeric.networks.neuron_gradients import label_gradient
+from ...numeric.networks.run import simulate
 from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
@@ -230,22 +232,28 @@ def sampled_gradients(
             rows = generator.standard_normal((neurons, dimension))
             rows *= float(norm) / np.linalg.norm(rows, axis=1)[:, None]
             expansion = gradient_expansion(sigma, f, norm=norm)
-            found = sample_gradient(
-                functions.student_derivative, functions.target, rows, variables=f.dimension,
-                samples=samples, noise_variance=0.5, progress=False,
-                seed=np.random.SeedSequence(seed, spawn_key=(index, norm.p)),
+            network = Network(
+                student=functions.student, student_derivative=functions.student_derivative,
+                teacher=functions.target, directions=f.dimension, dimension=dimension,
+                width=neurons, rows=lambda *_, rows=rows: rows, step_samples=samples,
+                noise_variance=0.5,
             )  # fmt: skip
+            measured = simulate(
+                network, label_gradient, seeds=1, seed=seed + APART * index + int(norm.p),
+                progress=False,
+            )  # fmt: skip
+            means, errors = measured["gradient"][0], measured["gradient_error"][0]
             for j, row in enumerate(rows):
                 exact = population_gradient(expansion, row)
-                scores = (found.mean[j] - exact) / found.standard_error[j]
+                scores = (means[j] - exact) / errors[j]
                 squares += (scores**2).tolist()
                 worst = int(np.argmax(abs(scores)))
                 comparisons.append(
                     Comparison(
                         f"{student} on {text}, |w| = {norm}, neuron {j + 1}, component {worst + 1}",
                         float(exact[worst]),
-                        float(found.mean[j, worst]),
-                        float(found.standard_error[j, worst]),
+                        float(means[j, worst]),
+                        float(errors[j, worst]),
                     )
                 )
     result = finding(comparisons, "worst components of gradients")

@@ -8,10 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
 
-from ...numeric.preprocessed_step import PreprocessedResult, PreprocessedSetup, train_preprocessed
+from ...numeric.networks.run import Networks
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
@@ -23,7 +24,7 @@ from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import noise
 from .claims_expansion import APART, mean_of_polynomial
-from .network_functions import network_functions
+from .preprocessed_networks import preprocessed_networks
 from .sample_complexity import SampleComplexity, sample_complexity
 from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tolerance_square
 
@@ -133,15 +134,14 @@ def half_share(
             count = round(ratio * half)
             theory = ledger.relevant_share(dimension, count, case.noise_variance)
             found = _train(
-                case.student, case.target, dimension, count, width, networks,
-                seed + APART * index,
-                noise_variance=case.noise_variance, ridge=1.0, n_test=1,
+                case.student, case.target, networks, seed + APART * index, dimension=dimension,
+                samples=count, width=width, noise_variance=case.noise_variance, ridge=1.0, n_test=1,
             )  # fmt: skip
             name = (
                 f"{case.student} on {case.target}, noise {case.noise_variance:g}, "
                 f"n = {ratio:g} n_half = {count}"
             )
-            comparison = compare(name, theory, found.relevant_share, SHARE_BIAS / dimension)
+            comparison = compare(name, theory, found["relevant_share"], SHARE_BIAS / dimension)
             comparisons.append(comparison)
             other = _share_of_raw_labels(ledger, dimension, count, case.noise_variance)
             variants[name] = abs(comparison.mean - other) / comparison.tolerance
@@ -170,18 +170,9 @@ def _half(ledger: SampleComplexity, dimension: int, noise_variance: float) -> fl
     return float(ledger.half_samples.subs({DIMENSION: dimension, noise: noise_variance}))
 
 
-def _train(
-    student: str, text: str, dimension: int, samples: int, width: int, seeds: int, seed: int,
-    *, noise_variance: float = 0.0, ridge: float | None = None, n_test: int = 5000,
-) -> PreprocessedResult:  # fmt: skip
-    f = target(text)
-    functions = network_functions(activation(student), f)
-    setup = PreprocessedSetup(
-        functions.student, functions.student_derivative, functions.target, variables=f.dimension,
-        dimension=dimension, samples=samples, width=width, noise_variance=noise_variance,
-        ridge=ridge,
-    )  # fmt: skip
-    return train_preprocessed(setup, seeds=seeds, seed=seed, n_test=n_test, progress=False)
+def _train(student: str, text: str, seeds: int, seed: int, **options: Any) -> Networks:
+    planned = preprocessed_networks(activation(student), target(text), **options)
+    return planned.train(seeds=seeds, seed=seed, progress=False)
 
 
 declare_claim(
@@ -262,10 +253,10 @@ def algorithm(
         learned = text in LEARNED
         for dimension in dimensions:
             found = _train(
-                "relu", text, dimension, 4 * dimension**2, width, networks,
-                seed + APART * index, noise_variance=0.1,
+                "relu", text, networks, seed + APART * index, dimension=dimension,
+                samples=4 * dimension**2, width=width, noise_variance=0.1, n_test=5000,
             )  # fmt: skip
-            gain = found.random_features_error - found.test_error
+            gain = found["random_features_error"] - found["test_error"]
             error = float(gain.std(ddof=1) / math.sqrt(networks))
             random = float(found.mean("random_features_error"))
             gains[f"{text}, d = {dimension}"] = {

@@ -1,7 +1,7 @@
 r"""Train networks by one preprocessed gradient step: students and targets by name.
 
 Algorithm 1 of Damian, Lee & Soltanolkotabi (arXiv 2206.15144). What is simulated, and how it
-differs from the source, is stated in :mod:`giantstep.numeric.preprocessed_step`.
+differs from the source, is stated in :mod:`.preprocessed_networks`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import sympy as sp
 
 from ...errors import ParameterError
 from ...numeric.arguments import whole_number
-from ...numeric.preprocessed_step import PreprocessedResult, PreprocessedSetup, train_preprocessed
+from ...numeric.networks.run import Networks
 from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.activations import Activation, activation
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
-from .network_functions import network_functions
+from .preprocessed_networks import preprocessed_networks
 from .sample_complexity import sample_complexity
 
 
@@ -132,7 +132,7 @@ def train_by_preprocessed_step(
     noise_variance : float
         Variance of the label noise.
     ridge, step_size : float, optional
-        See :class:`.PreprocessedSetup` for what happens without them: a fifth of the samples is
+        See :func:`.preprocessed_networks` for what happens without them: a fifth of the samples is
         held out to choose the ridge, and rows get a mean squared length of 1.
     seeds : int
         Number of networks, at least 2.
@@ -171,37 +171,29 @@ def train_by_preprocessed_step(
         raise ParameterError("seeds must be >= 2: one network has no standard error")
     sigma = activation(student, argument="student")
     f = read_target(target)
-    functions = network_functions(sigma, f)
-    setup = PreprocessedSetup(
-        functions.student,
-        functions.student_derivative,
-        functions.target,
-        variables=f.dimension,
-        dimension=dimension,
-        samples=samples,
-        width=width,
-        noise_variance=noise_variance,
-        ridge=ridge,
-        step_size=step_size,
-    )
+    planned = preprocessed_networks(
+        sigma, f, dimension=dimension, samples=samples, width=width, noise_variance=noise_variance,
+        ridge=ridge, step_size=step_size, n_test=n_test,
+    )  # fmt: skip
+    network = planned.network
     # Before the simulation, which may take long: it refuses students that show nothing.
     share = sample_complexity(sigma, f).relevant_share(
-        setup.dimension, setup.fitted, setup.noise_variance
+        network.dimension, network.step_samples, network.noise_variance
     )
-    found = train_preprocessed(setup, seeds=seeds, seed=seed, n_test=n_test, progress=progress)
+    found = planned.train(seeds=seeds, seed=seed, progress=progress)
     angles = zip(
         found.mean("principal_angles"), found.standard_error("principal_angles"), strict=True
     )
     return TrainedNetworks(
         student=str(sigma),
         target=str(f),
-        dimension=setup.dimension,
-        samples=setup.samples,
-        width=setup.width,
+        dimension=network.dimension,
+        samples=planned.readout.sizes[0],
+        width=network.width,
         seeds=seeds,
         seed=seed,
-        noise_variance=setup.noise_variance,
-        ridge=setup.ridge,
+        noise_variance=network.noise_variance,
+        ridge=None if ridge is None else float(ridge),
         relevant_share=_estimate(found, "relevant_share"),
         predicted_share=share,
         principal_angles=tuple(Estimate(float(mean), float(error)) for mean, error in angles),
@@ -211,5 +203,5 @@ def train_by_preprocessed_step(
     )
 
 
-def _estimate(found: PreprocessedResult, quantity: str) -> Estimate:
+def _estimate(found: Networks, quantity: str) -> Estimate:
     return Estimate(float(found.mean(quantity)), float(found.standard_error(quantity)))

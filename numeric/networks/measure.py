@@ -1,7 +1,8 @@
 """What is seen of a trained network: small functions that a run is given by name.
 
 A measurement takes a :class:`.readout.TrainedNetwork` and returns arrays by name. Users bring
-their own in the same way; those of this module are known by the names in :data:`MEASUREMENTS`.
+their own in the same way; those of this module and of :mod:`.directions` are known by the names in
+:data:`MEASUREMENTS`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
+from .directions import directions, linear_part, neurons, step_size, subspace
 from .readout import TrainedNetwork
 
 __all__ = ["AXES", "MEASUREMENTS", "Measurement", "measurement_of"]
@@ -73,9 +75,11 @@ def rounding(trained: TrainedNetwork) -> dict[str, Array]:
     return {"gradient_rounding": np.array(trained.training.rounding)}
 
 
-MEASUREMENTS: dict[str, Measurement] = {
-    f.__name__: f for f in (errors, overlaps, spike, label_moment, rounding)
-}
+_FUNCTIONS = (
+    errors, overlaps, spike, label_moment, rounding, directions, neurons, subspace, linear_part,
+    step_size,
+)  # fmt: skip
+MEASUREMENTS: dict[str, Measurement] = {f.__name__: f for f in _FUNCTIONS}
 
 _ERRORS = (
     "test_error", "training_error", "test_loss", "training_loss", "objective", "certificate",

@@ -51,7 +51,7 @@ from .samples import (
 )
 from .sizes import row_counts
 
-__all__ = ["Network", "Training"]
+__all__ = ["Network", "Training", "check_draws"]
 
 Array = NDArray[np.float64]
 RowLaw = Callable[[np.random.Generator, int, int], Array]
@@ -77,6 +77,11 @@ LARGEST_WEIGHT = 1e30
 
 MOST_DRAWS = 10**14
 """Random numbers for one batch; more would take weeks."""
+
+NO_GRADIENT = (
+    "the gradient vanishes on all samples: the student is linear, or the target is affine and free "
+    "of noise"
+)
 
 _FUNCTIONS = ("student", "teacher", "student_derivative", "loss_derivative")
 
@@ -115,7 +120,8 @@ class Network:
         Give each neuron a partner with the same weights and bias and the opposite readout, so that
         the output is 0 before the first step.
     replicas : int
-        Least number of neurons (of pairs, if paired) with the same readout and bias.
+        Least number of neurons (of pairs, if paired) with the same readout and bias, as far as a
+        letter has so many.
     scaling : {"mean field", "standard"}
         Whether s multiplies :math:`a_j` or :math:`a_j/\sqrt p`.
     steps : int
@@ -286,8 +292,13 @@ class Network:
                 f"rows must be one of {', '.join(ROW_LAWS)}, SpikedRows or a function, got "
                 f"{self.rows!r}"
             )
-        # One dimension is left for the part of a spike across the teacher.
-        if self.directions > self.dimension - (self.steps > 0 and self.dimension > 1):
+        if self.directions > self.dimension:
+            raise ParameterError(
+                f"dimension must be at least {self.directions}, the number of the teacher's "
+                f"directions, got {self.dimension}"
+            )
+        # One dimension is left for the part of a given spike across the teacher.
+        if self.steps and self.gradient == "given" and self.directions == self.dimension > 1:
             raise ParameterError(
                 f"dimension must exceed the teacher's {self.directions} directions, "
                 f"got {self.dimension}"
@@ -296,11 +307,8 @@ class Network:
     def _check_steps(self) -> None:
         if self.steps and self.gradient == "full" and self.student_derivative is None:
             raise ParameterError("student_derivative is needed for steps by gradients")
-        if self.draws_steps and self.step_samples * self.dimension > MOST_DRAWS:
-            raise ParameterError(
-                f"step_samples must be at most {MOST_DRAWS // self.dimension} at dimension "
-                f"{self.dimension}; more would take weeks"
-            )
+        if self.draws_steps:
+            check_draws("step_samples", self.step_samples, self.dimension)
         if self.steps and not abs(self.rate) < math.inf:
             raise ParameterError(f"step_size*width**exponent must be finite, got {self.rate}")
 
@@ -442,6 +450,8 @@ class Training:
     rounding : float
         Single precision: relative distance of the first block's gradient of the last step from
         that of double precision; 0 otherwise.
+    scale : float
+        Factor of the rows after the last step that gave them their length; 1 without.
     """
 
     def __init__(
@@ -456,7 +466,7 @@ class Training:
         self.steps = 0
         self.label_moments: list[Array] = []
         self.excess = np.eye(network.directions)
-        self.rounding = 0.0
+        self.rounding, self.scale = 0.0, 1.0
         self._residual_moment = np.zeros(network.dimension)
         self.layer = self._start()
         if isinstance(network.rows, SpikedRows):
@@ -486,7 +496,7 @@ class Training:
         shape = network.seats, network.dimension
         generator = self.samples.generator(ROWS)
         single = network.precision == "single"
-        direct = out is not None and not network.paired and not single
+        own = None if out is None or single else out[: network.seats]
         if callable(network.rows):
             rows = np.asarray(network.rows(generator, *shape), dtype=float)
             if rows.shape != shape or not np.isfinite(rows).all():
@@ -494,7 +504,7 @@ class Training:
                     f"rows must return finite values of shape {shape}, got {rows.shape}"
                 )
         else:
-            rows = generator.standard_normal(shape, out=out if direct else None)
+            rows = generator.standard_normal(shape, out=own)
             if network.rows == "gaussian":
                 rows /= math.sqrt(network.dimension)
             else:
@@ -503,7 +513,7 @@ class Training:
             return self._rounded(rows)
         if out is None:
             out = np.empty((network.width, network.dimension), self._rounded(rows[:1]).dtype)
-        if not direct:
+        if rows is not own:
             out[: network.seats] = rows
         if network.paired:
             out[network.seats :] = out[: network.seats]
@@ -517,17 +527,21 @@ class Training:
         """Second layer, biases and classes; equal ones are neighbours."""
         network = self.network
         generator = self.samples.generator(INITIAL)
-        groups = network.seats // network.replicas
-        group = np.arange(network.seats) * groups // network.seats
-        classes = np.zeros(network.seats, dtype=np.intp)
+        letters = not isinstance(network.readout, str)
+        counts = row_counts(network.fractions or (), network.seats) if letters else [network.seats]
+        classes = np.repeat(np.arange(len(counts)), counts)
+        # Within a letter: neurons with the same bias have the same readout, too.
+        parts = [max(count // network.replicas, 1) for count in counts]
+        groups = sum(parts)
+        group = np.concatenate([
+            sum(parts[:k]) + np.arange(count) * parts[k] // count for k, count in enumerate(counts)
+        ])  # fmt: skip
         if network.readout == "gaussian":
             values = generator.standard_normal(groups)[group]
         elif network.readout == "signs":
             drawn = np.ones(groups) if network.paired else generator.choice([-1.0, 1.0], groups)
             values = np.sort(drawn)[group]
         else:
-            counts = row_counts(network.fractions or (), network.seats)
-            classes = np.repeat(np.arange(len(counts)), counts)
             values = np.asarray(network.readout, dtype=float)[classes]
         biases = np.zeros(network.seats)
         if network.biases == "gaussian" or (network.biases == "later" and not network.steps):
@@ -572,11 +586,9 @@ class Training:
         rows = self.layer.rows
         square = float(np.einsum("ij,ij->", rows, rows)) / len(rows)
         if square == 0:
-            raise ParameterError(
-                "the gradient vanishes on all samples: the student is linear, or the target is "
-                "affine and free of noise"
-            )
-        rows /= math.sqrt(square)
+            raise ParameterError(NO_GRADIENT)
+        self.scale = 1 / math.sqrt(square)
+        rows *= self.scale
 
     def _after_step(self) -> None:
         """Set what is known of the layer once it has moved."""
@@ -596,7 +608,7 @@ class Training:
         self._residual_moment = state["residual_moment"]
         self.label_moments = list(state["label_moments"])
         self.excess = state["excess"]
-        self.rounding = float(state["rounding"])
+        self.rounding, self.scale = float(state["rounding"]), float(state["scale"])
         self._after_step()
 
     def state(self) -> dict[str, Array]:
@@ -608,6 +620,7 @@ class Training:
             "label_moments": np.array(self.label_moments),
             "excess": self.excess,
             "rounding": np.array(self.rounding),
+            "scale": np.array(self.scale),
         }
 
     def _add_given_spike(self) -> None:
@@ -753,6 +766,15 @@ class Training:
     def _hidden_rows(self, count: int, width: int) -> Iterator[slice]:
         size = max(FEWEST_ROWS, HIDDEN_ENTRIES // width)
         return (slice(start, start + size) for start in range(0, count, size))
+
+
+def check_draws(name: str, samples: int, dimension: int) -> None:
+    """Refuse numbers of samples that would take weeks to draw."""
+    if samples * dimension > MOST_DRAWS:
+        raise ParameterError(
+            f"{name} must be at most {MOST_DRAWS // dimension} at dimension {dimension}; more "
+            "would take weeks"
+        )
 
 
 def _not_a_readout(given: object) -> ParameterError:

@@ -30,6 +30,9 @@ Array = NDArray[np.float64]
 HELD_OUT_SHARE = 0.2
 """Share of the samples that choose the penalty and do nothing else, if no penalty is given."""
 
+FEWEST_HELD_OUT = 10
+"""Samples that a fifth can be held out of."""
+
 RIDGE_EXPONENTS = np.arange(-8, 7) / 2
 """Decimal logarithms of the penalties to choose from, in units of the mean diagonal entry of the
 Gram matrix: features of any size, since trained weights are longer, and sizes depend on the
@@ -104,10 +107,10 @@ class RidgeReadout:
         object.__setattr__(self, "samples", _sizes(self.samples))
         given = self.penalties
         if given is None:
-            if min(self.sizes) < 10:
+            if min(self.sizes) < FEWEST_HELD_OUT:
                 raise ParameterError(
                     f"samples={min(self.sizes)} are too few to hold out a fifth\n"
-                    "  give a ridge, or samples >= 10"
+                    f"  give a ridge, or samples >= {FEWEST_HELD_OUT}"
                 )
         else:
             listed = (given,) if np.ndim(given) == 0 else tuple(given)  # type: ignore[arg-type]
@@ -123,6 +126,10 @@ class RidgeReadout:
     def sizes(self) -> tuple[int, ...]:
         """Sample sizes as they were given."""
         return tuple(np.atleast_1d(np.asarray(self.samples)).tolist())
+
+    def fitted(self, size: int) -> int:
+        """How many of the samples of a size are fitted; the others choose the penalty."""
+        return size - round(HELD_OUT_SHARE * size) if self.penalties is None else size
 
     def identity(self) -> dict[str, object]:
         """Return what fixes the numbers, as plain values."""
@@ -242,6 +249,12 @@ class TrainedNetwork:
         return self._readout
 
     @property
+    def test_samples(self) -> int:
+        """Number of fresh samples."""
+        given = self.readout.test_samples
+        return max(10_000, 10 * self.network.dimension) if given is None else given
+
+    @property
     def classifies(self) -> bool:
         """Whether errors are shares of wrong signs."""
         loss = getattr(self.readout, "loss", None)
@@ -349,8 +362,7 @@ class TrainedNetwork:
     def _ridge(self, readout: RidgeReadout, sizes: list[int]) -> Fitted:
         """Square loss."""
         width, chosen = self.layer.width, readout.penalties is None
-        held_out = [round(HELD_OUT_SHARE * n) if chosen else 0 for n in sizes]
-        fitted = [n - k for n, k in zip(sizes, held_out, strict=True)]
+        fitted = [readout.fitted(n) for n in sizes]
         penalties = (
             10.0**RIDGE_EXPONENTS if chosen else width * np.asarray(readout.penalties, dtype=float)
         )
@@ -440,8 +452,7 @@ class TrainedNetwork:
         if isinstance(readout, RidgeReadout) and (readout.gaussian or readout.covariances):
             risk = self._population_risk(readout)
             return {"test_error": risk, "test_loss": risk / 2}
-        given = readout.test_samples
-        count = max(10_000, 10 * self.network.dimension) if given is None else given
+        count = self.test_samples
         columns = fit.coefficients.reshape(self.layer.width, -1)
         intercepts = fit.intercepts.reshape(-1)
         sums = np.zeros((2, len(intercepts)))

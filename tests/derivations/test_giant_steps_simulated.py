@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
+import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -94,8 +97,9 @@ def test_networks_learn_what_the_staircase_says(target, student, options, chain)
 
 def test_two_readout_values_reach_one_direction_less():
     # x1*x2 and He3(x1)*x3 are both of even degree: the clusters ±u move along one combination.
-    options = {"samples_factor": 600, "dimension": 200, "width": 64, "seeds": 2}
-    signs, spread = simulate(P04, readout="signs", **options), simulate(P04, **options)
+    options = {"samples_factor": 600, "dimension": 200, "width": 64}
+    signs = simulate(P04, readout="signs", seeds=4, **options)
+    spread = simulate(P04, seeds=2, **options)
     plane = [[0, 1, 0], [0, 0, 1]]
     few = signs.result.singular_values(plane, "shared")[:, 2].mean(axis=0)
     many = spread.result.singular_values(plane, "shared")[:, 2].mean(axis=0)
@@ -188,8 +192,6 @@ def test_presentations_and_round_trips(stairs, tmp_path):
     page = stairs._repr_html_()
     assert page.count("<table>") == 2 and "⟨e1⟩" in page
     values = stairs.to_dict()
-    import json
-
     assert json.loads(json.dumps(values)) == values
     assert values["directions"][0]["direction"]["name"] == "e1"
     loaded = SimulatedGiantSteps.load(stairs.save(tmp_path / "run.npz"))
@@ -227,9 +229,33 @@ def test_a_store_makes_a_second_run_free(tmp_path):
     again = simulate("x1 + x1*x2", **options)
     assert stored == sorted(path.stat().st_mtime_ns for path in tmp_path.iterdir())
     np.testing.assert_array_equal(first.result.overlaps, again.result.overlaps)
-    other = simulate("x1 + 2*x1*x2", **options)
-    assert len(list(tmp_path.iterdir())) == 6
-    assert (other.result.overlaps != first.result.overlaps).any()
+    assert len(simulate("x1 + x1*x2", **(options | {"seeds": 4})).result.completed) == 4
+    with pytest.raises(ParameterError, match="belongs to a run of networks with other parameters"):
+        simulate("x1 + 2*x1*x2", **options)
+
+
+def test_networks_are_sent_to_an_executor_and_give_the_same_numbers():
+    options = {"dimension": 20, "samples_factor": 10, "width": 8, "ridge_samples": 50}
+    plan = plan_giant_steps("x1", "relu", **options)
+    inputs = np.linspace(-1, 1, 5)
+    for function in (plan.network.student, plan.network.student_derivative, plan.network.teacher):
+        sent = pickle.loads(pickle.dumps(function))
+        np.testing.assert_array_equal(sent(inputs), function(inputs))
+    assert pickle.loads(pickle.dumps(plan.readout)) == plan.readout
+    with concurrent.futures.ThreadPoolExecutor(2) as executor:
+        found = simulate("x1", executor=executor, **options)
+    np.testing.assert_array_equal(found.result.ridge, simulate("x1", **options).result.ridge)
+
+
+def test_files_of_the_release_before_are_read(stairs, tmp_path):
+    # Arrays stood under these names, and errors had one entry for each network.
+    with np.load(stairs.save(tmp_path / "run.npz")) as archive:
+        assert sorted(archive.files) == sorted([
+            "header", "readout", "biases", "overlaps", "squared_norms", "grams", "floors",
+            "excess", "test_error", "ridge",
+        ])  # fmt: skip
+        assert archive["test_error"].shape == archive["ridge"].shape == (2,)
+        assert json.loads(str(archive["header"]))["format"] == 1
 
 
 def test_expressions_with_their_own_symbols_are_simulated():

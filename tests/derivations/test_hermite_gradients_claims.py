@@ -13,7 +13,9 @@ from giantstep.derivations.hermite_gradients import (
     first_step,
 )
 from giantstep.derivations.hermite_gradients.network_functions import network_functions
-from giantstep.numeric.gradient_sampling import sample_gradient
+from giantstep.numeric.networks.network import Network
+from giantstep.numeric.networks.neuron_gradients import label_gradient
+from giantstep.numeric.networks.run import simulate
 from giantstep.symbolic import stein
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.stein import gradient_expansion
@@ -32,14 +34,17 @@ def test_sampled_gradients_agree_with_the_expansion(student, text):
     functions = network_functions(sigma, f)
     row = np.array([0.5, -0.4, 0.3, 0.4, 0.3, -0.2, 0.3, 0.2, 0.2, 0.2])
     assert row @ row == pytest.approx(1)
-    found = sample_gradient(
-        functions.student_derivative, functions.target, row, variables=f.dimension,
-        samples=150_000, noise_variance=0.2, seed=2024, progress=False,
+    network = Network(
+        student=functions.student, student_derivative=functions.student_derivative,
+        teacher=functions.target, directions=f.dimension, dimension=10, width=1,
+        rows=lambda *_: row[None], step_samples=150_000, noise_variance=0.2,
     )  # fmt: skip
+    found = simulate(network, label_gradient, seeds=1, seed=2024)
+    mean, error = found["gradient"][0, 0], found["gradient_error"][0, 0]
     exact = claims_expansion.population_gradient(gradient_expansion(sigma, f), row)
-    assert np.all(abs(found.mean - exact) < 4 * found.standard_error)
+    assert np.all(abs(mean - exact) < 4 * error)
     # Enough samples to see something.
-    assert np.linalg.norm(exact) > 8 * found.error_norm
+    assert np.linalg.norm(exact) > 8 * np.linalg.norm(error)
 
 
 # ------------------------------------------------------------------ that evidence can fail

@@ -23,7 +23,6 @@ from giantstep.errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from giantstep.numeric.one_step_slopes import measure_gradient_slopes
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.standing import Standing
 from giantstep.symbolic.stein import DIMENSION as d
@@ -373,49 +372,6 @@ def test_numbers_need_a_number_for_the_noise():
 
 
 # ------------------------------------------------------------------ simulation
-
-
-def test_fitted_coefficients_are_those_of_the_average():
-    # f = x1 x2 and a quadratic neuron z²/2: G = E[x1 x2 (w.x) x] = (w2, w1, 0, …), exactly.
-    found = measure_gradient_slopes(
-        lambda u: u, lambda x: x[:, 0] * x[:, 1], [(1, 0), (0, 1)], dimension=8, samples=20_000,
-        width=40, batches=6, step=0.5, progress=False,
-    )  # fmt: skip
-    mean, error = found.mean("coefficients"), found.standard_error("coefficients")
-    assert np.all(abs(mean - [[0, 1], [1, 0]]) < 5 * error)
-    assert np.all(error < 0.05)
-    # |w + g/2|² = 1 + w.g + |g|²/4, and E w.g = 2 E w1 w2 = 0.
-    assert found.mean("squared_norm") == pytest.approx(
-        1 + found.mean("gradient_square") / 4, abs=0.1
-    )
-    again = measure_gradient_slopes(
-        lambda u: u, lambda x: x[:, 0] * x[:, 1], [(1, 0), (0, 1)], dimension=8, samples=20_000,
-        width=40, batches=3, step=0.5, progress=False,
-    )  # fmt: skip
-    assert np.array_equal(again.coefficients, found.coefficients[:3])
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"monomials": []}, "monomials"),
-        ({"monomials": [(-1, 0)]}, "monomials"),
-        ({"monomials": [(0.5, 0)]}, "monomials"),
-        ({"width": 3}, "width must be >= 4"),
-        ({"samples": 0}, "samples"),
-        ({"batches": 0}, "batches"),
-        ({"dimension": 1}, "variables"),
-        ({"step": math.nan}, "step"),
-        ({"student_derivative": None}, "student_derivative"),
-    ],
-)
-def test_simulations_that_cannot_be_are_refused(changes, message):
-    arguments = {
-        "student_derivative": lambda u: u, "target": lambda x: x[:, 0], "dimension": 4,
-        "monomials": [(1, 0), (0, 1)], "samples": 100, "width": 10, "batches": 1,
-    } | changes  # fmt: skip
-    with pytest.raises(ParameterError, match=message):
-        measure_gradient_slopes(**arguments, progress=False)
 
 
 def test_quick_simulations_are_of_three_orders():

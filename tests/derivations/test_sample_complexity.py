@@ -220,7 +220,7 @@ def test_a_user_cannot_name_a_coordinate_into_the_source():
     [
         ({"seeds": 1}, "seeds must be >= 2: one network has no standard error"),
         ({"width": 7}, "width must be even"),
-        ({"dimension": 1}, "variables must be at most the dimension 1, got 2"),
+        ({"dimension": 1}, "dimension must be at least 2, the number of the teacher"),
     ],
 )
 def test_bad_arguments_of_training_are_refused(options, message):
