@@ -107,7 +107,12 @@ class _Slopes:
         # have slopes of at most one in it.
         if slope == 0 or slope.has(sp.Derivative, sp.Subs, Proximal, MoreauEnvelope):
             return []
-        slopes = [slope.subs(z, x) for x in _SAMPLES] if slope.has(z) else [slope]
+        if not slope.has(z):
+            slopes = [slope]
+        else:
+            # What is beside the node in a slope that no scale can hold is gone at zero at most.
+            samples = _SAMPLES if slope.free_symbols <= {*self._known, z} else (0,)
+            slopes = [slope.subs(z, x) for x in samples]
         # Before `Abs` has looked for signs, which takes seconds.
         usable = [s for s in dict.fromkeys(slopes) if self.knows(s)]
         return [1 / sp.Abs(s) for s in usable if s not in (0, sp.nan, sp.zoo)]
