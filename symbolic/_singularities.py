@@ -263,12 +263,7 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
     UnsupportedExpressionError
         If the zeros or poles of one of their arguments are not known.
     """
-    require_few_kinks(expr, z)
-    candidates = _union(
-        [*real_zeros(piece, z), *_real_poles(piece, z)]
-        for atom in _nonsmooth_atoms(expr, z)
-        for piece in pieces(atom.args[0], z)
-    )
+    candidates = possible_kinks(expr, z)
     if len(candidates) > 1 and all(point.is_number for point in candidates):
         candidates.sort(key=float)
     kinks, jumps = [], []
@@ -280,6 +275,23 @@ def find_kinks(expr: sp.Expr, z: sp.Symbol) -> tuple[tuple[sp.Expr, ...], tuple[
         if not _vanishes(_value_at(step, z, point)):
             jumps.append(point)
     return tuple(kinks), tuple(jumps)
+
+
+def possible_kinks(expr: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+    """Return points that include all those of :func:`find_kinks`, much sooner.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        As :func:`find_kinks`.
+    """
+    require_few_kinks(expr, z)
+    arguments = dict.fromkeys(atom.args[0] for atom in _nonsmooth_atoms(expr, z))
+    return _union(
+        [*real_zeros(piece, z), *_real_poles(piece, z)]
+        for argument in arguments
+        for piece in pieces(argument, z)
+    )
 
 
 def _real_poles(u: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:

@@ -25,6 +25,7 @@ from ._singularities import (
     has_nonsmooth,
     pieces,
     pole_distance,
+    possible_kinks,
 )
 from .functions import relu, sigmoid, softplus
 from .piecewise_polynomials import without_extrema
@@ -131,8 +132,8 @@ def analyse(expr: sp.Expr, z: sp.Symbol) -> Regularity:
     >>> analyse(sp.sin(3 * z) ** 2 + z * sp.tanh(z) * sp.cos(5 * z), z).frequency
     6
     """
-    kinks, jumps, branches = _smooth_parts(expr, z)
-    expr = without_extrema(expr)
+    expr = _with_kinks_only(expr)
+    kinks, jumps = find_kinks(expr, z)
     strip, coefficient = strip_and_growth(expr, z)
     if coefficient is None:
         growth = ImaginaryGrowth.UNKNOWN
@@ -140,42 +141,46 @@ def analyse(expr: sp.Expr, z: sp.Symbol) -> Regularity:
         growth = ImaginaryGrowth.EXPONENTIAL
     else:
         growth = ImaginaryGrowth.GAUSSIAN
-    frequencies = [highest_frequency(branch, z) for branch in branches]
+    frequencies = [highest_frequency(branch, z) for branch in _smooth_parts(expr, z)]
     frequency = None if None in frequencies else sp.Max(*frequencies)
     return Regularity(_parity(expr, z), kinks, jumps, strip, growth, coefficient, frequency)
 
 
 @functools.lru_cache(maxsize=512)
 def strip_and_growth(expr: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
-    """Return `strip` and `gaussian_coefficient` of :func:`analyse`, in less than half its time.
+    """Return `strip` and `gaussian_coefficient` of :func:`analyse`, in a fraction of its time.
 
     Raises
     ------
     UnsupportedExpressionError
         As :func:`analyse`.
     """
-    _, _, branches = _smooth_parts(expr, z)
+    expr = _with_kinks_only(expr)
+    possible_kinks(expr, z)  # refuses what has kinks at unknown places
+    branches = _smooth_parts(expr, z)
     distances = [pole_distance(branch, z) for branch in branches]
     strip = None if None in distances else sp.Min(*distances)
-    if strip == 0 and has_nonsmooth(without_extrema(expr), z):
+    if strip == 0 and has_nonsmooth(expr, z):
         # The zero may belong to the continuation of a piece, as in 1/(1 + abs(z)).
         strip = None
     coefficients = [_gaussian_coefficient(branch, z) for branch in branches]
     return strip, None if None in coefficients else sp.Max(*coefficients)
 
 
-@functools.lru_cache(maxsize=512)
-def _smooth_parts(
-    expr: sp.Expr, z: sp.Symbol
-) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
-    """Return kinks, jumps, and the expressions between them."""
+def _with_kinks_only(expr: sp.Expr) -> sp.Expr:
     expr = without_extrema(expr)
     unknown = expr.atoms(sp.Piecewise, sp.DiracDelta, sp.floor, sp.ceiling, sp.Max, sp.Min)
     if unknown:
         raise UnsupportedExpressionError(
             f"kinks of {unknown.pop()} are not known; write it with relu, abs, sign or step"
         )
-    return *find_kinks(expr, z), tuple(pieces(expr, z))
+    return expr
+
+
+@functools.lru_cache(maxsize=512)
+def _smooth_parts(expr: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, ...]:
+    """Return the expressions between the kinks."""
+    return tuple(pieces(expr, z))
 
 
 def highest_frequency(expr: sp.Expr, z: sp.Symbol) -> sp.Expr | None:

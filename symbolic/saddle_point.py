@@ -138,6 +138,9 @@ class SaddlePointSystem(Typeset):
         it; by default a perfect matching finds which one determines which.
     varying : frozenset of Symbol
         Parameters that move as often as unknowns do: tables made beforehand do not hold them.
+    tangent : bool
+        Whether the equations are those of a system and derivatives of them, whose Jacobian is that
+        of the system again: whether they determine their unknowns is not asked a second time.
     """
 
     name: str
@@ -157,6 +160,7 @@ class SaddlePointSystem(Typeset):
     free_energy: FreeEnergy | None = None
     paired: bool = False
     varying: frozenset[sp.Symbol] = frozenset()
+    tangent: bool = False
 
     def __post_init__(self) -> None:
         for name in ("outputs", "definitions", "start", "derived"):

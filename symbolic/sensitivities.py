@@ -174,6 +174,7 @@ def _differentiated(
         outputs=found,
         definitions=tower.definitions,
         identifiers=tower.identifiers,
+        tangent=True,
     )
 
 

@@ -93,6 +93,10 @@ class _Slopes:
         """Return what stands for a table of the node, the same in all integrands."""
         return self._constants.setdefault(table, sp.Dummy(positive=True))
 
+    def knows(self, expr: sp.Expr) -> bool:
+        """Whether a scale may be made of `expr`, which then holds no tables."""
+        return expr.free_symbols <= self._known
+
     def new_widths(self, argument: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
         """Return the scales of an argument at the samples of `z`; none if it was met before."""
         if (argument, z) in self._seen:
@@ -103,9 +107,14 @@ class _Slopes:
         # have slopes of at most one in it.
         if slope == 0 or slope.has(sp.Derivative, sp.Subs, Proximal, MoreauEnvelope):
             return []
-        slopes = [slope.subs(z, x) for x in _SAMPLES] if slope.has(z) else [slope]
+        if not slope.has(z):
+            slopes = [slope]
+        else:
+            # What is beside the node in a slope that no scale can hold is gone at zero at most.
+            samples = _SAMPLES if slope.free_symbols <= {*self._known, z} else (0,)
+            slopes = [slope.subs(z, x) for x in samples]
         # Before `Abs` has looked for signs, which takes seconds.
-        usable = [s for s in dict.fromkeys(slopes) if s.free_symbols <= self._known]
+        usable = [s for s in dict.fromkeys(slopes) if self.knows(s)]
         return [1 / sp.Abs(s) for s in usable if s not in (0, sp.nan, sp.zoo)]
 
 
@@ -117,9 +126,10 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
     strip, growth = _strip_and_growth(integrand, z)
     found: list[sp.Expr] = []
     if losses or strip is None:
-        bells = [f for f in integrand.atoms(sp.exp) if curvature(f, z) is not None]
+        bells = {f: c for f in integrand.atoms(sp.exp) if (c := curvature(f, z)) is not None}
         # Far out, where the exponent of a bell is steep, it is next to nothing.
-        found += [1 / sp.sqrt(sp.Abs(curvature(f, z))) for f in sorted(bells, key=str)]
+        usable = dict.fromkeys(c for c in bells.values() if slopes.knows(c))
+        found += [1 / sp.sqrt(sp.Abs(c)) for c in sorted(usable, key=str)]
         inner = [_varying(f) for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
         arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
         for argument in [*arguments, *(loss.center for loss in losses)]:
@@ -128,7 +138,7 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
         found.append(strip)
     if growth not in (None, 0):
         found.append(1 / sp.sqrt(1 + 2 * sp.Abs(growth)))
-    found += _scales_of_growth(integrand, z)
+    found += _scales_of_growth(integrand, z, slopes)
     for f in sorted(integrand.atoms(sp.sin, sp.cos), key=str):
         slope = f.args[0].diff(z)
         if slope != 0 and not slope.has(z):
@@ -140,7 +150,7 @@ def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
     return found
 
 
-def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
     """Return scales that ask for rules which go as far as the mass of an integrand.
 
     With exp(a*z**2 + b*z) the mass is around b/(1 - 2*a). Where no rule reaches it, and where there
@@ -149,9 +159,12 @@ def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
     found = []
     for term in sp.Add.make_args(integrand):
         powers = _growth_of_product(term, z)
-        if powers is None:
+        # Signs are looked for in what becomes a scale alone, which takes long in what is long.
+        if powers is None or not all(map(slopes.knows, powers)):
             continue
         a, b = powers
+        if b == 0 and a.is_nonpositive:
+            continue
         rest = sp.Max(0, 1 - 2 * a)
         far = sp.Abs(b) + _SEEN * sp.sqrt(rest)
         # The scale that asks for the level whose rules reach so far.
@@ -161,16 +174,16 @@ def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
 
 
 def _growth_of_product(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
-    """Return a and b of exp(a*z**2 + b*z) if a product grows so; None if it has none or decays."""
+    """Return a and b of exp(a*z**2 + b*z) if a product grows or decays so, else None."""
     a = b = sp.S.Zero
     for factor in sp.Mul.make_args(term):
         base, power = factor.as_base_exp()
         if isinstance(factor, sp.exp):
-            exponent = sp.expand(factor.args[0])
-            if not exponent.is_polynomial(z) or sp.degree(exponent, z) > 2:
+            powers = _quadratic(factor.args[0], z)
+            if powers is None:
                 return None
-            a += exponent.coeff(z, 2)
-            b += exponent.coeff(z, 1)
+            a += powers[0]
+            b += powers[1]
         elif isinstance(base, sp.cosh | sp.sinh) and power.is_Integer and power > 0:
             slope = base.args[0].diff(z)
             if slope.has(z):
@@ -180,7 +193,7 @@ def _growth_of_product(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] |
             factor.is_polynomial(z) or (isinstance(base, _LEVEL) and power.is_positive)
         ):
             return None
-    return None if b == 0 and a.is_nonpositive else (a, b)
+    return a, b
 
 
 def _varying(function: sp.Expr) -> tuple[sp.Basic, ...]:
@@ -197,10 +210,23 @@ def _varying(function: sp.Expr) -> tuple[sp.Basic, ...]:
 
 def curvature(function: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
     """Return the second derivative of an exponent that is quadratic; None if it is not."""
-    exponent = sp.expand(function.args[0])
-    if not exponent.is_polynomial(z) or sp.degree(exponent, z) != 2:
+    powers = _quadratic(function.args[0], z)
+    return None if powers is None or powers[0] == 0 else 2 * powers[0]
+
+
+def _quadratic(exponent: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return a and b if an exponent is a*z**2 + b*z and a constant, else None.
+
+    By derivatives: exponents of derivatives of a system are sums of products of long factors, which
+    nothing here multiplies out.
+    """
+    if not exponent.is_polynomial(z):
         return None
-    return 2 * exponent.coeff(z, 2)
+    slope = exponent.diff(z)
+    second = slope.diff(z)
+    if second.has(z):
+        second = sp.expand(second)
+    return None if second.has(z) else (second / 2, slope.xreplace({z: sp.S.Zero}))
 
 
 def _strip_and_growth(integrand: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from giantstep.derivations.spiked_random_features.convex.readout import ConvexReadout
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.errors import ParameterError
 
@@ -90,6 +91,32 @@ def test_every_derivative_is_a_limit_of_differences(make):
         for output, (value, size) in expected.items():
             scale = size + abs(value) + 1e-3  # small ones drown in the rounding of V, which is 10
             assert abs(found[output, parameter] - value) <= 1e-8 * scale, (output, parameter)
+
+
+@pytest.mark.slow
+def test_derivatives_of_a_kinked_loss_of_signs_are_limits_of_differences():
+    # Of the sign of a prediction that is zero at the middle node the derivative is finite, too.
+    def at(alpha, ridge, alignment):
+        features = direct("tanh", "sin", alignment=alignment, noise_variance=0.0)
+        return ConvexReadout(features, loss="hinge", labels="sign"), {
+            "alpha": alpha,
+            "ridge": ridge,
+        }
+
+    centre, h = {"alpha": ALPHA, "ridge": 0.3, "alignment": 0.7}, 5e-4
+    model, asked = at(**centre)
+    found = model.sensitivities(**asked, wrt=["ridge", "alignment"])
+    for parameter in found.parameters:
+        solved = []
+        for k in (2, 1, -1, -2):
+            moved, asked = at(**{**centre, parameter: centre[parameter] + k * h})
+            solved.append(moved.solve(**asked))
+        for output in ("test_error", "test_loss", "training_loss", "m", "q1", "V1"):
+            v = [getattr(s, output) for s in solved]
+            slope = (-v[0] + 8 * v[1] - 8 * v[2] + v[3]) / (12 * h)
+            scale = max(map(abs, v)) + abs(slope)
+            # The solver stops at 1e-10 of an unknown, which is divided by h here.
+            assert abs(found[output, parameter] - slope) <= 1e-6 * scale, (output, parameter)
 
 
 @pytest.mark.slow

@@ -36,7 +36,8 @@ _a, _V, _v = sp.Symbol("a", real=True), sp.Symbol("V", positive=True), sp.Symbol
 _omega = sp.Symbol("omega", real=True)
 # A table: γκ. Where signs of a mean are taken, nothing should look for a scale in κ.
 _teacher_mean = sp.Function("teacher_mean", real=True)(kappa)
-_TINY = sp.Rational(1, 10**200)
+# Where a mean is zero; with the powers that derivatives have it still is no zero in floats.
+_TINY = sp.Rational(1, 10**120)
 # Added to the variance of a prediction: where a student saturates, variances in the tails underflow
 # and the powers of them in derivatives would be divisions by zero.
 _FLOOR = sp.Rational(1, 10**40)

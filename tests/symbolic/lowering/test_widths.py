@@ -12,7 +12,7 @@ from giantstep.errors import ConvergenceError
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.baked import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.widths import integrand_widths
+from giantstep.symbolic.lowering.widths import curvature, integrand_widths
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 s, y = sp.symbols("s y", positive=True)
@@ -145,3 +145,35 @@ def test_digits_of_an_infinite_expectation_are_refused():
     with pytest.raises(ConvergenceError, match=r"infinite, or nearly so.*digits=20"):
         kernel.solve(s=0.5, digits=20)
     assert abs(kernel.solve(s=0.25, digits=20).y - mpmath.sqrt(2)) < 1e-16
+
+
+def test_exponents_of_many_long_factors_are_not_multiplied_out():
+    # Multiplied out, the coefficients are quotients of thousands of terms.
+    weights = sp.symbols("w0:12", positive=True)
+    long = sp.Mul(*(1 + w + w**2 * s for w in weights))
+    exponent = -((z - y) ** 2) * long / (2 * (s + long))
+    function = sp.exp(exponent)
+    found = curvature(function, z)
+    assert not found.has(z)
+    at = {s: 2, y: 3, **{w: sp.Rational(k, 12) for k, w in enumerate(weights, start=1)}}
+    assert found.xreplace(at) == sp.expand(exponent.xreplace(at)).coeff(z, 2) * 2
+    # A cubic whose leading terms cancel is quadratic; one whose do not has no curvature.
+    assert curvature(sp.exp((s + z) ** 3 - z**3), z) == 6 * s
+    assert curvature(sp.exp((s + z) ** 3), z) is None
+
+
+def test_a_scale_of_growth_is_the_same_however_the_exponent_is_written():
+    def widths(integrand):
+        mean = GaussianExpectation(integrand, z)
+        return integrand_widths(
+            lower(SaddlePointSystem.from_fixed_point({y: mean}, name="mass", parameters=(s,)))
+        )
+
+    factored = widths(sp.exp((s * z + 1) * (z / 4 - s), evaluate=False))
+    expanded = widths(sp.exp(s * z**2 / 4 + z / 4 - s**2 * z - s))
+    assert len(factored) == len(expanded) > 0
+    for one, other in zip(factored, expanded, strict=True):
+        for value in (0.1, 0.7, 1.9):
+            assert float(one.subs(s, value)) == pytest.approx(
+                float(other.subs(s, value)), rel=1e-12
+            )
