@@ -95,7 +95,7 @@ def network_of(
         fields = _one_kind(model, drawn)
     else:
         fields = _letters(model, drawn)
-    if not drawn and model.step_size:
+    if "student_derivative" in fields:
         fields |= {
             "steps": 1,
             "step_size": model.step_size,
@@ -150,12 +150,16 @@ def _letters(model: VocabularyFeatures, drawn: bool) -> dict[str, Any]:
             "a network after its step has no biases, no orthonormal bulk rows and finitely many "
             "letters; pass equivalent=True to draw the spiked random features"
         )
+    letters, fractions = tuple(model.letters), tuple(model.fractions)
+    if len(set(letters)) < len(letters):
+        raise ParameterError(f"letters must differ, got {letters}; add up their fractions")
+    # The letter 0 alone takes no step.
+    if not any(letters):
+        return dict(functions)
     # Without a step nothing asks for a derivative; a student that jumps has none.
     if model.step_size:
         functions["student_derivative"] = GeneratedFunction(found.derivative_source, "derivative")
-    return {
-        **functions, "readout": tuple(model.letters), "fractions": tuple(model.fractions)
-    }  # fmt: skip
+    return {**functions, "readout": letters, "fractions": fractions}
 
 
 def simulate_model(

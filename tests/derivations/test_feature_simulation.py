@@ -215,6 +215,12 @@ def test_what_cannot_be_drawn_is_refused():
     ):
         jumps = network_of(kind("sign", "sin", step_size=0.0, alpha0=6, **letters), 40)
         assert jumps.steps == 0 and jumps.student_derivative is None
+    given = {"step_size": 1.0, "alpha0": 6}
+    equal = gs.VocabularyFeatures("erf", "sin", letters=[1, 1], fractions=[0.5, 0.5], **given)
+    with pytest.raises(ParameterError, match="letters must differ"):
+        network_of(equal, 40)
+    silent = gs.VocabularyFeatures("erf", "sin", letters=[0.0], fractions=[1.0], **given)
+    assert network_of(silent, 40).steps == 0
     letters = gs.VocabularyFeatures("erf", "sin", letters=[1, 2], fractions=[0.5, 0.5],
                                     biases=[0.5, -0.5], step_size=1.0, alpha0=6)  # fmt: skip
     with pytest.raises(ParameterError, match="no biases"):

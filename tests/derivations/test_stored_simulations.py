@@ -73,7 +73,19 @@ def summary(found):
     }
 
 
-@pytest.mark.parametrize("configuration", STORED, ids=[c["name"] for c in STORED])
+QUICK = (
+    "network", "network without a step", "given, hinge", "letters of a network", "spectrum",
+    "learned function",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        pytest.param(c, id=c["name"], marks=[pytest.mark.slow] * (c["name"] not in QUICK))
+        for c in STORED
+    ],
+)
 def test_means_are_those_of_the_simulators_before(configuration):
     found = summary(measured(configuration))
     for name, (mean, error) in configuration["summary"].items():
