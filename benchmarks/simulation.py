@@ -16,12 +16,14 @@ import time
 import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import threadpoolctl
 
-from giantstep.numeric.plain_network import NetworkSetup, simulate_network
-from giantstep.numeric.simulation import simulate
+from giantstep.numeric.networks.network import Network
+from giantstep.numeric.networks.readout import RidgeReadout
+from giantstep.numeric.networks.run import Networks, simulate
 
 RATE_TARGET = 0.70
 MEMORY_TARGET = 0.75
@@ -36,10 +38,10 @@ def tanh_derivative(z: np.ndarray) -> np.ndarray:
     return np.subtract(1, values, out=values)
 
 
-def useful_operations(setup: NetworkSetup, n_test: int) -> float:
+def useful_operations(network: Network, n_test: int) -> float:
     """Floating-point operations of one network, from the definition."""
-    d, p = setup.dimension, setup.width
-    n0, n = round(setup.alpha0 * d), round(ALPHA * d)
+    d, p = network.dimension, network.width
+    n0, n = network.step_samples, round(ALPHA * d)
     step = 2 * 2 * n0 * p * d
     readout = 2 * n * p * d + n * p**2 + p**3 / 3
     return step + readout + 2 * n_test * p * d
@@ -64,28 +66,29 @@ def product_rate(size: int, threads: int) -> float:
         return threads * repeats * 2 * size**3 / (time.perf_counter() - start)
 
 
-def textbook(setup: NetworkSetup, n_test: int, seed: int) -> float:
+def textbook(network: Network, n_test: int, seed: int) -> float:
     """Test error by the plain recipe: every array held at once, one line per formula."""
     rng = np.random.default_rng(seed)
-    d, p = setup.dimension, setup.width
-    n0, n, noise = round(setup.alpha0 * d), round(ALPHA * d), math.sqrt(setup.noise_variance)
+    d, p = network.dimension, network.width
+    n0, n, noise = network.step_samples, round(ALPHA * d), math.sqrt(network.noise_variance)
     theta = rng.standard_normal(d)
     theta /= np.linalg.norm(theta)
     rows = rng.standard_normal((p, d))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
 
     x0 = rng.standard_normal((n0, d))
-    y0 = setup.teacher(x0 @ theta) + noise * rng.standard_normal(n0)
+    y0 = network.teacher(x0 @ theta) + noise * rng.standard_normal(n0)
     hidden = x0 @ rows.T
-    residual = y0 - setup.student(hidden).mean(axis=1)
-    rows += setup.step_size / n0 * (residual[:, None] * setup.student_derivative(hidden)).T @ x0
+    residual = y0 - network.student(hidden).mean(axis=1)
+    slopes = tanh_derivative(hidden)
+    rows += network.step_size / n0 * (residual[:, None] * slopes).T @ x0
     x = rng.standard_normal((n, d))
-    y = setup.teacher(x @ theta) + noise * rng.standard_normal(n)
-    phi = setup.student(x @ rows.T) / math.sqrt(p)
+    y = network.teacher(x @ theta) + noise * rng.standard_normal(n)
+    phi = network.student(x @ rows.T) / math.sqrt(p)
     w = np.linalg.solve(phi.T @ phi + RIDGE * np.eye(p), phi.T @ y)
     x_test = rng.standard_normal((n_test, d))
-    prediction = setup.student(x_test @ rows.T) @ w / math.sqrt(p)
-    return float(np.mean((prediction - setup.teacher(x_test @ theta)) ** 2))
+    prediction = network.student(x_test @ rows.T) @ w / math.sqrt(p)
+    return float(np.mean((prediction - network.teacher(x_test @ theta)) ** 2))
 
 
 def peak_memory(run: Callable[[], object]) -> int:
@@ -125,25 +128,26 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="d = p = 800 instead of 1000")
     dimension = 800 if parser.parse_args().quick else 1000
-    setup = NetworkSetup(np.tanh, tanh_derivative, np.sin, 3, 20, 1, 0, dimension)
+    network = Network(
+        student=np.tanh, student_derivative=tanh_derivative, teacher=np.sin, dimension=dimension,
+        width=dimension, steps=1, step_samples=20 * dimension, step_size=3.0,
+    )  # fmt: skip
     n_test = max(10_000, 10 * dimension)
-    operations = useful_operations(setup, n_test)
+    readout = RidgeReadout(round(ALPHA * dimension), RIDGE, test_samples=n_test)
+    operations = useful_operations(network, n_test)
 
-    def one() -> float:
-        seed = np.random.SeedSequence(0)
-        result = simulate_network(setup, [ALPHA], ridge=RIDGE, seed=seed, n_test=n_test)
-        return float(result.test_error[0])
-
-    def two() -> None:
-        simulate(setup, [ALPHA], ridge=RIDGE, seeds=2, workers=2, n_test=n_test, progress=False)
+    def run(seeds: int) -> Networks:
+        return simulate(network, readout=readout, seeds=seeds, workers=seeds, progress=False)
 
     passed = True
     print(f"d = p = {dimension}, alpha0 = 20, alpha = {ALPHA:g}, n_test = {n_test}, tanh / sin")
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        errors = one(), textbook(setup, n_test, 0)
+        errors = run(1)["test_error"].item(), textbook(network, n_test, 0)
         print(f"test error: simulator {errors[0]:.4f}, textbook {errors[1]:.4f} (other data)")
-        for threads, run in ((1, one), (2, two)):
-            rate, product = best_rates(run, threads * operations, dimension, threads)
+        for threads in (1, 2):
+            rate, product = best_rates(
+                partial(run, threads), threads * operations, dimension, threads
+            )
             good = rate >= RATE_TARGET * product
             passed &= good
             print(
@@ -151,9 +155,12 @@ def main() -> int:
                 f"{rate / 1e9:6.1f} of {product / 1e9:6.1f} Gflop/s, "
                 f"ratio {rate / product:.2f} >= {RATE_TARGET}  {'PASS' if good else 'FAIL'}"
             )
-        recipe = min(elapsed(lambda: textbook(setup, n_test, 0)) for _ in range(3))
+        recipe = min(elapsed(lambda: textbook(network, n_test, 0)) for _ in range(3))
         print(f"textbook, 1 thread:      {recipe:6.2f} s")
-        ours, theirs = peak_memory(one), peak_memory(lambda: textbook(setup, n_test, 0))
+        ours, theirs = (
+            peak_memory(partial(run, 1)),
+            peak_memory(partial(textbook, network, n_test, 0)),
+        )
     good = ours <= MEMORY_TARGET * theirs
     passed &= good
     print(

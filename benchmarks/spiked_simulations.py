@@ -17,12 +17,14 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import erf
 
 import giantstep as gs
-from giantstep.numeric.sample_stream import progress_bar
+from giantstep.numeric.networks.run import progress_bar
 
 ERRORS = ("test_error", "training_error")
 OVERLAPS = ("m", "theta", "psi", "q1", "q2")
@@ -164,22 +166,23 @@ def top_eigenvalue(
     """Top eigenvalue of K minus the sum of squares of μ0 at the projections."""
 
     def run(
-        dimension: int, seeds: int, seed: int, progress: bool, store: str
+        dimension: int, seeds: int, seed: int, progress: bool, store: Path
     ) -> Iterator[tuple[str, Any, Any]]:
-        from giantstep.derivations.spiked_random_features.feature_simulation import feature_setup
-        from giantstep.numeric.feature_spectra import feature_spectra
-
         r, c = spike
         model = gs.SpikedRandomFeatures.from_parameters(
             student, "sin", spike_strength=r, bulk_variance=c, alignment=0.9, beta=beta
         )
-        setup = feature_setup(model, dimension)
-        found = feature_spectra(setup, alpha, seeds=seeds, seed=seed, progress=progress)
+        found = model.spectrum(alpha=alpha).simulate(
+            dimension, seeds=seeds, seed=seed, progress=progress
+        )
+        assert found.projections is not None
         # A Gaussian average by Gauss–Hermite nodes: smooth students only.
         nodes, weights = np.polynomial.hermite_e.hermegauss(80)
-        seen = r * found.projections[:, :, 0, None] + math.sqrt(c) * nodes
-        mean = np.asarray(setup.student(seen)) @ (weights / weights.sum())
-        yield "top eigenvalue - sum mu_0^2", found.top - np.sum(mean**2, axis=1), np.array(shift)
+        seen = r * found.projections[:, :, None] + math.sqrt(c) * nodes
+        function = {"tanh": np.tanh, "erf": erf, "sin": np.sin}[student]
+        mean = function(seen) @ (weights / weights.sum())
+        top = found.eigenvalues[:, -1]
+        yield "top eigenvalue - sum mu_0^2", top - np.sum(mean**2, axis=1), np.array(shift)
 
     return run
 
@@ -259,9 +262,12 @@ ROWS = [Row(f"{table}/{row[0]}", *row[1:]) for table, rows in TABLES.items() for
 def report(row: Row, dimension: int, seeds: int, options: dict[str, Any]) -> float:
     """Print the comparisons of a row; return the largest deviation in standard errors."""
     begin = time.perf_counter()
+    # A folder is that of one run.
+    name = "".join(c if c.isalnum() else "_" for c in f"{row.name}_{dimension}")
+    options = {**options, "store": Path(options["store"]) / name}
     print(f"\n{row.name}: d = {dimension}, {seeds} seeds")
     worst = 0.0
-    for name, values, theory in row.run(dimension, seeds=seeds, **options):
+    for quantity, values, theory in row.run(dimension, seeds=seeds, **options):
         columns = values.reshape(len(values), -1)
         limits = (
             np.broadcast_to(theory, (columns.shape[1],)) if theory.ndim == 0 else theory.ravel()
@@ -274,7 +280,7 @@ def report(row: Row, dimension: int, seeds: int, options: dict[str, Any]) -> flo
             apart = 0.0 if mean == limit else apart
             index = f"[{k}]" if len(limits) > 1 else ""
             print(
-                f"  {name + index:28s} {mean:12.6g} ± {error:8.2g}   theory {limit:12.6g}"
+                f"  {quantity + index:28s} {mean:12.6g} ± {error:8.2g}   theory {limit:12.6g}"
                 f"   {apart:+5.1f} s.e."
             )
             worst = max(worst, abs(apart))

@@ -27,7 +27,7 @@ from .bulk_density import BulkDensity, expression_text, read_expression
 if TYPE_CHECKING:
     import sympy as sp
 
-    from ...numeric.feature_rows import FirstLayer
+    from ...numeric.networks.layer import FirstLayer
     from .model import SpikedRandomFeatures
 
 IID, ORTHONORMAL = BULKS = ("iid", "orthonormal")
@@ -161,7 +161,7 @@ class BulkLaw:
         ParameterError
             If shapes do not fit, or v and ζ are not orthonormal.
         """
-        from ...numeric.feature_spectra import bulk_overlaps
+        from ...numeric.networks.bulk import bulk_overlaps
 
         return cls._of(bulk_overlaps(rows, spike, teacher))
 
@@ -174,7 +174,7 @@ class BulkLaw:
         ParameterError
             If it has several spikes or teachers.
         """
-        from ...numeric.feature_spectra import bulk_spectrum
+        from ...numeric.networks.bulk import bulk_spectrum
 
         return cls._of(bulk_spectrum(layer))
 

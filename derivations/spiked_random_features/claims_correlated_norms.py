@@ -16,6 +16,7 @@ import numpy as np
 import sympy as sp
 
 from ...ball_library import require_flint
+from ...numeric.networks.network import Network
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
@@ -28,7 +29,7 @@ from .claims_limits import certified_point
 from .claims_mapping import NU
 from .mapping import spike_mapping, step_size
 from .model import SpikedRandomFeatures
-from .simulated import network_setup
+from .simulated import network_of
 
 _H3 = sp.Symbol("h_3", real=True)
 _CORRELATION = {
@@ -103,10 +104,10 @@ def measured_norms() -> Finding:
     dimension, samples, repetitions = 400, 40, 6
     model = SpikedRandomFeatures("tanh", "sin", step_size=3, alpha0=samples)
     predicted = 2 * model.spike.norm_overlap
-    setup = network_setup(model, dimension)
+    network = network_of(model, dimension)
     slopes = []
     for seed in range(repetitions):
-        rows, trained, spike = rows_after_a_step(model, setup, dimension, samples, seed)
+        rows, trained, spike = rows_after_a_step(network, samples, seed)
         bulk = trained - np.outer(trained @ spike, spike)
         slopes.append(np.polyfit(rows @ spike, np.sum(bulk**2, axis=1), 1)[0])
     mean = float(np.mean(slopes))
@@ -120,18 +121,21 @@ def measured_norms() -> Finding:
     )
 
 
-def rows_after_a_step(
-    model: SpikedRandomFeatures, setup: Any, dimension: int, samples: int, seed: int
-) -> tuple[Any, Any, Any]:
-    """Return the rows of one network before and after its step, and the direction of the spike."""
+def rows_after_a_step(network: Network, samples: int, seed: int) -> tuple[Any, Any, Any]:
+    """Return the rows of one network before and after its step, and the direction of the spike.
+
+    By the definition of the step, so that simulator and claim do not err together.
+    """
     rng = np.random.default_rng(seed)
+    dimension = network.dimension
     rows = rng.standard_normal((dimension, dimension))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     inputs = rng.standard_normal((samples * dimension, dimension))
     fields = inputs @ rows.T
-    residual = setup.teacher(inputs[:, 0]) - setup.student(fields).mean(axis=1)
-    weights = residual[:, None] * setup.student_derivative(fields)
-    trained = rows + model.step_size * (weights.T @ inputs) / len(inputs)
+    residual = network.teacher(inputs[:, 0]) - network.student(fields).mean(axis=1)
+    assert network.student_derivative is not None
+    weights = residual[:, None] * network.student_derivative(fields)
+    trained = rows + network.step_size * (weights.T @ inputs) / len(inputs)
     spike = residual @ inputs
     return rows, trained, spike / np.linalg.norm(spike)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ import threadpoolctl
 
 from ...ball_library import require_flint
 from ...errors import ApproximationWarning
-from ...numeric.feature_network import SteppedNetwork
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.equations import stationarity
@@ -30,7 +30,7 @@ from .claims_mapping import H1, LABELS, MAPPING, NU, SLOPES, T1
 from .mapping import alpha0, letter, mean_letter, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .published import RESIDUAL_LOSS, energy_forms, written_out
-from .simulated import network_setup
+from .simulated import network_of
 from .spike import spikes_of_letters
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
@@ -227,11 +227,11 @@ def measured_spread(dimension: int = 150, networks: int = 8, seed: int = 4) -> F
     for arguments in _SPREADS:
         # Many rows, so that their overlaps average: the bulk does not depend on the width.
         model = SpikedRandomFeatures(**arguments, beta=4.0)
-        setup = _stepped(model, dimension)
+        network = network_of(model, dimension)
         values = []
         with threadpoolctl.threadpool_limits(1, user_api="blas"):
             for child in np.random.SeedSequence(seed).spawn(networks):
-                layer = setup.first_layer(child)
+                layer = network.train(child)
                 along = layer.rows @ layer.spikes[0]
                 bulk = layer.rows - np.outer(along, layer.spikes[0])
                 gram = bulk @ bulk.T
@@ -246,15 +246,6 @@ def measured_spread(dimension: int = 150, networks: int = 8, seed: int = 4) -> F
             )
         )  # fmt: skip
     return finding(comparisons, "spreads of the bulk covariance")
-
-
-def _stepped(model: SpikedRandomFeatures, dimension: int, **letters: Any) -> SteppedNetwork:
-    network = network_setup(model, dimension)
-    return SteppedNetwork(
-        network.student, network.student_derivative, network.teacher, model.step_size,
-        model.alpha0, beta=model.beta, noise_variance=model.noise_variance, dimension=dimension,
-        **letters,
-    )  # fmt: skip
 
 
 @evidence("bulk-spread", "simulation", "errors at small and at large spread", slow=True)
@@ -373,10 +364,10 @@ def realised_letters(dimension: int = 200, networks: int = 12, seed: int = 8) ->
             model.student, model.teacher, step_size=model.step_size, alpha0=model.alpha0,
             noise_variance=model.noise_variance, letters=letters, fractions=fractions,
         )  # fmt: skip
-        setup = _stepped(model, dimension, letters=letters, fractions=fractions)
+        network = replace(network_of(model, dimension), readout=letters, fractions=fractions)
         with threadpoolctl.threadpool_limits(1, user_api="blas"):
             layers = [
-                setup.first_layer(child) for child in np.random.SeedSequence(seed).spawn(networks)
+                network.train(child) for child in np.random.SeedSequence(seed).spawn(networks)
             ]
         for k, (a, spike) in enumerate(zip(letters, spikes, strict=True)):
             measured = {

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ...ball_library import require_flint
 from ...numeric.kernel_arrays import converged_tables
-from ...numeric.simulation import simulate
+from ...numeric.networks.run import simulate
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls
@@ -41,7 +41,7 @@ from .derive import precise_mapping
 from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
 from .reference import SPIKE, ReferenceCase, reference_cases
-from .simulated import network_setup
+from .simulated import network_of
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 
@@ -253,15 +253,13 @@ def realised_spike(
         model = case.build()
         spike = model.spike
         for dimension, networks in sizes:
-            # One readout sample for each ten inputs: the readout does not matter here.
             found = simulate(
-                network_setup(model, dimension), [0.1], ridge=1.0, seeds=networks, seed=seed,
-                n_test=1, progress=False,
-            )  # fmt: skip
+                network_of(model, dimension), "spike", seeds=networks, seed=seed, progress=False
+            )
             for name, constant in SPIKE_BIAS.items():
                 comparisons.append(
                     compare(
-                        f"{name} of {case.name}", getattr(spike, name), getattr(found, name),
+                        f"{name} of {case.name}", getattr(spike, name), found[name].ravel(),
                         constant / dimension, dimension,
                     )
                 )  # fmt: skip

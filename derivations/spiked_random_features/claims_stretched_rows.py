@@ -23,7 +23,7 @@ from ..identities import identities_hold
 from . import mapping
 from .claims_correlated_norms import rows_after_a_step, told_apart
 from .model import SpikedRandomFeatures
-from .simulated import network_setup
+from .simulated import network_of
 
 declare_claim(
     "stretched-rows",
@@ -125,10 +125,10 @@ def measured_stretch() -> Finding:
     # h_2 (h*_0 − h_0) = 0 for a teacher that is the student: what is stretched is the row itself.
     along, mixed, across = spike.stretch
     predicted = np.eye(2) + spike.bulk_variance * np.array([[along, mixed], [mixed, across]])
-    setup = network_setup(model, dimension)
+    network = network_of(model, dimension)
     slopes = []
     for seed in range(repetitions):
-        rows, trained, direction = rows_after_a_step(model, setup, dimension, samples, seed)
+        rows, trained, direction = rows_after_a_step(network, samples, seed)
         teacher = np.eye(dimension)[0] - direction[0] * direction
         plane = np.stack([direction, teacher / np.linalg.norm(teacher)], axis=1)
         after = trained @ plane

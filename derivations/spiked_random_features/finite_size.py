@@ -15,6 +15,7 @@ import numpy as np
 from ...errors import ParameterError
 from ...numeric.arguments import checked_seed, positive_array, positive_number, whole_number
 from ...numeric.extrapolation import Extrapolation, extrapolate
+from ...numeric.seed_store import store_folder
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -247,7 +248,8 @@ def finite_size_study(
     quantities : sequence of str
         Names in the simulation, over ``seed`` and ``alpha``.
     workers, progress, store, executor
-        As for ``simulate``; with a `store` an interrupted study resumes.
+        As for ``simulate``; with a `store`, which has a folder for each dimension, an interrupted
+        study resumes.
     **options
         Further arguments of ``simulate``, such as ``control_variate=True``.
 
@@ -276,11 +278,12 @@ def finite_size_study(
     seed = checked_seed(seed)
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     wanted = [quantities] if isinstance(quantities, str) else list(quantities)
-    runs = []
+    folder, runs = store_folder(store), []
     for size, count in zip(sizes, counts, strict=True):
         found = source.simulate(
             size, alphas, ridge, seeds=count, seed=_entropy(seed, size), workers=workers,
-            progress=progress, store=store, executor=executor, **options,
+            progress=progress, store=None if folder is None else folder / f"d{size}",
+            executor=executor, **options,
         )  # fmt: skip
         if found.attrs.get("interrupted"):
             raise KeyboardInterrupt

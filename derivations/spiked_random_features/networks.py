@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
 
 from ...deprecations import renamed
-from ...numeric.arguments import checked_switch, positive_array, positive_number
+from ...numeric.arguments import checked_switch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -74,39 +74,27 @@ class TrainedNetworks:
             Where to run the networks instead of in threads of this process.
         control_variate : bool
             Subtract the conditional error that the theory predicts at the projection of each
-            sample on the spike, and add its mean: less scatter, the same expectation. Other random
-            numbers than without it.
+            sample on the spike, and add its mean: less scatter, the same expectation.
 
         Returns
         -------
         xarray.Dataset
             Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
             error, and the realised spike strength, bulk variance and alignment of each network.
-            For a model that was given by its parameters, and with a control variate, also the
-            order parameters of each readout.
+            Also losses, the objective and the order parameters of each readout.
 
         Raises
         ------
         ParameterError
             If the dimension is too small for whole numbers of samples.
         """
-        from .feature_simulation import simulate_features_of
-        from .results import simulation_dataset
         from .simulated import simulate_model
 
-        model = cast("SpikedRandomFeatures", self)
-        alphas = positive_array("alpha", alpha)
-        control_variate = checked_switch("control_variate", control_variate)
-        if model.direct_parameters is not None or control_variate:
-            return simulate_features_of(
-                model, dimension, alphas, ridge, control_variate=control_variate, seeds=seeds,
-                seed=seed, workers=workers, progress=progress, store=store, executor=executor,
-            )  # fmt: skip
-        result = simulate_model(
-            model, dimension, alphas, positive_number("ridge", ridge), seeds=seeds, seed=seed,
-            workers=workers, progress=progress, store=store, executor=executor,
+        return simulate_model(
+            cast("SpikedRandomFeatures", self), dimension, alpha, ridge,
+            control_variate=checked_switch("control_variate", control_variate), seeds=seeds,
+            seed=seed, workers=workers, progress=progress, store=store, executor=executor,
         )  # fmt: skip
-        return simulation_dataset(model, result, dimension, float(ridge), seed)
 
     def realised(
         self,

@@ -17,13 +17,15 @@ import xarray as xr
 
 from ...errors import ParameterError
 from ...numeric.arguments import checked_seed, positive_array, positive_number
-from ...numeric.feature_network import SteppedNetwork
-from ...numeric.feature_simulation import simulate_features
-from ...numeric.feature_spectra import feature_spectra, norm_overlap, row_stretch
+from ...numeric.networks.bulk import norm_overlap, row_stretch
+from ...numeric.networks.network import Network
+from ...numeric.networks.readout import RidgeReadout
+from ...numeric.networks.run import simulate
+from ...numeric.networks.sizes import sample_count
 from ...pages import aligned
 from ..spectra.simulated import SimulatedSpectrum
 from .bulk_law import BulkLaw
-from .simulated import network_setup
+from .simulated import network_of
 from .spike import SpikeParameters
 
 if TYPE_CHECKING:
@@ -51,8 +53,8 @@ class RealisedNetwork:
     model : SpikedRandomFeatures
         Spiked random features with the realised r, c and γ, at the width of the network; without
         what Result 3.1 leaves out, which the comparison has if `asymptotic` has it.
-    setup : SteppedNetwork
-        The network: ``setup.first_layer(network_seed)`` are its rows.
+    network : Network
+        The network: ``network.train(network_seed)`` is its first layer.
     seed : int
         Entropy of the run.
     comparison : xarray.Dataset
@@ -64,7 +66,7 @@ class RealisedNetwork:
 
     asymptotic: SpikedRandomFeatures
     model: SpikedRandomFeatures
-    setup: SteppedNetwork
+    network: Network
     seed: int
     comparison: xr.Dataset
 
@@ -102,21 +104,25 @@ class RealisedNetwork:
         ParameterError
             If α d is not close to a whole number.
         """
-        found = feature_spectra(self.setup, alpha, seeds=1, seed=self.seed, progress=progress)
+        network = self.network
+        samples = sample_count("alpha", positive_number("alpha", alpha), network.dimension)
+        found = simulate(
+            network, "feature_eigenvalues",
+            # Its samples are those of the features; nothing is fitted.
+            readout=RidgeReadout(samples, 1.0, test_samples=1),
+            seeds=1, seed=self.seed, progress=progress,
+        )  # fmt: skip
         simulated = SimulatedSpectrum(
-            found.eigenvalues,
-            found.projections[..., 0],
-            found.width,
-            self.setup.dimension,
-            trained=True,
-        )
+            found["feature_eigenvalues"][:, 0], found["projections"], network.width,
+            network.dimension, trained=True,
+        )  # fmt: skip
         return self.model.spectrum(alpha=alpha), simulated
 
     @property
     def rests_on(self) -> str:
         """What the numbers rest on, in words."""
         return (
-            f"Measured: one network of d = {self.setup.dimension}, so without a standard error. "
+            f"Measured: one network of d = {self.network.dimension}, so without a standard error. "
             "All theories: float, at the width of the network."
         )
 
@@ -145,7 +151,7 @@ class RealisedNetwork:
     def __repr__(self) -> str:
         found = self.spike
         return (
-            f"RealisedNetwork(dimension={self.setup.dimension}, seed={self.seed}, "
+            f"RealisedNetwork(dimension={self.network.dimension}, seed={self.seed}, "
             f"spike_strength={found.spike_strength:.6g}, bulk_variance={found.bulk_variance:.6g}, "
             f"alignment={found.alignment:.6g})"
         )
@@ -165,26 +171,24 @@ def realised_network(
 
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     seed = checked_seed(seed)
-    network = network_setup(model, dimension)
+    if model.direct_parameters is not None:
+        raise ParameterError(
+            "a model made by from_parameters has no gradient step to simulate; "
+            "give step_size and alpha0 instead"
+        )
     if model.step_size == 0:
         raise ParameterError(
             "a network without a step has no spike to realise; give step_size > 0, or use simulate"
         )
-    setup = SteppedNetwork(
-        student=network.student,
-        student_derivative=network.student_derivative,
-        teacher=network.teacher,
-        step_size=network.step_size,
-        alpha0=network.alpha0,
-        beta=network.beta,
-        noise_variance=network.noise_variance,
-        dimension=network.dimension,
+    network = network_of(model, dimension)
+    sizes = [sample_count("alpha", ratio, network.dimension) for ratio in alphas.tolist()]
+    found = simulate(
+        network, ("errors", "overlaps", "spike"), readout=RidgeReadout(sizes, ridge), seeds=1,
+        seed=seed, progress=progress,
+    )  # fmt: skip
+    strength, variance, overlap = (
+        found[name].item() for name in ("spike_strength", "bulk_variance", "alignment")
     )
-    found = simulate_features(
-        setup, alphas.tolist(), ridge=ridge, seeds=1, seed=seed, progress=progress
-    )
-    strength = float(found.spike_strength[0, 0, 0])
-    variance, overlap = float(found.bulk_variance[0, 0]), float(found.alignment[0, 0, 0])
     realised = partial(
         type(model).from_parameters,
         model.student,
@@ -195,18 +199,15 @@ def realised_network(
         alignment=min(1.0, max(-1.0, overlap)),
         beta=model.beta,
         noise_variance=model.noise_variance,
-        width=setup.width,
+        width=network.width,
         cache_folder=model.cache_folder,
     )
     conditioned = realised()
-    columns = {f"measured_{name}": getattr(found, name)[0] for name in _ERRORS}
-    columns |= {
-        f"measured_{name}": np.reshape(getattr(found, name)[0], len(alphas)) for name in _OVERLAPS
-    }
-    theories = {"realised": conditioned, "asymptotic": model.at_width(setup.width)}
+    columns = {f"measured_{name}": found[name].reshape(-1) for name in (*_ERRORS, *_OVERLAPS)}
+    theories = {"realised": conditioned, "asymptotic": model.at_width(network.width)}
     norms, stretched = (model._case[name] for name in ("correlated_norms", "stretched"))
     if spectrum or norms or stretched:
-        layer = setup.first_layer(np.random.SeedSequence(seed, spawn_key=(0,)))
+        layer = network.train(np.random.SeedSequence(seed, spawn_key=(0,)))
         of_norms = norm_overlap(layer) if norms else 0.0
         if norms or stretched:
             stretch = row_stretch(layer, variance) if stretched else (0.0, 0.0, 0.0)
@@ -222,7 +223,7 @@ def realised_network(
     attributes = {
         **model_attributes(model, ridge),
         "kind": "one network",
-        "dimension": setup.dimension,
+        "dimension": network.dimension,
         "entropy": seed,
         "realised_spike_strength": strength,
         "realised_bulk_variance": variance,
@@ -233,4 +234,4 @@ def realised_network(
         coords={"alpha": alphas},
         attrs=attributes,
     )
-    return RealisedNetwork(model, conditioned, setup, seed, dataset)
+    return RealisedNetwork(model, conditioned, network, seed, dataset)

@@ -1,14 +1,12 @@
-"""Curves and simulations as labelled arrays."""
+"""Curves as labelled arrays."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import xarray as xr
 
-from ...numeric.simulation import SimulationResult
 from ..curves import Names
 from .arguments import DIRECT, STEP
 from .solution import CONJUGATES, ORDER_PARAMETERS
@@ -24,10 +22,6 @@ _MEANING = {
     "residual": "largest relative residual of the saddle-point equations",
     "iterations": "Newton iterations",
     "alpha": "sample complexity n/d",
-    "seed": "number of the network",
-    "spike_strength": "length r of the mean row along the spike",
-    "bulk_variance": "mean squared length c of the rows across the spike",
-    "alignment": "overlap gamma of the spike with the teacher's direction",
 }
 
 
@@ -90,50 +84,3 @@ def with_complete(model: SpikedRandomFeatures, curve: xr.Dataset) -> xr.Dataset:
         return curve
     batch = corrected.solve_many(curve["alpha"].to_numpy(), [curve.attrs["ridge"]])
     return curve.assign(test_error_complete=("alpha", batch.values["test_error"]))
-
-
-def simulation_dataset(
-    model: SpikedRandomFeatures,
-    result: SimulationResult,
-    dimension: int,
-    ridge: float,
-    seed: int,
-) -> xr.Dataset:
-    """Return simulated networks as a dataset over ``seed`` and ``alpha``."""
-    both, seeds = ("seed", "alpha"), ("seed",)
-    many = len(result.completed) > 1
-    columns: dict[str, Any] = {
-        "test_error": (both, result.test_error),
-        "training_error": (both, result.training_error),
-        "spike_strength": (seeds, result.spike_strength),
-        "bulk_variance": (seeds, result.bulk_variance),
-        "alignment": (seeds, result.alignment),
-    }
-    for quantity in ("test_error", "training_error"):
-        columns[f"{quantity}_mean"] = ("alpha", result.mean(quantity))
-        columns[f"{quantity}_standard_error"] = (
-            "alpha",
-            result.standard_error(quantity) if many else np.full(len(result.alpha), np.inf),
-        )
-    attributes = {
-        **model_attributes(model, ridge),
-        "kind": "simulation",
-        "dimension": dimension,
-        "entropy": seed,
-        "interrupted": int(result.interrupted),
-    }
-    coordinates = {
-        "alpha": result.alpha,
-        "seed": np.asarray(result.completed, dtype=np.int32),
-    }
-    return _dataset(columns, coordinates, attributes)
-
-
-def _dataset(
-    columns: dict[str, Any], coordinates: dict[str, Any], attributes: dict[str, Any]
-) -> xr.Dataset:
-    dataset = xr.Dataset(columns, coords=coordinates, attrs=attributes)
-    for name, meaning in _MEANING.items():
-        if name in dataset.variables:
-            dataset[name].attrs["long_name"] = meaning
-    return dataset

@@ -1,96 +1,310 @@
-"""The model as a network of finite size: generated activations into the simulator."""
+"""Models as networks of finite size, and what was measured of these as labelled arrays."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ...errors import AssumptionError, ParameterError
-from ...numeric.plain_network import NetworkSetup
-from ...numeric.simulation import SimulationResult, simulate
+from ...errors import ParameterError
+from ...numeric.arguments import positive_array, positive_number, whole_number
+from ...numeric.networks.convex import Loss
+from ...numeric.networks.layer import FeatureClass, SpikedRows
+from ...numeric.networks.measure import Measurement
+from ...numeric.networks.network import Network
+from ...numeric.networks.readout import ConvexReadout, RidgeReadout
+from ...numeric.networks.run import Networks, simulate
+from ...numeric.networks.sizes import sample_count
+from ...runtime.generated import GeneratedFunction
 from ..activation_functions import kept_elementwise
+from .bulk_law import BulkLaw
+from .model import SpikedRandomFeatures
 
 if TYPE_CHECKING:
-    from .model import SpikedRandomFeatures
+    import xarray as xr
+
+    from .vocabulary.model import VocabularyFeatures
+
+_ERRORS = (
+    "test_error", "training_error", "test_loss", "training_loss", "objective", "certificate",
+)  # fmt: skip
+_READOUT = ("seed", "alpha")
+_AXES: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(_ERRORS, _READOUT),
+    "m": (*_READOUT, "class"),
+    "theta": (*_READOUT, "spike", "class"),
+    "psi": (*_READOUT, "teacher", "class"),
+    "q1": (*_READOUT, "class", "other_class"),
+    "q2": (*_READOUT, "class"),
+    "spike_strength": ("seed", "class", "spike"),
+    "bulk_variance": ("seed", "class"),
+    "alignment": ("seed", "spike", "teacher"),
+}
+_MEANING = {
+    "test_error": "error on fresh samples: squared against the noise-free target, or wrong signs",
+    "training_error": "error on the training set: squared against the labels, or wrong signs",
+    "test_loss": "mean loss of fresh labels",
+    "training_loss": "mean loss of the labels of the training set",
+    "objective": "training objective divided by the number of samples",
+    "certificate": "bound of the relative distance of the objective from its minimum",
+    "m": "overlap of the readout with the all-ones vector of a class",
+    "theta": "overlap of the readout with the projections of bulk rows on a spike",
+    "psi": "overlap of the readout with their projections on the rest of a teacher's direction",
+    "q1": "overlaps of the bulk rows that the readout combines, across the spikes",
+    "q2": "squared norm of the readout divided by the width",
+    "spike_strength": "length r of the mean row along the spike",
+    "bulk_variance": "mean squared length c of the rows across the spike",
+    "alignment": "overlap gamma of the spike with the teacher's direction",
+    "alpha": "sample complexity n/d",
+    "seed": "number of the network",
+}
 
 
-def network_setup(model: SpikedRandomFeatures, dimension: int) -> NetworkSetup:
-    """Return the network of a model at a finite dimension.
+def network_of(
+    model: SpikedRandomFeatures | VocabularyFeatures,
+    dimension: int,
+    labels: str | Callable[..., Any] = "regression",
+    *,
+    equivalent: bool = False,
+) -> Network:
+    """Return a model at a finite dimension: a network with its step, or rows that are given.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures or VocabularyFeatures
+    dimension : int
+    labels : str or callable
+        See :class:`.samples.Channel`.
+    equivalent : bool
+        Draw the spiked random features instead of taking the step; a model that is given by its
+        parameters always does.
 
     Raises
     ------
     ParameterError
-        If the model was given by its parameters, or the dimension is too small.
-    AssumptionError
-        If the student jumps and a step is to be taken.
+        If the dimension is too small, nothing says how the rows are drawn, or a network cannot have
+        them.
     """
-    if model.direct_parameters is not None:
-        raise ParameterError(
-            "a model made by from_parameters has no gradient step to simulate; "
-            "give step_size and alpha0 instead"
-        )
-    found = model.derivation
-    if found.mapping_error and model.step_size:
-        raise AssumptionError(found.mapping_error)
+    dimension = whole_number("dimension", dimension)
+    width = sample_count("beta", model.beta, dimension)
+    drawn = equivalent or model.direct_parameters is not None
+    if isinstance(model, SpikedRandomFeatures):
+        fields = _one_kind(model, drawn)
+    else:
+        fields = _letters(model, drawn)
+    if "student_derivative" in fields:
+        fields |= {
+            "steps": 1,
+            "step_size": model.step_size,
+            "step_samples": sample_count("alpha0", model.alpha0, dimension),
+        }
+    return Network(
+        dimension=dimension, width=width, noise_variance=model.noise_variance, labels=labels,
+        **fields,
+    )  # fmt: skip
 
-    student = kept_elementwise(model._cache, found.student)
-    return NetworkSetup(
-        student=student,
-        # Without a step the derivative is never called; a student that jumps has none.
-        student_derivative=student.slopes if student.differentiable else student,
-        teacher=kept_elementwise(model._cache, found.teacher),
-        step_size=model.step_size,
-        alpha0=model.alpha0,
-        beta=model.beta,
-        noise_variance=model.noise_variance,
-        dimension=dimension,
+
+def _one_kind(model: SpikedRandomFeatures, drawn: bool) -> dict[str, Any]:
+    """Functions of a model of one letter, and its rows if they are given."""
+    student, teacher = (
+        kept_elementwise(model._cache, text)
+        for text in (model.derivation.student, model.derivation.teacher)
     )
+    functions: dict[str, Any] = {"student": student, "teacher": teacher}
+    if model.step_size and not drawn:
+        student.require_slope()
+        functions["student_derivative"] = student.slopes
+    if not drawn:
+        return dict(functions)
+    spike = model.spike
+    if isinstance(model.bulk, BulkLaw):
+        raise ParameterError(
+            "a law of the bulk does not say how rows are drawn; simulate bulk='iid' or "
+            "'orthonormal', or draw rows of your own"
+        )
+    if model.direct_parameters is not None and (spike.norm_overlap or any(spike.stretch)):
+        raise ParameterError(
+            "rows with a norm overlap or a stretch are made by a gradient step only; simulate "
+            "the model of the step, with leading_order='complete'"
+        )
+    kind = FeatureClass(1.0, spike.spike_strength, spike.bulk_variance)
+    return {**functions, "rows": SpikedRows(kind, spike.alignment, bulk=model.bulk)}
+
+
+def _letters(model: VocabularyFeatures, drawn: bool) -> dict[str, Any]:
+    """Functions of a model of several letters, and its rows or letters."""
+    found = model.derivation
+    student = kept_elementwise(model._cache, found.student)
+    functions: dict[str, Any] = {
+        "student": student,
+        "teacher": GeneratedFunction(found.teacher_source, "teacher"),
+    }
+    if drawn:
+        overlaps = model.parameters.overlaps
+        return {
+            **functions,
+            "rows": SpikedRows(model.classes, overlaps, bulk=model.bulk),
+            "directions": overlaps.shape[1],
+        }
+    if model.bulk != "iid" or any(c.bias for c in model.classes) or model.law is not None:
+        raise ParameterError(
+            "a network after its step has no biases, no orthonormal bulk rows and finitely many "
+            "letters; pass equivalent=True to draw the spiked random features"
+        )
+    letters, fractions = tuple(model.letters), tuple(model.fractions)
+    if len(set(letters)) < len(letters):
+        raise ParameterError(f"letters must differ, got {letters}; add up their fractions")
+    # The letter 0 alone takes no step.
+    if not any(letters):
+        return dict(functions)
+    # Without a step nothing asks for a derivative; a student that jumps has none.
+    if model.step_size:
+        student.require_slope()
+        functions["student_derivative"] = student.slopes
+    return {**functions, "readout": letters, "fractions": fractions}
 
 
 def simulate_model(
-    model: SpikedRandomFeatures,
+    model: SpikedRandomFeatures | VocabularyFeatures,
     dimension: int,
-    alpha: Sequence[float] | NDArray[np.float64],
+    alpha: object,
     ridge: float,
     *,
-    seeds: int,
-    seed: int,
-    workers: int | None,
-    progress: bool,
-    store: str | os.PathLike[str] | None,
-    executor: Executor | None,
-) -> SimulationResult:
-    """Simulate networks of a model; see :meth:`.model.SpikedRandomFeatures.simulate`.
+    loss: Loss | None = None,
+    labels: str | Callable[..., Any] = "regression",
+    equivalent: bool = False,
+    control_variate: bool = False,
+    seeds: int = 10,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: bool = True,
+    store: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
+) -> xr.Dataset:
+    """Fit readouts on networks of a model, or on its rows.
 
-    Raises
-    ------
-    ParameterError
-        If the model was given by its parameters.
-    AssumptionError
-        If the student jumps and a step is to be taken.
+    Parameters
+    ----------
+    model, dimension, labels, equivalent
+        As for :func:`network_of`; the name of a function stands for it in `store`.
+    alpha : float or sequence of float
+    ridge : float
+        λ: half of it times the squared norm of the readout is added to the sum of losses.
+    loss : Loss, optional
+        The square loss by default.
+    control_variate : bool
+        Use :func:`.conditional_errors.control_variate`; without effect on means.
+    seeds, seed, workers, progress, store, executor
+        As for :meth:`.model.SpikedRandomFeatures.simulate`.
+
+    Returns
+    -------
+    xarray.Dataset
+        See :func:`networks_dataset`.
     """
-    setup = network_setup(model, dimension)
-    return simulate(
-        setup,
-        [float(a) for a in alpha],
-        ridge=ridge,
-        seeds=seeds,
-        seed=seed,
-        workers=workers,
-        progress=progress,
-        executor=executor,
-        store=store,
-        description=json.dumps(_network(model), sort_keys=True, default=str),
+    alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
+    network = network_of(model, dimension, labels, equivalent=equivalent)
+    sizes = [sample_count("alpha", ratio, network.dimension) for ratio in alphas.tolist()]
+    readout = (
+        RidgeReadout(sizes, ridge) if loss is None else ConvexReadout(sizes, ridge, loss)
+    )  # fmt: skip
+    errors: str | Measurement = "errors"
+    if control_variate:
+        from .conditional_errors import control_variate as variate_of
+
+        errors = variate_of(model, alphas.tolist(), ridge) or "errors"  # type: ignore[arg-type]
+    named = labels if isinstance(labels, str) else _qualified(labels)
+    found = simulate(
+        network, [errors, "overlaps", "spike"], readout=readout, seeds=seeds, seed=seed,
+        workers=workers, progress=progress, store=store, executor=executor,
+        description=json.dumps(
+            {"student": model.student, "teacher": model.teacher, "labels": named}, sort_keys=True
+        ),
+    )  # fmt: skip
+    name = "square" if loss is None else loss.name
+    attributes = {**_attributes(model, ridge), "labels": named, "loss": name}
+    # Equations for letters are for bulk rows of norm one.
+    norms = (
+        None if isinstance(model, SpikedRandomFeatures)
+        else [kind.bulk_variance**0.5 for kind in model.classes]
+    )  # fmt: skip
+    return networks_dataset(found, alphas, attributes, network.dimension, seed, bulk_norms=norms)
+
+
+def networks_dataset(
+    found: Networks,
+    alphas: Sequence[float] | np.ndarray[Any, Any],
+    attributes: Mapping[str, Any],
+    dimension: int,
+    seed: int,
+    *,
+    bulk_norms: Sequence[float] | None = None,
+) -> xr.Dataset:
+    """Return networks with readouts of one penalty as a dataset over ``seed`` and ``alpha``.
+
+    Axes of classes, spikes and teachers appear where there is more than one. Errors and losses
+    come with ``…_mean`` and ``…_standard_error`` over the seeds.
+
+    Parameters
+    ----------
+    found : Networks
+        With errors, overlaps and spikes.
+    alphas : sequence of float
+        Those of the readouts.
+    attributes : mapping
+        Added to those of the run.
+    dimension, seed : int
+    bulk_norms : sequence of float, optional
+        Norm √c of the bulk rows of each class: theta, psi and q1 then are those of bulk rows
+        divided by it, as in equations for classes.
+    """
+    import xarray as xr
+
+    scale = np.ones(1) if bulk_norms is None else 1 / np.asarray(bulk_norms)
+    unit = {"theta": scale, "psi": scale, "q1": np.outer(scale, scale)}
+    columns: dict[str, Any] = {}
+    for name, axes in _AXES.items():
+        # The third axis of readouts is that of penalties.
+        values = (found[name][:, :, 0] if "alpha" in axes else found[name]) * unit.get(name, 1.0)
+        single = [i for i, axis in enumerate(axes) if axis not in _READOUT and values.shape[i] == 1]
+        kept = tuple(axis for i, axis in enumerate(axes) if i not in single)
+        columns[name] = (kept, np.squeeze(values, axis=tuple(single)))
+        if name in _ERRORS and name != "certificate":
+            many = len(values) > 1
+            error = found.standard_error(name)[:, 0] if many else np.full(len(alphas), np.inf)
+            columns[f"{name}_mean"] = ("alpha", found.mean(name)[:, 0])
+            columns[f"{name}_standard_error"] = ("alpha", error)
+    dataset = xr.Dataset(
+        columns,
+        coords={"alpha": alphas, "seed": np.asarray(found.completed, dtype=np.int32)},
+        attrs={
+            **attributes,
+            "kind": "simulation",
+            "dimension": dimension,
+            "entropy": seed,
+            "interrupted": int(found.interrupted),
+        },
     )
+    for name, meaning in _MEANING.items():
+        dataset[name].attrs["long_name"] = meaning
+    return dataset
 
 
-def _network(model: SpikedRandomFeatures) -> dict[str, Any]:
-    """What the networks depend on: options of the theory change none of them."""
-    options = ("allow_non_odd", "leading_order", "width")
-    return {name: value for name, value in model.parameters().items() if name not in options}
+def _attributes(
+    model: SpikedRandomFeatures | VocabularyFeatures, ridge: float
+) -> dict[str, Any]:  # fmt: skip
+    if isinstance(model, SpikedRandomFeatures):
+        from .results import model_attributes
+
+        return model_attributes(model, ridge)
+    from .vocabulary.results import model_attributes as letter_attributes
+
+    return {**letter_attributes(model), "ridge": ridge}
+
+
+def _qualified(function: Callable[..., Any]) -> str:
+    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', 'function')}"

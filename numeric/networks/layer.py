@@ -200,7 +200,7 @@ class FirstLayer:
         Class of each row, increasing.
     biases : ndarray, shape (p,)
     spikes : ndarray, shape (k, d)
-        Orthonormal spike directions v.
+        Orthonormal spike directions v; zero before the first step of a network.
     teachers : ndarray, shape (r, d)
         Orthonormal directions θ of the teacher.
     centres : ndarray, shape (K, k)

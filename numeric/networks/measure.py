@@ -8,16 +8,20 @@ their own in the same way; those of this module and of :mod:`.directions` are kn
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigvalsh
 
 from ...errors import ParameterError
+from ..arguments import real_array, whole_number
 from .directions import directions, linear_part, neurons, step_size, subspace
 from .readout import TrainedNetwork
+from .samples import READOUT, TEST
 
-__all__ = ["AXES", "MEASUREMENTS", "Measurement", "measurement_of"]
+__all__ = ["AXES", "MEASUREMENTS", "MeanPrediction", "Measurement", "measurement_of"]
 
 Array = NDArray[np.float64]
 Measurement = Callable[[TrainedNetwork], Mapping[str, Array]]
@@ -60,6 +64,93 @@ def spike(trained: TrainedNetwork) -> dict[str, Array]:
     }
 
 
+def feature_eigenvalues(trained: TrainedNetwork) -> dict[str, Array]:
+    r"""Spectrum of :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^T` over a readout's samples.
+
+    Nothing is fitted.
+
+    Returns
+    -------
+    dict of ndarray
+        ``feature_eigenvalues`` (S, p), ascending, zeros included; ``projections`` (n,), those of
+        the samples of the largest size on the first spike.
+    """
+    sizes, width = trained.readout.sizes, trained.layer.width
+    features = trained.feature_matrix(max(sizes))[0]
+    eigenvalues = np.zeros((len(sizes), width))
+    for row, size in zip(eigenvalues, sizes, strict=True):
+        part = features[:size].astype(float, copy=False)
+        # Of both matrices with the same positive eigenvalues the smaller one.
+        positive = eigvalsh(
+            (part @ part.T if size < width else part.T @ part) / width, overwrite_a=True
+        )
+        # A Gram matrix has no negative eigenvalue; rounding may say so.
+        row[width - len(positive) :] = np.maximum(positive, 0)
+    return {
+        "feature_eigenvalues": eigenvalues,
+        "projections": trained.projections(READOUT, max(sizes)),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class MeanPrediction:
+    """The function of the projection on the spike that readouts learn.
+
+    Parameters
+    ----------
+    edges : sequence of float
+        Of K cells of the projection, increasing.
+    samples : int
+        Fresh samples.
+
+    Returns
+    -------
+    dict of ndarray
+        ``projection`` (K,) and ``prediction`` (K, S, L): means over the fresh samples of a cell;
+        NaN in a cell without one.
+
+    Raises
+    ------
+    ParameterError
+        If edges do not increase.
+    """
+
+    edges: Sequence[float] | Array
+    samples: int = 20_000
+
+    def __post_init__(self) -> None:
+        edges = real_array("edges", self.edges)
+        if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
+            raise ParameterError(f"edges must be increasing numbers, got {self.edges!r}")
+        object.__setattr__(self, "edges", tuple(edges.tolist()))
+        object.__setattr__(self, "samples", whole_number("samples", self.samples))
+
+    @property
+    def digest(self) -> str:
+        """What distinguishes it from others in stored results."""
+        return f"{self.samples} samples, edges {self.edges}"
+
+    def __call__(self, trained: TrainedNetwork) -> dict[str, Array]:
+        """Measure."""
+        fit, cells = trained.fit, len(self.edges) - 1
+        columns = fit.coefficients.reshape(trained.layer.width, -1)
+        # The last one is the projection, so that all are averaged alike.
+        sums = np.zeros((cells + 2, columns.shape[1] + 1))
+        counts = np.zeros(cells + 2)
+        for block, features in trained.feature_blocks(TEST, self.samples):
+            along = block.inputs @ trained.layer.spikes[0]
+            inside = np.searchsorted(self.edges, along, side="right")
+            seen = features @ columns + fit.intercepts.reshape(-1)
+            np.add.at(sums, inside, np.column_stack([seen, along]))
+            counts += np.bincount(inside, minlength=cells + 2)
+        with np.errstate(invalid="ignore"):
+            means = (sums / counts[:, None])[1:-1]
+        return {
+            "projection": means[:, -1],
+            "prediction": means[:, :-1].reshape(cells, *fit.intercepts.shape),
+        }
+
+
 def label_moment(trained: TrainedNetwork) -> dict[str, Array]:
     """Length of the mean over steps of X^T y/n, and its component along the first teacher."""
     moments = trained.training.label_moments
@@ -76,8 +167,8 @@ def rounding(trained: TrainedNetwork) -> dict[str, Array]:
 
 
 _FUNCTIONS = (
-    errors, overlaps, spike, label_moment, rounding, directions, neurons, subspace, linear_part,
-    step_size,
+    errors, overlaps, spike, feature_eigenvalues, label_moment, rounding, directions, neurons,
+    subspace, linear_part, step_size,
 )  # fmt: skip
 MEASUREMENTS: dict[str, Measurement] = {f.__name__: f for f in _FUNCTIONS}
 

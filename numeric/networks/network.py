@@ -484,7 +484,8 @@ class Training:
             return layer
         readout, biases, classes = self._readouts()
         rows = self.start_rows()
-        spike = np.eye(1, network.dimension, min(network.directions, network.dimension - 1))
+        # No direction before there is a step.
+        spike = np.zeros((1, network.dimension))
         teachers = np.eye(network.directions, network.dimension)
         return FirstLayer(
             rows, classes, biases, spike, teachers, np.zeros((network.classes, 1)), readout

@@ -298,8 +298,8 @@ class TrainedNetwork:
         target = law.teacher_linear * along + math.sqrt(law.teacher_residual) * noise
         return SampleBlock(block.start, block.inputs, target, block.labels - block.target + target)
 
-    def projections(self, purpose: int, count: int) -> Array:
-        """Projections of samples on the first spike; they have been drawn."""
+    def projections(self, purpose: int, count: int | None = None) -> Array:
+        """Projections on the first spike of so many samples, or of all that have been drawn."""
         kept = self._projections[purpose]
         return np.concatenate([kept[start] for start in sorted(kept)])[:count]
 

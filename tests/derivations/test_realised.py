@@ -10,8 +10,7 @@ import xarray as xr
 
 import giantstep as gs
 from giantstep.errors import ParameterError
-from giantstep.numeric.feature_setup import FeatureClass, FeatureSetup
-from giantstep.numeric.feature_spectra import bulk_spectrum, norm_overlap
+from giantstep.numeric.networks.bulk import norm_overlap
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def found():
 
 
 def test_the_network_is_the_one_that_was_measured(found):
-    layer = found.setup.first_layer(found.network_seed)
+    layer = found.network.train(found.network_seed)
     assert found.spike.spike_strength == layer.strengths[0, 0]
     assert found.spike.bulk_variance == layer.bulk_variances[0]
     assert found.spike.alignment == layer.alignment[0, 0]
@@ -64,7 +63,7 @@ def test_a_bulk_matrix_explains_networks_that_spiked_random_features_miss():
 def test_correlated_norms_are_those_of_the_network(found):
     model = gs.SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4, leading_order="complete")
     other = model.realised(200, [0.5, 1.5], 0.1, seed=3, progress=False)
-    layer = other.setup.first_layer(other.network_seed)
+    layer = other.network.train(other.network_seed)
     assert norm_overlap(layer) == pytest.approx(model.spike.norm_overlap, abs=0.2)
     assert other.spike == found.spike
     # The theory at the network's spike moves as that at the limit does: theta by a third.
@@ -74,27 +73,6 @@ def test_correlated_norms_are_those_of_the_network(found):
     ]
     assert moves[0] == pytest.approx(moves[1], rel=0.2)
     assert np.all(moves[0] > 0.25 * found.comparison.realised_theta.to_numpy())
-
-
-def test_a_bulk_matrix_is_that_of_the_rows():
-    setup = FeatureSetup(
-        np.tanh, np.sin, FeatureClass(spike=1.3, bulk_variance=1.2), alignment=0.6, beta=0.5,
-        dimension=60,
-    )  # fmt: skip
-    layer = setup.first_layer(4)
-    found = bulk_spectrum(layer)
-    bulk = layer.rows.copy()
-    bulk[:, 0] -= 1.3
-    across = bulk[:, 1:]
-    ridge, size = 0.3, 60
-    inverse = np.linalg.inv(across @ across.T + ridge * np.eye(30))
-    first, second = bulk[:, 0], bulk[:, 1]
-    for name, left, right in (("F", first, first), ("G", first, second), ("H", second, second)):
-        direct = size * left @ inverse @ right / 30
-        assert np.mean(found[name] / (found["D"] + ridge)) == pytest.approx(direct), name
-    two = FeatureSetup(np.tanh, np.sin, FeatureClass(spike=(1.0, 0.5)), (0.5, 0.5), dimension=20)
-    with pytest.raises(ParameterError, match="one spike"):
-        bulk_spectrum(two.first_layer(0))
 
 
 def test_realised_spikes_explain_part_of_the_scatter():

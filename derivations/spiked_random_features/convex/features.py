@@ -29,8 +29,6 @@ from ..vocabulary.results import model_attributes
 from ..vocabulary.solving import solve_at
 
 if TYPE_CHECKING:
-    import xarray as xr
-
     from ...sensitivities import Directions
 
 Array = NDArray[np.float64]
@@ -41,7 +39,14 @@ _SMALLEST_OVERLAP = 1e-12
 
 
 class Rows(ABC):
-    """The rows of features whose teacher is what the square loss sees of the labels."""
+    """The rows of features whose teacher is what the square loss sees of the labels.
+
+    Attributes
+    ----------
+    features : SpikedRandomFeatures or VocabularyFeatures
+    """
+
+    features: Any
 
     @property
     @abstractmethod
@@ -79,10 +84,6 @@ class Rows(ABC):
     @abstractmethod
     def exact(self, ctx: Any) -> dict[str, Any]:
         """Return beta and :attr:`values` as numbers of mpmath."""
-
-    @abstractmethod
-    def simulate(self, dimension: int, alpha: object, ridge: float, **options: Any) -> xr.Dataset:
-        """Fit readouts of finite size; options as for :meth:`.readout.ConvexReadout.simulate`."""
 
 
 @dataclass(frozen=True)
@@ -165,12 +166,6 @@ class OneKind(Rows):
 
         return exact_parameters(self.features, ctx)
 
-    def simulate(self, dimension: int, alpha: object, ridge: float, **options: Any) -> xr.Dataset:
-        """Fit readouts of networks, or of rows that are given."""
-        from ..feature_simulation import simulate_readout
-
-        return simulate_readout(self.features, dimension, alpha, ridge, **options)
-
 
 @dataclass(frozen=True)
 class SeveralKinds(Rows):
@@ -242,12 +237,6 @@ class SeveralKinds(Rows):
         require_direct_letters(self.features)
         found = {**self.values, "beta": self.features.beta}
         return {name: ctx.mpf(repr(value)) for name, value in found.items()}
-
-    def simulate(self, dimension: int, alpha: object, ridge: float, **options: Any) -> xr.Dataset:
-        """Fit readouts of networks with these letters, or of rows that are given."""
-        from ..vocabulary.simulated import simulate_vocabulary
-
-        return simulate_vocabulary(self.features, dimension, alpha, ridge, **options)
 
 
 def rows_of(features: object, width: int | None = None) -> Rows:

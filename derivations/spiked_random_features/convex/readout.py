@@ -545,6 +545,7 @@ class ConvexReadout(DifferencedOptimum):
             Dimensions ``seed`` and ``alpha``; errors, losses and overlaps of every readout. Metrics
             are those of the theory alone.
         """
+        from ..simulated import simulate_model
         from .simulated import simulated_loss
 
         if self.channel.is_binary:
@@ -552,10 +553,11 @@ class ConvexReadout(DifferencedOptimum):
         else:
             features = self.features
             labels = "sign" if self.is_classification else "regression"
-        found = rows_of(features, self.width).simulate(
-            dimension, alpha, ridge, loss=simulated_loss(self.convex_loss), labels=labels,
-            seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
-            executor=executor,
+        rows, square = rows_of(features, self.width), self.convex_loss.name == "square"
+        found = simulate_model(
+            rows.features, dimension, alpha, ridge, labels=labels,
+            loss=None if square else simulated_loss(self.convex_loss), seeds=seeds, seed=seed,
+            workers=workers, progress=progress, store=store, executor=executor,
         )  # fmt: skip
         found.attrs["model"] = self.to_json()
         return found

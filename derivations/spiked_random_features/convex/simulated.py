@@ -5,7 +5,7 @@ from __future__ import annotations
 import sympy as sp
 
 from ....errors import UnsupportedExpressionError
-from ....numeric.feature_losses import SQUARE, Loss, proximal_loss, smooth_loss
+from ....numeric.networks.convex import Loss, proximal_loss, smooth_loss
 from ....symbolic.convex_losses import is_kinked, piecewise_linear_proximal, without_cases
 from ....symbolic.printing.compiled import compiled
 from .curvature import largest_curvature
@@ -23,8 +23,6 @@ def simulated_loss(loss: ConvexLoss) -> Loss:
     UnsupportedExpressionError
         If the loss has kinks whose order depends on the label.
     """
-    if loss.name == "square":
-        return SQUARE
     name, binary = str(loss), loss.needs_binary_labels
     expr = loss.with_numbers
     value = compiled(expr, (y, x))

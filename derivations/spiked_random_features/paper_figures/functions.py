@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ....numeric.learned_function import mean_prediction
+from ....numeric.networks.measure import MeanPrediction
+from ....numeric.networks.readout import RidgeReadout
+from ....numeric.networks.run import simulate
+from ....numeric.networks.sizes import sample_count
 from ...figures import GREY, styled
 from ..bounds.step_bounds import bounds_over_step
-from ..feature_simulation import feature_setup
 from ..model import SpikedRandomFeatures
+from ..simulated import network_of
 from .drawing import (
     COLOURS,
     SOURCE,
@@ -54,21 +57,18 @@ def learned_function(simulated: Simulated, cache_folder: Any = None) -> PaperFig
         axes.plot(kappa, data["learnt_finite_width"], color=COLOURS[0], linestyle=":", zorder=3,
                   label=rf"learnt, theory, $p = {width}$")  # fmt: skip
         if simulated.seeds:
-            found = [
-                mean_prediction(
-                    feature_setup(model, simulated.dimension), _ALPHA, _RIDGE, _CELLS,
-                    seed=simulated.seed + k, sign=math.copysign(1.0, model.spike.spike_strength),
-                )
-                for k in range(simulated.seeds)
-            ]  # fmt: skip
-            centres = np.nanmean([f[0] for f in found], axis=0)
-            values = np.array([f[1] for f in found])
+            samples = sample_count("alpha", _ALPHA, simulated.dimension)
+            found = simulate(
+                network_of(model, simulated.dimension), MeanPrediction(_CELLS),
+                readout=RidgeReadout(samples, _RIDGE), seeds=simulated.seeds, seed=simulated.seed,
+                workers=simulated.workers, progress=simulated.progress,
+            )  # fmt: skip
+            centres, values = found.mean("projection"), found.mean("prediction")[:, 0, 0]
             many = simulated.seeds > 1
-            errors = values.std(axis=0, ddof=1) / math.sqrt(len(values)) if many else values[0] * 0
-            draw_points(axes, centres, values.mean(axis=0), errors, COLOURS[1], simulated.label)
+            errors = found.standard_error("prediction")[:, 0, 0] if many else values * 0
+            draw_points(axes, centres, values, errors, COLOURS[1], simulated.label)
             data = data.assign_coords(cell=centres).assign(
-                simulated=("cell", values.mean(axis=0)),
-                simulated_standard_error=("cell", errors),
+                simulated=("cell", values), simulated_standard_error=("cell", errors)
             )
         axes.set_xlabel(r"projection on the spike $\kappa = v\cdot x$")
         axes.set_ylabel("mean output given $\\kappa$")

@@ -240,10 +240,10 @@ class FeatureSpectrum(Spectrum):
         SimulatedSpectrum
             In the normalisation of this spectrum.
         """
-        from ....numeric.feature_setup import FeatureClass, FeatureSetup
-        from ....numeric.feature_spectra import feature_spectra
-        from ...activation_functions import kept_elementwise
-        from ..feature_simulation import feature_setup
+        from ....numeric.networks.readout import RidgeReadout
+        from ....numeric.networks.run import simulate
+        from ....numeric.networks.sizes import sample_count
+        from ..simulated import network_of
 
         model = self.model
         if self.covariance == "population":
@@ -251,33 +251,27 @@ class FeatureSpectrum(Spectrum):
                 "the population covariance belongs to no training set; simulate the spectrum of "
                 'the "empirical" covariance at a large alpha'
             )
-        dimension = whole_number("dimension", dimension)
-        if not trained:
-            spike = model.spike
-            setup: Any = FeatureSetup(
-                kept_elementwise(model._cache, model.derivation.student),
-                kept_elementwise(model._cache, model.derivation.teacher),
-                FeatureClass(1.0, spike.spike_strength, spike.bulk_variance), spike.alignment,
-                beta=model.beta, dimension=dimension,
-            )  # fmt: skip
-        elif model.direct_parameters is not None or not model.step_size:
+        if trained and (model.direct_parameters is not None or not model.step_size):
             raise ParameterError(
                 "trained features need a gradient step, and this model has none; "
                 "leave out trained=True"
             )
-        else:
-            setup = feature_setup(model, dimension)
-        found = feature_spectra(
-            setup, self.alpha, seeds=seeds, seed=seed, workers=workers, progress=progress
-        )
-        width, samples, values = found.width, found.samples, found.eigenvalues
+        network = network_of(model, dimension, equivalent=not trained)
+        samples = sample_count("alpha", self.alpha, network.dimension)
+        found = simulate(
+            network, "feature_eigenvalues",
+            # Its samples are those of K; nothing is fitted.
+            readout=RidgeReadout(samples, 1.0, test_samples=1),
+            seeds=seeds, seed=seed, workers=workers, progress=progress,
+        )  # fmt: skip
+        width, values = network.width, found["feature_eigenvalues"][:, 0]
         if self.covariance == "empirical":
             values = values * (width / samples)
         if self.covariance == "kernel":
             # The n × n matrix has the same positive eigenvalues and more or fewer zeros.
             more = max(samples - width, 0)
             values = np.pad(values, ((0, 0), (more, 0)))[:, -samples:]
-        return SimulatedSpectrum(values, found.projections[..., 0], width, dimension, trained)
+        return SimulatedSpectrum(values, found["projections"], width, network.dimension, trained)
 
     def page(self) -> Iterable[Block]:
         """Return bulk, atoms, outliers and the top eigenvalue, line by line."""

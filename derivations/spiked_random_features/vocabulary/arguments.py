@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from ....errors import ParameterError
 from ....numeric.arguments import positive_number, real_number
-from ....numeric.feature_setup import SUM_TOLERANCE, FeatureClass
+from ....numeric.networks.layer import FeatureClass
+from ....numeric.networks.sizes import SUM_TOLERANCE
 from ..spike import checked_spike
 
 HIGHEST_RANK = 3

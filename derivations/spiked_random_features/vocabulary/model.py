@@ -18,7 +18,7 @@ from ....digits import checked_digits
 from ....errors import ParameterError
 from ....numeric.arguments import checked_switch, positive_array, positive_number, real_array
 from ....numeric.cache import FileCache
-from ....numeric.feature_setup import FeatureClass
+from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.outside import refuse_certificate
 from ...curves import Columns, Names, solve_groups, varied
@@ -509,12 +509,12 @@ class VocabularyFeatures(DifferencedOptimum):
         ParameterError
             If sizes are too small, or a network with biases or a law of letters is to be trained.
         """
-        from .simulated import simulate_vocabulary
+        from ..simulated import simulate_model
 
-        equivalent = checked_switch("equivalent", equivalent)
-        return simulate_vocabulary(
-            self, dimension, alpha, ridge, equivalent=equivalent, seeds=seeds, seed=seed,
-            workers=workers, progress=progress, store=store, executor=executor,
+        return simulate_model(
+            self, dimension, alpha, ridge, equivalent=checked_switch("equivalent", equivalent),
+            seeds=seeds, seed=seed, workers=workers, progress=progress, store=store,
+            executor=executor,
         )  # fmt: skip
 
     def with_loss(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....numeric.feature_setup import FeatureClass
+from ....numeric.networks.layer import FeatureClass
 from ....pages import Block, Table
 from ....result import Number, Result, quantity
 from ....runtime.precision import local_context

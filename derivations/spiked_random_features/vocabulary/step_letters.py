@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ....numeric.feature_setup import FeatureClass
+from ....numeric.networks.layer import FeatureClass
 from ..model import SpikedRandomFeatures
 from ..spike import checked_letters, spikes_of_letters
 from .arguments import VocabularyParameters, checked_alignment, checked_fractions, with_biases

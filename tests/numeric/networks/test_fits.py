@@ -1,4 +1,6 @@
-"""Readouts of convex losses: against other algorithms, and against their own certificates."""
+"""Ridge regression and convex losses against other algorithms, and against certificates."""
+
+import functools
 
 import numpy as np
 import pytest
@@ -9,12 +11,69 @@ from scipy.optimize import minimize
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
 from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
 from giantstep.errors import ConvergenceError, ParameterError
-from giantstep.numeric.convex_readout import fit_convex
-from giantstep.numeric.feature_losses import SQUARE, proximal_loss, smooth_loss
+from giantstep.numeric.networks.convex import fit_convex, proximal_loss, smooth_loss
+from giantstep.numeric.networks.ridge import fit_ridge
+
+# ------------------------------------------------------------------ ridge regression
+
+
+def from_arrays(features, labels):
+    """What draws blocks of them."""
+
+    def draw(start, out):
+        out[:] = features[start : start + len(out)]
+        return labels[start : start + len(out)]
+
+    return draw
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_dual_and_primal_agree_across_the_threshold(intercept):
+    rng = np.random.default_rng(1)
+    phi, y = rng.standard_normal((200, 30)), 1 + rng.standard_normal(200)
+    sizes, penalties = [1, 7, 29, 30, 31, 64, 200], [0.1, 2.0]
+    fit = fit_ridge(
+        from_arrays(phi, y), sizes, penalties, width=30, block_rows=8, intercept=intercept
+    )
+    for column, n in enumerate(sizes):
+        x, t = phi[:n] - intercept * phi[:n].mean(axis=0), y[:n] - intercept * y[:n].mean()
+        for k, penalty in enumerate(penalties):
+            u = np.linalg.solve(x.T @ x + penalty * np.eye(30), x.T @ t)
+            # The condition number of the Gram matrix is below 1e4.
+            np.testing.assert_allclose(fit.coefficients[:, column, k], u, rtol=0, atol=1e-11)
+            np.testing.assert_allclose(
+                fit.training_error[column, k], np.mean((t - x @ u) ** 2), rtol=1e-9, atol=1e-25
+            )
+
+
+def test_small_penalties_below_the_interpolation_threshold():
+    rng = np.random.default_rng(0)
+    phi, y = rng.standard_normal((40, 100)), rng.standard_normal(40)
+    fit = fit_ridge(from_arrays(phi, y), [40], [1e-6, 1e-300], width=100, block_rows=16)
+    u, s, _ = np.linalg.svd(phi, full_matrices=False)
+    # Residual in the singular basis: penalty / (s^2 + penalty) times the label, about 1e-8 here.
+    expected = np.mean((1e-6 / (s**2 + 1e-6) * (u.T @ y)) ** 2)
+    assert expected < 1e-14
+    np.testing.assert_allclose(fit.training_error[0], [expected, 0], rtol=1e-9, atol=1e-25)
+
+
+def test_a_penalty_that_is_lost_is_solved_or_refused():
+    ones, y = np.ones((8, 4)), np.arange(8.0)
+    fit = fit_ridge(from_arrays(ones, y), [8], [1e-300], width=4, block_rows=8)
+    np.testing.assert_allclose(ones @ fit.coefficients[:, 0, 0], y.mean(), rtol=1e-12)
+    # Too many samples to be kept for singular values.
+    many = np.ones((64, 4))
+    with pytest.raises(ParameterError, match="ridge is too small"):
+        fit_ridge(from_arrays(many, many[:, 0]), [64], [1e-300], width=4, block_rows=8)
+
+
+# ------------------------------------------------------------------ convex losses
+
 
 LOSSES = ("square", "absolute", "logistic", "hinge", "huber(0.3)", "quantile(0.2)")
 
 
+@functools.cache
 def named(name):
     return simulated_loss(convex_loss(name))
 
@@ -64,7 +123,7 @@ def test_square_loss_is_ridge_regression():
     features, y = problem(50, 20)
     expected = np.linalg.solve(features.T @ features + 0.1 * np.eye(20), features.T @ y)
     np.testing.assert_allclose(
-        fit_convex(features, y, SQUARE, 0.1).coefficients, expected, rtol=1e-5, atol=1e-7
+        fit_convex(features, y, named("square"), 0.1).coefficients, expected, rtol=1e-5, atol=1e-7
     )
     # A Huber loss that is never linear is the same one.
     np.testing.assert_allclose(
