@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from .readout import TrainedNetwork
+from .spectra import KernelEigenvalues, singular_values
 
 __all__ = ["MEASUREMENTS", "Measurement", "measurement_of"]
 
@@ -74,8 +75,9 @@ def rounding(trained: TrainedNetwork) -> dict[str, Array]:
 
 
 MEASUREMENTS: dict[str, Measurement] = {
-    f.__name__: f for f in (errors, overlaps, spike, label_moment, rounding)
+    f.__name__: f for f in (errors, overlaps, spike, label_moment, rounding, singular_values)
 }
+MEASUREMENTS["kernel_eigenvalues"] = KernelEigenvalues()
 
 
 def measurement_of(given: object) -> tuple[str, Measurement]:

@@ -284,7 +284,8 @@ class Network:
                 f"{self.rows!r}"
             )
         # One dimension is left for the part of a spike across the teacher.
-        if self.directions > self.dimension - (self.steps > 0 and self.dimension > 1):
+        given = self.gradient == "given"
+        if self.directions > self.dimension - (self.steps > 0 and (given or self.dimension > 1)):
             raise ParameterError(
                 f"dimension must exceed the teacher's {self.directions} directions, "
                 f"got {self.dimension}"
@@ -351,6 +352,8 @@ class Network:
         weights = self.width * self.dimension
         hidden = max(HIDDEN_ENTRIES, FEWEST_ROWS * self.width)
         blocks = (2 * hidden + 2**20) * size + 2**20 * 8
+        # A label moment is kept of each step.
+        blocks += self.steps * self.dimension * 8
         return weights * (2 * size if self.draws_steps else size) + blocks
 
     def identity(self) -> dict[str, object]:
