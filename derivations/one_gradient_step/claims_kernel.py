@@ -222,7 +222,7 @@ def edges(count: int | None = None) -> Finding:
 
 
 @evidence("ba-kernel-bulk", "simulation", "distribution functions and resolvents of networks")
-def histograms(dimension: int = 160, networks: int = 2, seed: int = 7) -> Finding:
+def histograms(dimension: int = 160, networks: int = 6, seed: int = 7) -> Finding:
     """Compare distribution functions and resolvents of kernels with theory, without a step too."""
     details: dict[str, float] = {}
     points = np.array([-0.01, 0.3 + 0.3j, 1 + 0.5j, 2 + 0.2j, -1 + 1j])

@@ -483,9 +483,11 @@ def _approaches(case: SpikeCase, sizes: Sizes, at: Sequence[Measured]) -> list[C
         own_power = 2 / 3 if edge and k == 0 else 1.0
         shifts = [m.full[k] - m.truncated[k] for m in at]
         left = _shift(shifts[1]) / 2
+        # Below the transition overlaps are of order 1/d, and so small a share of them is shifted.
+        shift_power = 1.5 if edge and k else 0.5
         parts = (
             ("full gradient", limits[k], [m.full[k] for m in at], min(power, own_power), left),
-            ("full minus truncation", 0.0, shifts, 0.5, left),
+            ("full minus truncation", 0.0, shifts, shift_power, left),
             (
                 "truncation minus own prediction", 0.0,
                 [m.truncated[k] - m.own[k] for m in at], own_power, 0.0,
