@@ -27,7 +27,7 @@ import numpy as np
 
 import giantstep as gs
 from giantstep.derivations.one_gradient_step.reference import model_of, reference_document
-from giantstep.numeric.sample_stream import progress_bar
+from giantstep.numeric.networks.run import progress_bar
 
 RISKS = (
     "risk_initial", "risk_trained", "improvement", "training_error_initial",

@@ -85,7 +85,7 @@ class SeedStore:
         """File of seed `index`."""
         return self.folder / f"{self.name}-{index:05d}{self.suffix}.npz"
 
-    def check_owner(self, what: str, version: int) -> None:
+    def check_owner(self, what: str, version: int, *, shared: bool = False) -> None:
         """Refuse a folder that holds the results of something else.
 
         Parameters
@@ -94,6 +94,8 @@ class SeedStore:
             What the files of this store are, for messages.
         version : int
             The ``streams_version`` of the key.
+        shared : bool
+            Whether results of other parameters may stand there, too.
 
         Raises
         ------
@@ -115,6 +117,8 @@ class SeedStore:
                     f"store {str(self.folder)!r} holds {what} of another version of giantstep, "
                     "whose seeds are other networks\n  name another folder, or remove the old files"
                 )
+            if shared:
+                continue
             raise ParameterError(
                 f"store {str(self.folder)!r} belongs to {what} with other parameters: "
                 f"{_difference(other, json.loads(self.key))}\n  name another folder"

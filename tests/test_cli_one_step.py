@@ -17,7 +17,7 @@ import xarray as xr
 import giantstep as gs
 import giantstep.derivations.one_gradient_step.figures.risk as risk_figure
 from giantstep.cli import main
-from giantstep.numeric import one_step_simulation
+from giantstep.numeric.networks import run
 
 PAIR = ("--student", "erf", "--teacher", "erf", "--noise-variance", "0.25")
 
@@ -130,11 +130,11 @@ def test_networks_at_a_point(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert json.loads(out.read_text())["simulated"]["network"]["risk_trained"] > 0
 
 
-def _first_alone(job, indices, collect, **options):  # type: ignore[no-untyped-def]
-    """Stand in for `run_seeds` that is interrupted after its first network."""
-    for index in indices[:1]:
+def _two_alone(job, indices, collect, **options):  # type: ignore[no-untyped-def]
+    """Stand in for `run_seeds` that is interrupted after two networks."""
+    for index in indices[:2]:
         collect(index, job(index, None))
-    return len(indices) > 1
+    return len(indices) > 2
 
 
 def test_what_is_finished_is_written(
@@ -166,7 +166,7 @@ def test_what_is_finished_is_written(
 def test_nothing_finished_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_step_simulation, "run_seeds", lambda *given, **more: True)
+    monkeypatch.setattr(run, "run_seeds", lambda *given, **more: True)
     for flags in (["risk", "--alpha", "1,2"], ["risk"], ["spectrum", "--matrix", "weights"]):
         command = ["one-step", *flags, "--simulate", "--dimension", "20", "--table-only"]
         assert main(command) == 130
@@ -176,15 +176,15 @@ def test_nothing_finished_is_said(
 def test_networks_that_finished_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(one_step_simulation, "run_seeds", _first_alone)
+    monkeypatch.setattr(run, "run_seeds", _two_alone)
     command = ["--simulate", "--dimension", "20", "--seeds", "3"]
     assert main(["one-step", "spectrum", *command, "--table-only"]) == 130
     captured = capsys.readouterr()
-    assert "1 network, d = 20" in captured.out and "1 of 3 networks" in captured.err
+    assert "2 networks, d = 20" in captured.out and "2 of 3 networks" in captured.err
     out = tmp_path / "point.json"
     assert main(["one-step", "risk", *command, "--out", str(out)]) == 130
-    assert "1 with network features at d = 20" in capsys.readouterr().out
-    assert json.loads(out.read_text())["simulated"]["network"]["repetitions"] == 1
+    assert "2 with network features at d = 20" in capsys.readouterr().out
+    assert json.loads(out.read_text())["simulated"]["network"]["repetitions"] == 2
 
 
 def test_finished_networks_are_not_trained_again(
@@ -196,7 +196,7 @@ def test_finished_networks_are_not_trained_again(
     ]  # fmt: skip
     shared = ["--simulate", "--dimension", "20", "--seeds", "2", "--store", str(tmp_path / "store")]
     before = [_run(capsys, *command, *shared) for command in commands]
-    monkeypatch.setattr(one_step_simulation, "first_layers", None)
+    monkeypatch.setattr(run, "Training", None)
     assert [_run(capsys, *command, *shared) for command in commands] == before
 
 

@@ -22,7 +22,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...ball_library import require_flint
-from ...numeric.gradient_decomposition import measure_gradient_parts
+from ...numeric.networks.gradient import GradientParts
 from ...numeric.networks.network import Network
 from ...numeric.networks.neuron_gradients import label_gradient
 from ...numeric.networks.run import simulate
@@ -405,6 +405,16 @@ class _Shifted:
         return self.student(values) - self.mean
 
 
+@dataclass(frozen=True)
+class _Teacher:
+    """A target of rows, also for projections on a single direction."""
+
+    target: Callable[[Array], Array]
+
+    def __call__(self, seen: Array) -> Array:
+        return self.target(seen.reshape(len(seen), -1))
+
+
 PART_NAMES = ("spike", "bulk", "output", "alignment")
 
 
@@ -430,25 +440,30 @@ def gradient_parts(
         mean = float(hermite_coefficient(sigma, 0).evalf(17))
         name = f"{case.student} on {case.target}"
         centred = _Shifted(functions.student, mean)
+        parts = GradientParts(
+            float(limits.mean_derivative.evalf(17)),
+            [float(c.evalf(17)) for c in limits.linear_part],
+        )
         for dimension, networks in sizes:
-            found = measure_gradient_parts(
-                centred,
-                functions.student_derivative, functions.target,
-                mean_derivative=float(limits.mean_derivative.evalf(17)),
-                mean_slope=[float(c.evalf(17)) for c in limits.linear_part],
-                dimension=dimension, samples=round(case.alpha * dimension),
-                width=round(case.beta * dimension), noise_variance=case.noise_variance,
-                seeds=networks, seed=seed + APART * index, progress=False,
+            network = Network(
+                student=centred, student_derivative=functions.student_derivative,
+                teacher=_Teacher(functions.target), directions=f.dimension,
+                dimension=dimension, width=round(case.beta * dimension), rows="gaussian",
+                readout="gaussian", scaling="standard",
+                step_samples=round(case.alpha * dimension), noise_variance=case.noise_variance,
             )  # fmt: skip
+            found = simulate(
+                network, parts, seeds=networks, seed=seed + APART * index, progress=False
+            )
             for quantity, bias in zip(PART_NAMES, case.biases, strict=True):
                 comparisons.append(
                     compare(
                         f"{quantity} of {name}, d = {dimension}", theory[quantity],
-                        getattr(found, quantity), bias / dimension,
+                        found[quantity], bias / dimension,
                     )
                 )  # fmt: skip
             shrinking.setdefault(name, []).append(
-                float((found.bulk_operator_norm / found.spike).mean())
+                float((found["bulk_operator_norm"] / found["spike"]).mean())
             )
     result = finding(comparisons, "norms and alignments")
     smaller = all(values[-1] < values[0] for values in shrinking.values())

@@ -3,7 +3,7 @@ r"""The first gradient of a whole layer: a spike of rank one and a bulk.
 With :math:`\sigma' = \mu_1 + \sigma'_\perp` the gradient of n = α0 d samples is G = A + B + C. Of
 rank one is :math:`A = \mu_1 X^Ty\,a^T/(n\sqrt N)`; B has :math:`\sigma'_\perp` in the place of
 μ_1; C, of rank one too, is what the network's own output contributes (Ba et al., arXiv 2205.01445,
-section 3; see :mod:`giantstep.numeric.gradient_decomposition` for the matrices). Their limits for
+section 3; see :mod:`giantstep.numeric.networks.gradient` for the matrices). Their limits for
 d, n, N → ∞ follow from one rule: for a function v of a Gaussian sample,
 
 .. math:: |X^Tv/n|^2 \to |\mathbb{E}[v\,x]|^2 + \mathbb{E}\,v^2/\alpha_0 .

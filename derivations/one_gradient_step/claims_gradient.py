@@ -8,7 +8,6 @@ extrapolated to d → ∞.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +15,9 @@ import sympy as sp
 from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
-from ...numeric.gradient_decomposition import measure_gradient_parts
-from ...numeric.one_step_network import first_layers
+from ...numeric.networks.gradient import GradientParts
+from ...numeric.networks.network import Network, Training
+from ...numeric.networks.run import simulate
 from ...numeric.pair_gradients import pair_averages
 from ...symbolic.activations import activation
 from ..claims import Finding, Status, declare_claim, evidence
@@ -29,7 +29,7 @@ from .moments import exact_moments
 from .pair_kernels import c as inner_product
 from .pair_kernels import p, pair_kernel, q
 from .population_gradient import QUADRATURE, population_gradient
-from .simulated import network_functions, one_step_setup
+from .simulated import network_functions, one_step_network
 from .spike_sizes import aligned_square, orthogonal_square, spike_square
 from .symbols import (
     alpha0,
@@ -127,16 +127,6 @@ PARTS = (
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class _FirstCoordinate:
-    """A teacher as a function of all inputs."""
-
-    teacher: Callable[[Array], Array]
-
-    def __call__(self, inputs: Array) -> Array:
-        return self.teacher(inputs[:, 0])
-
-
 PART_NAMES = ("spike", "bulk", "output", "alignment")
 
 
@@ -168,22 +158,24 @@ def centred_parts(sizes: Sizes = ((60, 60), (180, 24)), seed: int = 71) -> Findi
         parts = []
         for dimension, networks in sizes:
             width = round(case.beta * dimension)
-            found = measure_gradient_parts(
-                student, slope, _FirstCoordinate(teacher),
-                mean_derivative=model.student_moments.linear,
-                mean_slope=[model.teacher_moments.linear], dimension=dimension,
-                samples=round(case.alpha * dimension), width=width,
-                noise_variance=case.noise_variance, seeds=networks,
-                seed=seed + _APART * index + dimension, progress=False,
+            network = Network(
+                student=student, student_derivative=slope, teacher=teacher, dimension=dimension,
+                width=width, rows="gaussian", readout="gaussian", scaling="standard",
+                step_samples=round(case.alpha * dimension), noise_variance=case.noise_variance,
+            )  # fmt: skip
+            found = simulate(
+                network,
+                GradientParts(model.student_moments.linear, [model.teacher_moments.linear]),
+                seeds=networks, seed=seed + _APART * index + dimension, progress=False,
             )  # fmt: skip
             parts.append(found)
-            rounding = max(rounding, float(found.identity_error.max()))
-            scaled = math.sqrt(width) * found.bulk_operator_norm
+            rounding = max(rounding, float(found["identity_error"].max()))
+            scaled = math.sqrt(width) * found["bulk_operator_norm"]
             growth.setdefault(name, []).append(float(scaled.mean()))
         comparisons += [
             extrapolated(
                 f"{quantity} of {name}", theory[quantity], sizes,
-                [getattr(found, quantity) for found in parts], 1.0,
+                [found[quantity] for found in parts], 1.0,
             )
             for quantity in PART_NAMES
         ]  # fmt: skip
@@ -276,16 +268,18 @@ def sampled_population(
     beyond the leading term :math:`\\mu_1\\mu_1^*\\beta_* a^T`.
     """
     model = OneGradientStep("erf", "erf", alpha=samples / 30, beta=2)
-    setup = one_step_setup(model, 30)
+    network = one_step_network(model, 30)
+    root = math.sqrt(network.width)
     leading = model.student_moments.linear * model.teacher_moments.linear
     rows: list[tuple[float, ...]] = []
     for index in tqdm(range(networks), delay=1, disable=not progress, unit="network"):
-        layers = first_layers(setup, np.random.SeedSequence(seed, spawn_key=(index,)))
-        root = math.sqrt(setup.width)
-        sampled = (layers.weights[1] - layers.weights[0]) / root
-        exact = population_gradient(model, layers.weights[0], layers.readout, None)
+        training = Training(network, np.random.SeedSequence(seed, spawn_key=(index,)))
+        initial, readout = training.layer.rows.T.copy(), training.layer.readout / root
+        training.step()
+        sampled = (training.layer.rows.T - initial) / root
+        exact = population_gradient(model, initial, readout, None)
         first = np.zeros_like(sampled)
-        first[0] = leading * layers.readout / root
+        first[0] = leading * readout / root
         error = sampled - exact.gradient
         beyond = exact.labels - first
         rows.append(

@@ -23,7 +23,7 @@ from scipy.optimize import brentq
 
 from ...ball_library import require_flint
 from ...numeric.cache import FileCache
-from ...numeric.one_step_network import first_layers
+from ...numeric.networks.network import Training
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ...symbolic.activations import activation
@@ -40,7 +40,7 @@ from .kernel_spectrum.spectrum import ConjugateKernel
 from .model import OneGradientStep
 from .pair_kernels import c, p, pair_kernel, q
 from .reference import reference_cases
-from .simulated import one_step_setup
+from .simulated import one_step_network
 from .symbols import linear
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
@@ -222,7 +222,7 @@ def edges(count: int | None = None) -> Finding:
 
 
 @evidence("ba-kernel-bulk", "simulation", "distribution functions and resolvents of networks")
-def histograms(dimension: int = 160, networks: int = 2, seed: int = 7) -> Finding:
+def histograms(dimension: int = 160, networks: int = 6, seed: int = 7) -> Finding:
     """Compare distribution functions and resolvents of kernels with theory, without a step too."""
     details: dict[str, float] = {}
     points = np.array([-0.01, 0.3 + 0.3j, 1 + 0.5j, 2 + 0.2j, -1 + 1j])
@@ -634,7 +634,9 @@ def expected(dimensions: Sequence[int] = (100, 200, 400), seed: int = 1) -> Find
     along: list[float] = []
     for dimension in dimensions:
         for model in (odd, other):
-            weights = first_layers(one_step_setup(model, dimension), seed).weights[1]
+            training = Training(one_step_network(model, dimension), seed)
+            training.step()
+            weights = training.layer.rows.T
             norms[model.student].append(difference_norm(model, weights))
         moments = other.student_moments
         rest = expected_matrix(other, weights) - moments.linear**2 * weights.T @ weights

@@ -28,9 +28,13 @@ from ..penalties import penalty_of
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
+    from ...numeric.networks.readout import TrainedNetwork
     from .model import OneGradientStep
 
 Array = NDArray[np.float64]
+
+PREDICTED = ("risk", "training_error", "objective")
+"""Of the quantities of a first layer those that are measured in networks, too."""
 
 _LARGEST = 1e140
 
@@ -77,7 +81,7 @@ class ConditionalRisk(Result):
 
 
 class ConditionalPrediction:
-    """Errors predicted from a first layer; can be sent to another process.
+    """Errors predicted from a first layer, a measurement; can be sent to another process.
 
     Parameters
     ----------
@@ -106,7 +110,20 @@ class ConditionalPrediction:
     def _modes(self) -> SimpleNamespace:
         return defined(self.source)
 
-    def __call__(self, weights: Array, direction: Array | None = None) -> dict[str, Array]:
+    @property
+    def digest(self) -> str:
+        """What distinguishes it from others in stored results; the formulas are of the version."""
+        return repr((self.moments, self.noise_variance, self.samples, self.ridges))
+
+    def __call__(self, trained: TrainedNetwork) -> dict[str, Array]:
+        """Return what is predicted of a network of finite size, with an entry for every λ.
+
+        ``predicted_risk``, ``predicted_training_error`` and ``predicted_objective``.
+        """
+        found = self.errors(trained.layer.rows.T, trained.layer.teachers[0])
+        return {f"predicted_{name}": found[name] for name in PREDICTED}
+
+    def errors(self, weights: Array, direction: Array | None = None) -> dict[str, Array]:
         """Return quantities of :class:`ConditionalRisk`, each with an entry for every λ.
 
         Parameters
@@ -293,7 +310,7 @@ def conditional_risk(
     unit = None if direction is None else _unit_vector(direction, dimension)
     samples = model.alpha * dimension
     penalty = penalty_of(ridge, width / samples)
-    predicted = conditional_prediction(model, samples, [penalty])(layer, unit)
+    predicted = conditional_prediction(model, samples, [penalty]).errors(layer, unit)
     values: dict[str, Any] = {name: float(value[0]) for name, value in predicted.items()}
     return ConditionalRisk(ridge=penalty, **values)
 

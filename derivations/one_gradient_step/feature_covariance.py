@@ -35,26 +35,30 @@ class FeatureCovariances:
     ----------
     source : str
         Source of the functions ``features(p, q, c)`` and ``teacher(p, q, c)``.
+    square : float
+        Mean square of the teacher.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, square: float) -> None:
+        self.square = square
         self._features = GeneratedFunction(source, "features")
         self._teacher = GeneratedFunction(source, "teacher")
 
-    def __call__(self, weights: Array) -> tuple[Array, Array]:
-        r"""Return :math:`\mathbb{E}\,\sigma\sigma^\top`, (N, N), and :math:`\mathbb{E}f_*\sigma`.
+    def __call__(self, rows: Array) -> tuple[Array, Array, float]:
+        r"""Return :math:`\mathbb{E}\,\sigma\sigma^\top`, (N, N), E f_* σ, (N,), and E f_*².
 
         Parameters
         ----------
-        weights : ndarray, shape (d, N)
-            With the teacher along the first axis.
+        rows : ndarray, shape (N, d)
+            A row for each neuron, with the teacher along the first axis.
         """
-        squares = np.einsum("ij,ij->j", weights, weights)
+        squares = np.einsum("ji,ji->j", rows, rows)
         first, second = squares[:, None], squares[None, :]
-        inner = _inside(weights.T @ weights, first, second)
-        along = _inside(weights[0], np.ones(1), squares)
+        inner = _inside(rows @ rows.T, first, second)
+        along = _inside(rows[:, 0], np.ones(1), squares)
         features = np.broadcast_to(self._features(first, second, inner), inner.shape)
-        return features, np.broadcast_to(self._teacher(1.0, squares, along), along.shape)
+        cross = np.broadcast_to(self._teacher(1.0, squares, along), along.shape)
+        return features, cross, self.square
 
 
 def _inside(inner: Array, first: Array, second: Array) -> Array:
@@ -78,7 +82,7 @@ def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
             f"{model.teacher!r} have no closed form, by rule and in functions of arrays; leave out "
             "exact_risk to measure the risk on test samples"
         )
-    return FeatureCovariances(source)
+    return FeatureCovariances(source, model.teacher_moments.square)
 
 
 @derived("one_gradient_step/feature_covariance", str)

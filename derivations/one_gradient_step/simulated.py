@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -14,13 +14,15 @@ import numpy as np
 
 from ... import __version__
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import is_one_of, real_number, whole_number
+from ...numeric.arguments import is_one_of, whole_number
 from ...numeric.elementwise import ElementwiseFunction
+from ...numeric.networks.measure import Measurement
+from ...numeric.networks.network import Network
+from ...numeric.networks.readout import GaussianFeatures, Readout, RidgeReadout
+from ...numeric.networks.run import Networks
+from ...numeric.networks.run import simulate as run_networks
+from ...numeric.networks.samples import finite_values
 from ...numeric.networks.sizes import sample_count
-from ...numeric.one_step_network import OneStepSetup
-from ...numeric.one_step_readout import ReadoutSetup
-from ...numeric.one_step_simulation import Networks, RunOptions, simulate_risks
-from ...numeric.sample_stream import finite_values
 from ..activation_functions import kept_elementwise
 from ..penalties import items_of, penalties
 from ..spiked_random_features.arguments import checked_switch
@@ -32,9 +34,14 @@ if TYPE_CHECKING:
 
     from .model import OneGradientStep
 
-LAYERS = ("gradient", "rank one", "theory")
+LAYERS = {"gradient": "full", "rank one": "rank one", "theory": "given"}
+"""How the first layer moves, and what that is called of a network of finite size."""
+FEATURES = ("network", "gaussian")
+LABELS = ("teacher", "gaussian")
 
-_MEASURED = ("risk", "training_error", "objective")
+_MEASURED = {"risk": ("test_error", 1), "training_error": ("training_error", 1),
+             "objective": ("objective", 2)}  # fmt: skip
+"""Columns, and of what measured quantities they are multiples: losses there are halves."""
 _MEANING = {
     "risk": "mean squared distance from the noise-free target",
     "training_error": "mean squared residual of the noisy labels",
@@ -67,7 +74,7 @@ class CentredFunction:
         return finite_values(self.function, self.name, values) - self.mean
 
 
-def one_step_setup(
+def one_step_network(
     model: OneGradientStep,
     dimension: int,
     *,
@@ -75,7 +82,7 @@ def one_step_setup(
     fresh: bool = False,
     layer: str = "gradient",
     exponent: float = 0.0,
-) -> OneStepSetup:
+) -> Network:
     """Return the network of a model at a finite dimension.
 
     Parameters
@@ -97,9 +104,6 @@ def one_step_setup(
         If an argument is outside its range, or the dimension too small.
     """
     dimension = whole_number("dimension", dimension, minimum=2)
-    steps = whole_number("steps", steps, minimum=0)
-    fresh = checked_switch("fresh", fresh)
-    exponent = real_number("exponent", exponent)
     if not is_one_of(layer, LAYERS):
         raise ParameterError(f"layer must be one of {', '.join(LAYERS)}, got {layer!r}")
     width = sample_count("beta", model.beta, dimension)
@@ -107,23 +111,27 @@ def one_step_setup(
     # The population gradient has no samples; none are drawn where the spike is given or no step is.
     drawn = not given and bool(steps)
     samples = sample_count("alpha0", model.step_samples, dimension) if drawn else 1
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        step_size = float(model.effective_step_size * np.float64(width) ** exponent)
-    if not math.isfinite(step_size):
-        raise ParameterError(f"step_size*N**exponent must be finite, got {step_size}")
-    spike = (0.0, 0.0)
-    if given and steps:
-        spike = _spike(replace(model, step_size=step_size, loss="half"), steps, fresh)
     student, derivative, teacher = network_functions(model)
-    return OneStepSetup(
-        student, derivative, teacher,
-        dimension=dimension, width=width, step_samples=samples, step_size=step_size,
-        noise_variance=model.noise_variance, linear=model.student_moments.linear,
-        residual=model.student_moments.residual, teacher_linear=model.teacher_moments.linear,
-        teacher_residual=model.teacher_moments.residual,
-        steps=min(steps, 1) if given else steps, fresh=fresh,
-        layer="given" if given else layer, spike=spike,
+    network = Network(
+        student=student, student_derivative=derivative, teacher=teacher,
+        dimension=dimension, width=width, rows="gaussian", readout="gaussian", scaling="standard",
+        noise_variance=model.noise_variance, steps=min(steps, 1) if given else steps, fresh=fresh,
+        step_samples=samples, step_size=model.effective_step_size, exponent=exponent,
+        gradient=LAYERS[layer], slope=model.student_moments.linear,
     )  # fmt: skip
+    if not (given and steps):
+        return network
+    step_size = network.step_size * width**network.exponent
+    limit = replace(model, step_size=step_size, loss="half")
+    return replace(network, spike=_spike(limit, steps, network.fresh))
+
+
+def gaussian_features(model: OneGradientStep, *, labels: bool = False) -> GaussianFeatures:
+    """Return the Gaussian counterparts of a model's features, and of its labels if asked for."""
+    student, teacher = model.student_moments, model.teacher_moments
+    return GaussianFeatures(
+        student.linear, student.residual, teacher.linear, teacher.residual, labels
+    )
 
 
 def network_functions(
@@ -177,48 +185,58 @@ def simulate(
 ) -> xr.Dataset:
     """Train networks of a model; see :meth:`.model.OneGradientStep.simulate`."""
     record = recorded_steps(steps, layer)
-    setup = one_step_setup(
+    network = one_step_network(
         model, dimension, steps=record[-1], fresh=fresh, layer=layer, exponent=exponent
     )
-    samples = sample_count("alpha", model.alpha, setup.dimension)
-    ridges = penalties(ridge, setup.width / samples)
+    samples = sample_count("alpha", model.alpha, network.dimension)
+    ridges = penalties(ridge, network.width / samples)
     if len(set(ridges.tolist())) < len(ridges):
         raise ParameterError("the penalties must differ, they label the results")
-    n_test = max(10_000, 10 * setup.dimension) if n_test is None else whole_number("n_test", n_test)
+    n_test = None if n_test is None else whole_number("n_test", n_test)
+    for name, value, known in (("features", features, FEATURES), ("labels", labels, LABELS)):
+        if not is_one_of(value, known):
+            raise ParameterError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    if labels == "gaussian" and features == "network":
+        raise ParameterError(
+            "labels='gaussian' are not a function of the inputs, which network features see; "
+            "use features='gaussian', or labels='teacher'"
+        )
     covariances = None
     if checked_switch("exact_risk", exact_risk):
         from .feature_covariance import feature_covariances
 
         covariances = feature_covariances(model)
-    readout = ReadoutSetup(samples, ridges.tolist(), features, labels, n_test, covariances)
-    prediction = (
-        conditional_prediction(model, samples, readout.ridges)
-        if checked_switch("conditional", conditional)
-        else None
+    gaussian = None
+    if features == "gaussian":
+        gaussian = gaussian_features(model, labels=labels == "gaussian")
+    readout = RidgeReadout(
+        samples, ridges.tolist(), gaussian=gaussian, covariances=covariances, test_samples=n_test
     )
-    networks = simulate_risks(
-        setup, readout, run_options(model, seeds, seed, workers, store, progress, executor),
-        record=(0, 1) if layer == "theory" and record[-1] else record,
-        prediction=prediction,
+    measured: list[str | Measurement] = ["errors"]
+    if checked_switch("conditional", conditional):
+        measured.append(conditional_prediction(model, samples, ridges.tolist()))
+    networks = measured_networks(
+        model, network, readout, measured, record,
+        seeds=seeds, seed=seed, workers=workers, store=store, progress=progress, executor=executor,
     )  # fmt: skip
-    dataset = _dataset(networks, record, ridges, setup.width / samples)
+    dataset = _dataset(networks, record, ridges, network.width / samples)
     if not exponent:
         finite = replace(
-            model, alpha=samples / setup.dimension, beta=setup.width / setup.dimension,
-            alpha0=_step_ratio(model, setup, layer),
+            model, alpha=samples / network.dimension, beta=network.width / network.dimension,
+            alpha0=_step_ratio(model, network),
         )  # fmt: skip
         _add_theory(dataset, after_steps(finite, record[-1], fresh), ridges)
     dataset.attrs |= {
-        **attributes(model, setup, seed, networks),
+        **attributes(model, network, seed, networks),
         "samples": samples, "features": features, "labels": labels, "layer": layer,
         "fresh": int(bool(fresh)), "exponent": float(exponent),
     }  # fmt: skip
     return dataset
 
 
-def _step_ratio(model: OneGradientStep, setup: OneStepSetup, layer: str) -> float:
-    drawn = layer != "theory" and setup.steps
-    return setup.step_samples / setup.dimension if drawn else model.step_samples
+def _step_ratio(model: OneGradientStep, network: Network) -> float:
+    drawn = network.draws_steps
+    return network.step_samples / network.dimension if drawn else model.step_samples
 
 
 def recorded_steps(steps: object, layer: str) -> tuple[int, ...]:
@@ -232,27 +250,33 @@ def recorded_steps(steps: object, layer: str) -> tuple[int, ...]:
     return tuple(sorted(found | {0}))
 
 
-def run_options(
-    model: OneGradientStep, seeds: int, seed: int, workers: int | None,
-    store: str | os.PathLike[str] | None, progress: bool | None, executor: Executor | None = None,
-) -> RunOptions:  # fmt: skip
-    """Return how the networks of a model are run; their functions are named by its texts."""
-    return RunOptions(
-        seeds=seeds, seed=seed, workers=workers, executor=executor, store=store, progress=progress,
-        description=json.dumps([model.student, model.teacher]),
+def measured_networks(
+    model: OneGradientStep, network: Network, readout: Readout | None,
+    measured: Sequence[str | Measurement], record: Sequence[int], **options: Any,
+) -> Networks:  # fmt: skip
+    """Train networks of a model and measure at each step of a record.
+
+    The moments of the labels are of the last one. A store is that of many runs; functions are named
+    by the texts of the model.
+    """
+    taken = tuple(min(step, network.steps) for step in record)
+    return run_networks(
+        network, {**dict.fromkeys(measured, taken), "label_moment": network.steps},
+        readout=readout, shared=True, description=json.dumps([model.student, model.teacher]),
+        **options,
     )  # fmt: skip
 
 
 def attributes(
-    model: OneGradientStep, setup: OneStepSetup, seed: int, networks: Networks
+    model: OneGradientStep, network: Network, seed: int, networks: Networks
 ) -> dict[str, Any]:
     """Return what identifies a simulation, as plain values."""
     return {
         "model": model.to_json(),
         "kind": "simulation",
-        "dimension": setup.dimension,
-        "width": setup.width,
-        "step_samples": setup.step_samples,
+        "dimension": network.dimension,
+        "width": network.width,
+        "step_samples": network.step_samples,
         "entropy": seed,
         "interrupted": int(networks.interrupted),
         "rests_on": f"mean and standard error of {len(networks.completed)} networks",
@@ -276,11 +300,12 @@ def _dataset(
 
     columns: dict[str, Any] = {}
     every = ("seed", "step", "ridge")
-    for name in _MEASURED:
-        values = networks.values[name]
+    for name, (quantity, multiple) in _MEASURED.items():
+        # One size of samples.
+        values = multiple * networks[quantity][:, :, 0]
         columns[name] = (every, values)
-        if f"predicted_{name}" in networks.values:
-            columns[f"{name}_conditional"] = (every, networks.values[f"predicted_{name}"])
+        if f"predicted_{name}" in networks.quantities:
+            columns[f"{name}_conditional"] = (every, networks[f"predicted_{name}"])
         parts = {f"{name}_initial": values[:, 0], f"{name}_trained": values[:, -1]}
         if name == "risk":
             parts["improvement"] = values[:, 0] - values[:, -1]
@@ -289,7 +314,7 @@ def _dataset(
                 ("ridge", found) for found in mean_and_error(rows)
             )
     for name in ("spike_length", "spike_overlap"):
-        columns[name] = ("seed", networks.values[name])
+        columns[name] = ("seed", networks[name])
     dataset = xr.Dataset(
         columns,
         coords={

@@ -8,15 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...errors import ParameterError
+from ...numeric.arguments import is_one_of
+from ...numeric.networks.measure import Measurement
+from ...numeric.networks.readout import RidgeReadout
 from ...numeric.networks.sizes import sample_count
-from ...numeric.one_step_simulation import simulate_spectra as simulate_networks
-from ...numeric.one_step_spectra import MATRICES
-from .simulated import attributes, one_step_setup, recorded_steps, run_options
+from ...numeric.networks.spectra import KernelEigenvalues
+from .simulated import (
+    attributes,
+    gaussian_features,
+    measured_networks,
+    one_step_network,
+    recorded_steps,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from .model import OneGradientStep
+
+MATRICES = ("weights", "kernel", "linearised")
+"""First layer, kernel of the network's features, kernel of their Gaussian counterparts."""
 
 _AXES = {
     "singular_values": "mode",
@@ -26,7 +38,7 @@ _AXES = {
 _MEANING = {
     "singular_values": "singular values of the first layer, descending",
     "teacher_alignment": "squared cosine of its first left singular vector and the teacher",
-    "spike_alignment": "squared cosine of its first left singular vector and X^T y of the steps",
+    "spike_alignment": "squared cosine of the former and X^T y of the steps so far, zero before",
     "readout_alignment": "squared cosine of its first right singular vector and the readout",
     "kernel_eigenvalues": "eigenvalues of the kernel of n samples, descending, zeros included",
     "label_alignment": "squared cosine of the kernel's first eigenvector and the labels",
@@ -54,13 +66,22 @@ def simulate_spectra(
     import xarray as xr
 
     record = recorded_steps(steps, layer)
-    setup = one_step_setup(
+    chosen = _checked_matrices(matrices)
+    network = one_step_network(
         model, dimension, steps=record[-1], fresh=fresh, layer=layer, exponent=exponent
     )
-    samples = sample_count("alpha", model.alpha, setup.dimension)
-    networks = simulate_networks(
-        setup, samples, run_options(model, seeds, seed, workers, store, progress),
-        matrices=matrices, record=(0, 1) if layer == "theory" and record[-1] else record,
+    samples = sample_count("alpha", model.alpha, network.dimension)
+    measured: dict[str, str | Measurement] = {
+        "weights": "singular_values",
+        "kernel": "kernel_eigenvalues",
+        "linearised": KernelEigenvalues(gaussian_features(model)),
+    }
+    networks = measured_networks(
+        model, network,
+        # Without a penalty: its memory is that of singular values. It is not fitted.
+        RidgeReadout(samples, 0.0) if set(chosen) != {"weights"} else None,
+        [measured[name] for name in chosen], record,
+        seeds=seeds, seed=seed, workers=workers, store=store, progress=progress,
     )  # fmt: skip
     columns: dict[str, Any] = {}
     for name, values in networks.values.items():
@@ -73,7 +94,7 @@ def simulate_spectra(
             "seed": np.asarray(networks.completed, dtype=np.int32),
         },
         attrs={
-            **attributes(model, setup, seed, networks), "samples": samples, "layer": layer,
+            **attributes(model, network, seed, networks), "samples": samples, "layer": layer,
             "fresh": int(bool(fresh)), "exponent": float(exponent),
         },
     )  # fmt: skip
@@ -81,3 +102,11 @@ def simulate_spectra(
         if name in dataset:
             dataset[name].attrs["long_name"] = meaning
     return dataset
+
+
+def _checked_matrices(matrices: Sequence[str]) -> list[str]:
+    """Return names of matrices in their own order, each once."""
+    listed = isinstance(matrices, Sequence) and not isinstance(matrices, str) and len(matrices)
+    if not listed or not all(is_one_of(name, MATRICES) for name in matrices):
+        raise ParameterError(f"matrices must be some of {', '.join(MATRICES)}, got {matrices!r}")
+    return [name for name in MATRICES if name in matrices]

@@ -223,7 +223,8 @@ class SpectrumAnalyses(Analysed):
         -------
         xarray.Dataset
             Over ``seed`` and ``step``: ``singular_values`` (descending, over ``mode``), squared
-            cosines ``teacher_alignment``, ``spike_alignment`` and ``readout_alignment``;
+            cosines ``teacher_alignment``, ``spike_alignment`` (with X^T y of the steps so far, zero
+            before the first) and ``readout_alignment``;
             ``kernel_eigenvalues`` (descending, over ``sample``) with ``label_alignment``, and the
             same with names that begin with ``linearised``.
 

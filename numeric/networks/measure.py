@@ -20,6 +20,7 @@ from ..arguments import real_array, whole_number
 from .directions import directions, linear_part, neurons, step_size, subspace
 from .readout import TrainedNetwork
 from .samples import READOUT, TEST
+from .spectra import KernelEigenvalues, singular_values
 
 __all__ = ["AXES", "MEASUREMENTS", "MeanPrediction", "Measurement", "measurement_of"]
 
@@ -168,9 +169,10 @@ def rounding(trained: TrainedNetwork) -> dict[str, Array]:
 
 _FUNCTIONS = (
     errors, overlaps, spike, feature_eigenvalues, label_moment, rounding, directions, neurons,
-    subspace, linear_part, step_size,
+    subspace, linear_part, step_size, singular_values,
 )  # fmt: skip
 MEASUREMENTS: dict[str, Measurement] = {f.__name__: f for f in _FUNCTIONS}
+MEASUREMENTS["kernel_eigenvalues"] = KernelEigenvalues()
 
 _ERRORS = (
     "test_error", "training_error", "test_loss", "training_loss", "objective", "certificate",

@@ -298,7 +298,7 @@ class Network:
                 f"directions, got {self.dimension}"
             )
         # One dimension is left for the part of a given spike across the teacher.
-        if self.steps and self.gradient == "given" and self.directions == self.dimension > 1:
+        if self.steps and self.gradient == "given" and self.directions == self.dimension:
             raise ParameterError(
                 f"dimension must exceed the teacher's {self.directions} directions, "
                 f"got {self.dimension}"
@@ -362,6 +362,8 @@ class Network:
         weights = self.width * self.dimension
         hidden = max(HIDDEN_ENTRIES, FEWEST_ROWS * self.width)
         blocks = (2 * hidden + 2**20) * size + 2**20 * 8
+        # A label moment is kept of each step.
+        blocks += self.steps * self.dimension * 8
         return weights * (2 * size if self.draws_steps else size) + blocks
 
     def identity(self) -> dict[str, object]:

@@ -25,7 +25,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
-from ..arguments import MOST_SEEDS, checked_seed, whole_number
+from ..arguments import MOST_SEEDS, checked_seed, checked_switch, whole_number
 from ..seed_store import SeedStore, store_folder
 from .measure import Measurement, measurement_of
 from .network import Network, Training
@@ -118,6 +118,7 @@ def simulate(
     workers: int | None = None,
     executor: concurrent.futures.Executor | None = None,
     store: str | os.PathLike[str] | None = None,
+    shared: bool = False,
     description: str | None = None,
     progress: bool | None = None,
 ) -> Networks:
@@ -145,6 +146,8 @@ def simulate(
     store : path, optional
         Folder of this run, with one file for each finished seed, and one for each that was stopped
         after some of its steps. What is found there is not computed again; damaged files are.
+    shared : bool
+        Whether `store` may hold other runs, too; otherwise their folder is refused.
     description : str, optional
         Names what the numbers of a network do not: its functions; by default the description of
         the network. Required with `store`.
@@ -184,6 +187,7 @@ def simulate(
             raise ParameterError(
                 "workers and executor exclude each other; the executor has its own"
             )
+    shared = checked_switch("shared", shared)
     workers = _checked_workers(network, readout, seeds, workers, executor)
     keeper = None
     folder = store_folder(store)
@@ -193,7 +197,7 @@ def simulate(
             raise ParameterError(
                 "store needs a description: it names student and teacher in the file names"
             )
-        keeper = _keeper(folder, network, readout, plan, seed, description)
+        keeper = _keeper(folder, network, readout, plan, seed, description, shared)
     results: dict[int, dict[str, Array]] = {}
     if keeper is not None:
         for index in range(seeds):
@@ -385,7 +389,7 @@ class _Keeper(SeedStore):
 
 def _keeper(
     folder: Path, network: Network, readout: Readout | None, plan: Sequence[_Planned], seed: int,
-    description: str,
+    description: str, shared: bool,
 ) -> _Keeper:  # fmt: skip
     key: dict[str, object] = {
         "streams_version": STREAMS_VERSION,
@@ -399,7 +403,7 @@ def _keeper(
         "seed": seed,
     }
     keeper = _Keeper(folder, key)
-    keeper.check_owner("a run of networks", STREAMS_VERSION)
+    keeper.check_owner("a run of networks", STREAMS_VERSION, shared=shared)
     return keeper
 
 

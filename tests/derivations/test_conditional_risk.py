@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,9 +23,10 @@ from giantstep.derivations.one_gradient_step.conditional_risk import (
     conditional_risk,
     modes_of,
 )
-from giantstep.derivations.one_gradient_step.simulated import one_step_setup
+from giantstep.derivations.one_gradient_step.simulated import one_step_network
 from giantstep.errors import ParameterError
-from giantstep.numeric.one_step_network import first_layers
+from giantstep.numeric.networks.network import Training
+from giantstep.numeric.networks.readout import TrainedNetwork
 from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
 from giantstep.symbolic.ridge_equivalent import FeatureCovariance
 
@@ -81,17 +83,22 @@ def test_large_random_layers_have_the_risk_of_the_limit(shape, spiked):
     model = OneGradientStep(
         "tanh", "sin", alpha=1.2, beta=width / dimension, step_size=3, noise_variance=0.1
     )
-    setup = one_step_setup(model, dimension, layer="theory")
-    weights = first_layers(setup, 3).weights[int(spiked)]
-    found = conditional_risk(model, weights, ridge=0.05)
+    network = replace(one_step_network(model, dimension, layer="theory"), steps=int(spiked))
+    layers = [network.train(seed).rows.T for seed in range(6)]
+    found = [conditional_risk(model, weights, ridge=0.05) for weights in layers]
     limit = model.risk(ridge=0.05)
     name = "trained" if spiked else "initial"
-    assert found.risk == pytest.approx(getattr(limit, name), rel=0.03)
-    assert found.bias == pytest.approx(getattr(limit, f"bias_{name}"), rel=0.05)
-    assert found.training_error == pytest.approx(getattr(limit, f"training_error_{name}"), rel=0.03)
-    assert found.objective == pytest.approx(getattr(limit, f"objective_{name}"), rel=0.03)
-    assert found.effective_ridge == pytest.approx(limit.effective_ridge, rel=0.03)
-    assert found.ridge_derivative == pytest.approx(limit.ridge_derivative, rel=0.03)
+    for quantity, value in {
+        "risk": getattr(limit, name),
+        "bias": getattr(limit, f"bias_{name}"),
+        "training_error": getattr(limit, f"training_error_{name}"),
+        "objective": getattr(limit, f"objective_{name}"),
+        "effective_ridge": limit.effective_ridge,
+        "ridge_derivative": limit.ridge_derivative,
+    }.items():
+        mean = np.mean([getattr(risk, quantity) for risk in found])
+        # A single layer is off by 2 or 3 %.
+        assert mean == pytest.approx(value, rel=0.03), quantity
 
 
 def by_traces(model, weights, paper_ridge):
@@ -196,12 +203,22 @@ def test_the_peak_without_a_penalty_is_infinite():
     assert conditional_risk(model, weights, ridge=1e-12).risk > 100
 
 
-def test_predictions_can_be_sent():
-    weights = np.random.default_rng(2).standard_normal((20, 30)) / math.sqrt(20)
+def test_predictions_are_measurements_that_can_be_sent():
+    trained = TrainedNetwork(Training(one_step_network(MODEL, 20), 2))
     prediction = conditional_prediction(MODEL, 40, [0.1, 0.2])
-    before = prediction(weights)
-    after = pickle.loads(pickle.dumps(prediction))(weights)
-    np.testing.assert_array_equal(before["risk"], after["risk"])
+    before = prediction(trained)
+    after = pickle.loads(pickle.dumps(prediction))(trained)
+    for name in ("risk", "training_error", "objective"):
+        np.testing.assert_array_equal(before[f"predicted_{name}"], after[f"predicted_{name}"])
+        direct = [
+            getattr(conditional_risk(MODEL, trained.layer.rows.T, ridge=ridge), name)
+            for ridge in (0.1, 0.2)
+        ]
+        np.testing.assert_allclose(before[f"predicted_{name}"], direct, rtol=1e-12)
+    others = [
+        conditional_prediction(MODEL, *changed) for changed in ((41, [0.1, 0.2]), (40, [0.1]))
+    ]
+    assert len({prediction.digest, *(other.digest for other in others)}) == 3
 
 
 def test_overlaps_of_a_layer_sum_to_one():

@@ -14,12 +14,12 @@ from giantstep.derivations.one_gradient_step.extrapolation import extrapolated
 
 def test_evidence_rejects_spikes_of_another_length(monkeypatch):
     # Networks that take a step of 1.15 times the size.
-    true = claims_spike.one_step_setup
+    true = claims_spike.one_step_network
 
     def longer(model, dimension):
         return true(replace(model, step_size=1.15 * model.step_size), dimension)
 
-    monkeypatch.setattr(claims_spike, "one_step_setup", longer)
+    monkeypatch.setattr(claims_spike, "one_step_network", longer)
     sizes = ((50, 30), (200, 12))
     found = spike_table(SPIKES[4:5], sizes, seed=3)
     assert not found.passed
