@@ -113,7 +113,11 @@ def test_requirements_without_one_lower_bound_are_refused(requirements, message)
 def test_what_tests_skip_without_is_in_the_extra_of_the_tests():
     # JAX is large; .ci/run installs it for its tests.
     extras = PROJECT["project"]["optional-dependencies"]
-    wanted = " ".join([*extras["dev"], *extras["flint"], *extras["plot"], *extras["sweep"]])
+    wanted = " ".join(
+        requirement
+        for name in ("dev", "distributed", "flint", "plot", "sweep")
+        for requirement in extras[name]
+    )
     installed = {*re.findall(r"[\w-]+", wanted.lower()), "jax", "numba", "docutils"}
     distribution = {"flint": "python-flint", "tree_sitter_julia": "tree-sitter-julia"}
     for file in (ROOT / "tests").rglob("*.py"):

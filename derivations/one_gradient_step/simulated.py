@@ -73,6 +73,17 @@ class CentredFunction:
         """Return the function at every entry of an array."""
         return finite_values(self.function, self.name, values) - self.mean
 
+    def slopes(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the derivative at every entry of an array."""
+        return self.function.slopes(values)
+
+    def values_and_slopes(
+        self, values: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return both, in one turn."""
+        found, slopes = self.function.values_and_slopes(values)
+        return found - self.mean, slopes
+
 
 def one_step_network(
     model: OneGradientStep,
@@ -141,10 +152,11 @@ def network_functions(
     student, teacher = (
         kept_elementwise(model.cache, text) for text in (model.student, model.teacher)
     )
+    centred = CentredFunction(student, "student", model.student_moments.mean)
     return (
-        CentredFunction(student, "student", model.student_moments.mean),
+        centred,
         # A student that jumps has no derivative; the model then takes no step.
-        student.slopes if student.differentiable else student,
+        centred.slopes if student.differentiable else centred,
         CentredFunction(teacher, "teacher", model.teacher_moments.mean),
     )
 

@@ -374,14 +374,18 @@ class TrainedNetwork:
         if chosen:
             fit = self._best(fit, sizes, fitted)
         counts = np.asarray(fitted)[:, None]
-        # In this order: penalties of huge ridges overflow where readouts vanish.
-        cost = np.einsum("psl,psl->sl", fit.coefficients, fit.coefficients) * fit.penalties
+        ridge = fit.penalties / width
+        if not chosen:
+            # Huge penalties overflow with the width.
+            ridge = np.broadcast_to(np.asarray(readout.penalties, dtype=float), ridge.shape)
+        # In this order, for the same reason: the readouts vanish there.
+        cost = np.einsum("psl,psl->sl", fit.coefficients, fit.coefficients) * ridge * width
         values = {
             "training_error": fit.training_error.copy(),
             "training_loss": fit.training_error / 2,
             "objective": fit.training_error / 2 + cost / 2 / counts,
             "certificate": np.zeros(fit.penalties.shape),
-            "ridge": fit.penalties / width,
+            "ridge": ridge,
         }
         if self.classifies:
             values["training_error"] = self._wrong_signs(fit, fitted)

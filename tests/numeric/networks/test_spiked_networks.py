@@ -472,7 +472,7 @@ def test_spikes_are_numbers_or_sequences(spike):
         ({**TRAINED, "readout": ()}, "readout must be"),
         ({**TRAINED, "step_size": math.inf}, "step_size must be finite"),
         ({**TRAINED, "step_size": math.nan}, "step_size must be a number"),
-        ({**TRAINED, "directions": D}, "dimension must exceed"),
+        ({**TRAINED, "directions": D + 1}, "dimension must be at least"),
     ],
 )
 def test_bad_networks_are_refused(changes, message):
