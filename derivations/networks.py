@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from ..errors import GiantstepError, ParameterError
 from ..numeric.arguments import positive_array
 from ..numeric.networks import network as finite
-from ..numeric.networks.measure import AXES
 from ..numeric.networks.readout import ConvexReadout, Readout, RidgeReadout
 from ..numeric.networks.run import Measures, Networks
 from ..numeric.networks.run import simulate as run
@@ -35,6 +34,7 @@ from ..symbolic.targets import target as read_target
 from .activation_functions import elementwise
 from .curve_figure import plot_curve, plot_simulation
 from .curves import Curve
+from .network_dataset import axes_of, mean_and_error, network_dataset
 from .spiked_random_features.convex.losses import convex_loss, x, y
 from .spiked_random_features.convex.simulated import simulated_loss
 
@@ -203,7 +203,7 @@ class SimulatedNetworks(Page):
     def page(self) -> Iterable[Block]:
         """Return tables of means with standard errors."""
         shown = [name for name in _SHOWN if name in self.networks.quantities]
-        if shown and len(self._axes(shown[0])) == 3:
+        if shown and len(axes_of(self.networks, shown[0])) == 3:
             yield self._errors(shown)
         else:
             shown = []
@@ -211,7 +211,7 @@ class SimulatedNetworks(Page):
         for name in self.networks.quantities:
             if name in _ERRORS or (name in _SHOWN and name in shown):
                 continue
-            mean, error = self._mean_and_error(name)
+            mean, error = mean_and_error(self.networks, name)
             if mean.size > _LISTED:
                 large.append(f"{name} {mean.shape}")
                 continue
@@ -228,9 +228,9 @@ class SimulatedNetworks(Page):
     def _errors(self, names: Sequence[str]) -> Table:
         """Return errors, a row for each sample complexity and penalty."""
         assert self.readout is not None
-        found = [self._mean_and_error(name) for name in names]
+        found = [mean_and_error(self.networks, name) for name in names]
         ratios = np.asarray(self.readout.sizes) / self.network.dimension
-        ridges, _ = self._mean_and_error("ridge")
+        ridges, _ = mean_and_error(self.networks, "ridge")
         rows = [
             [
                 f"{ratios[i]:.6g}",
@@ -241,14 +241,8 @@ class SimulatedNetworks(Page):
         ]
         return Table(rows, ["α", "λ", *(name.replace("_", " ") for name in names)])
 
-    def _mean_and_error(self, name: str) -> tuple[Array, Array]:
-        mean = self.mean(name)
-        if len(self.networks.completed) < 2:
-            return mean, np.full(mean.shape, math.inf)
-        return mean, self.standard_error(name)
-
     def _label(self, name: str, index: tuple[int, ...]) -> str:
-        shape, axes = self.networks[name].shape[1:], self._axes(name)[1:]
+        shape, axes = self.networks[name].shape[1:], axes_of(self.networks, name)[1:]
         coordinates = self._coordinates()
         parts = [
             f"{axis} {coordinates[axis][i]:g}" if axis in coordinates else f"{axis} {i}"
@@ -256,13 +250,6 @@ class SimulatedNetworks(Page):
             if size > 1
         ]
         return f"{name.replace('_', ' ')} ({', '.join(parts)})" if parts else name.replace("_", " ")
-
-    def _axes(self, name: str) -> tuple[str, ...]:
-        own = AXES.get(name)
-        count = self.networks[name].ndim - 1
-        if own is None or not len(own) <= count <= len(own) + 1:
-            return ("seed", *(f"{name}_{i}" for i in range(count)))
-        return ("seed", *(("step",) if count > len(own) else ()), *own)
 
     def _coordinates(self) -> dict[str, Array]:
         if self.readout is None:
@@ -281,32 +268,12 @@ class SimulatedNetworks(Page):
             Over ``seed`` and, for what readouts achieve, ``alpha`` and ``ridge`` if there are
             several; beside every quantity ``…_mean`` and ``…_standard_error``.
         """
-        import xarray as xr
-
-        columns: dict[str, Any] = {}
-        for name in self.networks.quantities:
-            values, axes = self.networks[name], self._axes(name)
-            single = [
-                i for i, axis in enumerate(axes) if i and axis != "alpha" and values.shape[i] == 1
-            ]
-            # A coordinate of this name says what was asked for.
-            label = "ridge_used" if name == "ridge" else name
-            kept = tuple(axis for i, axis in enumerate(axes) if i not in single)
-            columns[label] = (kept, np.squeeze(values, axis=tuple(single)))
-            own = tuple(i - 1 for i in single)
-            for part, found in zip(
-                ("mean", "standard_error"), self._mean_and_error(name), strict=True
-            ):
-                columns[f"{label}_{part}"] = (kept[1:], np.squeeze(found, axis=own))
-        used = {axis for dims, _ in columns.values() for axis in dims}
-        coordinates = {k: v for k, v in self._coordinates().items() if k in used}
-        return xr.Dataset(
-            columns,
-            coords={"seed": np.asarray(self.networks.completed, dtype=np.int32), **coordinates},
-            attrs={
-                "kind": "simulation", "dimension": self.network.dimension,
-                "width": self.network.width, "entropy": self.seed,
-                "interrupted": int(self.networks.interrupted), "rests_on": self.rests_on,
+        return network_dataset(
+            self.networks,
+            self._coordinates(),
+            {
+                "dimension": self.network.dimension, "width": self.network.width,
+                "entropy": self.seed, "rests_on": self.rests_on,
             },
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,11 @@ from ...numeric.networks.layer import FeatureClass, SpikedRows
 from ...numeric.networks.measure import Measurement
 from ...numeric.networks.network import Network
 from ...numeric.networks.readout import ConvexReadout, RidgeReadout
-from ...numeric.networks.run import Networks, simulate
+from ...numeric.networks.run import simulate
 from ...numeric.networks.sizes import sample_count
 from ...runtime.generated import GeneratedFunction
 from ..activation_functions import kept_elementwise
+from ..network_dataset import network_dataset
 from .bulk_law import BulkLaw
 from .model import SpikedRandomFeatures
 
@@ -32,36 +33,9 @@ if TYPE_CHECKING:
 _ERRORS = (
     "test_error", "training_error", "test_loss", "training_loss", "objective", "certificate",
 )  # fmt: skip
-_READOUT = ("seed", "alpha")
-_AXES: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(_ERRORS, _READOUT),
-    "m": (*_READOUT, "class"),
-    "theta": (*_READOUT, "spike", "class"),
-    "psi": (*_READOUT, "teacher", "class"),
-    "q1": (*_READOUT, "class", "other_class"),
-    "q2": (*_READOUT, "class"),
-    "spike_strength": ("seed", "class", "spike"),
-    "bulk_variance": ("seed", "class"),
-    "alignment": ("seed", "spike", "teacher"),
-}
-_MEANING = {
-    "test_error": "error on fresh samples: squared against the noise-free target, or wrong signs",
-    "training_error": "error on the training set: squared against the labels, or wrong signs",
-    "test_loss": "mean loss of fresh labels",
-    "training_loss": "mean loss of the labels of the training set",
-    "objective": "training objective divided by the number of samples",
-    "certificate": "bound of the relative distance of the objective from its minimum",
-    "m": "overlap of the readout with the all-ones vector of a class",
-    "theta": "overlap of the readout with the projections of bulk rows on a spike",
-    "psi": "overlap of the readout with their projections on the rest of a teacher's direction",
-    "q1": "overlaps of the bulk rows that the readout combines, across the spikes",
-    "q2": "squared norm of the readout divided by the width",
-    "spike_strength": "length r of the mean row along the spike",
-    "bulk_variance": "mean squared length c of the rows across the spike",
-    "alignment": "overlap gamma of the spike with the teacher's direction",
-    "alpha": "sample complexity n/d",
-    "seed": "number of the network",
-}
+_QUANTITIES = (
+    *_ERRORS, "m", "theta", "psi", "q1", "q2", "spike_strength", "bulk_variance", "alignment",
+)  # fmt: skip
 
 
 def network_of(
@@ -204,7 +178,8 @@ def simulate_model(
     Returns
     -------
     xarray.Dataset
-        See :func:`networks_dataset`.
+        Over ``seed`` and ``alpha``, and over classes, spikes and teachers where there are several;
+        errors and losses with mean and standard error.
     """
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     network = network_of(model, dimension, labels, equivalent=equivalent)
@@ -228,70 +203,16 @@ def simulate_model(
     name = "square" if loss is None else loss.name
     attributes = {**_attributes(model, ridge), "labels": named, "loss": name}
     # Equations for letters are for bulk rows of norm one.
-    norms = (
-        None if isinstance(model, SpikedRandomFeatures)
-        else [kind.bulk_variance**0.5 for kind in model.classes]
+    scale = (
+        np.ones(1) if isinstance(model, SpikedRandomFeatures)
+        else np.array([kind.bulk_variance**-0.5 for kind in model.classes])
     )  # fmt: skip
-    return networks_dataset(found, alphas, attributes, network.dimension, seed, bulk_norms=norms)
-
-
-def networks_dataset(
-    found: Networks,
-    alphas: Sequence[float] | np.ndarray[Any, Any],
-    attributes: Mapping[str, Any],
-    dimension: int,
-    seed: int,
-    *,
-    bulk_norms: Sequence[float] | None = None,
-) -> xr.Dataset:
-    """Return networks with readouts of one penalty as a dataset over ``seed`` and ``alpha``.
-
-    Axes of classes, spikes and teachers appear where there is more than one. Errors and losses
-    come with ``…_mean`` and ``…_standard_error`` over the seeds.
-
-    Parameters
-    ----------
-    found : Networks
-        With errors, overlaps and spikes.
-    alphas : sequence of float
-        Those of the readouts.
-    attributes : mapping
-        Added to those of the run.
-    dimension, seed : int
-    bulk_norms : sequence of float, optional
-        Norm √c of the bulk rows of each class: theta, psi and q1 then are those of bulk rows
-        divided by it, as in equations for classes.
-    """
-    import xarray as xr
-
-    scale = np.ones(1) if bulk_norms is None else 1 / np.asarray(bulk_norms)
-    unit = {"theta": scale, "psi": scale, "q1": np.outer(scale, scale)}
-    columns: dict[str, Any] = {}
-    for name, axes in _AXES.items():
-        # The third axis of readouts is that of penalties.
-        values = (found[name][:, :, 0] if "alpha" in axes else found[name]) * unit.get(name, 1.0)
-        single = [i for i, axis in enumerate(axes) if axis not in _READOUT and values.shape[i] == 1]
-        kept = tuple(axis for i, axis in enumerate(axes) if i not in single)
-        columns[name] = (kept, np.squeeze(values, axis=tuple(single)))
-        if name in _ERRORS and name != "certificate":
-            many = len(values) > 1
-            error = found.standard_error(name)[:, 0] if many else np.full(len(alphas), np.inf)
-            columns[f"{name}_mean"] = ("alpha", found.mean(name)[:, 0])
-            columns[f"{name}_standard_error"] = ("alpha", error)
-    dataset = xr.Dataset(
-        columns,
-        coords={"alpha": alphas, "seed": np.asarray(found.completed, dtype=np.int32)},
-        attrs={
-            **attributes,
-            "kind": "simulation",
-            "dimension": dimension,
-            "entropy": seed,
-            "interrupted": int(found.interrupted),
-        },
-    )
-    for name, meaning in _MEANING.items():
-        dataset[name].attrs["long_name"] = meaning
-    return dataset
+    return network_dataset(
+        found, {"alpha": alphas},
+        {**attributes, "dimension": network.dimension, "entropy": seed},
+        names=_QUANTITIES, averaged=_ERRORS[:-1],
+        units={"theta": scale, "psi": scale, "q1": np.outer(scale, scale)},
+    )  # fmt: skip
 
 
 def _attributes(

@@ -450,10 +450,8 @@ def run_seeds(
         interrupted = _run(job, wanted, collect, pool, lost)
         if interrupted or not lost:
             return interrupted
-        warnings.warn(
-            f"a worker died; running seeds {', '.join(map(str, lost))} again", RuntimeWarning,
-            stacklevel=2,
-        )  # fmt: skip
+        numbers = ", ".join(map(str, sorted(lost)))
+        warnings.warn(f"a worker died; running seeds {numbers} again", RuntimeWarning, stacklevel=2)
         gone: list[int] = []
         interrupted = _run(job, lost, collect, pool, gone)
     if gone and not interrupted and pool.broken:
