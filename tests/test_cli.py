@@ -98,12 +98,23 @@ def test_simulation_writes_report_figure_and_data(run, tmp_path):
     assert json.loads(curve.attrs["model"])["alpha0"] == 5
     assert simulation.attrs["dimension"] == 40 and simulation.attrs["entropy"] == 0
     # The same command finds its networks again and reports the same numbers.
-    stored = sorted((tmp_path / ".giantstep-simulations").glob("*.npz"))
+    stored = sorted((tmp_path / ".giantstep-simulations").glob("*/*.npz"))
     assert len(stored) == 2
     before = [path.stat().st_mtime_ns for path in stored]
     again = run("curve", *PAIR, *SMALL, "--simulate", "--out", out_file)[1]
     assert [path.stat().st_mtime_ns for path in stored] == before
     assert table_of(again) == table_of(out)
+    # Another command has networks of its own beside them.
+    code, _, err = run("curve", *PAIR, *SMALL, "--ridge", "1", "--simulate", "--out", out_file)
+    assert code == 0, err
+    assert len(sorted((tmp_path / ".giantstep-simulations").glob("*/*.npz"))) == 4
+
+
+def test_a_store_that_is_named_belongs_to_one_run(run, tmp_path):
+    options = ("--simulate", "--table-only", "--store", tmp_path / "kept")
+    assert run("curve", *PAIR, *SMALL, *options)[0] == 0
+    code, _, err = run("curve", *PAIR, *SMALL, "--ridge", "1", *options)
+    assert code == 2 and "belongs to a run of networks with other parameters" in err
 
 
 def table_of(out):

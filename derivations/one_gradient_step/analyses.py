@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from ...numeric.networks.network import Network
     from ..spiked_random_features.model import SpikedRandomFeatures
     from .equivalence import GaussianEquivalence
     from .large_steps import LargeStepLimit
@@ -23,6 +24,40 @@ if TYPE_CHECKING:
 
 class Analyses(RiskAnalyses, SpectrumAnalyses):
     """Risk, spectra, limits and simulations of one gradient step."""
+
+    def network(
+        self,
+        dimension: int,
+        *,
+        steps: int = 1,
+        fresh: bool = False,
+        layer: str = "gradient",
+        exponent: float = 0.0,
+    ) -> Network:
+        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
+
+        Parameters
+        ----------
+        dimension, steps, fresh, layer, exponent
+            As for :meth:`simulate`, with one number of steps.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is outside its range, or the dimension too small.
+
+        Examples
+        --------
+        >>> import giantstep as gs
+        >>> network = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4).network(40)
+        >>> network.rows, network.scaling, network.width
+        ('gaussian', 'standard', 60)
+        """
+        from .simulated import one_step_network
+
+        return one_step_network(
+            self._model, dimension, steps=steps, fresh=fresh, layer=layer, exponent=exponent
+        )
 
     @one_penalty
     def simulate(

@@ -129,6 +129,7 @@ def one_step_network(
         noise_variance=model.noise_variance, steps=min(steps, 1) if given else steps, fresh=fresh,
         step_samples=samples, step_size=model.effective_step_size, exponent=exponent,
         gradient=LAYERS[layer], slope=model.student_moments.linear,
+        description=json.dumps([model.student, model.teacher]),
     )  # fmt: skip
     if not (given and steps):
         return network
@@ -228,7 +229,7 @@ def simulate(
     if checked_switch("conditional", conditional):
         measured.append(conditional_prediction(model, samples, ridges.tolist()))
     networks = measured_networks(
-        model, network, readout, measured, record,
+        network, readout, measured, record,
         seeds=seeds, seed=seed, workers=workers, store=store, progress=progress, executor=executor,
     )  # fmt: skip
     dataset = _dataset(networks, record, ridges, network.width / samples)
@@ -263,19 +264,17 @@ def recorded_steps(steps: object, layer: str) -> tuple[int, ...]:
 
 
 def measured_networks(
-    model: OneGradientStep, network: Network, readout: Readout | None,
+    network: Network, readout: Readout | None,
     measured: Sequence[str | Measurement], record: Sequence[int], **options: Any,
 ) -> Networks:  # fmt: skip
     """Train networks of a model and measure at each step of a record.
 
-    The moments of the labels are of the last one. A store is that of many runs; functions are named
-    by the texts of the model.
+    The moments of the labels are of the last one. A store is that of many runs.
     """
     taken = tuple(min(step, network.steps) for step in record)
     return run_networks(
         network, {**dict.fromkeys(measured, taken), "label_moment": network.steps},
-        readout=readout, shared=True, description=json.dumps([model.student, model.teacher]),
-        **options,
+        readout=readout, shared=True, **options,
     )  # fmt: skip
 
 

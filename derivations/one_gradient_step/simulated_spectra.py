@@ -77,7 +77,7 @@ def simulate_spectra(
         "linearised": KernelEigenvalues(gaussian_features(model)),
     }
     networks = measured_networks(
-        model, network,
+        network,
         # Without a penalty: its memory is that of singular values. It is not fitted.
         RidgeReadout(samples, 0.0) if set(chosen) != {"weights"} else None,
         [measured[name] for name in chosen], record,

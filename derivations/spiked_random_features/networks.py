@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from concurrent.futures import Executor
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +14,7 @@ from ...numeric.arguments import checked_switch
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ...numeric.networks.network import Network
     from .model import SpikedRandomFeatures
     from .realised import RealisedNetwork
 
@@ -37,6 +39,42 @@ class TrainedNetworks:
             return 0.0
         found = model._derivation(unspiked=False, aligned=False)
         return relative_bulk_spread(found, model.step_size, model.alpha0, model.noise_variance)
+
+    def network(
+        self, dimension: int = 1000, labels: str | Callable[..., Any] = "regression"
+    ) -> Network:
+        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
+
+        Parameters
+        ----------
+        dimension : int
+            Input dimension d; α0 d and β d have to be (close to) whole numbers.
+        labels : {"regression", "sign", "probit", "logistic"} or callable
+            How labels are made from the target.
+
+        Returns
+        -------
+        Network
+            With its gradient step; of a model that is given by its parameters, their rows.
+
+        Raises
+        ------
+        ParameterError
+            If the dimension is too small for whole numbers of samples and rows.
+        AssumptionError
+            If the student jumps and a step is to be taken.
+
+        Examples
+        --------
+        >>> import giantstep as gs
+        >>> model = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4)
+        >>> network = model.network(50)
+        >>> network.width, network.step_samples, network.rate
+        (50, 200, 2.0)
+        """
+        from .simulated import network_of
+
+        return network_of(cast("SpikedRandomFeatures", self), dimension, labels)
 
     def simulate(
         self,

@@ -78,6 +78,10 @@ def network_of(
         }
     return Network(
         dimension=dimension, width=width, noise_variance=model.noise_variance, labels=labels,
+        description=json.dumps(
+            {"student": model.student, "teacher": model.teacher, "labels": _named(labels)},
+            sort_keys=True,
+        ),
         **fields,
     )  # fmt: skip
 
@@ -192,16 +196,12 @@ def simulate_model(
         from .conditional_errors import control_variate as variate_of
 
         errors = variate_of(model, alphas.tolist(), ridge) or "errors"  # type: ignore[arg-type]
-    named = labels if isinstance(labels, str) else _qualified(labels)
     found = simulate(
         network, [errors, "overlaps", "spike"], readout=readout, seeds=seeds, seed=seed,
         workers=workers, progress=progress, store=store, executor=executor,
-        description=json.dumps(
-            {"student": model.student, "teacher": model.teacher, "labels": named}, sort_keys=True
-        ),
     )  # fmt: skip
     name = "square" if loss is None else loss.name
-    attributes = {**_attributes(model, ridge), "labels": named, "loss": name}
+    attributes = {**_attributes(model, ridge), "labels": _named(labels), "loss": name}
     # Equations for letters are for bulk rows of norm one.
     scale = (
         np.ones(1) if isinstance(model, SpikedRandomFeatures)
@@ -227,5 +227,7 @@ def _attributes(
     return {**letter_attributes(model), "ridge": ridge}
 
 
-def _qualified(function: Callable[..., Any]) -> str:
-    return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', 'function')}"
+def _named(labels: str | Callable[..., Any]) -> str:
+    if isinstance(labels, str):
+        return labels
+    return f"{getattr(labels, '__module__', '')}.{getattr(labels, '__qualname__', 'function')}"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import importlib.util
+import json
 import math
 import os
 import shlex
@@ -297,6 +299,8 @@ def _simulate(
         f"{step}, up to n = {round(max(alphas) * d)} for the readout",
         flush=True,
     )
+    if store is not None and arguments.store is None:
+        store = _folder_of_run(store, model, alphas, arguments)
     try:
         simulation = model.simulate(
             d,
@@ -378,6 +382,17 @@ def _compared(
         for row, theory, (mean, standard_error) in zip(rows, errors, measured, strict=True):
             row += complete_cells(float(theory), float(mean), float(standard_error))
     return headings, rows
+
+
+def _folder_of_run(
+    store: Path, model: SpikedRandomFeatures, alphas: list[float], arguments: argparse.Namespace
+) -> Path:
+    """Return a folder for what fixes the networks: a store is that of one run."""
+    from .derivations.spiked_random_features.simulated import network_of
+
+    network = network_of(model, arguments.dimension).identity()
+    key = [model.student, model.teacher, network, alphas, arguments.ridge, arguments.seed]
+    return store / hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _resume(store: Path | None) -> str:

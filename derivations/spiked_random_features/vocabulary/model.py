@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -47,6 +47,7 @@ from .solving import LetterQuadrature, solve_at
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ....numeric.networks.network import Network
     from ...kernels.kernel import Kernel
     from ..convex.readout import ConvexReadout
     from .learned_bias import LearnedBias
@@ -477,6 +478,33 @@ class VocabularyFeatures(DifferencedOptimum):
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
 
     # ------------------------------------------------------------------ networks
+
+    def network(
+        self,
+        dimension: int = 400,
+        labels: str | Callable[..., Any] = "regression",
+        *,
+        equivalent: bool = False,
+    ) -> Network:
+        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
+
+        Parameters
+        ----------
+        dimension, labels
+            As for :meth:`.model.SpikedRandomFeatures.network`.
+        equivalent : bool
+            The spiked random features instead of the network whose step makes them.
+
+        Raises
+        ------
+        ParameterError
+            If the dimension is too small, or a network after its step cannot have such rows.
+        AssumptionError
+            If the student jumps and a step is to be taken.
+        """
+        from ..simulated import network_of
+
+        return network_of(self, dimension, labels, equivalent=equivalent)
 
     def simulate(
         self,
