@@ -39,9 +39,14 @@ _MEANING = {
 def axes_of(found: Networks, name: str) -> tuple[str, ...]:
     """Return names for all axes of a measured array, networks first."""
     own, count = AXES.get(name), found[name].ndim - 1
-    if own is None or not len(own) <= count <= len(own) + 1:
-        return ("seed", *(f"{name}_{i}" for i in range(count)))
-    return ("seed", *(("step",) if count > len(own) else ()), *own)
+    steps = found.steps.get(name)
+    # Of several records of steps one is that of the coordinate.
+    first = next(iter(found.steps.values()), None)
+    begin = () if steps is None else ("step" if steps == first else f"{name}_step",)
+    rest = count - len(begin)
+    if own is None or len(own) != rest:
+        own = tuple(f"{name}_{i}" for i in range(rest))
+    return ("seed", *begin, *own)
 
 
 def mean_and_error(found: Networks, name: str) -> tuple[Array, Array]:
@@ -101,6 +106,8 @@ def network_dataset(
                 ("mean", "standard_error"), mean_and_error(found, name), strict=True
             ):
                 columns[f"{label}_{part}"] = (kept[1:], np.squeeze(numbers * unit, axis=own))
+    if found.steps:
+        coordinates = {**coordinates, "step": np.array(next(iter(found.steps.values())))}
     used = {axis for dims, _ in columns.values() for axis in dims}
     dataset = xr.Dataset(
         columns,

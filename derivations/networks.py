@@ -252,9 +252,11 @@ class SimulatedNetworks(Page):
         return f"{name.replace('_', ' ')} ({', '.join(parts)})" if parts else name.replace("_", " ")
 
     def _coordinates(self) -> dict[str, Array]:
+        steps = next(iter(self.networks.steps.values()), ())
+        found: dict[str, Array] = {"step": np.asarray(steps)} if steps else {}
         if self.readout is None:
-            return {}
-        found = {"alpha": np.asarray(self.readout.sizes) / self.network.dimension}
+            return found
+        found |= {"alpha": np.asarray(self.readout.sizes) / self.network.dimension}
         if isinstance(self.readout, RidgeReadout) and self.readout.penalties is not None:
             found["ridge"] = np.atleast_1d(np.asarray(self.readout.penalties, dtype=float))
         return found

@@ -16,7 +16,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
 
@@ -57,11 +57,14 @@ class Networks:
         Numbers of the finished seeds, increasing.
     interrupted : bool
         True if the run was interrupted and seeds are missing.
+    steps : dict of str to tuple of int
+        Of arrays with an axis of steps, after how many steps they were measured.
     """
 
     values: dict[str, Array]
     completed: tuple[int, ...]
     interrupted: bool = False
+    steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def quantities(self) -> tuple[str, ...]:
@@ -237,11 +240,14 @@ def simulate(
     if interrupted and len(results) < min(2, seeds):
         raise KeyboardInterrupt
     completed = tuple(sorted(results))
-    values = {
-        name: np.stack([results[index][name] for index in completed])
-        for name in results[completed[0]]
-    }
-    return Networks(values, completed, interrupted)
+    values, steps = {}, {}
+    taken = {planned.name: planned.steps for planned in plan if planned.stacked}
+    for key in results[completed[0]]:
+        measured, _, name = key.partition("/")
+        values[name] = np.stack([results[index][key] for index in completed])
+        if measured in taken:
+            steps[name] = taken[measured]
+    return Networks(values, completed, interrupted, steps)
 
 
 # ---------------------------------------------------------------------- what is measured when
@@ -282,6 +288,10 @@ def _plan(measure: object, last: int) -> tuple[_Planned, ...]:
                 f"steps of {name} must be numbers of steps up to {last}, got {steps}"
             )
         plan.append(_Planned(name, function, found, stacked))
+    names = [planned.name for planned in plan]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ParameterError(f"two measurements are named {twice!r}; leave one out, or rename it")
     return tuple(plan)
 
 
@@ -314,10 +324,7 @@ def _one_seed(
                 measured = {f"measured {name}": np.stack(rows) for name, rows in found.items()}
                 keeper.unfinished.save(index, {**training.state(), **measured})
     alone = {name for planned in plan if not planned.stacked for name in _names(planned, found)}
-    return {
-        key.partition("/")[2]: rows[0] if key in alone else np.stack(rows)
-        for key, rows in found.items()
-    }
+    return {key: rows[0] if key in alone else np.stack(rows) for key, rows in found.items()}
 
 
 def _names(planned: _Planned, found: Mapping[str, object]) -> Iterator[str]:

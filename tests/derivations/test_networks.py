@@ -98,6 +98,26 @@ def test_the_dataset_has_labelled_axes(found):
     ).to_dataset()
     assert several["test_error"].dims == ("seed", "step", "alpha", "ridge")
     assert several["ridge"].to_numpy().tolist() == [0.1, 1]
+    assert several["step"].to_numpy().tolist() == [0, 1]
+
+
+def test_measurements_of_users_have_an_axis_of_steps():
+    def norms(trained):
+        return {
+            "norm": np.linalg.norm(trained.layer.rows, axis=1)[:2],
+            "largest": trained.layer.rows.max(),
+        }
+
+    two = step(steps=2)
+    found = gs.simulate(two, {norms: (0, 2), "spike": (1, 2)}, seeds=2, progress=False)
+    data = found.to_dataset()
+    assert data["norm"].dims == ("seed", "step", "norm_0") and data["largest"].dims == (
+        "seed",
+        "step",
+    )
+    assert data["step"].to_numpy().tolist() == [0, 2]
+    assert data["alignment"].dims == ("seed", "alignment_step")
+    assert "largest (step 2)" in str(found)
 
 
 def test_figures_have_a_theory_beside_the_networks(found):

@@ -329,6 +329,7 @@ def test_measurements_after_given_steps_get_an_axis():
         ({"spike": 5}, "numbers of steps up to 1, got 5"),
         ({"spike": 0.5}, "steps of spike must be whole numbers"),
         ([rows_of, lambda trained: {"norm": 1.0}], "two measurements return 'norm'"),
+        ([rows_of, rows_of], "two measurements are named 'rows_of'"),
         ([lambda trained: 3], "must return arrays by name"),
         (["errors"], "give readout="),
     ],
