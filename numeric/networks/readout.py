@@ -245,7 +245,10 @@ class TrainedNetwork:
             If none was.
         """
         if self._readout is None:
-            raise ParameterError("errors and overlaps are those of a readout; give readout=")
+            raise ParameterError(
+                "errors and overlaps are those of a readout; give readout=, or alpha= or samples= "
+                "to giantstep.simulate"
+            )
         return self._readout
 
     @property
