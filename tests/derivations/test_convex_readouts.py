@@ -271,6 +271,7 @@ def test_a_label_above_the_quantile_costs_its_level():
     ]
 
 
+@pytest.mark.slow
 def test_a_quantile_at_one_half_is_half_the_absolute_loss():
     model = features(noise_variance=0.1)
     half, absolute = model.with_loss("quantile(0.5)"), model.with_loss("absolute")

@@ -44,6 +44,7 @@ def equal(ours, theirs):
 )
 def test_numbers_do_not_depend_on_the_workers(network):
     one = run(network, seeds=4, workers=1)
+    assert_array_equal(run(network, seeds=3)["test_error"], one["test_error"][:3])
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as executor:
         for options in ({"workers": 3}, {}, {"executor": executor}):
             equal(run(network, seeds=4, **options), one)
@@ -173,11 +174,14 @@ def test_means_and_standard_errors():
         ({"seeds": 0}, "seeds must be >= 1"),
         ({"seed": -1}, "seed must be >= 0"),
         ({"workers": 0}, "workers must be >= 1"),
+        ({"store": 3}, "store must be a path"),
         ({"store": "runs"}, "store needs a description"),
         ({"measure": ()}, "at least one measurement"),
         ({"measure": "risk"}, "measure must hold functions or some of errors"),
         ({"measure": {"errors": 2}}, "steps of errors must be numbers of steps up to 1"),
         ({"measure": ("spike", lambda trained: {"alignment": 1.0})}, "two measurements return"),
+        ({"measure": ("spike", "spike")}, "two measurements are named 'spike'"),
+        ({"measure": {"spike": 0.5}}, "steps of spike must be whole numbers"),
         ({"measure": lambda trained: 1.0}, "must return arrays by name"),
         ({"readout": None}, "give readout="),
     ],

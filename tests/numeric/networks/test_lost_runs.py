@@ -1,4 +1,4 @@
-"""The runner: seeds that do not depend on where they run, kept as they finish, run again once."""
+"""Runs in trouble: workers that die, disks that fill, networks that were stopped or do not fit."""
 
 import errno
 import importlib
@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,22 +50,7 @@ def same(a, b):
     return np.array_equal(a, b)
 
 
-# ---------------------------------------------------------------------- independence
-
-
-def test_workers_executors_and_more_seeds_change_no_bit():
-    found = numbers(seeds=4, seed=7, workers=1)
-    assert same(found, numbers(seeds=4, seed=7, workers=3))
-    assert same(found[:3], numbers(seeds=3, seed=7))
-    with ThreadPoolExecutor(2) as threads:
-        assert same(found, numbers(seeds=4, seed=7, executor=threads))
-    assert not same(found, numbers(seeds=4, seed=8))
-
-
-@pytest.mark.slow
-def test_processes_give_the_same_bits():
-    with ProcessPoolExecutor(2) as processes:
-        assert same(numbers(seeds=3), numbers(seeds=3, executor=processes))
+# ---------------------------------------------------------------------- workers that die
 
 
 class _DyingSeed:
@@ -196,27 +180,6 @@ def test_lost_seeds_are_run_again_once():
 # ---------------------------------------------------------------------- the store
 
 
-def test_a_run_resumes_and_repairs_what_is_damaged(tmp_path, caplog):
-    found = numbers(seeds=3, store=tmp_path)
-    files = sorted(tmp_path.glob("*.npz"))
-    assert len(files) == 3
-    files[0].write_bytes(b"nothing")
-    before = files[1].stat().st_mtime_ns
-    assert same(found, numbers(seeds=3, store=tmp_path))
-    assert "computing seed 0 again" in caplog.text
-    assert files[1].stat().st_mtime_ns == before
-    assert same(found, numbers(seeds=4, store=tmp_path)[:3])
-
-
-def test_a_store_of_another_run_is_refused_by_what_differs(tmp_path):
-    numbers(seeds=2, store=tmp_path)
-    with pytest.raises(ParameterError, match=r"parameters: step_size is 1\.5 there and 2\.0"):
-        simulate(network(step_size=2.0), readout=READOUT, seeds=2, store=tmp_path)
-    with pytest.raises(ParameterError, match="seed is 0 there and 3 here"):
-        numbers(seeds=2, seed=3, store=tmp_path)
-    assert len(list(tmp_path.glob("*.npz"))) == 2
-
-
 def test_seeds_of_the_simulators_before_are_refused(tmp_path):
     seed_store.SeedStore(tmp_path, {"streams_version": 1, "ridge": 0.1}, {"errors": (2,)}).save(
         0, {"errors": np.zeros(2)}
@@ -270,24 +233,6 @@ def test_an_unfinished_network_goes_on_after_its_last_step(tmp_path):
         assert same(found[name], wanted[name]), name
 
 
-def test_an_interrupt_keeps_the_seeds_that_had_finished(monkeypatch):
-    real = run.Training
-    done = threading.Event()
-
-    def training(*arguments, **options):
-        if arguments[1].spawn_key == (2,):
-            done.set()
-            raise KeyboardInterrupt
-        return real(*arguments, **options)
-
-    monkeypatch.setattr(run, "Training", training)
-    found = simulate(network(), readout=READOUT, seeds=5, workers=1, progress=False)
-    # Seeds after the one that was interrupted may have begun by then.
-    assert found.interrupted and {0, 1} <= set(found.completed) <= {0, 1, 3, 4}
-    assert "interrupted" in repr(found)
-    assert done.is_set()
-
-
 def test_a_run_that_fails_abandons_the_other_seeds():
     class Failing:
         def __call__(self, trained):
@@ -321,44 +266,6 @@ def test_measurements_after_given_steps_get_an_axis():
     assert same(last["rows"], found["rows"][:, 1])
 
 
-@pytest.mark.parametrize(
-    ("measure", "message"),
-    [
-        ("error", "some of errors, overlaps, spike"),
-        ((), "at least one measurement"),
-        ({"spike": 5}, "numbers of steps up to 1, got 5"),
-        ({"spike": 0.5}, "steps of spike must be whole numbers"),
-        ([rows_of, lambda trained: {"norm": 1.0}], "two measurements return 'norm'"),
-        ([rows_of, rows_of], "two measurements are named 'rows_of'"),
-        ([lambda trained: 3], "must return arrays by name"),
-        (["errors"], "give readout="),
-    ],
-)
-def test_measurements_that_are_none_are_refused(measure, message):
-    with pytest.raises(ParameterError, match=message):
-        simulate(network(), measure, seeds=2, progress=False)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"seeds": 2.5}, "seeds must be a whole number"),
-        ({"seeds": 0}, "seeds must be >= 1, got 0"),
-        ({"seed": -1}, "seed"),
-        ({"workers": 2, "executor": ThreadPoolExecutor(1)}, "exclude each other"),
-        ({"store": 3}, "store must be a path"),
-    ],
-)
-def test_options_of_a_run_are_checked(options, message):
-    with pytest.raises(ParameterError, match=message):
-        simulate(network(), readout=READOUT, **options)
-
-
-def test_a_store_wants_the_functions_named(tmp_path):
-    with pytest.raises(ParameterError, match="store needs a description"):
-        simulate(network(description=""), readout=READOUT, store=tmp_path)
-
-
 def test_networks_that_do_not_fit_are_refused_with_what_would(monkeypatch):
     with pytest.raises(ParameterError, match="one network does not fit; use a smaller dimension"):
         simulate(network(dimension=10**6, width=10**6), readout=READOUT)
@@ -369,14 +276,6 @@ def test_networks_that_do_not_fit_are_refused_with_what_would(monkeypatch):
         simulate(network(), readout=READOUT, workers=9)
     # By default as many workers as fit.
     assert same(numbers(seeds=4), numbers(seeds=4, workers=1))
-
-
-def test_a_quantity_that_is_none_is_refused_by_name():
-    found = simulate(network(), "spike", seeds=1, progress=False)
-    with pytest.raises(ParameterError, match="no quantity 'test_error'\n  known: spike_strength"):
-        found.mean()
-    with pytest.raises(ParameterError, match="one network has no standard error"):
-        found.standard_error("alignment")
 
 
 # ---------------------------------------------------------------------- precision
