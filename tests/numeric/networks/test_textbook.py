@@ -1,0 +1,139 @@
+"""Every option of a network against the recipe that says what it means, at the same draws."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from giantstep.errors import ParameterError
+from giantstep.numeric.networks.network import Network, Training
+from giantstep.numeric.networks.samples import LATER_STEPS, STEP
+
+D, P, N = 12, 10, 1500
+
+
+def slope(z):
+    """Derivative of tanh."""
+    return 1 - np.tanh(z) ** 2
+
+
+def target(x):
+    """Return a target of two directions."""
+    return x[:, 0] + x[:, 0] * x[:, 1]
+
+
+def huber(y, f):
+    """Derivative of the Huber loss with δ = 1 in the output."""
+    return np.clip(f - y, -1, 1)
+
+
+def made(**changes):
+    """Return a network of two directions."""
+    given = dict(
+        student=np.tanh, student_derivative=slope, teacher=target, directions=2, dimension=D,
+        width=P, steps=1, step_samples=N, step_size=1.5, noise_variance=0.3,
+    )  # fmt: skip
+    return Network(**{**given, **changes})
+
+
+def textbook(network, seed):
+    """Take the steps with every array held at once, one line for each formula."""
+    start = Training(network, seed)
+    w, a, b = start.layer.rows.copy(), start.layer.readout, start.layer.biases
+    p, s = network.width, network.step_size * network.width**network.exponent
+    loss = network.loss_derivative or (lambda y, f: f - y)
+    for step in range(network.steps):
+        purpose = LATER_STEPS + step if network.fresh and step else STEP
+        blocks = [(x.inputs.copy(), x.labels) for x in start.samples.blocks(purpose, N)]
+        x, y = np.vstack([x for x, _ in blocks]), np.concatenate([y for _, y in blocks])
+        if network.preprocess:
+            y = y - y.mean() - x @ (y @ x / N)
+        # In the standard scaling the readouts are a/sqrt(p), and so is their gradient's factor.
+        scale = s / np.sqrt(p) if network.scaling == "standard" else s
+        z = x @ w.T + b
+        if network.gradient == "rank one":
+            gradient = -network.slope * np.outer(a, y @ x) / N
+        else:
+            gradient = a[:, None] * ((loss(y, np.tanh(z) @ a / p)[:, None] * slope(z)).T @ x) / N
+        w = (1 - network.weight_decay) * w - scale * gradient
+        if network.normalise:
+            w = w / np.sqrt((w**2).sum(axis=1).mean())
+    return w
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"steps": 3},
+        {"steps": 3, "fresh": False},
+        {"readout": "gaussian", "biases": "gaussian"},
+        {"readout": "signs", "paired": True, "steps": 2},
+        {"readout": [0.5, 2.0], "fractions": [0.3, 0.7], "paired": True, "biases": "gaussian"},
+        {"readout": "gaussian", "replicas": 5, "paired": True, "preprocess": True, "steps": 2},
+        {"rows": "gaussian", "scaling": "standard", "readout": "gaussian", "exponent": 0.25},
+        {"gradient": "rank one", "slope": 0.6, "readout": "gaussian"},
+        {"gradient": "rank one", "slope": 0.6, "preprocess": True, "steps": 2},
+        {"weight_decay": 0.3, "steps": 2},
+        {"weight_decay": 1.0, "normalise": True, "paired": True, "preprocess": True},
+        {"loss_derivative": huber, "steps": 2},
+        {"labels": "sign", "noise_variance": 0.0},
+        {"labels": "probit", "paired": True, "steps": 2, "loss_derivative": huber},
+        {"labels": "logistic", "noise_variance": 0.0, "preprocess": True},
+        {"labels": lambda f, u: f + (u < 0.5), "noise_variance": 0.0},
+        {"rows": lambda generator, p, d: generator.random((p, d)) - 0.5},
+    ],
+    ids=str,
+)
+def test_steps_are_those_of_the_recipe(changes):
+    network = made(**changes)
+    assert_allclose(network.train(seed=7).rows, textbook(network, 7), rtol=1e-12, atol=1e-13)
+
+
+def test_a_given_spike_is_added_once():
+    network = made(gradient="given", spike=(1.2, 0.5), readout="gaussian", steps=2)
+    training = Training(network, 3)
+    start, a = training.layer.rows.copy(), training.layer.readout
+    training.step()
+    training.step()
+    u = np.zeros(D)
+    u[0], u[2] = 1.2, 0.5
+    assert_allclose(training.layer.rows, start + np.outer(a / np.linalg.norm(a), u), rtol=1e-13)
+
+
+def test_later_biases_come_after_the_last_step():
+    network = made(biases="later", steps=2, paired=True, readout="signs")
+    plain = made(steps=2, paired=True, readout="signs")
+    assert_allclose(network.train(seed=1).rows, plain.train(seed=1).rows, rtol=0)
+    assert abs(network.train(seed=1).biases).min() > 0 and not plain.train(seed=1).biases.any()
+
+
+def test_excess_and_directions_are_those_of_the_residuals():
+    network = made(readout="gaussian")
+    training = Training(network, 5)
+    w, a = training.layer.rows.copy(), training.layer.readout
+    blocks = [(x.inputs.copy(), x.labels) for x in training.samples.blocks(STEP, N)]
+    x, y = np.vstack([x for x, _ in blocks]), np.concatenate([y for _, y in blocks])
+    training.step()
+    residuals = y - np.tanh(x @ w.T) @ a / P
+    squares = residuals[:, None] ** 2 * x[:, :2]
+    assert_allclose(training.excess, squares.T @ x[:, :2] / (residuals**2).sum(), rtol=1e-12)
+    moment = residuals @ x
+    assert_allclose(training.layer.spikes[0], moment / np.linalg.norm(moment), rtol=1e-10)
+    assert_allclose(training.label_moments[0], y @ x / N, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"loss_derivative": lambda y, f: np.full(3, 1.0)}, "loss_derivative must return a finite"),
+        ({"loss_derivative": lambda y, f: np.nan * f}, "loss_derivative must return a finite"),
+        ({"rows": lambda generator, p, d: np.ones((p, 2))}, "rows must return finite values"),
+        ({"student_derivative": lambda z: np.inf}, "student_derivative is not finite"),
+        ({"step_size": 1e32}, "the weights overflow in step 1"),
+        ({"student_derivative": np.zeros_like, "weight_decay": 1.0, "normalise": True},
+         "the gradient vanishes"),
+    ],
+)  # fmt: skip
+def test_steps_that_go_wrong_say_why(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        made(**changes).train(seed=0)
