@@ -6,7 +6,8 @@ from numpy.testing import assert_allclose
 
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks.network import Network, Training
-from giantstep.numeric.networks.samples import LATER_STEPS, STEP
+from giantstep.numeric.networks.readout import GaussianFeatures, RidgeReadout, TrainedNetwork
+from giantstep.numeric.networks.samples import LATER_STEPS, READOUT, STEP
 
 D, P, N = 12, 10, 1500
 
@@ -137,3 +138,40 @@ def test_excess_and_directions_are_those_of_the_residuals():
 def test_steps_that_go_wrong_say_why(changes, message):
     with pytest.raises(ParameterError, match=message):
         made(**changes).train(seed=0)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("count", [7, 400])
+def test_a_penalty_that_is_not_given_is_the_best_on_a_fifth_held_out(intercept, count):
+    # Labels far from zero: without a constant they are fitted otherwise.
+    network = made(steps=0, teacher=lambda x: target(x) + 3, noise_variance=2.0)
+    count *= 5
+    readout = RidgeReadout(count, intercept=intercept, test_samples=50)
+    trained = TrainedNetwork(Training(network, 4), readout)
+    features, labels = trained.feature_matrix(count)
+    fitted = count - count // 5
+    mean, level = features[:fitted].mean(axis=0), labels[:fitted].mean()
+    if not intercept:
+        mean, level = np.zeros(P), 0.0
+    x, y = features[:fitted] - mean, labels[:fitted] - level
+    unit = (x**2).sum() / P
+    found = []
+    for exponent in np.arange(-8, 7) / 2:
+        penalty = 10**exponent * unit
+        u = np.linalg.solve(x.T @ x + penalty * np.eye(P), x.T @ y)
+        rest = labels[fitted:] - level - (features[fitted:] - mean) @ u
+        found.append((float(rest @ rest), penalty / P, u, level - mean @ u))
+    _, ridge, u, constant = min(found, key=lambda row: row[0])
+    assert_allclose(trained.fit.values["ridge"], [[ridge]], rtol=1e-12)
+    assert_allclose(trained.fit.coefficients[:, 0, 0], u, rtol=1e-9, atol=1e-12)
+    assert_allclose(trained.fit.intercepts, [[constant]], rtol=1e-10, atol=1e-12)
+
+
+def test_gaussian_features_and_labels_do_not_depend_on_where_a_block_begins():
+    law = GaussianFeatures(0.6, 0.2, 0.7, 0.4, labels=True)
+    network = made(steps=0, teacher=np.sin, directions=1)
+    trained = TrainedNetwork(Training(network, 4), RidgeReadout(1500, 0.1, gaussian=law))
+    features, labels = trained.feature_matrix(1500)
+    for block, part in trained.feature_blocks(READOUT, 1500, 1100):
+        assert_allclose(part, features[block.rows], rtol=0)
+        assert_allclose(block.labels, labels[block.rows], rtol=0)
