@@ -83,7 +83,8 @@ def textbook(network, seed):
         {"labels": lambda f, u: f + (u < 0.5), "noise_variance": 0.0},
         {"rows": lambda generator, p, d: generator.random((p, d)) - 0.5},
     ],
-    ids=str,
+    # Functions have no names that are the same in each process.
+    ids=lambda changes: ", ".join(changes) or "plain",
 )
 def test_steps_are_those_of_the_recipe(changes):
     network = made(**changes)
