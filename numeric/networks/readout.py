@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from .samples import NONLINEAR, READOUT, RESIDUAL, STEP, TEST, SampleBlock
 __all__ = ["ConvexReadout", "GaussianFeatures", "Readout", "RidgeReadout", "TrainedNetwork"]
 
 Array = NDArray[np.float64]
+Found = TypeVar("Found")
 
 HELD_OUT_SHARE = 0.2
 """Share of the samples that choose the penalty and do nothing else, if no penalty is given."""
@@ -234,6 +234,7 @@ class TrainedNetwork:
         self.samples = training.samples
         self._readout = readout
         self._projections: dict[int, dict[int, Array]] = {}
+        self._found: dict[str, Any] = {}
 
     @property
     def readout(self) -> Readout:
@@ -271,9 +272,16 @@ class TrainedNetwork:
     def _fits_step(self) -> bool:
         return bool(getattr(self._readout, "step_samples", False))
 
-    @cached_property
+    @property
     def _linear_part(self) -> tuple[float, Array]:
-        return self.training.linear_part()
+        return self._once("linear part", self.training.linear_part)
+
+    def _once(self, name: str, computed: Callable[[], Found]) -> Found:
+        """Compute something once; before Python 3.12 a cached_property locks all networks out."""
+        if name not in self._found:
+            self._found[name] = computed()
+        found: Found = self._found[name]
+        return found
 
     # ------------------------------------------------------------------ samples and features
 
@@ -342,9 +350,12 @@ class TrainedNetwork:
 
     # ------------------------------------------------------------------ fits
 
-    @cached_property
+    @property
     def fit(self) -> Fitted:
         """The readouts."""
+        return self._once("fit", self._fitted)
+
+    def _fitted(self) -> Fitted:
         readout = self.readout
         sizes, order = np.unique(readout.sizes, return_inverse=True)
         if isinstance(readout, ConvexReadout):
@@ -452,9 +463,12 @@ class TrainedNetwork:
 
     # ------------------------------------------------------------------ fresh samples
 
-    @cached_property
+    @property
     def test(self) -> dict[str, Array]:
         """``test_error`` and ``test_loss``, (S, L); in single precision ``rounding``, too."""
+        return self._once("test", self._tested)
+
+    def _tested(self) -> dict[str, Array]:
         readout, fit = self.readout, self.fit
         if isinstance(readout, RidgeReadout) and (readout.gaussian or readout.covariances):
             risk = self._population_risk(readout)
