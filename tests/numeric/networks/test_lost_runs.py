@@ -3,6 +3,7 @@
 import errno
 import importlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -148,6 +149,56 @@ def test_dask_loses_a_worker_and_ends_with_the_same_numbers(tmp_path):
         [sys.executable, script], capture_output=True, text=True, timeout=300, cwd=tmp_path
     )
     assert found.stdout.split() == ["equal"], found.stderr
+
+
+_ON_MPI = """
+import os
+from pathlib import Path
+
+import numpy as np
+from mpi4py.futures import MPIPoolExecutor
+
+import giantstep as gs
+
+FOLDER = Path({folder!r})
+
+
+def dying(trained):
+    mark = FOLDER / "died"
+    if trained.samples.seed.spawn_key == (3,) and not mark.exists():
+        mark.touch()
+        os._exit(9)
+    return {{"mean_row": trained.layer.rows.mean(axis=0)}}
+
+
+if __name__ == "__main__":
+    network = gs.Network("tanh", "sin", dimension=20, width=15, steps=1, step_samples=60,
+                         step_size=1.5)
+    with MPIPoolExecutor(2) as executor:
+        found = gs.simulate(network, [dying], seeds=6, executor=executor, store=FOLDER / "runs")
+    wanted = gs.simulate(network, [dying], seeds=6)
+    print("equal" if np.array_equal(found["mean_row"], wanted["mean_row"]) else "different")
+"""
+
+
+@pytest.mark.slow
+def test_mpi_ends_with_a_worker_and_resumes_with_the_same_numbers(tmp_path):
+    pytest.importorskip("mpi4py")
+    launcher = shutil.which(
+        "mpiexec",
+        path=os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    )
+    assert launcher is not None, "mpi4py without mpiexec"
+    script = tmp_path / "on_mpi.py"
+    script.write_text(_ON_MPI.format(folder=str(tmp_path)))
+    command = [launcher, "-n", "3", sys.executable, "-m", "mpi4py.futures", script]
+    # MPI ends all processes when one dies; what had finished is kept.
+    first, second = (
+        subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=tmp_path)
+        for _ in range(2)
+    )
+    assert first.returncode != 0 and "equal" not in first.stdout
+    assert second.stdout.split() == ["equal"], second.stderr
 
 
 class _LosingExecutor(Executor):
