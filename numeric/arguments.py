@@ -32,6 +32,14 @@ def real_number(name: str, value: object) -> float:
     return number
 
 
+def finite_number(name: str, value: object) -> float:
+    """Return a finite number as a float; otherwise raise ParameterError naming the argument."""
+    number = real_number(name, value)
+    if not math.isfinite(number):
+        raise ParameterError(f"{name} must be finite, got {number}")
+    return number
+
+
 def positive_number(name: str, value: object) -> float:
     """Return `value` as a float; refuse what is not positive and finite."""
     number = real_number(name, value)

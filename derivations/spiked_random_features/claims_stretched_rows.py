@@ -128,7 +128,7 @@ def measured_stretch() -> Finding:
     network = network_of(model, dimension)
     slopes = []
     for seed in range(repetitions):
-        rows, trained, direction = rows_after_a_step(network, samples, seed)
+        rows, trained, direction = rows_after_a_step(network, seed)
         teacher = np.eye(dimension)[0] - direction[0] * direction
         plane = np.stack([direction, teacher / np.linalg.norm(teacher)], axis=1)
         after = trained @ plane

@@ -40,12 +40,9 @@ def bulk_spectrum(layer: FirstLayer) -> dict[str, Array]:
     ParameterError
         If there are several directions.
     """
-    if len(layer.teachers) != 1:
-        raise ParameterError(
-            f"the teacher must have one direction for its bulk, got {len(layer.teachers)}"
-        )
+    teacher = _teacher(layer)
     along, across = _split(layer)
-    return _overlaps(along, across, layer.orthogonal_teachers[0])
+    return _overlaps(along, across, teacher)
 
 
 def bulk_overlaps(rows: object, spike: object, teacher: object) -> dict[str, Array]:
@@ -127,12 +124,9 @@ def row_stretch(layer: FirstLayer, variance: float) -> tuple[float, float, float
     ParameterError
         If there are several directions.
     """
-    if len(layer.teachers) != 1:
-        raise ParameterError(
-            f"the teacher must have one direction for its bulk, got {len(layer.teachers)}"
-        )
+    teacher = _teacher(layer)
     along, across = _split(layer)
-    pair = np.stack([along, across @ layer.orthogonal_teachers[0]])
+    pair = np.stack([along, across @ teacher])
     pair -= pair.mean(axis=1, keepdims=True)
     sizes, axes = np.linalg.eigh(pair @ pair.T * (layer.rows.shape[1] / len(layer.rows)))
     stretch = axes @ np.diag(np.sqrt(sizes / variance)) @ axes.T - np.eye(2)
@@ -146,3 +140,12 @@ def _split(layer: FirstLayer) -> tuple[Array, Array]:
     spike = layer.spikes[0]
     along = layer.rows @ spike
     return along - layer.centres[layer.classes, 0], layer.rows - along[:, None] * spike
+
+
+def _teacher(layer: FirstLayer) -> Array:
+    """Return the teacher's direction across the spike."""
+    if len(layer.teachers) != 1:
+        raise ParameterError(
+            f"the teacher must have one direction for its bulk, got {len(layer.teachers)}"
+        )
+    return np.asarray(layer.orthogonal_teachers[0])

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
-from ..arguments import real_number
+from ..arguments import finite_number
+from .network import Training
 from .readout import TrainedNetwork
-from .samples import STEP, finite_values
+from .samples import Function
 
 __all__ = ["GradientParts"]
 
@@ -70,12 +71,12 @@ class GradientParts:
 
     def __post_init__(self) -> None:
         object.__setattr__(
-            self, "mean_derivative", _finite("mean_derivative", self.mean_derivative)
+            self, "mean_derivative", finite_number("mean_derivative", self.mean_derivative)
         )
         slope = self.mean_slope
         if not isinstance(slope, (tuple, list, np.ndarray)) or np.ndim(slope) != 1:
             raise ParameterError(f"mean_slope must be a vector of numbers, got {slope!r}")
-        object.__setattr__(self, "mean_slope", tuple(_finite("mean_slope", x) for x in slope))
+        object.__setattr__(self, "mean_slope", tuple(finite_number("mean_slope", x) for x in slope))
 
     @property
     def digest(self) -> str:
@@ -99,23 +100,20 @@ class GradientParts:
                 f"mean_slope must have an entry for each of the teacher's {network.directions} "
                 f"directions, got {len(slope)}"
             )
+        if network.loss_derivative is not None:
+            raise ParameterError("parts of a gradient are those of the square loss of the step")
         width, count = network.width, network.step_samples
-        gradient, bulk = np.zeros(layer.rows.shape), np.zeros(layer.rows.shape)
-        label_moment, output_moment = np.zeros(network.dimension), np.zeros(network.dimension)
-        for block in trained.samples.blocks(STEP, count):
-            hidden = block.inputs @ layer.rows.T + layer.biases
-            outputs = finite_values(network.student, "student", hidden) @ layer.readout / width
-            slopes = finite_values(network.student_derivative, "student_derivative", hidden)
-            residuals = (block.labels - outputs)[:, None]
-            gradient += (residuals * slopes).T @ block.inputs
-            bulk += (residuals * (slopes - mu)).T @ block.inputs
-            label_moment += block.labels @ block.inputs
-            output_moment += outputs @ block.inputs
+        whole = trained.training.batch()
+        derivative = _Shifted(network.student_derivative, mu)
+        centred = Training(replace(network, student_derivative=derivative), trained.samples.seed)
+        centred.layer = layer
         scale = layer.readout / (count * width)
-        gradient *= scale[:, None]
-        bulk *= scale[:, None]
+        gradient = whole.gradient * scale[:, None]
+        bulk = centred.batch().gradient * scale[:, None]
+        label_moment = whole.label_moment
         spike = mu * np.outer(scale, label_moment)
-        output = -mu * np.outer(scale, output_moment)
+        # The residuals are labels minus outputs.
+        output = mu * np.outer(scale, whole.residual_moment - label_moment)
         overlap = float(layer.teachers @ label_moment @ slope)
         lengths = float(label_moment @ label_moment) * float(slope @ slope)
         size = float(np.linalg.norm(gradient))
@@ -132,8 +130,12 @@ class GradientParts:
         return {name: np.asarray(value) for name, value in found.items()}
 
 
-def _finite(name: str, value: object) -> float:
-    number = real_number(name, value)
-    if not math.isfinite(number):
-        raise ParameterError(f"{name} must be finite, got {number}")
-    return number
+class _Shifted:
+    """A function minus a number."""
+
+    def __init__(self, function: Function, number: float) -> None:
+        self.function, self.number = function, number
+
+    def __call__(self, values: Array) -> Array:
+        """Return the function at every entry of an array."""
+        return np.asarray(self.function(values)) - self.number

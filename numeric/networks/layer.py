@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
-from ..arguments import is_one_of, positive_number, real_number
+from ..arguments import finite_number, is_one_of, positive_number
 from .samples import Function, finite_values, slices
 from .sizes import SUM_TOLERANCE, row_counts
 
@@ -65,12 +65,12 @@ class FeatureClass:
         given = self.spike.tolist() if isinstance(self.spike, np.ndarray) else self.spike
         given = given if isinstance(given, Sequence) else (given,)
         object.__setattr__(self, "fraction", fraction)
-        object.__setattr__(self, "spike", tuple(_finite("spike", value) for value in given))
+        object.__setattr__(self, "spike", tuple(finite_number("spike", value) for value in given))
         if not len(given):
             raise ParameterError("spike must hold a number for each spike direction, got none")
         variance = positive_number("bulk_variance", self.bulk_variance)
         object.__setattr__(self, "bulk_variance", variance)
-        object.__setattr__(self, "bias", _finite("bias", self.bias))
+        object.__setattr__(self, "bias", finite_number("bias", self.bias))
 
     @property
     def strengths(self) -> tuple[float, ...]:
@@ -304,13 +304,6 @@ class FirstLayer:
             out += self.biases
         for part in slices(len(out), self.width):
             out[part] = finite_values(student, "student", out[part])
-
-
-def _finite(name: str, value: object) -> float:
-    number = real_number(name, value)
-    if not math.isfinite(number):
-        raise ParameterError(f"{name} must be finite, got {number}")
-    return number
 
 
 def _checked_classes(classes: Sequence[FeatureClass]) -> int:

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigvalsh
 
 from ...errors import ParameterError
 from ..arguments import real_array, whole_number
 from .directions import directions, linear_part, neurons, step_size, subspace
 from .readout import TrainedNetwork
-from .samples import READOUT, TEST
-from .spectra import KernelEigenvalues, singular_values
+from .samples import TEST
+from .spectra import KernelEigenvalues, feature_eigenvalues, singular_values
 
 __all__ = ["AXES", "MEASUREMENTS", "MeanPrediction", "Measurement", "measurement_of"]
 
@@ -62,34 +61,6 @@ def spike(trained: TrainedNetwork) -> dict[str, Array]:
         "spike_strength": layer.strengths,
         "bulk_variance": layer.bulk_variances,
         "alignment": layer.alignment,
-    }
-
-
-def feature_eigenvalues(trained: TrainedNetwork) -> dict[str, Array]:
-    r"""Spectrum of :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^T` over a readout's samples.
-
-    Nothing is fitted.
-
-    Returns
-    -------
-    dict of ndarray
-        ``feature_eigenvalues`` (S, p), ascending, zeros included; ``projections`` (n,), those of
-        the samples of the largest size on the first spike.
-    """
-    sizes, width = trained.readout.sizes, trained.layer.width
-    features = trained.feature_matrix(max(sizes))[0]
-    eigenvalues = np.zeros((len(sizes), width))
-    for row, size in zip(eigenvalues, sizes, strict=True):
-        part = features[:size].astype(float, copy=False)
-        # Of both matrices with the same positive eigenvalues the smaller one.
-        positive = eigvalsh(
-            (part @ part.T if size < width else part.T @ part) / width, overwrite_a=True
-        )
-        # A Gram matrix has no negative eigenvalue; rounding may say so.
-        row[width - len(positive) :] = np.maximum(positive, 0)
-    return {
-        "feature_eigenvalues": eigenvalues,
-        "projections": trained.projections(READOUT, max(sizes)),
     }
 
 

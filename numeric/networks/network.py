@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from ...errors import ParameterError
 from ..arguments import (
     checked_switch,
+    finite_number,
     is_one_of,
     nonnegative_number,
     positive_number,
@@ -51,7 +52,7 @@ from .samples import (
 )
 from .sizes import row_counts
 
-__all__ = ["Network", "Training", "check_draws"]
+__all__ = ["Batch", "Network", "Training", "check_draws"]
 
 Array = NDArray[np.float64]
 RowLaw = Callable[[np.random.Generator, int, int], Array]
@@ -205,7 +206,7 @@ class Network:
         ):  # fmt: skip
             self._set(name, whole_number(name, getattr(self, name), minimum=least))
         for name in ("step_size", "exponent", "slope"):
-            self._set(name, _finite(name, getattr(self, name)))
+            self._set(name, finite_number(name, getattr(self, name)))
         self._set("noise_variance", nonnegative_number("noise_variance", self.noise_variance))
         for name in ("paired", "fresh", "preprocess", "normalise"):
             self._set(name, checked_switch(name, getattr(self, name)))
@@ -224,7 +225,7 @@ class Network:
             raise ParameterError(
                 f"spike must be two numbers, along and across the teacher; got {self.spike!r}"
             )
-        self._set("spike", tuple(_finite("spike", part) for part in self.spike))
+        self._set("spike", tuple(finite_number("spike", part) for part in self.spike))
         self._check_readout()
         self._check_rows()
         self._check_steps()
@@ -421,6 +422,29 @@ class Network:
         for _ in range(self.steps):
             training.step()
         return training.layer
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    r"""Sums over the samples of a batch.
+
+    Attributes
+    ----------
+    gradient : ndarray, shape (p, d) or less
+        :math:`-\sum_\mu \ell'_\mu\,\sigma'(w_j\cdot x_\mu + b_j)\,x_\mu`.
+    label_moment, residual_moment : ndarray, shape (d,)
+        :math:`\sum_\mu y_\mu x_\mu` and :math:`-\sum_\mu \ell'_\mu x_\mu`; equal where no
+        gradient is asked for.
+    excess : ndarray, shape (r, r)
+    rounding : float
+        See :class:`Training`.
+    """
+
+    gradient: Array
+    label_moment: Array
+    residual_moment: Array
+    excess: Array
+    rounding: float
 
 
 class Training:
@@ -639,16 +663,44 @@ class Training:
 
     def _take_step(self) -> None:
         network, layer = self.network, self.layer
-        purpose = LATER_STEPS + self.steps if network.fresh and self.steps else STEP
-        offset, linear = self.linear_part(purpose) if network.preprocess else (0.0, None)
-        full = network.gradient == "full"
         # Paired neurons have no output at the start, and partners the same gradient.
         silent = network.paired and self.steps == 0
-        count = network.seats if silent else network.width
-        gradient = np.zeros((count if full else 0, network.dimension), layer.rows.dtype)
-        moment = np.zeros(network.dimension)
-        power, products = 0.0, np.zeros_like(self.excess)
-        self.rounding = 0.0
+        purpose = LATER_STEPS + self.steps if network.fresh and self.steps else STEP
+        full = network.gradient == "full"
+        found = self.batch(purpose, full=full, silent=silent)
+        self.excess, self.rounding = found.excess, found.rounding
+        self.label_moments.append(found.label_moment / network.step_samples)
+        self._residual_moment = self._residual_moment + found.residual_moment
+        factor = network.rate / network.step_samples
+        if network.weight_decay:
+            layer.rows *= 1 - network.weight_decay
+        if not full:
+            layer.rows += np.outer(factor * network.slope * layer.readout, found.label_moment)
+            return
+        gradient, count = found.gradient, len(found.gradient)
+        gradient *= (factor * layer.readout[:count])[:, None]
+        layer.rows[:count] += gradient
+        if silent:
+            layer.rows[count:] -= gradient
+
+    def batch(self, purpose: int = STEP, *, full: bool = True, silent: bool = False) -> Batch:
+        """Return sums over a batch for the rows as they are now.
+
+        Parameters
+        ----------
+        purpose : int
+            Which samples.
+        full : bool
+            Whether the gradients are wanted, or the labels only.
+        silent : bool
+            Take the output for zero, and the first of all partners for both.
+        """
+        network = self.network
+        offset, linear = self.linear_part(purpose) if network.preprocess else (0.0, None)
+        count = (network.seats if silent else network.width) if full else 0
+        gradient = np.zeros((count, network.dimension), self.layer.rows.dtype)
+        moment, residual_moment = np.zeros((2, network.dimension))
+        power, products, rounding = 0.0, np.zeros_like(self.excess), 0.0
         for block in self.samples.blocks(purpose, network.step_samples):
             labels = block.labels
             if linear is not None:
@@ -662,23 +714,12 @@ class Training:
                     gradient, block.inputs[rows], labels[rows], silent
                 )
             if block.start == 0 and network.precision == "single":
-                self.rounding = self._gradient_rounding(gradient, block.inputs, labels, silent)
-            self._residual_moment = self._residual_moment + residuals @ block.inputs
+                rounding = self._gradient_rounding(gradient, block.inputs, labels, silent)
+            residual_moment += residuals @ block.inputs
             power, products = self._add_excess(block, residuals, power, products)
         # Without residuals there is no noise, and no direction with more of it.
-        self.excess = products / power if power else np.eye(network.directions)
-        self.label_moments.append(moment / network.step_samples)
-        factor = network.rate / network.step_samples
-        if network.weight_decay:
-            layer.rows *= 1 - network.weight_decay
-        if not full:
-            self._residual_moment = self._residual_moment + moment
-            layer.rows += np.outer(factor * network.slope * layer.readout, moment)
-            return
-        gradient *= (factor * layer.readout[:count])[:, None]
-        layer.rows[:count] += gradient
-        if silent:
-            layer.rows[count:] -= gradient
+        excess = products / power if power else np.eye(network.directions)
+        return Batch(gradient, moment, residual_moment if full else moment, excess, rounding)
 
     def _add_gradient(self, gradient: Array, inputs: Array, labels: Array, silent: bool) -> Array:
         """Add the gradients of a block of samples; return minus the loss's slopes."""
@@ -785,10 +826,3 @@ def _not_a_readout(given: object) -> ParameterError:
         "readout must be 'gaussian', 'signs' or finite values that are not all 0, such as "
         f"[0.5, 1, 2]; got {given!r}"
     )
-
-
-def _finite(name: str, value: object) -> float:
-    number = real_number(name, value)
-    if not math.isfinite(number):
-        raise ParameterError(f"{name} must be finite, got {number}")
-    return number

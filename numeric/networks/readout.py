@@ -63,8 +63,31 @@ class GaussianFeatures:
     labels: bool = False
 
 
+class _Fit:
+    """What readouts have in common: on which samples they are fitted and tested."""
+
+    __slots__ = ()
+    samples: int | Sequence[int]
+    test_samples: int | None
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sample sizes as they were given."""
+        return tuple(np.atleast_1d(np.asarray(self.samples)).tolist())
+
+    def _check_samples(self) -> None:
+        listed = np.atleast_1d(np.asarray(self.samples, dtype=object)).tolist()
+        if not listed:
+            raise ParameterError("samples must hold at least one number")
+        sizes = tuple(whole_number("samples", size) for size in listed)
+        object.__setattr__(self, "samples", sizes)
+        if self.test_samples is not None:
+            count = whole_number("test_samples", self.test_samples)
+            object.__setattr__(self, "test_samples", count)
+
+
 @dataclass(frozen=True, slots=True)
-class RidgeReadout:
+class RidgeReadout(_Fit):
     """Ridge regression.
 
     Parameters
@@ -104,7 +127,7 @@ class RidgeReadout:
     test_samples: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", _sizes(self.samples))
+        self._check_samples()
         given = self.penalties
         if given is None:
             if min(self.sizes) < FEWEST_HELD_OUT:
@@ -120,12 +143,6 @@ class RidgeReadout:
             object.__setattr__(self, "penalties", found)
         for name in ("intercept", "step_samples"):
             object.__setattr__(self, name, checked_switch(name, getattr(self, name)))
-        _check_test_samples(self)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Sample sizes as they were given."""
-        return tuple(np.atleast_1d(np.asarray(self.samples)).tolist())
 
     def fitted(self, size: int) -> int:
         """How many of the samples of a size are fitted; the others choose the penalty."""
@@ -140,7 +157,7 @@ class RidgeReadout:
 
 
 @dataclass(frozen=True, slots=True)
-class ConvexReadout:
+class ConvexReadout(_Fit):
     """A convex loss with a ridge penalty, each fit with a certificate.
 
     Parameters
@@ -166,15 +183,9 @@ class ConvexReadout:
     test_samples: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "samples", _sizes(self.samples))
+        self._check_samples()
         object.__setattr__(self, "penalty", positive_number("ridge", self.penalty))
         require_loss(self.loss)
-        _check_test_samples(self)
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Sample sizes as they were given."""
-        return tuple(np.atleast_1d(np.asarray(self.samples)).tolist())
 
     def identity(self) -> dict[str, object]:
         """Return what fixes the numbers, as plain values."""
@@ -527,16 +538,3 @@ class TrainedNetwork:
         error += law.teacher_linear * self.layer.teachers[0][:, None, None]
         noise = law.residual * (fit.coefficients**2).sum(axis=0)
         return np.asarray((error**2).sum(axis=0) + noise + law.teacher_residual)
-
-
-def _sizes(given: object) -> tuple[int, ...]:
-    listed = np.atleast_1d(np.asarray(given, dtype=object)).tolist()
-    if not listed:
-        raise ParameterError("samples must hold at least one number")
-    return tuple(whole_number("samples", size) for size in listed)
-
-
-def _check_test_samples(readout: Readout) -> None:
-    if readout.test_samples is not None:
-        count = whole_number("test_samples", readout.test_samples)
-        object.__setattr__(readout, "test_samples", count)

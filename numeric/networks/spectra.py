@@ -14,8 +14,9 @@ from scipy.linalg import eigh, eigvalsh
 
 from ...errors import ParameterError
 from .readout import GaussianFeatures, RidgeReadout, TrainedNetwork
+from .samples import READOUT
 
-__all__ = ["KernelEigenvalues", "singular_spectrum", "singular_values"]
+__all__ = ["KernelEigenvalues", "feature_eigenvalues", "singular_spectrum", "singular_values"]
 
 Array = NDArray[np.float64]
 
@@ -45,10 +46,9 @@ def singular_spectrum(matrix: Array) -> tuple[Array, Array, Array]:
     # Squares of large weights overflow.
     scale = float(np.abs(matrix).max()) or 1.0
     matrix = matrix / scale
-    gram = matrix @ matrix.T if wide else matrix.T @ matrix
+    gram = _smaller_gram(matrix)
     last = len(gram) - 1
-    # A Gram matrix has no negative eigenvalue; rounding may say so.
-    values = scale * np.sqrt(np.maximum(eigvalsh(gram)[::-1], 0.0))
+    values = scale * np.sqrt(_gram_eigenvalues(gram)[::-1])
     _, vectors = eigh(gram, subset_by_index=(last, last), overwrite_a=True)
     near = vectors[:, 0]
     far = matrix.T @ near if wide else matrix @ near
@@ -78,6 +78,29 @@ def singular_values(trained: TrainedNetwork) -> dict[str, Array]:
         "teacher_alignment": _squared_cosine(inputs, trained.layer.teachers[0]),
         "spike_alignment": _squared_cosine(inputs, moment),
         "readout_alignment": _squared_cosine(neurons if readout.size else readout, readout),
+    }
+
+
+def feature_eigenvalues(trained: TrainedNetwork) -> dict[str, Array]:
+    r"""Spectrum of :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^T` over a readout's samples.
+
+    Nothing is fitted.
+
+    Returns
+    -------
+    dict of ndarray
+        ``feature_eigenvalues`` (S, p), ascending, zeros included; ``projections`` (n,), those of
+        the samples of the largest size on the first spike.
+    """
+    sizes, width = trained.readout.sizes, trained.layer.width
+    features = trained.feature_matrix(max(sizes))[0]
+    eigenvalues = np.zeros((len(sizes), width))
+    for row, size in zip(eigenvalues, sizes, strict=True):
+        positive = _gram_eigenvalues(_smaller_gram(features[:size].astype(float, copy=False)))
+        row[width - len(positive) :] = positive / width
+    return {
+        "feature_eigenvalues": eigenvalues,
+        "projections": trained.projections(READOUT, max(sizes)),
     }
 
 
@@ -127,3 +150,14 @@ class KernelEigenvalues:
 def _squared_cosine(unit: Array, vector: Array) -> Array:
     square = float(vector @ vector)
     return np.array(float(unit @ vector) ** 2 / square if square else 0.0)
+
+
+def _smaller_gram(matrix: Array) -> Array:
+    """Of both Gram matrices, which have the same positive eigenvalues, the smaller one."""
+    wide = matrix.shape[0] <= matrix.shape[1]
+    return np.asarray(matrix @ matrix.T if wide else matrix.T @ matrix)
+
+
+def _gram_eigenvalues(gram: Array) -> Array:
+    """Eigenvalues, ascending: a Gram matrix has no negative one, but rounding may say so."""
+    return np.maximum(eigvalsh(gram), 0.0)
