@@ -23,11 +23,15 @@ from ...runtime.generated import GeneratedFunction
 from ..activation_functions import kept_elementwise
 from ..network_dataset import network_dataset
 from .bulk_law import BulkLaw
-from .model import SpikedRandomFeatures
+from .conditional_errors import control_variate as variate_of
+from .results import model_attributes
+from .vocabulary.results import model_attributes as letter_attributes
 
 if TYPE_CHECKING:
     import xarray as xr
+    from typing_extensions import TypeIs
 
+    from .model import SpikedRandomFeatures
     from .vocabulary.model import VocabularyFeatures
 
 _ERRORS = (
@@ -66,10 +70,7 @@ def network_of(
     dimension = whole_number("dimension", dimension)
     width = sample_count("beta", model.beta, dimension)
     drawn = equivalent or model.direct_parameters is not None
-    if isinstance(model, SpikedRandomFeatures):
-        fields = _one_kind(model, drawn)
-    else:
-        fields = _letters(model, drawn)
+    fields = _letters(model, drawn) if _has_letters(model) else _one_kind(model, drawn)
     if "student_derivative" in fields:
         fields |= {
             "steps": 1,
@@ -193,8 +194,6 @@ def simulate_model(
     )  # fmt: skip
     errors: str | Measurement = "errors"
     if control_variate:
-        from .conditional_errors import control_variate as variate_of
-
         errors = variate_of(model, alphas.tolist(), ridge) or "errors"  # type: ignore[arg-type]
     found = simulate(
         network, [errors, "overlaps", "spike"], readout=readout, seeds=seeds, seed=seed,
@@ -203,10 +202,8 @@ def simulate_model(
     name = "square" if loss is None else loss.name
     attributes = {**_attributes(model, ridge), "labels": _named(labels), "loss": name}
     # Equations for letters are for bulk rows of norm one.
-    scale = (
-        np.ones(1) if isinstance(model, SpikedRandomFeatures)
-        else np.array([kind.bulk_variance**-0.5 for kind in model.classes])
-    )  # fmt: skip
+    kinds = model.classes if _has_letters(model) else ()
+    scale = np.array([kind.bulk_variance**-0.5 for kind in kinds]) if kinds else np.ones(1)
     return network_dataset(
         found, {"alpha": alphas},
         {**attributes, "dimension": network.dimension, "entropy": seed},
@@ -215,16 +212,17 @@ def simulate_model(
     )  # fmt: skip
 
 
-def _attributes(
-    model: SpikedRandomFeatures | VocabularyFeatures, ridge: float
-) -> dict[str, Any]:  # fmt: skip
-    if isinstance(model, SpikedRandomFeatures):
-        from .results import model_attributes
+def _has_letters(
+    model: SpikedRandomFeatures | VocabularyFeatures,
+) -> TypeIs[VocabularyFeatures]:
+    # Models know this module; it asks what they have instead of what they are.
+    return hasattr(model, "letters")
 
-        return model_attributes(model, ridge)
-    from .vocabulary.results import model_attributes as letter_attributes
 
-    return {**letter_attributes(model), "ridge": ridge}
+def _attributes(model: SpikedRandomFeatures | VocabularyFeatures, ridge: float) -> dict[str, Any]:
+    if _has_letters(model):
+        return {**letter_attributes(model), "ridge": ridge}
+    return model_attributes(model, ridge)
 
 
 def _named(labels: str | Callable[..., Any]) -> str:
