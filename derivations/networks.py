@@ -19,7 +19,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ..errors import GiantstepError, ParameterError
-from ..numeric.arguments import positive_array
+from ..numeric.arguments import is_one_of, positive_array, whole_number
 from ..numeric.networks import network as finite
 from ..numeric.networks.readout import ConvexReadout, Readout, RidgeReadout
 from ..numeric.networks.run import Measures, Networks
@@ -93,7 +93,7 @@ class Network(finite.Network):
 
     def __init__(self, student: Any, teacher: Any, *, loss: Any = None, **options: Any) -> None:
         named = {"student": _name(student), "teacher": _name(teacher)}
-        steps = bool(options.get("steps"))
+        steps = whole_number("steps", options.get("steps", 0), minimum=0) > 0
         if _is_symbolic(student):
             student, options = _student(student, steps, options)
         if _is_symbolic(teacher):
@@ -124,10 +124,10 @@ def _student(given: Any, steps: bool, options: dict[str, Any]) -> tuple[Any, dic
         return function, options
     options = dict(options)
     gradient = options.get("gradient", "full")
-    if gradient == "full" and "student_derivative" not in options:
+    if is_one_of(gradient, ("full",)) and "student_derivative" not in options:
         function.require_slope()
         options["student_derivative"] = function.slopes
-    if gradient == "rank one" and "slope" not in options:
+    if is_one_of(gradient, ("rank one",)) and "slope" not in options:
         options["slope"] = float(hermite_coefficient(found, 1))
     return function, options
 

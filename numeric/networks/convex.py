@@ -230,7 +230,9 @@ def _by_quasi_newton(
     def objective(w: Array) -> tuple[float, Array]:
         x = features @ w
         value = float(np.sum(loss.value(labels, x))) + ridge / 2 * float(w @ w)
-        gradient = np.asarray(loss.slope(labels, x)) @ features + ridge * w
+        # Where a loss is linear its slope is one number.
+        slopes = np.broadcast_to(loss.slope(labels, x), labels.shape)
+        gradient = slopes @ features + ridge * w
         return value, gradient
 
     _require_finite(loss, objective(w)[0])

@@ -263,7 +263,11 @@ class Network:
         self._set("readout", letters)
         if self.fractions is None:
             self._set("fractions", (1 / len(letters),) * len(letters))
-        shares = tuple(positive_number("fractions", share) for share in self.fractions or ())
+        if not isinstance(self.fractions, (tuple, list, np.ndarray)):
+            raise ParameterError(
+                f"fractions must be numbers, one for each letter, got {self.fractions!r}"
+            )
+        shares = tuple(positive_number("fractions", share) for share in self.fractions)
         if len(letters) != len(shares):
             raise ParameterError(
                 f"readout and fractions must be equally many, got {len(letters)} and {len(shares)}"

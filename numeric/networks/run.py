@@ -25,7 +25,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from ...errors import ParameterError
-from ..arguments import MOST_SEEDS, checked_seed, checked_switch, whole_number
+from ..arguments import MOST_SEEDS, checked_seed, checked_switch, is_one_of, whole_number
 from ..seed_store import SeedStore, store_folder
 from .measure import Measurement, measurement_of
 from .network import Network, Training
@@ -79,7 +79,7 @@ class Networks:
         ParameterError
             If there is no such quantity.
         """
-        if quantity not in self.values:
+        if not is_one_of(quantity, self.values):
             raise ParameterError(f"no quantity {quantity!r}\n  known: {', '.join(self.quantities)}")
         return self.values[quantity]
 
@@ -191,6 +191,12 @@ def simulate(
                 "workers and executor exclude each other; the executor has its own"
             )
     shared = checked_switch("shared", shared)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ParameterError(
+            f"executor must be a concurrent.futures.Executor, got {executor!r}; a number of "
+            "threads is workers"
+        )
+    shown = sys.stderr.isatty() if progress is None else checked_switch("progress", progress)
     workers = _checked_workers(network, readout, seeds, workers, executor)
     keeper = None
     folder = store_folder(store)
@@ -209,7 +215,6 @@ def simulate(
                 results[index] = stored
     missing = [index for index in range(seeds) if index not in results]
     drawn = _drawn_samples(network, readout)
-    shown = sys.stderr.isatty() if progress is None else bool(progress)
     lock = threading.Lock()
     with (
         # For all workers at once: OpenBLAS has one limit for the process, and the first run to end

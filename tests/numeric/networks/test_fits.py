@@ -236,3 +236,11 @@ def test_a_loss_that_is_not_finite_is_refused():
     features, y = problem(10, 5)
     with pytest.raises(ParameterError, match="'log' has a value that is not finite"):
         fit_convex(features, y, bad, 0.1)
+
+
+def test_a_linear_loss_has_one_slope_for_all():
+    rng = np.random.default_rng(2)
+    features, labels = rng.standard_normal((30, 4)), np.sign(rng.standard_normal(30))
+    loss = smooth_loss(lambda y, x: 2.0 * x, lambda y, x: 2.0, name="linear")
+    fit = fit_convex(features, labels, loss, 0.5)
+    np.testing.assert_allclose(fit.coefficients, -4 * features.sum(axis=0), rtol=1e-9)

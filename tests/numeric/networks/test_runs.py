@@ -163,6 +163,8 @@ def test_means_and_standard_errors():
     assert_array_equal(found.standard_error("alignment"), spread)
     with pytest.raises(ParameterError, match="no quantity 'errors'"):
         found.mean("errors")
+    with pytest.raises(ParameterError, match="no quantity "):
+        found.mean(["test_error"])
     with pytest.raises(ParameterError, match="one network has no standard error"):
         run(seeds=1).standard_error()
 
@@ -174,6 +176,8 @@ def test_means_and_standard_errors():
         ({"seeds": 0}, "seeds must be >= 1"),
         ({"seed": -1}, "seed must be >= 0"),
         ({"workers": 0}, "workers must be >= 1"),
+        ({"executor": 3}, "executor must be a concurrent.futures.Executor, got 3"),
+        ({"progress": "loud"}, "progress must be"),
         ({"store": 3}, "store must be a path"),
         ({"store": "runs"}, "store needs a description"),
         ({"measure": ()}, "at least one measurement"),
