@@ -12,7 +12,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
+import reference_modules  # noqa: E402
+
 import giantstep  # noqa: E402
+
+reference_modules.write(HERE)
 
 project = "giantstep"
 author = "the giantstep developers"

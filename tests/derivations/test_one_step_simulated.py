@@ -3,8 +3,6 @@
 import json
 import math
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +15,6 @@ from giantstep.derivations.one_gradient_step.reference import (
 )
 from giantstep.derivations.one_gradient_step.simulated import one_step_network
 from giantstep.errors import ClosedFormNotFoundError, GiantstepError, ParameterError
-from giantstep.numeric.networks.gradient import GradientParts
-from giantstep.numeric.networks.run import simulate
 
 from .one_step_cases import MODEL
 
@@ -36,39 +32,6 @@ def deviations(found, names):
 
 
 # ------------------------------------------------------------------ simulated networks
-
-MEANS = Path(__file__).parents[1] / "reference" / "simulations" / "one_step.json"
-SPECTRA = ("singular_values", "kernel_eigenvalues", "linearised_eigenvalues")
-
-
-@pytest.mark.parametrize("row", json.loads(MEANS.read_text())["rows"], ids=lambda row: row["name"])
-def test_means_are_those_of_earlier_simulators(row):
-    model = OneGradientStep(**row["model"])
-    if row["method"] == "gradient_parts":
-        found = gradient_parts(model, row["dimension"], **row["options"])
-    else:
-        simulate = getattr(model, row["method"])
-        found = simulate(row["dimension"], **row["options"], **QUIET)
-    for name, old in row["values"].items():
-        values = np.asarray(found[name])
-        mean, error = np.asarray(old["mean"]), np.asarray(old["standard_error"])
-        if name in SPECTRA:
-            # Two largest, and the mean square.
-            values = np.stack([values[..., 0], values[..., 1], (values**2).mean(-1)], -1)
-        if name == "spike_alignment":
-            # It was with the steps to come before the first of them.
-            assert not values[:, 0].any()
-            values, mean, error = values[:, 1:], mean[1:], error[1:]
-        error = np.hypot(error, values.std(axis=0, ddof=1) / math.sqrt(len(values)))
-        apart = np.abs(values.mean(axis=0) - mean)
-        # A spike of the limit is the same number in all networks.
-        assert np.all(apart <= 4 * error + 1e-12 * np.abs(mean)), name
-
-
-def gradient_parts(model, dimension, seeds):
-    network = replace(one_step_network(model, dimension), steps=0)
-    parts = GradientParts(model.student_moments.linear, [model.teacher_moments.linear])
-    return simulate(network, parts, seeds=seeds, **QUIET)
 
 
 @pytest.mark.parametrize("name", ["1", "2", "4", "5", "12"])
