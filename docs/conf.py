@@ -61,6 +61,8 @@ sphinx_gallery_conf = {
     "gallery_dirs": "auto_gallery",
     "filename_pattern": r"/plot_",
     "image_scrapers": ("figure_scraper.scrape",),
+    # As many scripts at a time as there are jobs of the build.
+    "parallel": True,
     "abort_on_example_error": True,
     "download_all_examples": False,
     "show_signature": False,

@@ -50,9 +50,12 @@ def test_solution(problem):
         assert found.errors[name] <= 1e-7 * abs(value)
 
 
-@pytest.mark.parametrize("problem", _cases(_FOLLOWED, _QUICK_DIAGRAMS))
-def test_all_branches_and_where_they_meet(problem):
-    found = diagram(problem)
+# On a grid, whose nodes grow with the square of the digits, a fold has ten.
+_REFINED = [p for p in _FOLLOWED if p.over and p.over.special and "nested" not in p.tags]
+
+
+def check_branches(problem, found):
+    """All branches and where they meet are those that the list knows."""
     values = defaultdict(list)
     for point in found.points:
         values[point.kind].append(point.value)
@@ -74,6 +77,17 @@ def test_all_branches_and_where_they_meet(problem):
         known = problem.solution(**problem.point)
         gaps = [max(abs(s[name] - x) / abs(x) for name, x in known.items()) for s in found.at(here)]
         assert min(gaps) <= problem.relative
+
+
+# Diagrams take seconds: what is refined, is checked before, by the test below.
+@pytest.mark.parametrize(
+    "problem",
+    _cases(
+        [p for p in _FOLLOWED if p.name in _QUICK_DIAGRAMS or p not in _REFINED], _QUICK_DIAGRAMS
+    ),
+)
+def test_all_branches_and_where_they_meet(problem):
+    check_branches(problem, diagram(problem))
 
 
 @pytest.mark.slow
@@ -99,15 +113,12 @@ _LONG = {"compressed_sensing"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "problem",
-    # On a grid, whose nodes grow with the square of the digits, a fold has ten.
-    [p for p in _FOLLOWED if p.over and p.over.special and "nested" not in p.tags],
-    ids=lambda p: p.name,
-)
+@pytest.mark.parametrize("problem", _REFINED, ids=lambda p: p.name)
 def test_many_digits_of_transitions(problem):
+    found = diagram(problem)
+    check_branches(problem, found)
     most, least = (20, 12) if problem.name in _LONG else (40, 25)
-    for point in diagram(problem).points:
+    for point in found.points:
         many, fewer = (point.refine(digits=n) for n in (most, least))
         value, error = many[point.over], many.errors[point.over]
         size = max(abs(value), mpmath.mpf("1e-3"))
