@@ -14,7 +14,6 @@ import pytest
 import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
 from scipy.special import erf
 
 import giantstep as gs
@@ -27,18 +26,16 @@ from giantstep.derivations.spiked_random_features.bounds.span_bounds import span
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.numeric.least_squares import squared_distance
 
-# student, teacher, (r, c, γ, β): U, L, E_∞, digits, and the test error at the best penalty for
-# α = 20, 10³, 10⁶.
+# student, teacher, (r, c, γ, β): U, L, E_∞, digits. That best penalties reach the limit, and what
+# tuning the step reaches, is evidence of the claims "bounds" and "tuned-step".
 _TABLE = (
     ("tanh", "sin", (1, 1, 1, 1), (0.0248911069467352, 0.00268730756804067, 0.0230610227008131),
-     1e-14, (0.0235020, 0.0230702, 0.0230610)),
+     1e-14),
     ("erf", "He(3, z)/6", (1.5, 1, 1, 1),
-     (0.157342673408518, 0.0895263268470716, 0.150683695047525),
-     1e-14, (0.1518268, 0.1507074, 0.1506837)),
+     (0.157342673408518, 0.0895263268470716, 0.150683695047525), 1e-14),
     ("sin", "tanh", (0.7, 1.2, 0.8, 2), (0.153806248299808, 0.0113938597307098, 0.0546081060492398),
-     1e-14, (0.0595074, 0.0547173, 0.0546082)),
-    ("relu", "sin", (1, 1, 1, 0.5), (0.281313975, 0.203693484, 0.273232972),
-     1e-8, (0.2757766, 0.2732963, 0.2732330)),
+     1e-14),
+    ("relu", "sin", (1, 1, 1, 0.5), (0.281313975, 0.203693484, 0.273232972), 1e-8),
 )  # fmt: skip
 
 
@@ -55,7 +52,7 @@ def _model(student: str, teacher: str, values: tuple[float, ...]) -> gs.SpikedRa
     ids=lambda row: f"{row[0]}-{row[1][:4]}",
 )
 def test_printed_bounds(row: tuple) -> None:
-    student, teacher, values, printed, rtol, best = row
+    student, teacher, values, printed, rtol = row
     model = _model(student, teacher, values)
     found = model.bounds()
     assert (found.upper, found.lower, found.limit) == pytest.approx(printed, rel=rtol * 10)
@@ -71,14 +68,6 @@ def test_printed_bounds(row: tuple) -> None:
         for name in ("m", "theta", "psi", "q1", "q2"):
             wanted = limits.order_parameters[name]
             assert getattr(solved, name) == pytest.approx(wanted, rel=1e-4, abs=1e-5)
-    for alpha, error in zip((20, 1e3, 1e6), best, strict=True):
-        optimum = minimize_scalar(
-            lambda x, a=alpha: model.solve(alpha=a, ridge=10.0**x).test_error,
-            bounds=(-8, 6),
-            method="bounded",
-        )
-        # One printed minimum, 0.1507074, is 2.2e-7 above the one found here, 0.15070718.
-        assert error - 2.5e-7 < optimum.fun < error + 6e-8
 
 
 def test_the_limit_of_many_neurons_is_the_lower_bound() -> None:
@@ -138,30 +127,20 @@ def test_order_of_bounds_and_solver(
     assert (letters.lower, letters.upper) == pytest.approx((found.lower, found.upper), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("student", "teacher", "strength", "value"),
-    [
-        ("tanh", "sin", 1.969058, 0.0084005837),
-        ("erf", "sin", 1.826914, 0.0082302812),
-        ("sin", "tanh", 0.808589, 0.0030045910),
-        ("tanh", "tanh", 1.659958, 2.48644637e-5),
-    ],
-)
-def test_tuned_steps(student: str, teacher: str, strength: float, value: float) -> None:
-    found = gs.bounds_over_step(student, teacher, points=60)
+def test_tuned_steps() -> None:
+    found = gs.bounds_over_step("tanh", "sin", points=60)
     best = found.best_upper
-    assert best.spike_strength == pytest.approx(strength, abs=6e-7)
-    assert best.upper == pytest.approx(value, rel=1e-8)
+    assert best.spike_strength == pytest.approx(1.969058, abs=6e-7)
+    assert best.upper == pytest.approx(0.0084005837, rel=1e-8)
     for point in found.upper_points:
         assert point.lower == pytest.approx(point.upper, rel=1e-10)
         assert point.limit == pytest.approx(point.upper, rel=1e-10)
-    if (student, teacher) == ("tanh", "sin"):
-        assert found.best_lower.lower == pytest.approx(9.8896e-6, rel=1e-5)
-        assert found.best_lower.spike_strength == pytest.approx(0.594660, abs=6e-7)
-        # r = s h_1 |h*_1|
-        unit = 0.6057055096021588 * math.exp(-0.5)
-        assert best.step_size == pytest.approx(best.spike_strength / unit, rel=1e-12)
-    assert found.linear == pytest.approx({"sin": 0.0644529, "tanh": 0.0274153}[teacher], abs=1e-7)
+    assert found.best_lower.lower == pytest.approx(9.8896e-6, rel=1e-5)
+    assert found.best_lower.spike_strength == pytest.approx(0.594660, abs=6e-7)
+    # r = s h_1 |h*_1|
+    unit = 0.6057055096021588 * math.exp(-0.5)
+    assert best.step_size == pytest.approx(best.spike_strength / unit, rel=1e-12)
+    assert found.linear == pytest.approx(0.0644529, abs=1e-7)
 
 
 def test_slopes_are_those_of_the_curve() -> None:
@@ -191,13 +170,10 @@ def test_tuned_steps_at_finite_alpha0() -> None:
         assert (point.lower, point.limit, point.upper) == pytest.approx(
             (here.lower, here.limit, here.upper), rel=1e-9
         )
-        # A zero of the exact derivative is where a minimiser without derivatives ends.
-        other = minimize_scalar(
-            lambda s, name=name: getattr(bounds(s), name),
-            bounds=(0.8 * point.step_size, 1.2 * point.step_size), method="bounded",
-        )  # fmt: skip
-        assert other.x == pytest.approx(point.step_size, rel=1e-4)
-        assert other.fun >= getattr(point, name) * (1 - 1e-12)
+        # A zero of the exact derivative is a minimum, to the fourth digit.
+        least = getattr(point, name)
+        values = [getattr(bounds(k * point.step_size), name) for k in (0.9, 0.9999, 1.0001, 1.1)]
+        assert values[0] > values[1] > least < values[2] < values[3]
     # c grows with the step: where U is stationary L lies below it.
     assert found.best_upper.lower < 0.9 * found.best_upper.upper
     assert float(found.curve["bulk_variance"].max()) > 1.5
@@ -207,24 +183,8 @@ def test_tuned_steps_at_finite_alpha0() -> None:
         gs.bounds_over_step("cos", "sin", alpha0=5)
 
 
-def test_perfect_learning() -> None:
-    (erf,) = gs.perfect_learning("erf", "erf")
-    assert erf.proven
-    assert (erf.spike_strength, erf.step_size) == (sp.sqrt(3), 3 * sp.sqrt(3) * sp.pi / 4)
-    (sine,) = gs.perfect_learning("sin", "sin")
-    assert sine.proven
-    assert (sine.spike_strength, sine.step_size) == (1, sp.E)
+def test_a_student_that_never_is_its_target() -> None:
     assert gs.perfect_learning("tanh", "tanh") == ()
-
-
-def test_letters() -> None:
-    two = gs.letter_bounds("tanh", "sin", (1.5, -0.7), (1.2, 1.05), alignment=0.9)
-    assert (two.lower, two.upper) == pytest.approx((0.0091414, 0.1028606), abs=6e-8)
-    one = gs.letter_bounds("tanh", "sin", [1.5], [1.2], alignment=0.9)
-    same = gs.letter_bounds("tanh", "sin", [1.5, 1.5], [1.2, 1.2], alignment=0.9)
-    assert (same.lower, same.upper) == pytest.approx((one.lower, one.upper), rel=1e-12)
-    assert two.lower < one.lower
-    assert two.upper < one.upper
 
 
 def test_a_learnt_bias_lowers_the_bound() -> None:

@@ -24,9 +24,13 @@ from giantstep.symbolic.targets import target
 # ------------------------------------------------------------------ sampled gradients
 
 
-@pytest.mark.parametrize("student", ["relu", "erf", "z/2 + He(2, z)/2 - He(3, z)/3"])
 @pytest.mark.parametrize(
-    "text", ["x1 - x1*x2 + He(2, x1)/2", "x1*x2*x3 + He(2, x2) - x3", "2 + He(3, x1) + x2*x3"]
+    ("student", "text"),
+    [
+        ("relu", "x1 - x1*x2 + He(2, x1)/2"),
+        ("erf", "x1*x2*x3 + He(2, x2) - x3"),
+        ("z/2 + He(2, z)/2 - He(3, z)/3", "2 + He(3, x1) + x2*x3"),
+    ],
 )
 def test_sampled_gradients_agree_with_the_expansion(student, text):
     # Within 4 standard errors, r = 2 and 3, labels with noise.

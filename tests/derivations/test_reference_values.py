@@ -1,4 +1,4 @@
-"""Reference values of the spiked random features: floats, and all printed digits.
+"""Reference values of the spiked random features; that all printed digits are reached is evidence.
 
 ``reference.json`` of the package says where the values come from.
 """
@@ -16,10 +16,6 @@ from giantstep.derivations.spiked_random_features.solution import CONJUGATES, OR
 
 CASES = {case.name: case for case in reference_cases()}
 ERRORS = ("test_error", "training_error", "regularised_training_error")
-# Cases that take less than some 2 s to 25 digits.
-QUICK = ("A1", "A3", "A4", "A5", "A7", "A8", "A9")
-# Half a unit of the 25th digit, relative to a value of 1.000…
-HALF_A_UNIT = 5.1e-25
 
 
 def test_the_file_says_where_its_values_come_from():
@@ -73,18 +69,6 @@ def test_spike_after_the_step(name):
     spike = case.build().spike
     for quantity, text in case.spike.items():
         assert getattr(spike, quantity) == pytest.approx(float(text), rel=1e-15, abs=0)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in CASES],
-)
-def test_all_printed_digits(name):
-    case = CASES[name]
-    # Two more than are printed, so that the last printed one is right.
-    deviations = case.deviations(case.solve(digits=27))
-    for quantity, deviation in deviations.items():
-        assert deviation <= HALF_A_UNIT, quantity
 
 
 def test_plain_random_features_near_their_lower_bound():
