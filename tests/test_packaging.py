@@ -110,6 +110,13 @@ def test_requirements_without_one_lower_bound_are_refused(requirements, message)
     assert message in refused.stderr
 
 
+def test_the_heart_of_the_tests_is_there():
+    # What .ci/quick runs: pytest reads the names from the file.
+    names = (ROOT / "tests" / "heart.txt").read_text(encoding="utf-8").split()
+    assert len(set(names)) == len(names) > 0
+    assert [name for name in names if not (ROOT / name).exists()] == []
+
+
 def test_what_tests_skip_without_is_in_the_extra_of_the_tests():
     # JAX is large; .ci/run installs it for its tests.
     extras = PROJECT["project"]["optional-dependencies"]
