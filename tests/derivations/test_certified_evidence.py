@@ -14,7 +14,6 @@ from giantstep.derivations.certificates.certified_values import CertifiedValues
 from giantstep.derivations.claims import EvidenceKind, claims
 from giantstep.derivations.hermite_gradients import claims_expansion
 from giantstep.derivations.one_gradient_step import claims_large, claims_ridge, claims_risk
-from giantstep.derivations.spiked_random_features import claims_mapping
 from giantstep.errors import MissingDependencyError
 from giantstep.symbolic.enclosures import Enclosure
 
@@ -137,11 +136,7 @@ def test_without_the_package_all_of_it_is_not_available(monkeypatch):
             check.run()
 
 
-@pytest.mark.parametrize(
-    "proof",
-    [pytest.param(claims_mapping.spikes, marks=pytest.mark.slow), claims_ridge.peak,
-     claims_expansion.stein],
-)  # fmt: skip
+@pytest.mark.parametrize("proof", [claims_ridge.peak, claims_expansion.stein])
 def test_details_are_plain(flint, proof):
     found = proof()
     assert found.passed, found.summary
