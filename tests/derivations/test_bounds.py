@@ -159,7 +159,7 @@ def test_slopes_are_those_of_the_curve() -> None:
 
 def test_tuned_steps_at_finite_alpha0() -> None:
     step: dict[str, Any] = {"alpha0": 5.0, "noise_variance": 0.1}
-    found = gs.bounds_over_step("tanh", "sin", **step, points=40)
+    found = gs.bounds_over_step("tanh", "sin", **step, points=15)
 
     def bounds(size: float) -> Any:
         return gs.SpikedRandomFeatures("tanh", "sin", step_size=size, **step).bounds()
@@ -177,7 +177,7 @@ def test_tuned_steps_at_finite_alpha0() -> None:
     # c grows with the step: where U is stationary L lies below it.
     assert found.best_upper.lower < 0.9 * found.best_upper.upper
     assert float(found.curve["bulk_variance"].max()) > 1.5
-    nearly = gs.bounds_over_step("tanh", "sin", alpha0=1e9, points=40)
+    nearly = gs.bounds_over_step("tanh", "sin", alpha0=1e9, points=10)
     assert nearly.best_upper.upper == pytest.approx(0.0084005837, rel=1e-6)
     with pytest.raises(AssumptionError, match="no step makes a spike of student 'cos'"):
         gs.bounds_over_step("cos", "sin", alpha0=5)

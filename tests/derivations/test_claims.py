@@ -120,7 +120,9 @@ def all_evidence():
             ):
                 continue
             seen.append(asked)
-            marks = [pytest.mark.slow] * check.slow
+            # That networks follow the theory is asked of the simulators, too, at once.
+            slow = check.slow or check.kind is EvidenceKind.SIMULATION
+            marks = [pytest.mark.slow] * slow
             yield pytest.param(check, id=f"{claim.identifier}: {check.description}", marks=marks)
 
 
