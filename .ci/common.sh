@@ -42,11 +42,13 @@ fail() {
     exit 1
 }
 
-# Set `used` to the processor seconds of what this shell has started and waited for.
+# Set `used` to the processor seconds of what this shell has started and waited for. A substituted
+# command would have its own.
 count_used() {
-    times >"$work/times.$BASHPID"
+    local file="$work/times.$BASHPID"
+    times >"$file"
     used=$(awk 'NR == 2 { split($1, u, /[ms]/); split($2, s, /[ms]/)
-                          printf "%d", 60 * (u[1] + s[1]) + u[2] + s[2] }' "$work/times.$BASHPID")
+                          printf "%d", 60 * (u[1] + s[1]) + u[2] + s[2] }' "$file")
 }
 
 step() {

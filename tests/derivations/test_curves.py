@@ -58,11 +58,10 @@ def test_a_curve_has_the_solution_of_every_point(model, output, fixed, axes):
 SLOPES: Any = {
     "step": (STEP, {}),
     "step of the full loss": (FULL, {}),
-    "giant step": (SPIKED, {"alpha": 1.5}),
     "letters": (LETTERS.at(width=300, alpha0=5.0, noise_variance=0.1), {"alpha": 1.5}),
     "loss": (GIVEN.at(noise_variance=0.1).with_loss("huber(0.3)"), {"alpha": 1.5}),
 }
-"""Models, and where their answers are differentiated."""
+"""Models, and where their answers are differentiated; a giant step is in test_sensitivities.py."""
 QUICK = ("step", "step of the full loss")
 
 
