@@ -183,10 +183,6 @@ def test_tuned_steps_at_finite_alpha0() -> None:
         gs.bounds_over_step("cos", "sin", alpha0=5)
 
 
-def test_a_student_that_never_is_its_target() -> None:
-    assert gs.perfect_learning("tanh", "tanh") == ()
-
-
 def test_a_learnt_bias_lowers_the_bound() -> None:
     arguments: dict[str, Any] = {"spike_strength": 1.2, "bulk_variance": 1.1, "alignment": 0.9}
     found = gs.learned_bias_bound("erf", "relu", **arguments, bounds=(-3, 2))

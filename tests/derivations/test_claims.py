@@ -41,6 +41,7 @@ from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features.published import written_out
+from giantstep.derivations.spiked_random_features.spectrum import claims as spectrum_claims
 from giantstep.errors import MissingDependencyError, ParameterError
 from giantstep.symbolic.activations import activation, z
 from giantstep.symbolic.gaussian import expect
@@ -100,6 +101,12 @@ COMPARED_BY_TESTS = {
     claims_errors.errors, claims_spike.spikes, claims_kernel.edges, claims_kernel.kernel_thresholds,
     claims_kernel.proven_outliers, claims_large.amplitudes, claims_large.beyond_kernels,
 }  # fmt: skip
+# Seconds each, and quick tests ask the same of the models, more closely: test_bounds.py,
+# test_reference_values.py, test_spectrum.py.
+SECONDS = {
+    claims_bounds.bounds_of_models, claims_bounds.perfect_pairs, claims_bounds.tuned_steps,
+    claims_bounds.coincidence, claims_errors.reference_values, spectrum_claims.values,
+}  # fmt: skip
 
 
 def all_evidence():
@@ -121,7 +128,7 @@ def all_evidence():
                 continue
             seen.append(asked)
             # That networks follow the theory is asked of the simulators, too, at once.
-            slow = check.slow or check.kind is EvidenceKind.SIMULATION
+            slow = check.slow or check.kind is EvidenceKind.SIMULATION or check.compute in SECONDS
             marks = [pytest.mark.slow] * slow
             yield pytest.param(check, id=f"{claim.identifier}: {check.description}", marks=marks)
 
