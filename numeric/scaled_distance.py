@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..runtime.quadrature import REACH, normal_density
-from .resolved_panels import merged_panels, panel_rule, resolved_panels
+from .smoothed import merged_panels, panel_rule, resolved_panels
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]

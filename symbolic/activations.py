@@ -16,13 +16,13 @@ from types import MappingProxyType
 import sympy as sp
 
 from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
-from ._tokens import shorten
 from .exact_numbers import require_evaluated
+from .expression_reader import shorten
+from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 from .functions import relu
 from .parser import parse_expression
 from .piecewise_polynomials import without_extrema
 from .regularity import Parity, Regularity, analyse, require_square_integrable
-from .vocabulary import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 
 z = sp.Symbol("z", real=True)
 """The standard Gaussian variable that every activation is a function of."""

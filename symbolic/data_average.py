@@ -16,7 +16,7 @@ from sympy.core.symbol import Str
 
 from ..errors import ParameterError
 from .arguments import as_expression
-from .binding import Binding
+from .averages import Binding
 
 # The key of a table under which its weights stand.
 WEIGHT = "weight"

@@ -2,7 +2,7 @@ r"""Moments :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` as sequences, and
 
 Multiplying a function by z, differentiating it or averaging it over noise acts on its sequence
 μ_0, μ_1, … in a simple way. Sequences given here are finite; every function says how many moments
-of the result they determine. Moments are never divided by k!; see :mod:`.hermite_conventions`.
+of the result they determine. Moments are never divided by k!; see :mod:`.hermite_polynomials`.
 
 Sources: Mehler, J. reine angew. Math. 66 (1866), for the kernel; Stein, Ann. Statist. 9 (1981),
 for the derivative; the product follows from x He_k = He_{k+1} + k He_{k-1}.

@@ -9,7 +9,7 @@ import sympy as sp
 import giantstep as gs
 from giantstep.symbolic import random_matrix
 from giantstep.symbolic.dynamics_integrals import two_point_integral
-from giantstep.symbolic.equivalence_values import spiked_rows
+from giantstep.symbolic.equivalence import spiked_rows
 from giantstep.symbolic.exact_numbers import require_exact
 from giantstep.symbolic.expression_text import expression_text
 from giantstep.symbolic.gaussian import GaussianExpectation

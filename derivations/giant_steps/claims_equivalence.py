@@ -19,8 +19,13 @@ from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence
-from ...symbolic.equivalence_values import features_at, spiked_rows
+from ...symbolic.equivalence import (
+    CENTRE,
+    SPREAD,
+    conditional_equivalence,
+    features_at,
+    spiked_rows,
+)
 from ...symbolic.functions import OwenT
 from ...symbolic.gaussian import GaussianExpectation
 from ...symbolic.gaussian_vector import correlated_pair, expect_joint

@@ -228,7 +228,7 @@ def _parameters(arguments: argparse.Namespace, *, reserved: str) -> dict[str, sp
 
 def _is_new_name(text: str) -> bool:
     """Whether a text is a name without a meaning, which a symbol can have."""
-    from .symbolic.vocabulary import (
+    from .symbolic.expression_text import (
         CONSTANTS,
         FUNCTIONS,
         FUNCTIONS_OF_SEVERAL,

@@ -11,9 +11,8 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import CertificationError
-from giantstep.numeric.certified_discs import DiscTables
 from giantstep.numeric.certified_integrals import LineIntegrator
-from giantstep.numeric.certified_moments import Convolution, ConvolutionTables
+from giantstep.numeric.certified_moments import Convolution, ConvolutionTables, DiscTables
 
 pytest.importorskip("flint")
 

@@ -21,7 +21,7 @@ from giantstep.numeric.certified_moments import Convolution
 from giantstep.numeric.certified_panels import disjoint_gaps, error_constant, legendre_rule
 from giantstep.symbolic.ball_functions import BallEvaluator
 from giantstep.symbolic.gaussian_enclosures import enclosed_expectation
-from giantstep.symbolic.tail_bounds import TailBound
+from giantstep.symbolic.tail_analysis import TailBound
 
 pytest.importorskip("flint")
 

@@ -17,11 +17,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from giantstep.numeric.certified_grid import Branch, BranchedFunction, Grid
-from giantstep.numeric.certified_line import Models, TableSource
+from giantstep.numeric.certified_integrals import Models, TableSource
 from giantstep.numeric.certified_moments import Convolution, ConvolutionTables
-from giantstep.numeric.certified_tails import shifted_mass
+from giantstep.numeric.certified_panels import shifted_mass
 from giantstep.symbolic.gaussian_enclosures import enclosed_expectation
-from giantstep.symbolic.tail_bounds import TailBound
+from giantstep.symbolic.tail_analysis import TailBound
 
 pytest.importorskip("flint")
 

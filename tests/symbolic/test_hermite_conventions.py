@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import ParameterError
-from giantstep.symbolic import hermite_conventions as conventions
+from giantstep.symbolic import hermite_polynomials as conventions
 
 NAMES = ("moments", "he_coefficients", "orthonormal_coefficients")
 RATIONALS = st.fractions(-9, 9, max_denominator=12).map(lambda f: sp.Rational(f))

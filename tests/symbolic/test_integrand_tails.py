@@ -6,8 +6,7 @@ from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import CertificationError, UnsupportedExpressionError
 from giantstep.symbolic.functions import log_cosh, relu, softplus
 from giantstep.symbolic.gaussian_convolutions import gaussian_tables
-from giantstep.symbolic.integrand_tails import integrand_tails, mass_outside
-from giantstep.symbolic.tail_growth import Growth, TailBound
+from giantstep.symbolic.tail_analysis import Growth, TailBound, integrand_tails, mass_outside
 
 flint = pytest.importorskip("flint")
 arb = flint.arb

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from giantstep.errors import ExpressionError, ParameterError
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.bivariate_normal import BivariateNormalCDF
+from giantstep.symbolic.expression_text import PARTIAL_FUNCTIONS
 from giantstep.symbolic.functions import OwenT, relu, sigmoid
 from giantstep.symbolic.parser import (
     FUNCTIONS,
@@ -18,7 +19,6 @@ from giantstep.symbolic.parser import (
     parse_target,
 )
 from giantstep.symbolic.symbol_check import check_symbols
-from giantstep.symbolic.vocabulary import PARTIAL_FUNCTIONS
 
 z = sp.Symbol("z", real=True)
 x1, x2 = sp.symbols("x1 x2", real=True)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.symbolic.hermite_expansion import HermiteExpansion
-from giantstep.symbolic.polynomial_size import polynomial_size
+from giantstep.symbolic.targets import polynomial_size
 
 X = sp.symbols("x1:4", real=True)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from giantstep.errors import UnsupportedExpressionError
 from giantstep.symbolic.hermite_tensors import rotated
-from giantstep.symbolic.projection_norms import degree_norms, part_up_to
+from giantstep.symbolic.ridge_norms import degree_norms, part_up_to
 from giantstep.symbolic.subspaces import Subspace
 
 R = 3

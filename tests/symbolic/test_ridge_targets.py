@@ -17,8 +17,7 @@ from giantstep.errors import (
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.activations import z as Z
 from giantstep.symbolic.hermite import hermite_coefficient
-from giantstep.symbolic.ridge_targets import ridge_target
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets import ridge_target, target
 
 HALF, ROOT = sp.Rational(1, 2), sp.sqrt(3) / 2
 THREE_WAYS = [[1, 0], [-HALF, ROOT], [-HALF, -ROOT]]

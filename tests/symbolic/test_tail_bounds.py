@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from giantstep.errors import AssumptionError, UnsupportedExpressionError
 from giantstep.symbolic.ball_functions import BallEvaluator
 from giantstep.symbolic.functions import sigmoid, softplus
-from giantstep.symbolic.tail_bounds import TailBound, cutoff_for, tail_bound
+from giantstep.symbolic.tail_analysis import TailBound, cutoff_for, tail_bound
 
 flint = pytest.importorskip("flint")
 

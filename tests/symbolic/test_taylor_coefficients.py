@@ -6,7 +6,7 @@ import sympy as sp
 from giantstep.symbolic.averages import Average
 from giantstep.symbolic.gaussian import expect
 from giantstep.symbolic.gaussian_vector import correlated_pair
-from giantstep.symbolic.taylor_coefficients import taylor_coefficients
+from giantstep.symbolic.ridge_norms import taylor_coefficients
 
 x = sp.Symbol("x", real=True)
 u, v = sp.symbols("u v", real=True)

@@ -27,7 +27,6 @@ from ....errors import (
 )
 from ....numeric.arguments import positive_number, real_number
 from ....symbolic._singularities import expanded_terms, require_few_kinks
-from ....symbolic._tokens import shorten
 from ....symbolic.activations import without_declared
 from ....symbolic.convex_losses import (
     is_kinked,
@@ -36,6 +35,7 @@ from ....symbolic.convex_losses import (
     without_cases,
 )
 from ....symbolic.exact_numbers import require_evaluated
+from ....symbolic.expression_reader import shorten
 from ....symbolic.functions import relu, softplus, with_softplus
 from ....symbolic.lowering.door import admit
 from ....symbolic.parser import parse_expression
