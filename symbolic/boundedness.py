@@ -27,8 +27,7 @@ from ._singularities import (
     pole_distance,
     real_zeros,
 )
-from .functions import relu, sigmoid, softplus
-from .normal_functions import normal_cdf
+from .functions import normal_cdf, relu, sigmoid, softplus
 
 _BOUNDED = (
     sp.sin, sp.cos, sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sp.sign, sp.Heaviside, sigmoid,

@@ -28,8 +28,7 @@ from ..pages import Typeset
 from .activations import Activation, activation, z
 from .arguments import as_expression
 from .bivariate_normal import with_far_tails
-from .gaussian import GaussianExpectation, expect
-from .gaussian_vector import JointExpectation, correlated_pair, expect_joint
+from .gaussian import GaussianExpectation, JointExpectation, correlated_pair, expect, expect_joint
 from .hermite import hermite_coefficient
 from .zero_test import is_exactly_zero
 

@@ -2,8 +2,8 @@
 
 A replica (or leave-one-out) computation ends in a free energy: one scalar expression in order
 parameters and their conjugates. Its stationarity conditions are the saddle-point equations.
-:func:`stationarity` differentiates it, :func:`saddle_point_equations` solves each condition for
-the variable that it determines, and :func:`block_structure` finds out in which order they are solved.
+:func:`stationarity` differentiates it, :func:`saddle_point_equations` solves each condition for the
+variable that it determines, and :func:`block_structure` finds out in which order they are solved.
 
 In which order a system of equations is solved, and which parts of it are linear.
 

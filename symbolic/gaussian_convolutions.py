@@ -79,7 +79,7 @@ from .ball_functions import (
     require_flint,
 )
 from .gaussian import GaussianExpectation
-from .gaussian_branches import analytic_branches
+from .gaussian_enclosures import analytic_branches
 from .piecewise_polynomials import without_extrema
 from .tail_analysis import Growth, TailAnalysis, TailBound, is_real_valued, smooth_growth
 

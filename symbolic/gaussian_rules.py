@@ -13,9 +13,10 @@ different steps or error functions are left to :mod:`.gaussian_step_moments`.
 Sources: S of erf and erf² by Owen, *Tables for computing bivariate normal probabilities* (1956);
 Williams, *Computing with infinite networks*, NIPS 9 (1996), is the case b = 0.
 
-Over jointly Gaussian variables an integrand is multiplied out into terms: a polynomial, the exponential of a quadratic form, and
-sines, cosines, error functions, steps and point masses of affine combinations. Variables that
-neither the law nor a factor couples are averaged separately. Then
+Over jointly Gaussian variables an integrand is multiplied out into terms: a polynomial, the
+exponential of a quadratic form, and sines, cosines, error functions, steps and point masses of
+affine combinations. Variables that neither the law nor a factor couples are averaged separately.
+Then
 
 - the exponential is absorbed by a change of measure: with :math:`e^{k + l^\top x + x^\top G x}` the
   covariance becomes :math:`(\Sigma^{-1} - 2G)^{-1}`, written without :math:`\Sigma^{-1}`, so that Σ

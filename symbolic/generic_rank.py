@@ -21,7 +21,7 @@ import mpmath
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from .data_average import DataAverage
+from .averages import DataAverage
 from .gaussian import GaussianExpectation
 from .printing.compiled import compiled
 from .proximal import MoreauEnvelope, Proximal

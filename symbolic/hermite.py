@@ -63,7 +63,6 @@ from .gaussian_rules import closed_form
 from .hermite_closed_forms import (
     ClosedForm,
     Decay,
-    DecayKind,
     closed_form_of,
     decay_of,
     sequence_parity,
@@ -470,19 +469,6 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
 
-
-__all__ = [
-    "ClosedForm",
-    "CoefficientBasis",
-    "Decay",
-    "DecayKind",
-    "HermiteCoefficients",
-    "hermite_coefficient",
-    "hermite_coefficients",
-    "hermite_polynomial",
-    "information_exponent",
-    "is_exactly_zero",
-]
 
 MAX_ORDER = 1000
 """Highest order of a coefficient."""

@@ -41,11 +41,21 @@ from ..errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ._singularities import expanded_terms, is_positive_sum
 from .arguments import as_expression
 from .averages import Average
-from .functions import HALF, exponentials_merged, log_cosh, relu, sigmoid, softplus, with_sinh
+from .functions import (
+    HALF,
+    erfcx,
+    exponentials_merged,
+    log_cosh,
+    log_normal_cdf,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+    with_sinh,
+)
 from .gaussian import GaussianExpectation
 from .gaussian_kernels import PRODUCTS_ONLY, affine_or_quadratic
 from .jumps import jumps_as_steps
-from .normal_functions import erfcx, log_normal_cdf, normal_cdf
 from .piecewise_polynomials import without_extrema
 from .regularity import analyse
 

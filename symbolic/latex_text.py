@@ -409,8 +409,6 @@ def _stripped(text: str) -> str:
     return text[1:-1] if text[0] == "(" else text
 
 
-__all__ = ["MAX_LATEX_LENGTH", "expression_latex", "latex_names", "parse_latex"]
-
 # A translation repeats no piece, and a piece grows by its parentheses at most.
 _MAX_TRANSLATION = 4 * MAX_LATEX_LENGTH
 

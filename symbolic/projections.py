@@ -17,7 +17,8 @@ that has no digits, or a closed form would fill pages, norms are numbers with a 
 
 Source: Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270, for the notation.
 
-The bound comes from finitely many Hermite coefficients. With :math:`f_K` the part of f of Hermite degree at most K, and U a subspace,
+The bound comes from finitely many Hermite coefficients. With :math:`f_K` the part of f of Hermite
+degree at most K, and U a subspace,
 
 .. math:: \|P_{U,=j} f_K\|^2 \le \|P_{U,=j} f\|^2 \le \|P_{U,=j} f_K\|^2 + \|f - f_K\|^2,
 

@@ -329,17 +329,6 @@ def _largest(bounds: list[_Bound]) -> _Bound:
     return max(bounds, key=key)
 
 
-__all__ = [
-    "ImaginaryGrowth",
-    "Parity",
-    "Regularity",
-    "analyse",
-    "highest_frequency",
-    "reflectable",
-    "require_square_integrable",
-    "strip_and_growth",
-]
-
 _EVEN_FUNCTIONS = (sp.cos, sp.cosh, sp.sech, sp.Abs)
 _ODD_FUNCTIONS = (sp.sin, sp.tan, sp.tanh, sp.erf, sp.sinh, sp.atan, sp.asinh, sp.sign)
 

@@ -62,8 +62,7 @@ from ..errors import UnsupportedExpressionError
 from .activations import z as _z
 from .averages import Average
 from .exact_fields import common_field, exact_field
-from .gaussian import expect
-from .gaussian_vector import GaussianVector, JointExpectation, correlated_pair
+from .gaussian import GaussianVector, JointExpectation, correlated_pair, expect
 from .heat_flow import symbol_of
 from .hermite import hermite_coefficients
 from .polynomial_elements import polynomial_element

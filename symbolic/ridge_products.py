@@ -28,9 +28,8 @@ from ..errors import UnsupportedExpressionError
 from .activations import z as _z
 from .exact_fields import exact_field
 from .functions import HALF
-from .gaussian import expect
+from .gaussian import GaussianVector, expect
 from .gaussian_kernels import affine_or_quadratic, multiplied_out
-from .gaussian_vector import GaussianVector
 from .hermite_polynomials import hermite_polynomial, multi_indices
 from .ridge_terms import RidgeFunction, RidgeTerm, T, ridge_terms, truncated_symbol
 from .subspaces import Subspace

@@ -30,8 +30,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 from ..errors import UnsupportedExpressionError
 from .activations import z as _z
 from .functions import relu
-from .gaussian import expect
-from .gaussian_vector import GaussianVector
+from .gaussian import GaussianVector, expect
 from .hermite import hermite_coefficients
 from .zero_test import is_exactly_zero
 

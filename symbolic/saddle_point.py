@@ -43,14 +43,6 @@ from .gaussian import ranges_over_the_line
 from .generic_rank import dependent_unknowns, symmetric_variables
 from .replica_stability import SingleSite
 
-__all__ = [
-    "Equation",
-    "FreeEnergy",
-    "SaddlePointSystem",
-    "saddle_point_equations",
-    "stationarity",
-]
-
 # An assumption of our own: a parameter inside (-1, 1).
 INSIDE = "inside"
 # The outer Gaussian variable of kernels, unless a system names its own.

@@ -437,8 +437,6 @@ def _unknown(expr: sp.Expr, reason: str) -> UnsupportedExpressionError:
     return UnsupportedExpressionError(f"{kind} cannot be bounded far out: {reason}")
 
 
-__all__ = ["TailBound", "cutoff_for", "smooth_growth", "tail_bound"]
-
 _FARTHEST = 10**9
 
 

@@ -27,8 +27,7 @@ from ...symbolic.equivalence import (
     spiked_rows,
 )
 from ...symbolic.functions import OwenT
-from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.gaussian_vector import correlated_pair, expect_joint
+from ...symbolic.gaussian import GaussianExpectation, correlated_pair, expect_joint
 from ...symbolic.hermite_polynomials import affine_argument, hermite_polynomial
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets import target

@@ -13,7 +13,7 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
-from ...symbolic.gaussian_vector import GaussianVector, JointExpectation
+from ...symbolic.gaussian import GaussianVector, JointExpectation
 from ...symbolic.hermite import hermite_coefficients
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certificate import CertifiedValues

@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from .symbolic.dual_activation import dual_activation
     from .symbolic.equivalence import conditional_equivalence
     from .symbolic.exact_numbers import rationalized
-    from .symbolic.gaussian import GaussianExpectation, expect
-    from .symbolic.gaussian_vector import GaussianVector, correlated_pair
+    from .symbolic.gaussian import GaussianExpectation, GaussianVector, correlated_pair, expect
     from .symbolic.hermite import (
         HermiteCoefficients,
         hermite_coefficient,
@@ -91,7 +90,7 @@ _HOMES = {
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
-    "GaussianVector": "symbolic.gaussian_vector",
+    "GaussianVector": "symbolic.gaussian",
     "GiantStep": "derivations.giant_steps.one_step",
     "GradientExpansion": "symbolic.stein",
     "HermiteCoefficients": "symbolic.hermite",
@@ -117,7 +116,7 @@ _HOMES = {
     "conditional_equivalence": "symbolic.equivalence",
     "convex_loss": "derivations.spiked_random_features.convex.losses",
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
-    "correlated_pair": "symbolic.gaussian_vector",
+    "correlated_pair": "symbolic.gaussian",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
     "declare_activation": "symbolic.activations",
     "declare_claim": "derivations.claims",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ..accuracy import is_tail
-from ..data_average import DataAverage
+from ..averages import DataAverage
 from ..equations import BlockStructure, Component, Equation
 from ..gaussian import GaussianExpectation
 from .inner_averages import InnerAverage

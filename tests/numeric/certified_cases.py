@@ -8,7 +8,7 @@ import sympy as sp
 
 from giantstep.numeric.certified_grid import Branch, BranchedFunction
 from giantstep.symbolic.ball_functions import BallEvaluator
-from giantstep.symbolic.gaussian_branches import analytic_branches
+from giantstep.symbolic.gaussian_enclosures import analytic_branches
 from giantstep.symbolic.tail_analysis import tail_bound
 
 flint = pytest.importorskip("flint")

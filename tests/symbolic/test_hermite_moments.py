@@ -8,14 +8,15 @@ from hypothesis import strategies as st
 
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.heat_flow import gaussian_mean
-from giantstep.symbolic.hermite_moments import (
+from giantstep.symbolic.hermite_polynomials import (
+    hermite_polynomial,
     mehler_correlation,
     mehler_kernel,
     mehler_smoothing,
     moments_of_derivative,
     moments_times_variable,
+    polynomial_in_hermite,
 )
-from giantstep.symbolic.hermite_polynomials import hermite_polynomial, polynomial_in_hermite
 
 RATIONALS = st.fractions(-3, 3, max_denominator=7).map(lambda f: sp.Rational(f))
 COEFFICIENTS = st.lists(RATIONALS, min_size=1, max_size=6)

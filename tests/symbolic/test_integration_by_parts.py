@@ -7,10 +7,9 @@ import sympy as sp
 from giantstep.derivations.kernels.lower import lower
 from giantstep.errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.equations import FreeEnergy, saddle_point_equations, stationarity
-from giantstep.symbolic.functions import relu, softplus
+from giantstep.symbolic.functions import erfcx, log_normal_cdf, normal_cdf, relu, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.integration_by_parts import linear_by_parts, reduced, smooth_partial
-from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 q, qhat, beta, alpha, rho = sp.symbols("q qhat beta alpha rho", positive=True)

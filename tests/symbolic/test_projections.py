@@ -13,7 +13,7 @@ from scipy.special import erf, expit
 from tests.symbolic.leaps.catalogue import CATALOGUE, OPEN_CATALOGUE, chain, values
 
 from giantstep.errors import ParameterError, UnsupportedExpressionError
-from giantstep.symbolic.gaussian_vector import JointExpectation
+from giantstep.symbolic.gaussian import JointExpectation
 from giantstep.symbolic.hermite_expansion import HermiteExpansion
 from giantstep.symbolic.projections import bounded_norms, project, residual_norms
 from giantstep.symbolic.subspaces import Subspace

@@ -4,8 +4,7 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.averages import Average
-from giantstep.symbolic.gaussian import expect
-from giantstep.symbolic.gaussian_vector import correlated_pair
+from giantstep.symbolic.gaussian import correlated_pair, expect
 from giantstep.symbolic.ridge_norms import taylor_coefficients
 
 x = sp.Symbol("x", real=True)
