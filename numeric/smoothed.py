@@ -29,28 +29,21 @@ from numpy.polynomial.legendre import leggauss, legvander
 from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
-from ..runtime.quadrature import REACH, normal_density
+from ..runtime.quadrature import PANEL_ORDER, REACH, legendre_panels, normal_density
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 
-ORDER = 16
-# Kept, unlike those of :mod:`..runtime.quadrature`: finding them takes longer than a few panels.
-_NODES, _WEIGHTS = leggauss(ORDER)
+_NODES = legendre_panels(np.array([-1.0, 1.0]))[0][0]
 _HALVES = np.concatenate([(_NODES - 1) / 2, (_NODES + 1) / 2])
 # Values at the nodes to values at the nodes of both halves.
-_TO_HALVES = legvander(_HALVES, ORDER - 1) @ np.linalg.inv(legvander(_NODES, ORDER - 1))
+_TO_HALVES = legvander(_HALVES, PANEL_ORDER - 1) @ np.linalg.inv(legvander(_NODES, PANEL_ORDER - 1))
 
 _DEEPEST = 14
 _MOST_PANELS = 300_000
 _ROUNDING = 16 * np.finfo(float).eps
 _NOISE = 1e-9
 """Below, relatively, differences that halving does not remove are rounding of the function."""
-
-
-def panel_rule(edges: Array) -> tuple[Array, Array]:
-    """Return the Gauss nodes and weights of the panels between edges; shape (panels, 16)."""
-    return _nodes(edges[:-1], edges[1:]), (np.diff(edges) / 2)[:, None] * _WEIGHTS
 
 
 def _nodes(left: Array, right: Array) -> Array:
@@ -234,7 +227,7 @@ class Smoothed:
             self.function, np.unique(np.concatenate([edges, inside])), float(np.max(typical))
         )
         unit = np.floor((edges[:-1] + edges[1:]) / 2).astype(int)
-        v, q = panel_rule(edges)
+        v, q = legendre_panels(edges)
         q *= np.broadcast_to(self.function(v), v.shape)
         moments = np.empty((len(v), _DEGREES))
         x = 2 * (v - unit[:, None]) - 1

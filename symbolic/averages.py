@@ -152,6 +152,15 @@ class Average(Binding):
         return printer._print(self.variable)
 
 
+def outermost(
+    expr: sp.Basic, kinds: type[sp.Basic] | tuple[type[sp.Basic], ...] = Average
+) -> list[sp.Expr]:
+    """Return the nodes of some kinds that no other one encloses, each once."""
+    if isinstance(expr, kinds):
+        return [expr]
+    return list(dict.fromkeys(n for argument in expr.args for n in outermost(argument, kinds)))
+
+
 def mathml_leaf(printer: Any, tag: str, text: str) -> Any:
     """Return a MathML element that holds a text."""
     leaf = printer.dom.createElement(tag)

@@ -95,13 +95,13 @@ class AlgebraicTower:
 
     def adjoin_square_roots(self, radicands: Sequence[int]) -> None:
         """Adjoin square roots of positive integers, none twice; before all nested roots."""
-        basis = _coprime_basis(radicands)
+        basis = coprime_base(radicands)
         # Echelon form over GF(2): bit vectors, with the radicands whose product they belong to.
         rows: list[tuple[int, list[int]]] = []
         dependent: list[list[int]] = []
         independent: list[int] = []
         for radicand in dict.fromkeys(radicands):
-            vector, members = _square_class(radicand, basis), [radicand]
+            vector, members = square_class(radicand, basis), [radicand]
             for pivot, made_of in rows:
                 if vector ^ pivot < vector:
                     vector, members = vector ^ pivot, members + made_of
@@ -289,37 +289,35 @@ def _cosine_polynomial(order: int) -> list[Any]:
     return [sp.QQ(c) for c in total[:-1]]
 
 
-def _coprime_basis(numbers: Sequence[int]) -> list[int]:
-    """Return pairwise coprime integers > 1, of which all numbers are products of powers."""
-    basis: list[int] = []
-    waiting = [int(n) for n in numbers]
+def coprime_base(numbers: Iterable[int]) -> list[int]:
+    """Return pairwise coprime integers > 1 of which all numbers are products of powers.
+
+    Their logarithms are independent over the rationals, and no number is factored.
+
+    Examples
+    --------
+    >>> coprime_base([12, 18, 35])
+    [2, 3, 35]
+    """
+    base: list[int] = []
+    waiting = [n for n in numbers if n > 1]
     while waiting:
         n = waiting.pop()
-        if n == 1 or n in basis:
-            continue
-        for b in basis:
+        for i, b in enumerate(base):
             common = math.gcd(n, b)
             if common > 1:
-                # Their product shrinks by the common factor each time, so this ends.
-                basis.remove(b)
-                waiting += [common, b // common, n // common]
+                del base[i]
+                waiting += [m for m in (common, b // common, n // common) if m > 1]
                 break
         else:
-            basis.append(n)
-    return basis
+            base.append(n)
+    return sorted(set(base))
 
 
-def _square_class(number: int, basis: list[int]) -> int:
-    """Return, as bits, which basis elements (that are no squares) divide it an odd time."""
-    bits = 0
-    for i, b in enumerate(basis):
-        odd = False
-        while number % b == 0:
-            number //= b
-            odd = not odd
-        if odd and math.isqrt(b) ** 2 != b:
-            bits |= 1 << i
-    return bits
+def square_class(number: int, base: Sequence[int]) -> int:
+    """Return, as bits, which of a coprime base, squares left out, divide a number an odd time."""
+    odd = (sp.multiplicity(b, number) % 2 and math.isqrt(b) ** 2 != b for b in base)
+    return sum(1 << i for i, is_odd in enumerate(odd) if is_odd)
 
 
 def _degree_error(shown: str, degree: int) -> UnsupportedExpressionError:
@@ -366,7 +364,7 @@ def exact_field(
         If a number holds a floating-point number or is not a SymPy expression.
     UnsupportedExpressionError
         If one is not a finite real number of this kind, holds a symbol, or the field would have
-        a degree over QQ beyond ``algebraic_tower.MAX_DEGREE``.
+        a degree over QQ beyond `MAX_DEGREE`.
 
     Examples
     --------

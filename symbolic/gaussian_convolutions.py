@@ -70,7 +70,7 @@ from ..errors import (
 )
 from ._singularities import NONSMOOTH, expanded, find_kinks
 from .accuracy import rewrite_for_accuracy
-from .averages import Average
+from .averages import Average, outermost
 from .ball_functions import (
     Ball,
     BallEvaluator,
@@ -554,7 +554,7 @@ class _Worker:
         if stray:
             raise refused(place, f"{stray.pop()} has no definition before it")
         found: dict[sp.Expr, sp.Expr] = {}
-        for average in _outermost(expr):
+        for average in outermost(expr):
             inside = [n for n in average.args[0].atoms(Average) if n.free_symbols]
             if not isinstance(average, GaussianExpectation) or inside:
                 shown = inside[0] if inside else average
@@ -624,16 +624,6 @@ def _is_nonnegative(expr: sp.Expr, variable: sp.Symbol) -> bool:
         return all(_is_nonnegative(operand, variable) for operand in expr.args)
     even = expr.is_Pow and expr.exp.is_Integer and expr.exp % 2 == 0
     return bool(even and is_real_valued(expr.base, variable))
-
-
-def _outermost(expr: sp.Expr) -> list[sp.Expr]:
-    found: list[sp.Expr] = []
-    traversal = sp.preorder_traversal(expr)
-    for part in traversal:
-        if isinstance(part, Average):
-            found.append(part)
-            traversal.skip()
-    return list(dict.fromkeys(found))
 
 
 # Beyond it, where a tail begins to be simple, the sup up to there is not looked for.

@@ -31,7 +31,7 @@ and derivatives of deltas go over to h by parts,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sympy as sp
@@ -40,7 +40,7 @@ from sympy.core.function import AppliedUndef
 from ..errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ._singularities import expanded_terms, is_positive_sum
 from .arguments import as_expression
-from .averages import Average
+from .averages import Average, outermost
 from .functions import (
     HALF,
     erfcx,
@@ -285,7 +285,7 @@ def linear_by_parts(node: GaussianExpectation) -> GaussianExpectation:
     """
     z = node.variable
     # Inner averages are such functions, whatever they hold.
-    inner = {n: sp.Dummy(real=True) for n in _outermost(node.integrand) if z in n.free_symbols}
+    inner = {n: sp.Dummy(real=True) for n in _expectations(node.integrand) if z in n.free_symbols}
     marked = node.integrand.xreplace(inner)
     functions = {f for f in marked.atoms(sp.Function) if f.free_symbols & {z, *inner.values()}}
     marks = {f: sp.Dummy(real=True) for f in functions}
@@ -404,7 +404,7 @@ def reduced(condition: sp.Expr, energy: sp.Expr = sp.S.Zero) -> sp.Expr:
     >>> reduced(volume.diff(q))
     -E_z[exp(-q*z**2/(1 - q))/normal_cdf(sqrt(q)*z/sqrt(1 - q))**2]/(4*pi*(1 - q))
     """
-    marks = {n: sp.Dummy(real=True) for n in dict.fromkeys(_outermost(condition))}
+    marks = {n: sp.Dummy(real=True) for n in _expectations(condition)}
     marked = condition.xreplace(marks)
     weights = {n: marked.diff(mark) for n, mark in marks.items()}
     sums = {n: found for n in marks if (found := _Sum.of(n, weights[n], energy)) is not None}
@@ -426,12 +426,8 @@ def reduced(condition: sp.Expr, energy: sp.Expr = sp.S.Zero) -> sp.Expr:
     return outside
 
 
-def _outermost(expr: sp.Expr) -> Iterator[GaussianExpectation]:
-    if isinstance(expr, GaussianExpectation):
-        yield expr
-    elif not isinstance(expr, Average):
-        for argument in expr.args:
-            yield from _outermost(argument)
+def _expectations(expr: sp.Expr) -> list[GaussianExpectation]:
+    return [n for n in outermost(expr) if isinstance(n, GaussianExpectation)]
 
 
 @dataclass
@@ -685,7 +681,7 @@ def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     >>> canonical(sp.exp(-(z**2)) / sp.erfc(z), z)
     exp(-z**2)/(2*normal_cdf(-sqrt(2)*z))
     """
-    inner = [n for n in _outermost(f) if z in n.free_symbols]
+    inner = [n for n in _expectations(f) if z in n.free_symbols]
     f = f.xreplace({n: _spread(n) for n in inner})
     if f.has(log_normal_cdf, erfcx) or any(
         _divides(p) and p.has(sp.erf, sp.erfc, normal_cdf) for p in f.atoms(sp.Pow, sp.log)

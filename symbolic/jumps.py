@@ -22,6 +22,7 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from ..errors import EmissionError
+from .averages import outermost
 from .functions import HALF
 from .gaussian import GaussianExpectation
 
@@ -204,14 +205,8 @@ def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
     if not expr.has(sp.Piecewise, sp.Heaviside, sp.sign):
         return expr
     expr = single_comparisons(expr)
-    found = {n: _affine(n, at_rest) for n in _outermost(expr)}
+    found = {n: _affine(n, at_rest) for n in outermost(expr, GaussianExpectation)}
     return expr.xreplace(found)
-
-
-def _outermost(expr: sp.Basic) -> list[GaussianExpectation]:
-    if isinstance(expr, GaussianExpectation):
-        return [expr]
-    return list(dict.fromkeys(n for argument in expr.args for n in _outermost(argument)))
 
 
 def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:

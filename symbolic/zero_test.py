@@ -76,6 +76,7 @@ from .constant_enclosures import (
     enclosure,
     excludes_zero,
 )
+from .exact_fields import coprime_base, square_class
 from .functions import HALF, relu, sigmoid
 
 MAX_BITS = 30_000
@@ -291,53 +292,21 @@ def _joined(parts: list[Measure], above: float, below: float) -> Measure:
     return Measure(above, below, radicals, conductor, all(part.is_real for part in parts))
 
 
-def coprime_base(numbers: Iterable[int]) -> list[int]:
-    """Return pairwise coprime integers > 1 of which all numbers are products of powers.
-
-    Their logarithms are independent over the rationals, and no number is factored.
-
-    Examples
-    --------
-    >>> coprime_base([12, 18, 35])
-    [2, 3, 35]
-    """
-    base: list[int] = []
-    waiting = [n for n in numbers if n > 1]
-    while waiting:
-        n = waiting.pop()
-        for i, b in enumerate(base):
-            common = math.gcd(n, b)
-            if common > 1:
-                del base[i]
-                waiting += [m for m in (common, b // common, n // common) if m > 1]
-                break
-        else:
-            base.append(n)
-    return sorted(set(base))
-
-
 def _square_classes(numbers: Iterable[sp.Rational]) -> int:
     """Return the rank of positive rationals modulo squares, or a little more.
 
     sqrt(6) lies in the field of sqrt(2) and sqrt(3): the roots generate a field of degree 2**rank.
     """
     integers = [int(number.p) * int(number.q) for number in numbers]
-    base = [b for b in coprime_base(integers) if math.isqrt(b) ** 2 != b]
+    base = coprime_base(integers)
     pivots: list[int] = []
     for n in integers:
-        vector = sum(1 << i for i, b in enumerate(base) if _multiplicity(n, b) % 2)
+        vector = square_class(n, base)
         for pivot in pivots:
             vector = min(vector, vector ^ pivot)
         if vector:
             pivots.append(vector)
     return len(pivots)
-
-
-def _multiplicity(number: int, factor: int) -> int:
-    count = 0
-    while number % factor == 0:
-        number, count = number // factor, count + 1
-    return count
 
 
 def _log2(number: int) -> float:
@@ -723,9 +692,8 @@ class _Forms:
         form: _Sum = {}
         for number, sign in ((int(x.p), 1), (int(x.q), -1)):
             for factor in self.integers:
-                count = 0
-                while number % factor == 0:
-                    number, count = number // factor, count + 1
+                count = sp.multiplicity(factor, number)
+                number //= factor**count
                 if count:
                     _add(
                         form, {_generator(sp.log(factor, evaluate=False)): sp.Integer(sign * count)}
