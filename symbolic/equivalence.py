@@ -295,71 +295,6 @@ _OFF_DIAGONAL = r"\Psi_{ij} = \tfrac{1}{2}\, b_{i,2}\, b_{j,2}\, c_{ij}^2 + O(d^
 _LONGEST = 400
 
 
-def as_text(found: ConditionalEquivalence) -> str:
-    """Return the coefficients as lines."""
-    lines = [
-        f"conditional Gaussian equivalence of sigma = {found.student} "
-        f"({found.standing.value}: {found.source})",
-        "sigma(W x) ~ mu(x_v) + diag(beta(x_v)) W_perp x_perp + Psi(x_v)^(1/2) xi",
-        f"centre c = m_i x_v = {found.centre}, spread rho = |w_i_perp| = {found.spread}",
-    ]
-    lines += [f"  {title} = {_shown(getattr(found, name))}" for name, title, _, _ in _ROWS]
-    lines.append(
-        f"  off the diagonal b_i b_j c_ij^2/2 + O(d^(-3/2)), b_2 = {_shown(found.coefficient(2))}"
-    )
-    return "\n".join(lines)
-
-
-def as_latex(found: ConditionalEquivalence) -> str:
-    """Return the equations, aligned."""
-    rows = [_FEATURES.replace(r"\simeq", r"&\simeq")]
-    for name, _, symbol, meaning in _ROWS:
-        rows.append(rf"{symbol} &= {meaning} = {_latex(getattr(found, name))}")
-    rows.append(_OFF_DIAGONAL.replace(" = ", " &= ", 1))
-    rows.append(rf"b_2 &= {_latex(found.coefficient(2))}")
-    joined = r" \\ ".join(rows)
-    return (
-        rf"\begin{{aligned}} {joined} \end{{aligned}}"
-        rf"\qquad c = {sp.latex(found.centre)},\ \rho = {sp.latex(found.spread)}"
-    )
-
-
-def as_html(found: ConditionalEquivalence) -> str:
-    """Return a table of the coefficients, each with what it rests on."""
-    coefficients = [(symbol, getattr(found, name)) for name, _, symbol, _ in _ROWS]
-    rows = [
-        (f"${symbol}$", rf"$\displaystyle {_latex(one)}$", _kind(one))
-        for symbol, one in (*coefficients, ("b_2", found.coefficient(2)))
-    ]
-    title = (
-        f"Conditional Gaussian equivalence of {found.student.name} ({found.standing.value}; "
-        rf"{found.source}): $\displaystyle {_FEATURES}$"
-    )
-    return pages.as_html([title, pages.Table(rows)])
-
-
-def as_dict(found: ConditionalEquivalence) -> dict[str, Any]:
-    """Return plain values: texts of definitions and closed forms."""
-    coefficients = {name: getattr(found, name) for name, *_ in _ROWS}
-    coefficients |= {"second_moment": found.second_moment, "b_2": found.coefficient(2)}
-    return {
-        "student": found.student.name,
-        "centre": expression_text(found.centre),
-        "spread": expression_text(found.spread),
-        "standing": found.standing.value,
-        "source": found.source,
-        "coefficients": {
-            name: {
-                "definition": str(coefficient.definition),
-                "closed_form": None
-                if coefficient.closed_form is None
-                else expression_text(coefficient.closed_form),
-            }
-            for name, coefficient in coefficients.items()
-        },
-    }
-
-
 def _kind(coefficient: ConditionalCoefficient) -> str:
     return "integral" if coefficient.closed_form is None else "closed form"
 
@@ -571,7 +506,18 @@ class ConditionalEquivalence(Typeset):
         return ConditionalCoefficient(definition, closed)
 
     def __str__(self) -> str:
-        return as_text(self)
+        lines = [
+            f"conditional Gaussian equivalence of sigma = {self.student} "
+            f"({self.standing.value}: {self.source})",
+            "sigma(W x) ~ mu(x_v) + diag(beta(x_v)) W_perp x_perp + Psi(x_v)^(1/2) xi",
+            f"centre c = m_i x_v = {self.centre}, spread rho = |w_i_perp| = {self.spread}",
+        ]
+        lines += [f"  {title} = {_shown(getattr(self, name))}" for name, title, _, _ in _ROWS]
+        lines.append(
+            "  off the diagonal b_i b_j c_ij^2/2 + O(d^(-3/2)), "
+            f"b_2 = {_shown(self.coefficient(2))}"
+        )
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -580,14 +526,49 @@ class ConditionalEquivalence(Typeset):
 
     def latex(self) -> str:
         """Return the equations in LaTeX, aligned."""
-        return as_latex(self)
+        rows = [_FEATURES.replace(r"\simeq", r"&\simeq")]
+        for name, _, symbol, meaning in _ROWS:
+            rows.append(rf"{symbol} &= {meaning} = {_latex(getattr(self, name))}")
+        rows.append(_OFF_DIAGONAL.replace(" = ", " &= ", 1))
+        rows.append(rf"b_2 &= {_latex(self.coefficient(2))}")
+        joined = r" \\ ".join(rows)
+        return (
+            rf"\begin{{aligned}} {joined} \end{{aligned}}"
+            rf"\qquad c = {sp.latex(self.centre)},\ \rho = {sp.latex(self.spread)}"
+        )
 
     def _repr_html_(self) -> str:
-        return as_html(self)
+        coefficients = [(symbol, getattr(self, name)) for name, _, symbol, _ in _ROWS]
+        rows = [
+            (f"${symbol}$", rf"$\displaystyle {_latex(one)}$", _kind(one))
+            for symbol, one in (*coefficients, ("b_2", self.coefficient(2)))
+        ]
+        title = (
+            f"Conditional Gaussian equivalence of {self.student.name} ({self.standing.value}; "
+            rf"{self.source}): $\displaystyle {_FEATURES}$"
+        )
+        return pages.as_html([title, pages.Table(rows)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: definitions and closed forms as texts."""
-        return as_dict(self)
+        coefficients = {name: getattr(self, name) for name, *_ in _ROWS}
+        coefficients |= {"second_moment": self.second_moment, "b_2": self.coefficient(2)}
+        return {
+            "student": self.student.name,
+            "centre": expression_text(self.centre),
+            "spread": expression_text(self.spread),
+            "standing": self.standing.value,
+            "source": self.source,
+            "coefficients": {
+                name: {
+                    "definition": str(coefficient.definition),
+                    "closed_form": None
+                    if coefficient.closed_form is None
+                    else expression_text(coefficient.closed_form),
+                }
+                for name, coefficient in coefficients.items()
+            },
+        }
 
 
 def conditional_equivalence(

@@ -35,7 +35,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import html
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as AbstractSequence
 from dataclasses import dataclass, field
@@ -53,7 +52,7 @@ from ..errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from ..pages import Typeset
+from ..pages import Table, Typeset, as_html, columns
 from .activations import CATALOGUE, Activation, activation, z
 from .expression_text import expression_text
 from .functions import sigmoid, softplus
@@ -432,16 +431,15 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
         return f"HermiteCoefficients({self.name!r}, order {self.order})"
 
     def __str__(self) -> str:
-        texts = [_shortened(str(value)) for value in self.values]
-        wide, narrow = max(map(len, [*texts, "mu_k"])), len(str(self.order))
-        lines = [
+        head = (
             f"f({self.variable}) = {self.function}, mu_k = E[f({self.variable}) "
-            f"He_k({self.variable})]",
-            f"{'k':<{narrow}}  {'mu_k':<{wide}}  basis",
-        ]
-        for k, (text, basis) in enumerate(zip(texts, self.basis, strict=True)):
-            lines.append(f"{k:<{narrow}}  {text:<{wide}}  {basis.value}")
-        return "\n".join(lines)
+            f"He_k({self.variable})]"
+        )
+        return f"{head}\n{columns([('k', 'mu_k', 'basis'), *self._rows(_shortened)])}"
+
+    def _rows(self, shown: Callable[[sp.Expr], str]) -> Iterator[tuple[str, str, str]]:
+        for k, (value, basis) in enumerate(zip(self.values, self.basis, strict=True)):
+            yield str(k), shown(value), basis.value
 
     def latex(self) -> str:
         """Return LaTeX: the closed form in k if there is one, else the coefficients, aligned."""
@@ -454,19 +452,13 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
         return rf"\begin{{aligned}} {body} \end{{aligned}}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{k}</td><td>$\\displaystyle {html.escape(sp.latex(value))}$</td>"
-            f"<td>{html.escape(basis.value)}</td></tr>"
-            for k, (value, basis) in enumerate(zip(self.values, self.basis, strict=True))
-        )
-        title = html.escape(str(self.function))
-        return (
-            f"<table><caption>Hermite coefficients of {title}</caption>"
-            f"<tr><th>k</th><th>μ<sub>k</sub></th><th>basis</th></tr>{rows}</table>"
-        )
+        rows = list(self._rows(lambda value: rf"$\displaystyle {sp.latex(value)}$"))
+        title = f"Hermite coefficients of {self.function}"
+        return as_html([title, Table(rows, ("k", "μ_k", "basis"))])
 
 
-def _shortened(text: str) -> str:
+def _shortened(value: sp.Expr) -> str:
+    text = str(value)
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
 
 

@@ -160,70 +160,6 @@ NOT_WRITTEN = "(no short form)"
 """For a function whose norms have no closed form in reach; on request it is an expression."""
 
 
-def as_text(projection: Projection) -> str:
-    """Return the projection as lines: both parts, and the norms by degree."""
-    degree = projection.degree
-    lines = [
-        f"f = {projection.target} on U = {projection.onto}, degree at most {degree} outside U",
-        *_function_lines(f"fitted    P_U,<={degree} f", projection, fitted=True),
-        *_function_lines(f"residual  P_U,>{degree} f", projection, fitted=False),
-        f"residual norm squared: {number_text(projection.residual_norm)}"
-        f" of E f^2 = {number_text(projection.norm_squared)}"
-        + (", that is E Var(f | x_U)" if degree == 0 else ""),
-        "norms squared by degree outside U: "
-        + "; ".join(f"n_{j} = {number_text(n)}" for j, n in enumerate(projection.norms)),
-        projection.basis,
-    ]
-    return "\n".join(lines)
-
-
-def as_latex(projection: Projection, *, full: bool = False) -> str:
-    """Return the fitted function and the residual norm as aligned equations."""
-    space, degree = projection.onto.latex(), projection.degree
-    at_most, beyond = rf"P_{{U,\le {degree}}} f", rf"P_{{U,> {degree}}} f"
-    lines = [
-        rf"U &= {space}",
-        rf"{at_most} &= {_function_latex(projection, fitted=True, full=full)}",
-        rf"{beyond} &= {_function_latex(projection, fitted=False, full=full)}",
-        rf"\|{beyond}\|^2 &= {sp.latex(projection.residual_norm)}",
-    ]
-    return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
-
-
-def as_html(projection: Projection) -> str:
-    """Return a table in HTML."""
-    degree = projection.degree
-    rows = [
-        ("target", str(projection.target)),
-        ("subspace U", str(projection.onto)),
-        (f"fitted, degree ≤ {degree} outside U", function_text(projection)),
-        ("residual", function_text(projection, fitted=False)),
-        (f"‖P_U,>{degree} f‖²", number_text(projection.residual_norm)),
-        ("E f²", number_text(projection.norm_squared)),
-        ("norms by degree outside U", ", ".join(map(number_text, projection.norms))),
-        ("basis", projection.basis),
-    ]
-    return pages.as_html([pages.Table(rows)])
-
-
-def as_dict(projection: Projection) -> dict[str, Any]:
-    """Return plain data for JSON."""
-    bounds = projection.bounds
-    return {
-        "target": str(projection.target),
-        "onto": projection.onto.to_dict(),
-        "degree": projection.degree,
-        "fitted": None if bounds else expression_text(projection.fitted),
-        "residual": None if bounds else expression_text(projection.residual),
-        "residual_norm": expression_text(projection.residual_norm),
-        "conditional_variance": expression_text(projection.conditional_variance),
-        "norm_squared": expression_text(projection.norm_squared),
-        "norms": [expression_text(n) for n in projection.norms],
-        "basis": projection.basis,
-        "uncertainty": None if bounds is None else float(bounds.uncertainty),
-    }
-
-
 def function_text(projection: Projection, *, fitted: bool = True) -> str:
     """Return the fitted function or the rest, by Hermite polynomials if it is a polynomial."""
     expansion = projection.fitted_expansion if fitted else projection.residual_expansion
@@ -420,7 +356,19 @@ class Projection(Typeset):
         return _difference(self.norm_squared, self.norms[: degree + 1])
 
     def __str__(self) -> str:
-        return as_text(self)
+        degree = self.degree
+        lines = [
+            f"f = {self.target} on U = {self.onto}, degree at most {degree} outside U",
+            *_function_lines(f"fitted    P_U,<={degree} f", self, fitted=True),
+            *_function_lines(f"residual  P_U,>{degree} f", self, fitted=False),
+            f"residual norm squared: {number_text(self.residual_norm)}"
+            f" of E f^2 = {number_text(self.norm_squared)}"
+            + (", that is E Var(f | x_U)" if degree == 0 else ""),
+            "norms squared by degree outside U: "
+            + "; ".join(f"n_{j} = {number_text(n)}" for j, n in enumerate(self.norms)),
+            self.basis,
+        ]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -430,15 +378,47 @@ class Projection(Typeset):
 
     def latex(self, *, full: bool = False) -> str:
         """Return fitted function and residual norm in LaTeX; long functions cut unless `full`."""
-        return as_latex(self, full=full)
+        space, degree = self.onto.latex(), self.degree
+        at_most, beyond = rf"P_{{U,\le {degree}}} f", rf"P_{{U,> {degree}}} f"
+        lines = [
+            rf"U &= {space}",
+            rf"{at_most} &= {_function_latex(self, fitted=True, full=full)}",
+            rf"{beyond} &= {_function_latex(self, fitted=False, full=full)}",
+            rf"\|{beyond}\|^2 &= {sp.latex(self.residual_norm)}",
+        ]
+        return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
 
     def to_html(self) -> str:
         """Return a table in HTML."""
-        return as_html(self)
+        degree = self.degree
+        rows = [
+            ("target", str(self.target)),
+            ("subspace U", str(self.onto)),
+            (f"fitted, degree ≤ {degree} outside U", function_text(self)),
+            ("residual", function_text(self, fitted=False)),
+            (f"‖P_U,>{degree} f‖²", number_text(self.residual_norm)),
+            ("E f²", number_text(self.norm_squared)),
+            ("norms by degree outside U", ", ".join(map(number_text, self.norms))),
+            ("basis", self.basis),
+        ]
+        return pages.as_html([pages.Table(rows)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; numbers and functions as exact texts."""
-        return as_dict(self)
+        bounds = self.bounds
+        return {
+            "target": str(self.target),
+            "onto": self.onto.to_dict(),
+            "degree": self.degree,
+            "fitted": None if bounds else expression_text(self.fitted),
+            "residual": None if bounds else expression_text(self.residual),
+            "residual_norm": expression_text(self.residual_norm),
+            "conditional_variance": expression_text(self.conditional_variance),
+            "norm_squared": expression_text(self.norm_squared),
+            "norms": [expression_text(n) for n in self.norms],
+            "basis": self.basis,
+            "uncertainty": None if bounds is None else float(bounds.uncertainty),
+        }
 
 
 def project(

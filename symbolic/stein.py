@@ -152,29 +152,6 @@ _MOST_MONOMIALS = 30
 """Contractions of more monomials are printed by their name alone, if not asked for in full."""
 
 
-def as_text(expansion: GradientExpansion) -> str:
-    """Return the expansion as lines: the terms with their orders, the leading one, the noise."""
-    lines = [
-        f"{expansion.student} neuron on f = {expansion.target}, |w| = {expansion.norm}"
-        + (f", Hermite degrees {_numbers(expansion)} removed" if expansion.removed else ""),
-        "G(w) = E[f(x) sigma'(w.x) x], orders in d for w uniform on the sphere",
-    ]
-    for direction in Direction:
-        terms = [term for term in expansion.terms if term.direction is direction]
-        lines.append(f"{direction.value}:" if terms else f"{direction.value}: nothing")
-        lines += [f"  {_power(term.order):<9}{term.name} = {_value(term)}" for term in terms]
-    leading = expansion.leading
-    lines.append(
-        "leading inside the relevant space: "
-        + ("nothing in these terms" if leading is None else describe(leading))
-    )
-    rest = expansion.remainder_order
-    lines.append(
-        "exact: all other terms vanish" if rest is None else f"left out: O({_power(rest)})"
-    )
-    return "\n".join(lines)
-
-
 def describe(term: GradientTerm) -> str:
     """Return what a leading term is, such as ``sqrt(2)/(2*sqrt(pi)) * H w``, and its order."""
     order = f"order {_power(term.order)}"
@@ -184,21 +161,6 @@ def describe(term: GradientTerm) -> str:
     if term.k == 1:
         return f"{factor} * H w, H = C_2 = E[hessian f], {order}"
     return f"{factor} * C_{term.k + 1}[w^{term.k}, .], {order}"
-
-
-def as_latex(expansion: GradientExpansion, *, full: bool = False) -> str:
-    """Return the expansion as one sum in LaTeX, terms in the order of their size.
-
-    Contractions of many monomials are written as tensors unless `full`.
-    """
-    parts = [
-        rf"\underbrace{{{term_latex(term, full=full)}}}_{{{_latex_power(term.order)}}}"
-        for term in expansion.terms
-    ]
-    rest = expansion.remainder_order
-    if rest is not None:
-        parts.append(rf"O\left({_latex_power(rest)}\right)")
-    return "G(w) = " + (" + ".join(parts) if parts else "0")
 
 
 def term_latex(term: GradientTerm, *, full: bool = False) -> str:
@@ -378,7 +340,25 @@ class GradientExpansion(Typeset):
         return DIMENSION / SAMPLES * sp.expand(kept) * expect(slope**2, z)
 
     def __str__(self) -> str:
-        return as_text(self)
+        lines = [
+            f"{self.student} neuron on f = {self.target}, |w| = {self.norm}"
+            + (f", Hermite degrees {_numbers(self)} removed" if self.removed else ""),
+            "G(w) = E[f(x) sigma'(w.x) x], orders in d for w uniform on the sphere",
+        ]
+        for direction in Direction:
+            terms = [term for term in self.terms if term.direction is direction]
+            lines.append(f"{direction.value}:" if terms else f"{direction.value}: nothing")
+            lines += [f"  {_power(term.order):<9}{term.name} = {_value(term)}" for term in terms]
+        leading = self.leading
+        lines.append(
+            "leading inside the relevant space: "
+            + ("nothing in these terms" if leading is None else describe(leading))
+        )
+        rest = self.remainder_order
+        lines.append(
+            "exact: all other terms vanish" if rest is None else f"left out: O({_power(rest)})"
+        )
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         leading = f", leading {self.leading.name}" if self.leading else ""
@@ -388,7 +368,14 @@ class GradientExpansion(Typeset):
 
     def latex(self, *, full: bool = False) -> str:
         """Return the expansion in LaTeX; long contractions are written as tensors unless `full`."""
-        return as_latex(self, full=full)
+        parts = [
+            rf"\underbrace{{{term_latex(term, full=full)}}}_{{{_latex_power(term.order)}}}"
+            for term in self.terms
+        ]
+        rest = self.remainder_order
+        if rest is not None:
+            parts.append(rf"O\left({_latex_power(rest)}\right)")
+        return "G(w) = " + (" + ".join(parts) if parts else "0")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that :meth:`from_dict` derives the expansion from again.

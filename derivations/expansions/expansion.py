@@ -25,13 +25,13 @@ from ...digits import checked_digits, held_digits
 from ...errors import ApproximationWarning, ParameterError
 from ...json_document import JsonDocument
 from ...numeric.arguments import checked_switch, real_number, whole_number
+from ...packed_numbers import SentWithDigits
 from ...pages import Table, Typeset, as_html
 from ...runtime.precision import local_context
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from ..formulas import latex
 
 if TYPE_CHECKING:
-    import sympy as sp
     from numpy.typing import NDArray
 
 LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP = "large_alpha", "small_ridge", "small_step"
@@ -166,111 +166,6 @@ def _broken(expr: sp.Expr) -> str:
     return " \\\\\n&\\quad ".join(lines)
 
 
-class FormulaAccess:
-    """The symbolic side of an expansion, derived when it is first asked for."""
-
-    symbolic: SymbolicSeries | Callable[[], SymbolicSeries] | None
-
-    @cached_property
-    def _derived(self) -> SymbolicSeries | None:
-        return self.symbolic() if callable(self.symbolic) else self.symbolic
-
-    @property
-    def has_derived_formulas(self) -> bool:
-        """Whether formulas are known without a derivation: a file then holds them as LaTeX."""
-        return "_derived" in self.__dict__ or not (self.symbolic is None or callable(self.symbolic))
-
-    @property
-    def formulas(self) -> Mapping[str, tuple[sp.Expr, ...]]:
-        r"""The coefficients of outputs as formulas, aligned with the exponents from the left.
-
-        Derived when they are first asked for; empty where there are none, and fewer than exponents
-        where they would fill pages. They name coefficients of order parameters,
-        :math:`V_{1,0}` and so on, that :attr:`equations` determine, and functions of κ under
-        averages, such as the conditional variance :math:`v_0(\kappa)`, which :attr:`definitions`
-        has.
-        """
-        return {} if self._derived is None else self._derived.formulas
-
-    @property
-    def definitions(self) -> Mapping[sp.Expr, sp.Expr]:
-        """What formulas and equations name: symbols, and functions under averages."""
-        return {} if self._derived is None else self._derived.definitions
-
-    @property
-    def equations(self) -> tuple[tuple[sp.Eq, ...], ...]:
-        """The equations of every order, derived when they are first asked for.
-
-        Of order 0 the leading system; of an order k from 1 equations that are linear in the
-        coefficients of order k, with those of lower orders given.
-
-        Raises
-        ------
-        ParameterError
-            If there are none: the coefficients are closed formulas, or were read from a file.
-        """
-        return self._system().equations
-
-    @property
-    def unknowns(self) -> tuple[tuple[sp.Symbol, ...], ...]:
-        """The coefficients that the equations of every order determine."""
-        return self._system().unknowns
-
-    def linear_system(self, order: int) -> tuple[sp.Matrix, sp.Matrix, sp.Matrix]:
-        r"""Return J, X and b of the linear equations :math:`J(X_0)\,X_k = b` of an order.
-
-        Parameters
-        ----------
-        order : int
-            k, from 1.
-
-        Raises
-        ------
-        ParameterError
-            If there are no equations, or none of that order.
-        """
-        found = self._system()
-        return found.linear_system(_checked(order, 1, found))
-
-    def explicit(self, expr: sp.Expr) -> sp.Expr:
-        """Return a formula with everything that :attr:`definitions` name written out."""
-        return expr if self._derived is None else self._derived.explicit(expr)
-
-    def latex_equations(self, order: int | None = None) -> str:
-        """Return the equations in LaTeX, as an environment ``aligned``.
-
-        Parameters
-        ----------
-        order : int, optional
-            Of this order only; default: of all.
-
-        Raises
-        ------
-        ParameterError
-            If there are no equations, or none of that order.
-        """
-        found = self._system()
-        if order is None:
-            return equations_latex(found, range(len(found.equations)))
-        return equations_latex(found, [_checked(order, 0, found)])
-
-    @property
-    def has_equations(self) -> bool:
-        """Whether there are equations of every order."""
-        return self._derived is not None and bool(self._derived.equations)
-
-    def _system(self) -> SymbolicSeries:
-        if self._derived is None or not self._derived.equations:
-            why = (
-                "it was read from a file, or its model has closed formulas of the coefficients, "
-                "if any (formulas=True)"
-                if self._derived is None
-                else "its coefficients are closed formulas: see formulas"
-            )
-            raise ParameterError(f"this expansion has no equations of each order: {why}")
-        return self._derived
-
-
 def _checked(order: object, first: int, found: SymbolicSeries) -> int:
     number = whole_number("order", order, minimum=first)
     last = len(found.equations) - 1
@@ -289,7 +184,7 @@ Exact = Callable[[Any, int | None], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, repr=False)
-class Expansion(Typeset, FormulaAccess, JsonDocument):
+class Expansion(SentWithDigits, Typeset, JsonDocument):
     r"""A truncated series :math:`\sum_k c_k x^{e_k} + O(x^e)` of every output of a solution.
 
     Attributes
@@ -528,6 +423,107 @@ class Expansion(Typeset, FormulaAccess, JsonDocument):
             stacklevel=3,
         )
 
+    # ------------------------------------------------------------------ formulas
+
+    @cached_property
+    def _derived(self) -> SymbolicSeries | None:
+        return self.symbolic() if callable(self.symbolic) else self.symbolic
+
+    @property
+    def has_derived_formulas(self) -> bool:
+        """Whether formulas are known without a derivation: a file then holds them as LaTeX."""
+        return "_derived" in self.__dict__ or not (self.symbolic is None or callable(self.symbolic))
+
+    @property
+    def formulas(self) -> Mapping[str, tuple[sp.Expr, ...]]:
+        r"""The coefficients of outputs as formulas, aligned with the exponents from the left.
+
+        Derived when they are first asked for; empty where there are none, and fewer than exponents
+        where they would fill pages. They name coefficients of order parameters,
+        :math:`V_{1,0}` and so on, that :attr:`equations` determine, and functions of κ under
+        averages, such as the conditional variance :math:`v_0(\kappa)`, which :attr:`definitions`
+        has.
+        """
+        return {} if self._derived is None else self._derived.formulas
+
+    @property
+    def definitions(self) -> Mapping[sp.Expr, sp.Expr]:
+        """What formulas and equations name: symbols, and functions under averages."""
+        return {} if self._derived is None else self._derived.definitions
+
+    @property
+    def equations(self) -> tuple[tuple[sp.Eq, ...], ...]:
+        """The equations of every order, derived when they are first asked for.
+
+        Of order 0 the leading system; of an order k from 1 equations that are linear in the
+        coefficients of order k, with those of lower orders given.
+
+        Raises
+        ------
+        ParameterError
+            If there are none: the coefficients are closed formulas, or were read from a file.
+        """
+        return self._system().equations
+
+    @property
+    def unknowns(self) -> tuple[tuple[sp.Symbol, ...], ...]:
+        """The coefficients that the equations of every order determine."""
+        return self._system().unknowns
+
+    def linear_system(self, order: int) -> tuple[sp.Matrix, sp.Matrix, sp.Matrix]:
+        r"""Return J, X and b of the linear equations :math:`J(X_0)\,X_k = b` of an order.
+
+        Parameters
+        ----------
+        order : int
+            k, from 1.
+
+        Raises
+        ------
+        ParameterError
+            If there are no equations, or none of that order.
+        """
+        found = self._system()
+        return found.linear_system(_checked(order, 1, found))
+
+    def explicit(self, expr: sp.Expr) -> sp.Expr:
+        """Return a formula with everything that :attr:`definitions` name written out."""
+        return expr if self._derived is None else self._derived.explicit(expr)
+
+    def latex_equations(self, order: int | None = None) -> str:
+        """Return the equations in LaTeX, as an environment ``aligned``.
+
+        Parameters
+        ----------
+        order : int, optional
+            Of this order only; default: of all.
+
+        Raises
+        ------
+        ParameterError
+            If there are no equations, or none of that order.
+        """
+        found = self._system()
+        if order is None:
+            return equations_latex(found, range(len(found.equations)))
+        return equations_latex(found, [_checked(order, 0, found)])
+
+    @property
+    def has_equations(self) -> bool:
+        """Whether there are equations of every order."""
+        return self._derived is not None and bool(self._derived.equations)
+
+    def _system(self) -> SymbolicSeries:
+        if self._derived is None or not self._derived.equations:
+            why = (
+                "it was read from a file, or its model has closed formulas of the coefficients, "
+                "if any (formulas=True)"
+                if self._derived is None
+                else "its coefficients are closed formulas: see formulas"
+            )
+            raise ParameterError(f"this expansion has no equations of each order: {why}")
+        return self._derived
+
     # ------------------------------------------------------------------ presentation
 
     def latex(self, output: str | None = None, *, formulas: bool = False, digits: int = 6) -> str:
@@ -544,14 +540,42 @@ class Expansion(Typeset, FormulaAccess, JsonDocument):
         """
         name = self.output(output)
         if checked_switch("formulas", formulas):
-            return formulas_latex(self, name)
-        return series_latex(self, name, checked_digits(digits))
+            return _formulas_latex(self, name)
+        return _series_latex(self, name, checked_digits(digits))
 
     def _repr_html_(self) -> str:
-        return html_table(self)
+        rows = [
+            (
+                f"${self.symbols.get(o, o)}$",
+                *(held_digits(c, min(10, self.digits)) for c in cs),
+            )
+            for o, cs in self.coefficients.items()
+        ]
+        head = ("", *(f"${power(self, e) or '1'}$" for e in self.exponents))
+        return as_html([Table(rows, head), self.region, self.rests_on])
 
     def __str__(self) -> str:
-        return text(self)
+        name = self.parameter
+        width = max(map(len, self.outputs)) + 2
+        lines = [self.region]
+        for output in self.outputs:
+            parts = []
+            for exponent, value in self.terms(output):
+                shown = -exponent if self.point else exponent
+                factor = "" if not shown else f" {name}" if shown == 1 else f" {name}^({shown})"
+                parts.append(held_digits(value, min(12, self.digits)) + factor)
+            left = self.neglected[output]
+            if left is not None:
+                shown = -left[0] if self.point else left[0]
+                parts.append(f"O({name}^({shown}))")
+            lines.append(f"{output:<{width}}{' + '.join(parts) or '0'}".replace("+ -", "- "))
+        limit = self.trusted_up_to
+        if math.isfinite(limit) and limit:
+            side = ">=" if self.point else "<="
+            lines.append(
+                f"first neglected term of {self.outputs[0]} below 1 % for {name} {side} {limit:.4g}"
+            )
+        return "\n".join([*lines, self.rests_on])
 
     def __repr__(self) -> str:
         return (
@@ -590,14 +614,48 @@ class Expansion(Typeset, FormulaAccess, JsonDocument):
         ParameterError
             If an expansion that was read from a file is to be compared with the exact solution.
         """
-        exact = checked_switch("exact", exact)
-        return plot_expansion(self, self.output(output), exact=exact, digits=digits, ax=ax)
+        exact, output = checked_switch("exact", exact), self.output(output)
+        if digits is not None:
+            checked_digits(digits)
+        if exact and self.exact is None:
+            raise ParameterError(
+                "an self that was read from a file has no exact solution to compare with; use "
+                "exact=False, or ask the model for the self again"
+            )
+        values = _grid(self)
+        small = [_small(self, v) for v in values]
+        with styled():
+            axes = _axes(ax, exact)
+            _draw_series(axes[0], self, output, values, small)
+            if exact and self.exact is not None:
+                true = [self.exact(float(v), digits)[output] for v in values]
+                curve = [float(t) for t in true]
+                style = {"color": BLUE, "alpha": 0.6, "linewidth": 3, "zorder": 2}
+                axes[0].plot(values, curve, label="exact", **style)
+                _draw_errors(axes[1], self, output, values, small, true)
+            axes[0].legend(frameon=False)
+        return tuple(axes) if exact else axes[0]
 
     # ------------------------------------------------------------------ storage
 
     def to_dict(self) -> dict[str, Any]:
         """Return the expansion as plain values; numbers as text with all their digits."""
-        return plain_values(self)
+        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _NOT_STORED}
+        return {
+            **found,
+            "point": "inf" if self.point else 0,
+            "exponents": [str(e) for e in self.exponents],
+            "remainder_order": str(self.remainder_order),
+            "coefficients": {k: [_text(c) for c in v] for k, v in self.coefficients.items()},
+            "neglected": {
+                k: None if v is None else [str(v[0]), _text(v[1])]
+                for k, v in self.neglected.items()
+            },
+            "radius": None if self.radius is None else _text(self.radius),
+            "fixed": {k: "inf" if v == math.inf else v for k, v in self.fixed.items()},
+            "symbols": dict(self.symbols),
+            _FORMULAS: _formula_texts(self) if self.has_derived_formulas else {},
+        }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -608,28 +666,11 @@ class Expansion(Typeset, FormulaAccess, JsonDocument):
         ParameterError
             If the values are no expansion.
         """
-        return cls(**arguments(values))
+        return cls(**_arguments(values))
 
     def __getstate__(self) -> dict[str, Any]:
-        # Numbers of a local mpmath context cannot be pickled; their bits can.
-        state = dict(self.__dict__)
         # Derived again where they are wanted: functions of SymPy cannot be pickled.
-        state.pop("_derived", None)
-        state["coefficients"] = {k: tuple(c._mpf_ for c in v) for k, v in self.coefficients.items()}
-        state["neglected"] = {
-            k: None if v is None else (v[0], v[1]._mpf_) for k, v in self.neglected.items()
-        }
-        state["radius"] = None if self.radius is None else self.radius._mpf_
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        make = local_context(state["digits"]).make_mpf
-        state["coefficients"] = {k: tuple(map(make, v)) for k, v in state["coefficients"].items()}
-        state["neglected"] = {
-            k: None if v is None else (v[0], make(v[1])) for k, v in state["neglected"].items()
-        }
-        state["radius"] = None if state["radius"] is None else make(state["radius"])
-        self.__dict__.update(state)
+        return {name: x for name, x in super().__getstate__().items() if name != "_derived"}
 
 
 _LETTERS = {"alpha": r"\alpha", "ridge": r"\lambda", "step_size": r"\eta"}
@@ -637,7 +678,7 @@ _LETTERS = {"alpha": r"\alpha", "ridge": r"\lambda", "step_size": r"\eta"}
 _LONGEST = 2000
 
 
-def series_latex(expansion: Expansion, output: str, digits: int) -> str:
+def _series_latex(expansion: Expansion, output: str, digits: int) -> str:
     """Return the series with numbers."""
     parts: list[str] = []
     for exponent, value in expansion.terms(output):
@@ -649,9 +690,9 @@ def series_latex(expansion: Expansion, output: str, digits: int) -> str:
     return _finished(expansion, output, parts or ["0"])
 
 
-def formulas_latex(expansion: Expansion, output: str) -> str:
+def _formulas_latex(expansion: Expansion, output: str) -> str:
     """Return the series with formulas, as far as they are known, and what they name."""
-    texts = formula_texts(expansion).get(output, [])
+    texts = _formula_texts(expansion).get(output, [])
     if not texts:
         raise ParameterError(
             f"there are no formulas of {output}: after one gradient step, ask the model for the "
@@ -672,18 +713,14 @@ def formulas_latex(expansion: Expansion, output: str) -> str:
 
 def _definitions_latex(expansion: Expansion, output: str, count: int) -> str:
     """Return what the formulas name, after a comma."""
-    from ..formulas import latex
-
     used = used_definitions(expansion.definitions, expansion.formulas[output][:count])
     return "".join(rf",\quad {latex(symbol)} = {latex(value)}" for symbol, value in used.items())
 
 
-def formula_texts(expansion: Expansion) -> dict[str, list[str]]:
+def _formula_texts(expansion: Expansion) -> dict[str, list[str]]:
     """Return the formulas as LaTeX, those of readable size."""
     if not expansion.formulas:
         return {}
-    from ..formulas import latex
-
     found: dict[str, list[str]] = {}
     for output, formulas in expansion.formulas.items():
         texts: list[str] = []
@@ -727,72 +764,11 @@ def _number(value: Any, digits: int) -> str:
     return rf"{mantissa}\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 
-def html_table(expansion: Expansion) -> str:
-    """Return a table of all coefficients with their region."""
-    rows = [
-        (
-            f"${expansion.symbols.get(o, o)}$",
-            *(held_digits(c, min(10, expansion.digits)) for c in cs),
-        )
-        for o, cs in expansion.coefficients.items()
-    ]
-    head = ("", *(f"${power(expansion, e) or '1'}$" for e in expansion.exponents))
-    return as_html([Table(rows, head), expansion.region, expansion.rests_on])
-
-
-def text(expansion: Expansion) -> str:
-    """Return all coefficients that do not vanish, a line for each output."""
-    name = expansion.parameter
-    width = max(map(len, expansion.outputs)) + 2
-    lines = [expansion.region]
-    for output in expansion.outputs:
-        parts = []
-        for exponent, value in expansion.terms(output):
-            shown = -exponent if expansion.point else exponent
-            factor = "" if not shown else f" {name}" if shown == 1 else f" {name}^({shown})"
-            parts.append(held_digits(value, min(12, expansion.digits)) + factor)
-        left = expansion.neglected[output]
-        if left is not None:
-            shown = -left[0] if expansion.point else left[0]
-            parts.append(f"O({name}^({shown}))")
-        lines.append(f"{output:<{width}}{' + '.join(parts) or '0'}".replace("+ -", "- "))
-    limit = expansion.trusted_up_to
-    if math.isfinite(limit) and limit:
-        side = ">=" if expansion.point else "<="
-        lines.append(
-            f"first neglected term of {expansion.outputs[0]} below 1 % for "
-            f"{name} {side} {limit:.4g}"
-        )
-    return "\n".join([*lines, expansion.rests_on])
-
-
 _NOT_STORED = ("exact", "symbolic")
 _FORMULAS = "formulas_latex"
 
 
-def plain_values(expansion: Expansion) -> dict[str, Any]:
-    """Return an expansion as plain values; numbers as text with all their digits."""
-    found = {
-        f.name: getattr(expansion, f.name) for f in fields(expansion) if f.name not in _NOT_STORED
-    }
-    return {
-        **found,
-        "point": "inf" if expansion.point else 0,
-        "exponents": [str(e) for e in expansion.exponents],
-        "remainder_order": str(expansion.remainder_order),
-        "coefficients": {k: [_text(c) for c in v] for k, v in expansion.coefficients.items()},
-        "neglected": {
-            k: None if v is None else [str(v[0]), _text(v[1])]
-            for k, v in expansion.neglected.items()
-        },
-        "radius": None if expansion.radius is None else _text(expansion.radius),
-        "fixed": {k: "inf" if v == math.inf else v for k, v in expansion.fixed.items()},
-        "symbols": dict(expansion.symbols),
-        _FORMULAS: formula_texts(expansion) if expansion.has_derived_formulas else {},
-    }
-
-
-def arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+def _arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of the expansion that :func:`plain_values` wrote.
 
     Raises
@@ -860,33 +836,6 @@ _ROOM, _MARGIN = 0.45, 0.1
 # Beyond five orders colours repeat, with another dash and another mark.
 _DASHES = ((4, 2), (1, 1.2), (6, 1.5, 1, 1.5), (2, 2))
 _MARKS = "osv^"
-
-
-def plot_expansion(
-    expansion: Expansion, output: str, *, exact: bool, digits: int | None, ax: Any
-) -> Any:
-    """Draw an expansion; see :meth:`.expansion.Expansion.plot`."""
-    if digits is not None:
-        checked_digits(digits)
-    if exact and expansion.exact is None:
-        raise ParameterError(
-            "an expansion that was read from a file has no exact solution to compare with; use "
-            "exact=False, or ask the model for the expansion again"
-        )
-    values = _grid(expansion)
-    small = [_small(expansion, v) for v in values]
-    with styled():
-        axes = _axes(ax, exact)
-        _draw_series(axes[0], expansion, output, values, small)
-        if exact and expansion.exact is not None:
-            true = [expansion.exact(float(v), digits)[output] for v in values]
-            axes[0].plot(
-                values, [float(t) for t in true], color=BLUE, label="exact", zorder=2, alpha=0.6,
-                linewidth=3,
-            )  # fmt: skip
-            _draw_errors(axes[1], expansion, output, values, small, true)
-        axes[0].legend(frameon=False)
-    return tuple(axes) if exact else axes[0]
 
 
 def _axes(ax: Any, exact: bool) -> list[Any]:
