@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,30 +113,16 @@ def _value_and_size(
     ctx = mpmath.mp.clone()
     ctx.prec = prec + extra
     inner = {node: node.evalf(int(ctx.dps)) for node in _closed_inner_nodes(integrand, variable)}
-    function = compiled(integrand.xreplace(inner), [variable], ctx)
+    function = finite_values(integrand.xreplace(inner), [variable], ctx)
     normal = ctx.sqrt(2 * ctx.pi)
 
     def density_times(x: Any) -> Any:
-        try:
-            value = function(x)
-        except (ZeroDivisionError, ValueError):
-            value = ctx.nan
-        if not isinstance(value, ctx.mpf):
-            value = ctx.convert(value)
-        if not isinstance(value, ctx.mpf) or not ctx.isfinite(value):
-            where = ctx.nstr(x, 5)
-            raise NotConverged(f"the integrand is not a finite real number at {where}")
-        return value * ctx.exp(-x * x / 2) / normal
+        return function(x) * ctx.exp(-x * x / 2) / normal
 
-    wanted, possible = ctx.ldexp(1, -prec - 8), ctx.ldexp(1, ROUNDING_BITS - ctx.prec)
-
-    def agree(difference: Any, value: Any, size: Any) -> bool:
-        """Whether a difference is below what is wanted, or below what rounding allows."""
-        return bool(difference <= wanted * abs(value) or difference <= possible * size)
-
+    agree = agreement(prec, ctx)
     found = analyse(integrand, variable)
     if found.kinks:
-        points = sorted(ctx.mpf(str(sp.N(k, int(ctx.dps)))) for k in found.kinks)
+        points = _ascending(found.kinks, ctx)
         value, size = _piecewise_rule(density_times, points, ctx, agree)
     else:
         # A strip of width zero is a suspicion that the rule confirms or does not.
@@ -146,6 +132,43 @@ def _value_and_size(
         offset = (ctx.sqrt(5) - 2) / 2 if integrand.has(sp.sign, sp.Heaviside) else 0
         value, size = _trapezoidal_rule(lambda x: density_times(x + offset), ctx, agree, narrow)
     return value, size, ctx
+
+
+def finite_values(f: sp.Expr, variables: Sequence[sp.Symbol], ctx: Any) -> Callable[..., Any]:
+    """Return a function of numbers whose values have to be finite and real."""
+    function = compiled(f, variables, ctx)
+
+    def value(*x: Any) -> Any:
+        try:
+            found = ctx.convert(function(*x))
+        except (ZeroDivisionError, ValueError):
+            found = ctx.nan
+        if not isinstance(found, ctx.mpf) or not ctx.isfinite(found):
+            where = ", ".join(ctx.nstr(part, 5) for part in x)
+            where = where if len(x) == 1 else f"({where})"
+            raise NotConverged(f"the integrand is not a finite real number at {where}")
+        return found
+
+    return value
+
+
+def agreement(prec: int, ctx: Any) -> Callable[[Any, Any, Any], bool]:
+    """Return what tells whether a difference is below what is wanted, or what rounding allows."""
+    wanted, possible = ctx.ldexp(1, -prec - 8), ctx.ldexp(1, ROUNDING_BITS - ctx.prec)
+
+    def agree(difference: Any, value: Any, size: Any) -> bool:
+        return bool(difference <= wanted * abs(value) or difference <= possible * size)
+
+    return agree
+
+
+def _promising(ctx: Any) -> Any:
+    # Halving the step squares the error, so two fifths of the digits promise nearly all of them.
+    return ctx.ldexp(1, 2 * (ROUNDING_BITS - ctx.prec) // 5)
+
+
+def _ascending(points: Iterable[sp.Expr], ctx: Any) -> list[Any]:
+    return sorted(ctx.mpf(str(sp.N(point, int(ctx.dps)))) for point in points)
 
 
 def _closed_inner_nodes(integrand: sp.Expr, variable: sp.Symbol) -> set[sp.Expr]:
@@ -199,8 +222,7 @@ def _trapezoidal_rule(
     total, size = total + middle, size + abs(middle)
     finest = 2 * ctx.pi * strip / (ctx.prec * ctx.ln2)
     last, last_gap = ctx.inf, ctx.inf
-    # Halving the step squares the error, so two fifths of the digits promise nearly all of them.
-    promising = ctx.ldexp(1, 2 * (ROUNDING_BITS - ctx.prec) // 5)
+    promising = _promising(ctx)
     small = ctx.ldexp(1, -20)
     while step > finest:
         previous = total * step
@@ -339,11 +361,6 @@ def product_value(products: Products, prec: int, ctx: Any) -> Any:
         If the rules do not agree before they become long, or a value is not a finite real number.
     """
     correlation = ctx.mpf(products.correlation._to_mpmath(2 * ctx.prec)._mpf_)
-    wanted, possible = ctx.ldexp(1, -prec - 8), ctx.ldexp(1, ROUNDING_BITS - ctx.prec)
-
-    def agree(difference: Any, value: Any, size: Any) -> bool:
-        return bool(difference <= wanted * abs(value) or difference <= possible * size)
-
     sides = [
         _Side([pair[k] for pair in products.terms], symbol, ctx)
         for k, symbol in enumerate((products.x, products.y))
@@ -353,7 +370,7 @@ def product_value(products: Products, prec: int, ctx: Any) -> Any:
     for side in sides:
         side.reach = farther
     rule = _pieces if sides[0].kinks or sides[1].kinks else _grids
-    return rule(sides[0], sides[1], correlation, ctx, agree)
+    return rule(sides[0], sides[1], correlation, ctx, agreement(prec, ctx))
 
 
 class _Side:
@@ -361,24 +378,12 @@ class _Side:
 
     def __init__(self, expressions: Sequence[sp.Expr], symbol: sp.Symbol, ctx: Any) -> None:
         self.ctx = ctx
-        self.functions = [compiled(e, [symbol], ctx) for e in expressions]
-        found = {k for e in expressions for k in analyse(e, symbol).kinks}
-        self.kinks = sorted(ctx.mpf(str(sp.N(k, int(ctx.dps)))) for k in found)
+        self.functions = [finite_values(e, [symbol], ctx) for e in expressions]
+        self.kinks = _ascending({k for e in expressions for k in analyse(e, symbol).kinks}, ctx)
         self.reach = self._range()
 
     def values(self, x: Any) -> list[Any]:
-        found = []
-        for function in self.functions:
-            try:
-                value = self.ctx.convert(function(x))
-            except (ZeroDivisionError, ValueError):
-                value = self.ctx.nan
-            if not isinstance(value, self.ctx.mpf) or not self.ctx.isfinite(value):
-                raise NotConverged(
-                    f"the integrand is not a finite real number at {self.ctx.nstr(x, 5)}"
-                )
-            found.append(value)
-        return found
+        return [function(x) for function in self.functions]
 
     def _range(self) -> Any:
         """Distance beyond which the squares of the functions are negligible in mean."""
@@ -399,23 +404,48 @@ class _Side:
 
 
 def _grids(first: _Side, second: _Side, r: Any, ctx: Any, agree: Callable[..., bool]) -> Any:
-    """Trapezoidal sums, halved until a shifted grid gives the same."""
     rest = (1 - r) * (1 + r)
-    promising = ctx.ldexp(1, 2 * (ROUNDING_BITS - ctx.prec) // 5)
-    step, previous = min(ctx.mpf(1) / 2, ctx.sqrt(rest)), None
     # Width of the band of pairs that count, in units of the second variable.
     band = 2 * min(ctx.sqrt(rest) * ctx.sqrt(2 * ctx.ln2 * ctx.prec), second.reach)
-    while 2 * first.reach * band / step**2 <= _MOST_PAIRS_ON_A_GRID:
-        value, size = _grid(first, second, r, step, ctx.zero, ctx)
+    value, last = _halved(
+        lambda step, shift: _grid(first, second, r, step, shift, ctx),
+        min(ctx.mpf(1) / 2, ctx.sqrt(rest)),
+        lambda step: 2 * first.reach * band / step**2 <= _MOST_PAIRS_ON_A_GRID,
+        ctx,
+        agree,
+    )
+    if value is None:
+        raise _no_agreement(ctx.nstr(last, 2), "line")
+    return value
+
+
+def _halved(
+    grid: Callable[[Any, Any], tuple[Any, Any]],
+    step: Any,
+    is_short: Callable[[Any], bool],
+    ctx: Any,
+    agree: Callable[..., bool],
+) -> tuple[Any | None, Any]:
+    """Return a sum over grids that are halved until a shifted one gives the same, and the step.
+
+    None if they become too long before. Nodes at multiples of one step see a fast oscillation as a
+    slow one; shifted nodes do not.
+    """
+    promising, previous = _promising(ctx), None
+    while is_short(step):
+        value, size = grid(step, ctx.zero)
         if previous is not None and abs(value - previous) <= promising * size:
-            # Nodes at multiples of one step see a fast oscillation as a slow one.
-            shifted, _ = _grid(first, second, r, step, step * (3 - ctx.sqrt(5)) / 2, ctx)
+            shifted, _ = grid(step, step * (3 - ctx.sqrt(5)) / 2)
             if agree(abs(value - shifted), value, size):
-                return value
+                return value, step
         step, previous = step / 2, value
-    raise NotConverged(
-        f"no agreement of product rules down to step {ctx.nstr(2 * step, 2)} (there may be a "
-        "singularity close to the real line, or the correlation is close to 1)"
+    return None, 2 * step
+
+
+def _no_agreement(step: Any, place: str) -> NotConverged:
+    return NotConverged(
+        f"no agreement of product rules down to step {step} (there may be a singularity close to "
+        f"the real {place}, or the correlation is close to 1)"
     )
 
 
@@ -704,26 +734,14 @@ def _plane_value(
         {variables[0]: mean[0] + first, variables[1]: mean[1] + slope * first + spread * y}
     )
     try:
-        function = compiled(plane, [x, y], ctx)
+        function = finite_values(plane, [x, y], ctx)
     except EmissionError as error:
         raise ConvergenceError(f"no quadrature of {str(f)[:200]}: {error}") from None
 
     def weighted(s: Any, t: Any) -> Any:
-        try:
-            value = ctx.convert(function(s, t))
-        except (ZeroDivisionError, ValueError):
-            value = ctx.nan
-        if not isinstance(value, ctx.mpf) or not ctx.isfinite(value):
-            where = f"({ctx.nstr(s, 5)}, {ctx.nstr(t, 5)})"
-            raise NotConverged(f"the integrand is not a finite real number at {where}")
-        return value * ctx.exp(-(s * s + t * t) / 2) / (2 * ctx.pi)
+        return function(s, t) * ctx.exp(-(s * s + t * t) / 2) / (2 * ctx.pi)
 
-    wanted, possible = ctx.ldexp(1, -prec - 8), ctx.ldexp(1, ROUNDING_BITS - ctx.prec)
-
-    def agree(difference: Any, value: Any, size: Any) -> bool:
-        return bool(difference <= wanted * abs(value) or difference <= possible * size)
-
-    return _product_rule(weighted, ctx, agree), ctx
+    return _product_rule(weighted, ctx, agreement(prec, ctx)), ctx
 
 
 def _product_rule(function: Callable[[Any, Any], Any], ctx: Any, agree: Callable[..., bool]) -> Any:
@@ -745,19 +763,10 @@ def _product_rule(function: Callable[[Any, Any], Any], ctx: Any, agree: Callable
         value, _ = both_sides(row, shift, step)
         return value, ctx.fsum(sizes) * step
 
-    promising = ctx.ldexp(1, 2 * (ROUNDING_BITS - ctx.prec) // 5)
-    step, previous = ctx.mpf(1) / 2, None
-    while step > _SMALLEST_STEP:
-        value, size = grid(step, ctx.zero)
-        if previous is not None and abs(value - previous) <= promising * size:
-            shifted, _ = grid(step, step * (3 - ctx.sqrt(5)) / 2)
-            if agree(abs(value - shifted), value, size):
-                return value
-        step, previous = step / 2, value
-    raise NotConverged(
-        f"no agreement of product rules down to step {_SMALLEST_STEP} (there may be a singularity "
-        "close to the real plane, or the correlation is close to 1)"
-    )
+    value, _ = _halved(grid, ctx.mpf(1) / 2, lambda step: bool(step > _SMALLEST_STEP), ctx, agree)
+    if value is None:
+        raise _no_agreement(_SMALLEST_STEP, "plane")
+    return value
 
 
 # At it a grid has some 10**6 nodes, half a minute of work.
