@@ -41,13 +41,12 @@ import sympy as sp
 from .. import pages
 from ..digits import checked_digits
 from ..errors import ConvergenceError, ParameterError
-from ..pages import Typeset
+from ..pages import Typeset, shorten
 from .activations import Activation, activation, z
 from .arguments import as_expression
 from .bivariate_normal import with_far_tails
 from .constant_enclosures import NoEnclosure, enclosure
 from .exact_numbers import require_exact
-from .expression_reader import shorten
 from .expression_text import expression_text
 from .gaussian import GaussianExpectation, require_one_meaning
 from .hermite_polynomials import checked_order, hermite_polynomial
@@ -300,8 +299,7 @@ def _kind(coefficient: ConditionalCoefficient) -> str:
 
 
 def _shown(coefficient: ConditionalCoefficient) -> str:
-    text = str(coefficient.expr)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+    return shorten(str(coefficient.expr), _LONGEST)
 
 
 def _latex(coefficient: ConditionalCoefficient) -> str:

@@ -41,6 +41,7 @@ from sympy.polys.matrices import DomainMatrix
 from sympy.polys.matrices.exceptions import DMNonInvertibleMatrixError
 
 from ..errors import UnsupportedExpressionError
+from ..pages import shorten
 from .exact_numbers import require_exact
 
 MAX_DEGREE = 64
@@ -321,11 +322,10 @@ def square_class(number: int, base: Sequence[int]) -> int:
 
 
 def _degree_error(shown: str, degree: int) -> UnsupportedExpressionError:
-    text = shown if len(shown) <= 60 else f"{shown[:57]}..."
     return UnsupportedExpressionError(
-        f"adjoining {text} may lead to a number field of degree {degree}, too large to compute in; "
-        f"use fewer roots: fields have degree at most {MAX_DEGREE}, or {_HIGHEST_NORM} with "
-        "nested roots"
+        f"adjoining {shorten(shown)} may lead to a number field of degree {degree}, too large to "
+        f"compute in; use fewer roots: fields have degree at most {MAX_DEGREE}, or "
+        f"{_HIGHEST_NORM} with nested roots"
     )
 
 
@@ -519,24 +519,19 @@ def _prepared(
 
 def _refusal(whole: sp.Expr, piece: sp.Expr) -> UnsupportedExpressionError:
     return UnsupportedExpressionError(
-        f"{_short(piece)} is not a real number that can be computed with exactly"
-        + ("" if whole == piece else f", in {_short(whole)}")
+        f"{shorten(str(piece))} is not a real number that can be computed with exactly"
+        + ("" if whole == piece else f", in {shorten(str(whole))}")
         + "; use rationals, roots, sin and cos of rational multiples of pi, powers of pi and "
         "exponentials of algebraic numbers"
     )
 
 
 def _division_by_zero(shown: sp.Expr) -> UnsupportedExpressionError:
-    return UnsupportedExpressionError(f"{_short(shown)} divides by zero; remove the division")
+    return UnsupportedExpressionError(f"{shorten(str(shown))} divides by zero; remove the division")
 
 
 def _is_nested(power: sp.Pow) -> bool:
     return not power.exp.is_Integer and not power.base.is_Rational
-
-
-def _short(value: sp.Expr) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 class _Field:
@@ -652,7 +647,7 @@ class _Field:
         numerator, index = int(number.exp.p), int(number.exp.q)
         if abs(numerator) > _HIGHEST_POWER:
             raise UnsupportedExpressionError(
-                f"the exponent in {_short(number)} is too large; exponents go up to "
+                f"the exponent in {shorten(str(number))} is too large; exponents go up to "
                 f"{_HIGHEST_POWER}"
             )
         if index == 1:

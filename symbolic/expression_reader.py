@@ -21,6 +21,7 @@ import sympy as sp
 
 from ..errors import ExpressionError, ParameterError
 from ..one_thread import syntax_tree
+from ..pages import shorten
 from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 
 MAX_NESTING = 50
@@ -49,11 +50,6 @@ _REMEDIES = {
     "<": "give one expression, not a comparison",
     ">": "give one expression, not a comparison",
 }
-
-
-def shorten(text: str, limit: int = 60) -> str:
-    """Return the text, cut with an ellipsis if it is longer than the limit."""
-    return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
 
 def check_tokens(text: str, refuse: Refuse) -> None:

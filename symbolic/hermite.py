@@ -52,7 +52,7 @@ from ..errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from ..pages import Table, Typeset, as_html, columns
+from ..pages import Table, Typeset, as_html, columns, shorten
 from .activations import CATALOGUE, Activation, activation, z
 from .expression_text import expression_text
 from .functions import sigmoid, softplus
@@ -435,7 +435,7 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
             f"f({self.variable}) = {self.function}, mu_k = E[f({self.variable}) "
             f"He_k({self.variable})]"
         )
-        return f"{head}\n{columns([('k', 'mu_k', 'basis'), *self._rows(_shortened)])}"
+        return f"{head}\n{columns([('k', 'mu_k', 'basis'), *self._rows(_shown)])}"
 
     def _rows(self, shown: Callable[[sp.Expr], str]) -> Iterator[tuple[str, str, str]]:
         for k, (value, basis) in enumerate(zip(self.values, self.basis, strict=True)):
@@ -457,9 +457,8 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
         return as_html([title, Table(rows, ("k", "μ_k", "basis"))])
 
 
-def _shortened(value: sp.Expr) -> str:
-    text = str(value)
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 3]}..."
+def _shown(value: sp.Expr) -> str:
+    return shorten(str(value), _LONGEST_TEXT)
 
 
 MAX_ORDER = 1000

@@ -22,7 +22,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import sympy as sp
 
 from ..errors import ExpressionError
-from .expression_reader import MAX_NESTING, ExpressionReader, shorten
+from ..pages import shorten
+from .expression_reader import MAX_NESTING, ExpressionReader
 from .expression_text import (
     CONSTANTS,
     FUNCTIONS,

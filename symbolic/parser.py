@@ -15,14 +15,8 @@ from collections.abc import Mapping, Sequence
 import sympy as sp
 
 from ..errors import ExpressionError, ParameterError
-from .expression_reader import (
-    MAX_DEGREE,
-    MAX_EXPONENT,
-    MAX_LENGTH,
-    MAX_ORDER,
-    ExpressionReader,
-    shorten,
-)
+from ..pages import shorten
+from .expression_reader import MAX_DEGREE, MAX_EXPONENT, MAX_LENGTH, MAX_ORDER, ExpressionReader
 from .expression_text import CONSTANTS, FUNCTIONS
 from .latex_text import MAX_LATEX_LENGTH, latex_names, parse_latex
 

@@ -46,7 +46,7 @@ from sympy.polys.rings import PolyElement
 
 from .. import pages
 from ..errors import ParameterError, UndecidedError, UnsupportedExpressionError
-from ..pages import Typeset
+from ..pages import Typeset, shorten
 from .activations import Activation
 from .averages import Average
 from .enclosed_formulas import FormulaBalls
@@ -167,7 +167,7 @@ def function_text(projection: Projection, *, fitted: bool = True) -> str:
         return expansion_text(expansion.symbol_element)
     if projection.bounds is not None:
         return NOT_WRITTEN
-    return _cut(expression_text(projection.fitted if fitted else projection.residual))
+    return shorten(expression_text(projection.fitted if fitted else projection.residual), _LONGEST)
 
 
 def number_text(value: sp.Expr) -> str:
@@ -180,7 +180,7 @@ def number_text(value: sp.Expr) -> str:
     """
     if value.is_Float:
         return str(value.evalf(5))
-    text = _cut(expression_text(value))
+    text = shorten(expression_text(value), _LONGEST)
     if value.is_Rational:
         return text
     digits = digits_of(value)
@@ -203,7 +203,7 @@ def _function_lines(name: str, projection: Projection, *, fitted: bool) -> list[
     lines = [f"{name} = {written}"]
     if projection.fitted_expansion is not None and "He(" in written:
         function = projection.fitted if fitted else projection.residual
-        lines.append(f"{' ' * len(name)} = {_cut(expression_text(function))}")
+        lines.append(f"{' ' * len(name)} = {shorten(expression_text(function), _LONGEST)}")
     return lines
 
 
@@ -215,10 +215,6 @@ def _function_latex(projection: Projection, *, fitted: bool, full: bool) -> str:
         return r"\dots"
     text: str = sp.latex(projection.fitted if fitted else projection.residual)
     return text if full or len(text) <= 2 * _LONGEST else r"\dots"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
 Rows = Sequence[Sequence[sp.Expr | Fraction | int]]

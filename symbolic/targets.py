@@ -35,11 +35,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import sympy as sp
 
 from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from ..pages import shorten
 from ._singularities import require_few_kinks
 from .activations import Activation, activation
 from .activations import z as _z
 from .exact_numbers import require_evaluated, require_exact
-from .expression_reader import shorten
 from .hermite_expansion import HermiteExpansion
 from .hermite_tensors import hermite_tensor, orthogonal_matrix
 from .parser import MAX_VARIABLES, parse_expression, parse_target

@@ -68,6 +68,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import GiantstepError, MissingDependencyError, ParameterError, UndecidedError
+from ..pages import shorten
 from .averages import Average
 from .constant_enclosures import (
     NoEnclosure,
@@ -996,4 +997,4 @@ def _shown(value: sp.Expr) -> str:
         text = str(value)
     except ValueError:  # Python does not write integers of more than some thousand digits.
         return "a value with very long integers"
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return shorten(text, 80)

@@ -18,9 +18,9 @@ from typing import Any
 import sympy as sp
 
 from ...errors import GiantstepError, UnsupportedExpressionError
+from ...pages import shorten
 from ..activations import z as _z
 from ..averages import Average
-from ..expression_reader import shorten
 from ..functions import HALF, sigmoid, softplus
 from ..gaussian import expect
 from ..gaussian_kernels import (

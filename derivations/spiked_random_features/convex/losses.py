@@ -26,6 +26,7 @@ from ....errors import (
     UnsupportedExpressionError,
 )
 from ....numeric.arguments import positive_number, real_number
+from ....pages import shorten
 from ....symbolic._singularities import expanded_terms, require_few_kinks
 from ....symbolic.activations import without_declared
 from ....symbolic.convex_losses import (
@@ -35,7 +36,6 @@ from ....symbolic.convex_losses import (
     without_cases,
 )
 from ....symbolic.exact_numbers import require_evaluated
-from ....symbolic.expression_reader import shorten
 from ....symbolic.functions import relu, softplus, with_softplus
 from ....symbolic.lowering.door import admit
 from ....symbolic.parser import parse_expression
