@@ -58,18 +58,16 @@ from __future__ import annotations
 import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ball_library import require_flint
 from ..errors import CertificationError, ParameterError
 from .certified_grid import BranchedFunction, Grid, GridPanel
 from .certified_panels import ROUGH_BITS, Ball, log_size, modulus, shifted_mass
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Function = Callable[[Ball, bool], Ball]
+Function = Callable[[Ball, bool], Ball]
 
 # Relative accuracy, in bits, of the shorter series that bound the tables on boxes.
 BOX_BITS = 24

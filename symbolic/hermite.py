@@ -39,11 +39,12 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as AbstractSequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
 
+from ..ball_library import require_flint
 from ..digits import checked_digits
 from ..errors import (
     AssumptionError,
@@ -54,9 +55,11 @@ from ..errors import (
 )
 from ..pages import Table, Typeset, as_html, columns, shorten
 from .activations import CATALOGUE, Activation, activation, z
+from .enclosures import Enclosure
 from .expression_text import expression_text
 from .functions import sigmoid, softplus
 from .gaussian import GaussianExpectation, expect
+from .gaussian_enclosures import enclosed_value
 from .gaussian_kernels import affine_or_quadratic
 from .gaussian_rules import closed_form
 from .hermite_closed_forms import (
@@ -77,9 +80,6 @@ from .parser import parse_expression
 from .piecewise_polynomials import without_extrema
 from .regularity import Parity, analyse, require_square_integrable
 from .zero_test import is_exactly_zero
-
-if TYPE_CHECKING:
-    from .enclosures import Enclosure
 
 # Powers of z that are moved into the order of an unevaluated moment: each adds a node.
 _HIGHEST_POWER = 3
@@ -353,10 +353,6 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
             If a coefficient cannot be enclosed, as in :mod:`.gaussian_enclosures`.
         """
         self._require_numbers(digits)
-        from ..ball_library import require_flint
-        from .enclosures import Enclosure
-        from .gaussian_enclosures import enclosed_value
-
         require_flint()
         nothing = Enclosure(sp.S.Zero, sp.S.Zero)
         return tuple(nothing if value == 0 else enclosed_value(value, digits) for value in self)

@@ -45,7 +45,7 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from .. import pages
-from ..errors import ParameterError, UndecidedError, UnsupportedExpressionError
+from ..errors import GiantstepError, ParameterError, UndecidedError, UnsupportedExpressionError
 from ..pages import Typeset, shorten
 from .activations import Activation
 from .averages import Average
@@ -189,8 +189,6 @@ def number_text(value: sp.Expr) -> str:
 
 def digits_of(value: sp.Expr) -> str | None:
     """Return five digits, or None where no quadrature gives them."""
-    from ..errors import GiantstepError
-
     try:
         return str(value.evalf(5))
     except (GiantstepError, ArithmeticError):

@@ -30,7 +30,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import sympy as sp
 
@@ -47,10 +47,8 @@ from .piecewise_polynomials import without_extrema
 from .polynomial_elements import checked_variables
 from .regularity import require_square_integrable
 from .ridge_terms import T, ridge_terms, second_moment, truncated_symbol
+from .subspaces import Subspace
 from .zero_test import is_exactly_zero
-
-if TYPE_CHECKING:
-    from .subspaces import Subspace
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
@@ -18,15 +18,18 @@ from ...numeric.certified_panels import WorkLimitError
 from ...numeric.krawczyk import ProvenRoot, prove_root
 from ...symbolic.ball_functions import Ball
 from ...symbolic.enclosures import Enclosure
-from ...symbolic.gaussian_convolutions import GaussianTables, gaussian_tables
+from ...symbolic.gaussian_convolutions import (
+    BranchedBalls,
+    ConvolutionBalls,
+    GaussianTables,
+    TableBalls,
+    gaussian_tables,
+)
 from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS, PRECISION, enclosure_of
 from ...symbolic.lowering.ball_program import BallLoop, BallNewton, BallProgram
+from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.tail_analysis import integrand_tails, mass_outside
 from .certificate import Certificate
-
-if TYPE_CHECKING:
-    from ...symbolic.gaussian_convolutions import BranchedBalls, ConvolutionBalls, TableBalls
-    from ...symbolic.lowering.lowered import LoweredSystem
 
 # The integrands of saddle-point equations are at most of the fourth degree in the tables.
 _DEGREE = 4

@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import sympy as sp
+from mpmath.libmp import repr_dps
+from numpy.typing import NDArray
 from sympy.core.function import AppliedUndef
 
 from ...digits import checked_digits, held_digits
@@ -30,9 +32,6 @@ from ...pages import Table, Typeset, as_html
 from ...runtime.precision import local_context
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from ..formulas import latex
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP = "large_alpha", "small_ridge", "small_step"
 NAMES = {
@@ -819,8 +818,6 @@ def _arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _text(number: Any) -> str:
     """Return a number with all digits that its context has, so that it reads back the same."""
-    from mpmath.libmp import repr_dps
-
     return str(number.context.nstr(number, repr_dps(number.context.prec)))
 
 
