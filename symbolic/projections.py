@@ -53,9 +53,9 @@ from .enclosed_formulas import FormulaBalls
 from .enclosures import Enclosure
 from .expression_text import expression_text
 from .hermite_expansion import HermiteExpansion, expansion_latex, expansion_text
-from .ridge_norms import degree_norms, part_up_to, ridge_degree_norms
+from .ridge_norms import degree_norms, mean_square, part_up_to, ridge_degree_norms
 from .ridge_products import ridge_part_up_to
-from .ridge_terms import ridge_terms, rounded_symbol, second_moment_of_term
+from .ridge_terms import ridge_terms, rounded_symbol
 from .subspaces import Subspace
 from .targets import Target
 from .targets import target as read_target
@@ -127,7 +127,7 @@ def bounded_norms(f: Target, subspace: Subspace) -> BoundedNorms:
     symbols, missing = [], sp.Float(0)
     for term in ridge_terms(f.expr, f.variables):
         symbol = rounded_symbol(term, f.variables, highest, _BITS)
-        beyond = second_moment_of_term(term, f.variables).evalf(_DIGITS) - _size(symbol)
+        beyond = mean_square([term]).evalf(_DIGITS) - _size(symbol)
         symbols.append(symbol)
         if beyond > _ROUNDING:
             missing += sp.sqrt(beyond)

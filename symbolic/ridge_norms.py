@@ -568,14 +568,7 @@ def ridge_degree_norms(
     polynomial = _polynomial_part(terms, variables)
     rest = [term for term in terms if term.ridges] if polynomial is not None else terms
     space, products = FormGeometry(subspace), form_products(rest)
-    total: list[list[sp.Expr]] = [[] for _ in range(highest + 1)]
-    for i, first in enumerate(products):
-        for k, second in enumerate(products[: i + 1]):
-            weight = (1 + (i != k)) * first.coefficient * second.coefficient
-            series = _pair_series(first.factors, second.factors, space, highest)
-            for j, value in enumerate(series):
-                total[j].append(weight * value)
-    norms = [_tidied(sp.Add(*values)) for values in total]
+    norms = [_tidied(sp.Add(*values)) for values in _square_series(products, space, highest)]
     if any(value.has(JointExpectation) for value in norms):
         others = _conditional_norms(products, space, highest)
         norms = [min(pair, key=_open_variables) for pair in zip(norms, others, strict=True)]
@@ -587,6 +580,40 @@ def ridge_degree_norms(
         added = _with_polynomial(polynomial, expr, variables, subspace, highest)
         norms = [_tidied(value + more) for value, more in zip(norms, added, strict=True)]
     return tuple(norms)
+
+
+@functools.lru_cache(maxsize=64)
+def second_moment(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """Return E f², exact or with unevaluated 𝔼 nodes.
+
+    Examples
+    --------
+    >>> x = sp.symbols("x1:3", real=True)
+    >>> second_moment(x[0] + sp.sign(x[0] - x[1]), x)
+    2/sqrt(pi) + 2
+    """
+    terms = ridge_terms(expr, variables)
+    return sp.expand(mean_square(terms), deep=False) if terms else sp.S.Zero
+
+
+def mean_square(terms: Sequence[RidgeTerm]) -> sp.Expr:
+    """Return E of the square of a sum of terms: all of it is within the whole space."""
+    whole = Subspace.spanned_by(sp.eye(len(terms[0].powers)).tolist())
+    return sp.Add(*_square_series(form_products(terms), FormGeometry(whole), 0)[0])
+
+
+def _square_series(
+    products: Sequence[FormProduct], space: FormGeometry, highest: int
+) -> list[list[sp.Expr]]:
+    """Return the terms of the coefficients of ρ^0, …, ρ^highest in E[f(x) f(x'_ρ)]."""
+    total: list[list[sp.Expr]] = [[] for _ in range(highest + 1)]
+    for i, first in enumerate(products):
+        for k, second in enumerate(products[: i + 1]):
+            weight = (1 + (i != k)) * first.coefficient * second.coefficient
+            series = _pair_series(first.factors, second.factors, space, highest)
+            for j, value in enumerate(series):
+                total[j].append(weight * value)
+    return total
 
 
 def _is_long(subspace: Subspace) -> bool:

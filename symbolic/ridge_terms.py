@@ -8,8 +8,6 @@ the symbol :math:`F(\xi) = \mathbb{E} f(x + \xi)`, factorises over: each g has a
 Hermite coefficients, and multiplication by :math:`x_i` is the operator
 :math:`\xi_i + \partial_{\xi_i}` on symbols (Stein's lemma).
 
-Second moments factorise over groups of coordinates.
-
 Convention: coefficients are the :math:`c_\alpha = \mu_\alpha/\alpha!` of :math:`f = \sum c_\alpha
 \mathrm{He}_\alpha`.
 """
@@ -30,7 +28,6 @@ from sympy.polys.rings import PolyElement, PolyRing
 from ..errors import UnsupportedExpressionError
 from .activations import z as _z
 from .functions import relu
-from .gaussian import GaussianVector, expect
 from .hermite import hermite_coefficients
 from .zero_test import is_exactly_zero
 
@@ -142,14 +139,6 @@ def _count_terms(expr: sp.Expr) -> int:
     if base.is_Add and exponent.is_Integer and exponent > 0:
         return _count_terms(base) ** int(exponent)
     return 1
-
-
-def merged_ridges(ridges: Sequence[RidgeFunction]) -> tuple[RidgeFunction, ...]:
-    """Multiply the functions of parallel directions, so that no direction occurs twice."""
-    groups: dict[tuple[sp.Expr, ...], sp.Expr] = {}
-    for ridge in ridges:
-        _merge(groups, ridge.direction, ridge.expr)
-    return tuple(RidgeFunction(u, g) for u, g in groups.items())
 
 
 def are_orthogonal(directions: Sequence[tuple[sp.Expr, ...]]) -> bool:
@@ -347,29 +336,6 @@ def truncated_symbol(
     return {alpha: c for alpha, c in collected if c != 0 and sum(alpha) <= degree}
 
 
-@functools.lru_cache(maxsize=64)
-def second_moment(expr: sp.Expr, variables: tuple[sp.Symbol, ...]) -> sp.Expr:
-    """Return E f², exact or with unevaluated 𝔼 nodes.
-
-    Examples
-    --------
-    >>> x = sp.symbols("x1:3", real=True)
-    >>> second_moment(x[0] + sp.sign(x[0] - x[1]), x)
-    2/sqrt(pi) + 2
-    """
-    terms = ridge_terms(expr, variables)
-    total = []
-    for i, first in enumerate(terms):
-        for j, second in enumerate(terms[: i + 1]):
-            total.append((1 + (i != j)) * _mean_of_product(first, second, variables))
-    return sp.expand(sp.Add(*total), deep=False)
-
-
-def second_moment_of_term(term: RidgeTerm, variables: tuple[sp.Symbol, ...]) -> sp.Expr:
-    """Return E t², of averages over one variable each."""
-    return _mean_of_product(term, term, variables)
-
-
 def rounded_symbol(
     term: RidgeTerm, variables: tuple[sp.Symbol, ...], degree: int, bits: int
 ) -> PolyElement:
@@ -428,69 +394,3 @@ def ridge_symbol(
 def _truncate(element: sp.Expr, degree: int) -> sp.Expr:
     kept = {alpha: c for alpha, c in element.items() if sum(alpha) <= degree}
     return element.ring.from_dict(kept)
-
-
-def _mean_of_product(
-    first: RidgeTerm, second: RidgeTerm, variables: tuple[sp.Symbol, ...]
-) -> sp.Expr:
-    """E of the product of two terms, factorised over independent groups of coordinates."""
-    powers = [a + b for a, b in zip(first.powers, second.powers, strict=True)]
-    factors = [(_support(r.direction), r) for r in (*first.ridges, *second.ridges)]
-    groups: list[set[int]] = []
-    for support in [*({i} for i, n in enumerate(powers) if n), *(s for s, _ in factors)]:
-        touching = [g for g in groups if g & support]
-        groups = [g for g in groups if not g & support] + [set(support).union(*touching)]
-    value = first.coefficient * second.coefficient
-    for group in groups:
-        value *= _group_mean(group, powers, [r for s, r in factors if s <= group], variables)
-    return value
-
-
-def _group_mean(
-    group: set[int],
-    powers: Sequence[int],
-    ridges: Sequence[RidgeFunction],
-    variables: tuple[sp.Symbol, ...],
-) -> sp.Expr:
-    """E of the factors that share these coordinates."""
-    coordinates = [variables[i] for i in sorted(group)]
-    polynomial = sp.Mul(*(variables[i] ** powers[i] for i in group))
-    functions = merged_ridges(ridges)
-    if not are_orthogonal([ridge.direction for ridge in functions]):
-        return _mean_of_forms(functions, [i for i in sorted(group) if powers[i]], powers)
-    # In a frame of the directions all factors are independent.
-    own = [sp.Matrix([[ridge.direction[i] for i in sorted(group)]]) for ridge in functions]
-    rest = sp.Matrix.vstack(sp.zeros(0, len(group)), *own).nullspace()
-    frame = own + [v.T for v in sp.GramSchmidt(rest, orthonormal=True)]
-    axes = sp.symbols(f"y1:{len(frame) + 1}", real=True)
-    rule = {
-        x: sp.Add(*(y * v[i] for y, v in zip(axes, frame, strict=True)))
-        for i, x in enumerate(coordinates)
-    }
-    integrands = [ridge.expr for ridge in functions] + [sp.S.One] * len(rest)
-    total = []
-    for exponents, c in sp.Poly(polynomial.xreplace(rule), *axes, domain=sp.EXRAW).terms():
-        factors = zip(integrands, exponents, strict=True)
-        total.append(c * sp.Mul(*(expect((g * T**n).xreplace({T: _z}), _z) for g, n in factors)))
-    return sp.Add(*total)
-
-
-def _mean_of_forms(
-    functions: Sequence[RidgeFunction], axes: Sequence[int], powers: Sequence[int]
-) -> sp.Expr:
-    """E of functions of any forms and powers of coordinates, over the joint law of these."""
-    size = len(powers)
-    rows = [ridge.direction for ridge in functions]
-    rows += [tuple(sp.Integer(i == j) for j in range(size)) for i in axes]
-    directions = sp.Matrix(rows)
-    forms = sp.symbols(f"u1:{len(rows) + 1}", real=True)
-    integrand = sp.Mul(
-        *(ridge.expr.xreplace({T: u}) for ridge, u in zip(functions, forms, strict=False)),
-        *(u ** powers[i] for i, u in zip(axes, forms[len(functions) :], strict=True)),
-    )
-    covariance = (directions * directions.T).applyfunc(sp.expand)
-    return expect(integrand, GaussianVector(forms, covariance=covariance))
-
-
-def _support(direction: tuple[sp.Expr, ...]) -> set[int]:
-    return {i for i, entry in enumerate(direction) if entry != 0}

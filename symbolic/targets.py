@@ -46,7 +46,8 @@ from .parser import MAX_VARIABLES, parse_expression, parse_target
 from .piecewise_polynomials import without_extrema
 from .polynomial_elements import checked_variables
 from .regularity import require_square_integrable
-from .ridge_terms import T, ridge_terms, second_moment, truncated_symbol
+from .ridge_norms import second_moment
+from .ridge_terms import T, ridge_terms, truncated_symbol
 from .subspaces import Subspace
 from .zero_test import is_exactly_zero
 
