@@ -447,7 +447,11 @@ _SERIES = ("abs({x} - {k})", "relu({x} + {k})", "tanh({k}*{x})", "exp({x}/{k})",
 
 def random_text(draw: random.Random, variables: Sequence[str]) -> str:
     """Return a text over the words that the reader knows; one in twenty is damaged."""
-    from giantstep.symbolic.vocabulary import FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
+    from giantstep.symbolic.expression_text import (
+        FUNCTIONS,
+        FUNCTIONS_OF_SEVERAL,
+        PARTIAL_FUNCTIONS,
+    )
 
     def expression(level: int) -> str:
         kind = draw.random()

@@ -29,10 +29,8 @@ from types import FrameType
 import sympy as sp
 from sympy.core.cache import clear_cache
 
-from giantstep.symbolic.hermite import HermiteCoefficients, hermite_coefficients
-from giantstep.symbolic.hermite_open_moments import _has_rule, _parity
-from giantstep.symbolic.hermite_rules import decompose, kernel_sequence
-from giantstep.symbolic.hermite_sequences import _recurrence
+from giantstep.symbolic.hermite import HermiteCoefficients, _has_rule, _parity, hermite_coefficients
+from giantstep.symbolic.hermite_rules import _recurrence, decompose, kernel_sequence
 from giantstep.symbolic.regularity import analyse
 
 ORDER, LIMIT, SPEED_UP, ERF_SECONDS = 8, 60.0, 1000.0, 0.020

@@ -27,12 +27,15 @@ import sympy as sp
 
 from giantstep.symbolic.accuracy import rewrite_for_accuracy
 from giantstep.symbolic.activations import CATALOGUE
-from giantstep.symbolic.functions import OwenT, log_cosh, sigmoid, softplus
-from giantstep.symbolic.normal_functions import (
+from giantstep.symbolic.functions import (
+    OwenT,
     erf_difference,
     erfcx,
+    log_cosh,
     log_normal_cdf,
     normal_cdf,
+    sigmoid,
+    softplus,
 )
 from giantstep.symbolic.printing.c_printer import CPrinter
 from giantstep.symbolic.printing.printers import (

@@ -20,6 +20,7 @@ from .certified_panels import (
     RADII,
     ROUGH_BITS,
     Ball,
+    TailBound,
     WorkLimitError,
     disjoint_gaps,
     error_constant,
@@ -33,7 +34,6 @@ from .certified_panels import (
     placed,
     semi_axes,
 )
-from .certified_tails import TailBound
 
 # Half a panel in units of B: the Gaussian grows by exp(b²·1.5²/2) on its ellipse.
 _HALF = 1.5

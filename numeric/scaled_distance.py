@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..runtime.quadrature import REACH, normal_density
-from .resolved_panels import merged_panels, panel_rule, resolved_panels
+from ..runtime.quadrature import REACH, legendre_panels, normal_density
+from .smoothed import merged_panels, resolved_panels
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
@@ -78,7 +78,7 @@ class ScaledDistance:
     @cached_property
     def size(self) -> float:
         """E f²."""
-        t, w = panel_rule(self.panels)
+        t, w = legendre_panels(self.panels)
         f = np.broadcast_to(self.function(t), t.shape)
         return float(np.sum(w * normal_density(t) * f**2))
 
@@ -95,7 +95,7 @@ class ScaledDistance:
         edges = np.union1d(self.panels, self._student_edges(h))
         for _ in range(refinement):
             edges = np.sort(np.concatenate([edges, (edges[1:] + edges[:-1]) / 2]))
-        t, w = (part.ravel() for part in panel_rule(edges))
+        t, w = (part.ravel() for part in legendre_panels(edges))
         w *= normal_density(t)
         with np.errstate(over="ignore", invalid="ignore"):
             f = np.broadcast_to(self.function(t), t.shape)

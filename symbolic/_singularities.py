@@ -16,6 +16,7 @@ import mpmath
 import sympy as sp
 
 from ..errors import UnsupportedExpressionError
+from ..pages import shorten
 from .averages import Average
 from .functions import OwenT, relu, sigmoid, softplus
 
@@ -34,7 +35,6 @@ POLE_HEIGHTS = {
 }
 _MAX_NONSMOOTH = 6
 _MAX_ORDERED = 16
-_MAX_SHOWN = 60
 _MAX_EXPANDED_TERMS = 300
 _MAX_ROOT_DEGREE = 24
 
@@ -166,10 +166,8 @@ def _count_kinks(expr: sp.Expr, z: sp.Symbol) -> int:
 
 
 def _too_many(expr: sp.Expr, limit: int) -> UnsupportedExpressionError:
-    shown = str(expr)
-    shown = shown if len(shown) <= _MAX_SHOWN else f"{shown[: _MAX_SHOWN - 3]}..."
     return UnsupportedExpressionError(
-        f"more than {limit} kinked functions in {shown}; split the expression"
+        f"more than {limit} kinked functions in {shorten(str(expr))}; split the expression"
     )
 
 

@@ -16,18 +16,17 @@ from types import MappingProxyType
 import sympy as sp
 
 from ..errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
-from ._tokens import shorten
+from ..pages import shorten
 from .exact_numbers import require_evaluated
+from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 from .functions import relu
 from .parser import parse_expression
 from .piecewise_polynomials import without_extrema
 from .regularity import Parity, Regularity, analyse, require_square_integrable
-from .vocabulary import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
 
 z = sp.Symbol("z", real=True)
 """The standard Gaussian variable that every activation is a function of."""
 
-_MAX_SHOWN = 60
 _NAME = re.compile(r"[^\W\d]\w*")
 _HERMITE_NAME = re.compile(r"He[0-9]*")
 
@@ -119,10 +118,7 @@ class Activation:
         return self.name
 
     def __repr__(self) -> str:
-        shown = str(self.expr)
-        if len(shown) > _MAX_SHOWN:
-            shown = f"{shown[: _MAX_SHOWN - 3]}..."
-        return f"Activation({self.name!r}: {shown})"
+        return f"Activation({self.name!r}: {shorten(str(self.expr))})"
 
     def _repr_latex_(self) -> str:
         return rf"$\displaystyle \sigma(z) = {sp.latex(self.expr)}$"

@@ -10,6 +10,7 @@ from typing import Any
 import sympy as sp
 
 from ..errors import ExpressionError, ParameterError
+from ..pages import shorten
 
 
 def as_expression(value: Any, argument: str) -> sp.Expr:
@@ -42,7 +43,7 @@ def as_expression(value: Any, argument: str) -> sp.Expr:
     if isinstance(value, str | bytes):
         raise ExpressionError(
             f"{argument} has to be a SymPy expression or a number, not the text "
-            f"{_shown(value)}; giantstep.parse_expression reads texts"
+            f"{shorten(repr(value))}; giantstep.parse_expression reads texts"
         )
     try:
         expression = sp.sympify(value, strict=True)
@@ -50,11 +51,6 @@ def as_expression(value: Any, argument: str) -> sp.Expr:
         expression = None
     if not isinstance(expression, sp.Expr) or getattr(expression, "is_Matrix", False):
         raise ParameterError(
-            f"{argument} has to be a SymPy expression or a number, not {_shown(value)}"
+            f"{argument} has to be a SymPy expression or a number, not {shorten(repr(value))}"
         )
     return expression
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -22,8 +22,17 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from ..ball_library import require_flint
 from ..errors import UnsupportedExpressionError
-from .functions import OwenT, log_cosh, relu, sigmoid, softplus
-from .normal_functions import erf_difference, erfcx, log_normal_cdf, normal_cdf
+from .functions import (
+    OwenT,
+    erf_difference,
+    erfcx,
+    log_cosh,
+    log_normal_cdf,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+)
 
 # Balls are objects of python-flint, which is optional and imported when first needed.
 Ball = Any

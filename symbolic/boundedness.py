@@ -23,12 +23,10 @@ from ._singularities import (
     beside,
     expanded,
     find_kinks,
-    pieces,
     pole_distance,
     real_zeros,
 )
-from .functions import relu, sigmoid, softplus
-from .normal_functions import normal_cdf
+from .functions import normal_cdf, relu, sigmoid, softplus
 
 _BOUNDED = (
     sp.sin, sp.cos, sp.tanh, sp.sech, sp.erf, sp.erfc, sp.atan, sp.sign, sp.Heaviside, sigmoid,
@@ -76,10 +74,14 @@ def is_bounded(expr: sp.Expr, z: sp.Symbol) -> bool | None:
     >>> print(is_bounded(z * sp.sin(z), z))
     None
     """
-    found = _by_structure(expr, z)
-    if found is None:
-        return True if derivative_is_bounded(expr, z, 0) else None
-    return found
+    found = derivative_is_bounded(expr, z, 0)
+    if found:
+        return True
+    ends = [value_at_infinity(expr, z, side) for side in (1, -1)]
+    if any(end is not None and end.is_infinite for end in ends):
+        return False
+    # Oscillations that grow are unbounded, too, but what asks here means functions with a limit.
+    return False if found is False and _goes_to_infinity(expr, z) else None
 
 
 def derivative_is_bounded(expr: sp.Expr, z: sp.Symbol, order: int = 1) -> bool | None:
@@ -358,22 +360,12 @@ def _with_tails(expr: sp.Expr, t: sp.Symbol) -> sp.Expr:
     return rule(side * expr.args[0], side, sp.Symbol(f"tail of {expr}", **above))
 
 
-def _by_structure(expr: sp.Expr, z: sp.Symbol) -> bool | None:
-    if z not in expr.free_symbols:
-        return True
-    if expr.is_Add and not expr.is_rational_function(z):
-        return _of_sum([is_bounded(term, z) for term in expr.args], expr, z)
-    if _is_bounded_term(expr, z):
-        return True
-    if expr.is_rational_function(z):
-        return _of_rational_function(expr, z)
-    ends = [value_at_infinity(expr, z, side) for side in (1, -1)]
-    if any(end is not None and end.is_infinite for end in ends):
-        return False
-    # Continuous with two finite limits is bounded; without poles near the line it is continuous.
-    if all(end is not None and end.is_finite for end in ends) and _has_no_poles(expr, z):
-        return True
-    return None
+def _goes_to_infinity(expr: sp.Expr, z: sp.Symbol) -> bool:
+    """Whether the first or the last piece of a function leaves every bound, with one sign."""
+    t = sp.Symbol("t", positive=True)
+    parts = _smooth_parts(expr, z)
+    ends = ((parts[0][0], -t), (parts[-1][0], t))
+    return any(_direction(piece.subs(z, place), t) for piece, place in ends)
 
 
 def value_at_infinity(expr: sp.Expr, z: sp.Symbol, side: int) -> sp.Expr | None:
@@ -412,13 +404,6 @@ def value_at_infinity(expr: sp.Expr, z: sp.Symbol, side: int) -> sp.Expr | None:
     return _number(expr.func(*operands), *operands)
 
 
-def _of_rational_function(expr: sp.Expr, z: sp.Symbol) -> bool | None:
-    above, below = sp.fraction(sp.cancel(expr))
-    if sp.degree(above, z) > sp.degree(below, z):
-        return False
-    return True if _has_no_poles(1 / below, z) else None
-
-
 def _number(value: sp.Expr, *operands: sp.Expr) -> sp.Expr | None:
     """Return the value if it is a limit: neither undefined nor a range of values."""
     if value is sp.nan or value.has(sp.AccumBounds) or value is sp.zoo:
@@ -426,30 +411,6 @@ def _number(value: sp.Expr, *operands: sp.Expr) -> sp.Expr | None:
     if value in (sp.oo, -sp.oo) or value.is_finite:
         return value
     return None
-
-
-def _of_sum(parts: list[bool | None], expr: sp.Expr, z: sp.Symbol) -> bool | None:
-    if all(part is True for part in parts):
-        return True
-    if parts.count(False) == 1 and parts.count(True) == len(parts) - 1:
-        return False
-    ends = [value_at_infinity(expr, z, side) for side in (1, -1)]
-    return False if any(end is not None and end.is_infinite for end in ends) else None
-
-
-def _is_bounded_term(expr: sp.Expr, z: sp.Symbol) -> bool:
-    if isinstance(expr, _BOUNDED):
-        return expr.args[0].is_extended_real is True
-    if expr.is_Pow and expr.exp.is_Integer and expr.exp.is_positive:
-        return is_bounded(expr.base, z) is True
-    if isinstance(expr, sp.exp):
-        return _is_decaying(expr, z)
-    if expr.is_Mul:
-        rest = _decay(expr, z)
-        if rest is not None and _grows_slowly(rest, z):
-            return True
-        return all(is_bounded(factor, z) is True for factor in expr.args)
-    return False
 
 
 def _decay(product: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
@@ -476,8 +437,3 @@ def _grows_slowly(expr: sp.Expr, z: sp.Symbol) -> bool:
     if isinstance(expr, _AT_MOST_LINEAR):
         return _grows_slowly(expr.args[0], z)
     return is_bounded(expr, z) is True
-
-
-def _has_no_poles(expr: sp.Expr, z: sp.Symbol) -> bool:
-    distances = [pole_distance(branch, z) for branch in pieces(expr, z)]
-    return all(distance is not None and distance.is_positive for distance in distances)

@@ -33,10 +33,9 @@ import sympy as sp
 from ..errors import ParameterError, StructureError
 from .equations import Equation, stationarity
 from .gaussian import GaussianExpectation
-from .integration_by_parts import linear_by_parts, reduced
+from .integration_by_parts import linear_by_parts, reduced, smooth_partial
 from .saddle_point import SaddlePointSystem
 from .sensitivities import derivative_name, with_derivatives_along, with_sensitivities
-from .smoothed_derivatives import smooth_partial
 
 # The output that decides how fine a quadrature rule has to be: of size one, so that the errors of
 # residuals, which vanish at solutions, count absolutely.

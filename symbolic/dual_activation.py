@@ -28,8 +28,8 @@ from ..pages import Typeset
 from .activations import Activation, activation, z
 from .arguments import as_expression
 from .bivariate_normal import with_far_tails
-from .gaussian import GaussianExpectation, expect
-from .gaussian_vector import JointExpectation, correlated_pair, expect_joint
+from .gaussian import GaussianExpectation, JointExpectation, correlated_pair, expect, expect_joint
+from .gaussian_enclosures import enclosed_expectation, enclosed_hermite_coefficients
 from .hermite import hermite_coefficient
 from .zero_test import is_exactly_zero
 
@@ -251,8 +251,6 @@ def _dual(f: Activation, g: Activation, rho: sp.Symbol, order: int | None) -> Du
 
 def _proven_moments(f: Activation, order: int) -> tuple[list[_Interval], sp.Expr]:
     """Proven μ_0, ..., μ_K, and an upper bound of t_K."""
-    from .gaussian_enclosures import enclosed_expectation, enclosed_hermite_coefficients
-
     coefficients = [
         (ball.midpoint, ball.radius)
         for ball in enclosed_hermite_coefficients(f, order, digits=_DIGITS)

@@ -24,8 +24,7 @@ import sympy as sp
 
 from ..errors import AssumptionError, ClosedFormNotFoundError
 from .activations import Activation, activation
-from .gaussian import GaussianExpectation
-from .gaussian_vector import GaussianVector, JointExpectation, expect_joint
+from .gaussian import GaussianExpectation, GaussianVector, JointExpectation, expect_joint
 
 
 def two_point_integral(g: str | sp.Expr | Activation, covariance: Any) -> sp.Expr:

@@ -37,8 +37,14 @@ from ..errors import (
 from .ball_functions import Ball, BallEvaluator
 from .enclosures import Enclosure
 from .gaussian import GaussianExpectation
-from .gaussian_balls import ConstantBalls, NotReached
-from .gaussian_enclosures import MAX_DIGITS, PRECISION, bits_of, enclosure_of
+from .gaussian_enclosures import (
+    MAX_DIGITS,
+    PRECISION,
+    ConstantBalls,
+    NotReached,
+    bits_of,
+    enclosure_of,
+)
 
 _GUARD_BITS = 40
 _ATTEMPTS = 6

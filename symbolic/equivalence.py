@@ -21,27 +21,291 @@ of Cui et al., arXiv 2402.04980, is the same with :math:`c = r\kappa` and the bu
 :math:`\rho^2`; both use the definitions of this module.
 
 Where σ jumps, β is written by Stein's lemma as :math:`\mathbb{E}[z\sigma]/\rho`.
+
+The equivalent features of actual neurons, as numbers with any number of digits.
+
+Closed forms are enclosed in proven intervals of growing precision until the digits are known;
+where there is no closed form the defining integrals are evaluated, Ψ_ii as a mean of squares.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
-from ..errors import ParameterError
-from ..pages import Typeset
+from .. import pages
+from ..digits import checked_digits
+from ..errors import ConvergenceError, ParameterError
+from ..pages import Typeset, shorten
 from .activations import Activation, activation, z
+from .arguments import as_expression
+from .bivariate_normal import with_far_tails
+from .constant_enclosures import NoEnclosure, enclosure
 from .exact_numbers import require_exact
+from .expression_text import expression_text
 from .gaussian import GaussianExpectation, require_one_meaning
 from .hermite_polynomials import checked_order, hermite_polynomial
+from .regularity import require_square_integrable
 from .standing import Standing
 
-if TYPE_CHECKING:
-    from .equivalence_values import ConditionalFeatures
+# Digits that are added, in turn, to those asked for; as many may cancel.
+_GUARD_DIGITS = (10, 40, 120, 320)
+_NEGLIGIBLE = sp.Rational(1, 10**300)
+_WIDEST = 100
+"""Spread up to which integrals take seconds; poles are as close to the real line as its inverse."""
+
+
+@dataclass(frozen=True)
+class ConditionalFeatures:
+    r"""μ, β and the diagonal of Ψ of some neurons, as numbers.
+
+    Attributes
+    ----------
+    projection : Expr
+        :math:`x_v`.
+    overlaps, spreads : tuple of Expr
+        m_i and ρ_i.
+    mean, slope, residual_variance : tuple of Float
+        μ_i, β_i and Ψ_ii.
+    digits : int
+    """
+
+    projection: sp.Expr
+    overlaps: tuple[sp.Expr, ...]
+    spreads: tuple[sp.Expr, ...]
+    mean: tuple[sp.Float, ...]
+    slope: tuple[sp.Float, ...]
+    residual_variance: tuple[sp.Float, ...]
+    digits: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON: the numbers as texts."""
+        found: dict[str, Any] = {"projection": str(self.projection), "digits": self.digits}
+        for name in ("overlaps", "spreads", "mean", "slope", "residual_variance"):
+            found[name] = [str(entry) for entry in getattr(self, name)]
+        return found
+
+
+def features_at(
+    student: Activation,
+    projection: sp.Expr | float,
+    overlaps: Sequence[sp.Expr | float],
+    spreads: Sequence[sp.Expr | float],
+    *,
+    digits: int = 15,
+) -> ConditionalFeatures:
+    r"""Return μ, β and the diagonal of Ψ of neurons at a projection of the input.
+
+    Parameters
+    ----------
+    student : Activation
+        σ.
+    projection : number
+        :math:`x_v`.
+    overlaps, spreads : sequence of numbers
+        m_i and ρ_i of each neuron, as :func:`spiked_rows` gives them; a float counts as the binary
+        number that it is.
+    digits : int
+        Significant digits, 1 to 1000. Values below 10**-300, such as Ψ_ii of relu far from the
+        kink, are returned as 0, and so are integrals of what vanishes to the working precision, as
+        Ψ_ii of tanh where it is saturated.
+
+    Raises
+    ------
+    ParameterError
+        If a number is not real, a spread not positive, or above 100 where σ has no closed forms,
+        or the sequences differ in length.
+    AssumptionError
+        If E σ² is infinite at the largest spread.
+    ConvergenceError
+        If a value is too large to be computed.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.activations import activation
+    >>> features_at(activation("tanh"), sp.Rational(1, 2), [1], [1], digits=20).mean
+    (0.29545287705173737015,)
+    """
+    digits = checked_digits(digits)
+    x = _number(projection, "projection")
+    m, rho = _numbers(overlaps, "overlaps"), _numbers(spreads, "spreads")
+    if len(m) != len(rho):
+        raise ParameterError(
+            f"overlaps are {len(m)} and spreads {len(rho)}; give one of each per neuron"
+        )
+    for i, entry in enumerate(rho):
+        if not entry.is_positive:
+            raise ParameterError(f"spreads[{i}] has to be positive, not {entry}")
+    if rho:
+        widest = max(rho, key=lambda entry: entry.evalf(30))
+        require_square_integrable(
+            student(widest * z), z, argument="student at the largest of spreads,"
+        )
+        general = ConditionalEquivalence(student, CENTRE, SPREAD).residual_variance
+        if widest > _WIDEST and general.closed_form is None:
+            raise ParameterError(
+                f"spreads[{rho.index(widest)}] = {widest} is above {_WIDEST}: the integrals of "
+                f"student {student.name!r}, which has no closed forms, would take too long there"
+            )
+    rows = []
+    for i, (a, b) in enumerate(zip(m, rho, strict=True)):
+        try:
+            rows.append(_values(student, a * x, b, digits))
+        except ConvergenceError as error:
+            raise ConvergenceError(
+                f"neuron {i}, c = {a * x}, rho = {b}: {error}; moderate overlaps and spreads can "
+                "be computed"
+            ) from None
+    mean, slope, residual = zip(*rows, strict=True) if rows else ((), (), ())
+    return ConditionalFeatures(x, m, rho, mean, slope, residual, digits)
+
+
+def spiked_rows(
+    scales: Sequence[sp.Expr | float],
+    initial_overlaps: Sequence[sp.Expr | float] | None = None,
+    initial_norms: Sequence[sp.Expr | float] | None = None,
+) -> tuple[tuple[sp.Expr, ...], tuple[sp.Expr, ...]]:
+    r"""Return (m_i) and (ρ_i) of the rows :math:`w_i = w_i^0 + \lambda_i v`, |v| = 1.
+
+    .. math:: m_i = \langle w_i^0, v\rangle + \lambda_i, \qquad
+              \rho_i^2 = |w_i^0|^2 - \langle w_i^0, v\rangle^2 .
+
+    Parameters
+    ----------
+    scales : sequence of numbers
+        λ_i, the step along the spike.
+    initial_overlaps, initial_norms : sequence of numbers, optional
+        :math:`\langle w_i^0, v\rangle` and :math:`|w_i^0|`; by default 0 and 1, the limit of unit
+        rows that know nothing of v in high dimension.
+
+    Raises
+    ------
+    ParameterError
+        If the lengths differ, or a row has no part outside the spike.
+
+    Examples
+    --------
+    >>> spiked_rows([2, -1])
+    ((2, -1), (1, 1))
+    >>> spiked_rows([2], [sp.Rational(3, 5)])
+    ((13/5,), (4/5,))
+    """
+    steps = _numbers(scales, "scales")
+    overlaps = (sp.S.Zero,) * len(steps)
+    if initial_overlaps is not None:
+        overlaps = _numbers(initial_overlaps, "initial_overlaps")
+    norms = (sp.S.One,) * len(steps)
+    if initial_norms is not None:
+        norms = _numbers(initial_norms, "initial_norms")
+    for values, name in ((overlaps, "initial_overlaps"), (norms, "initial_norms")):
+        if len(values) != len(steps):
+            raise ParameterError(f"{name} are {len(values)} and scales {len(steps)}; one per row")
+    for i, (norm, overlap) in enumerate(zip(norms, overlaps, strict=True)):
+        if not (norm - abs(overlap)).is_positive:
+            raise ParameterError(
+                f"initial_norms[{i}] = {norm} has to be above the overlap {overlap} in modulus: "
+                "the row has no part outside the spike"
+            )
+    return (
+        tuple(o + s for o, s in zip(overlaps, steps, strict=True)),
+        tuple(sp.sqrt(n**2 - o**2) for n, o in zip(norms, overlaps, strict=True)),
+    )
+
+
+def _values(
+    student: Activation, centre: sp.Expr, spread: sp.Expr, digits: int
+) -> tuple[sp.Float, ...]:
+    found = ConditionalEquivalence(student, centre, spread)
+    coefficients = (found.mean, found.slope, found.residual_variance)
+    return tuple(_value(coefficient, digits) for coefficient in coefficients)
+
+
+def _value(coefficient: ConditionalCoefficient, digits: int) -> sp.Float:
+    closed = coefficient.closed_form
+    if closed is not None:
+        enclosed = _enclosed(with_far_tails(closed), digits)
+        if enclosed is not None:
+            return enclosed
+    value = _integrated(coefficient.definition, digits)
+    return sp.Float(0, digits) if abs(value) < _NEGLIGIBLE else value
+
+
+def _integrated(definition: sp.Expr, digits: int) -> sp.Float:
+    """Integrate with more digits where the integrand cancels, as 1 - tanh² does far out."""
+    for guard in _GUARD_DIGITS[:-1]:
+        try:
+            return sp.Float(definition.evalf(digits + guard), digits)
+        except ConvergenceError:
+            continue
+    return sp.Float(definition.evalf(digits + _GUARD_DIGITS[-1]), digits)
+
+
+def _enclosed(number: sp.Expr, digits: int) -> sp.Float | None:
+    """Return the digits of a number by proven intervals of growing precision; None if they fail."""
+    for guard in _GUARD_DIGITS:
+        bits = math.ceil((digits + guard) * math.log2(10))
+        try:
+            interval = enclosure(number, bits)
+        except NoEnclosure:
+            continue
+        low, high = (sp.Float(end, precision=bits) for end in interval.real._mpi_)
+        largest = max(abs(low), abs(high))
+        if largest < _NEGLIGIBLE:
+            return sp.Float(0, digits)
+        if 2 * (high - low) < largest * sp.Float(10, precision=bits) ** -digits:
+            return sp.Float((low + high) / 2, digits)
+    return None
+
+
+def _number(value: Any, name: str) -> sp.Expr:
+    number = as_expression(value, name)
+    number = number.xreplace({x: sp.Rational(x) for x in number.atoms(sp.Float)})
+    if number.free_symbols or not (number.is_real and number.is_finite):
+        raise ParameterError(f"{name} has to be a finite real number, not {shorten(repr(value))}")
+    return number
+
+
+def _numbers(values: Any, name: str) -> tuple[sp.Expr, ...]:
+    if isinstance(values, str | bytes | sp.Basic) or not hasattr(values, "__iter__"):
+        raise ParameterError(f"{name} has to be a sequence of numbers, not {shorten(repr(values))}")
+    return tuple(_number(value, f"{name}[{i}]") for i, value in enumerate(values))
+
+
+_ROWS = (
+    ("mean", "mean mu_i", r"\mu_i", r"\mathbb{E}\,\sigma(c + \rho z)"),
+    ("slope", "slope beta_i", r"\beta_i", r"\mathbb{E}\,\sigma'(c + \rho z)"),
+    (
+        "residual_variance",
+        "residual variance Psi_ii",
+        r"\Psi_{ii}",
+        r"\mathbb{E}\,\sigma(c + \rho z)^2 - \mu_i^2 - \rho^2\beta_i^2",
+    ),
+)
+_FEATURES = (
+    r"\sigma(Wx) \simeq \mu(x_v) + \operatorname{diag}(\beta(x_v))\, W^\perp x^\perp"
+    r" + \Psi(x_v)^{1/2}\, \xi"
+)
+_OFF_DIAGONAL = r"\Psi_{ij} = \tfrac{1}{2}\, b_{i,2}\, b_{j,2}\, c_{ij}^2 + O(d^{-3/2})"
+_LONGEST = 400
+
+
+def _kind(coefficient: ConditionalCoefficient) -> str:
+    return "integral" if coefficient.closed_form is None else "closed form"
+
+
+def _shown(coefficient: ConditionalCoefficient) -> str:
+    return shorten(str(coefficient.expr), _LONGEST)
+
+
+def _latex(coefficient: ConditionalCoefficient) -> str:
+    text: str = sp.latex(coefficient.expr)
+    return text
+
 
 SOURCE = "Dandi et al., arXiv 2305.18270, conditional Gaussian equivalence"
 HIGHEST_ORDER = 32
@@ -224,10 +488,8 @@ class ConditionalEquivalence(Typeset):
     ) -> ConditionalFeatures:
         r"""Return μ, β and the diagonal of Ψ of neurons at a projection of the input.
 
-        See :func:`.equivalence_values.features_at`.
+        See :func:`features_at`.
         """
-        from .equivalence_values import features_at
-
         return features_at(self.student, projection, overlaps, spreads, digits=digits)
 
     def _with_closed_form(
@@ -242,9 +504,18 @@ class ConditionalEquivalence(Typeset):
         return ConditionalCoefficient(definition, closed)
 
     def __str__(self) -> str:
-        from .equivalence_text import as_text
-
-        return as_text(self)
+        lines = [
+            f"conditional Gaussian equivalence of sigma = {self.student} "
+            f"({self.standing.value}: {self.source})",
+            "sigma(W x) ~ mu(x_v) + diag(beta(x_v)) W_perp x_perp + Psi(x_v)^(1/2) xi",
+            f"centre c = m_i x_v = {self.centre}, spread rho = |w_i_perp| = {self.spread}",
+        ]
+        lines += [f"  {title} = {_shown(getattr(self, name))}" for name, title, _, _ in _ROWS]
+        lines.append(
+            "  off the diagonal b_i b_j c_ij^2/2 + O(d^(-3/2)), "
+            f"b_2 = {_shown(self.coefficient(2))}"
+        )
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -253,20 +524,49 @@ class ConditionalEquivalence(Typeset):
 
     def latex(self) -> str:
         """Return the equations in LaTeX, aligned."""
-        from .equivalence_text import as_latex
-
-        return as_latex(self)
+        rows = [_FEATURES.replace(r"\simeq", r"&\simeq")]
+        for name, _, symbol, meaning in _ROWS:
+            rows.append(rf"{symbol} &= {meaning} = {_latex(getattr(self, name))}")
+        rows.append(_OFF_DIAGONAL.replace(" = ", " &= ", 1))
+        rows.append(rf"b_2 &= {_latex(self.coefficient(2))}")
+        joined = r" \\ ".join(rows)
+        return (
+            rf"\begin{{aligned}} {joined} \end{{aligned}}"
+            rf"\qquad c = {sp.latex(self.centre)},\ \rho = {sp.latex(self.spread)}"
+        )
 
     def _repr_html_(self) -> str:
-        from .equivalence_text import as_html
-
-        return as_html(self)
+        coefficients = [(symbol, getattr(self, name)) for name, _, symbol, _ in _ROWS]
+        rows = [
+            (f"${symbol}$", rf"$\displaystyle {_latex(one)}$", _kind(one))
+            for symbol, one in (*coefficients, ("b_2", self.coefficient(2)))
+        ]
+        title = (
+            f"Conditional Gaussian equivalence of {self.student.name} ({self.standing.value}; "
+            rf"{self.source}): $\displaystyle {_FEATURES}$"
+        )
+        return pages.as_html([title, pages.Table(rows)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: definitions and closed forms as texts."""
-        from .equivalence_text import as_dict
-
-        return as_dict(self)
+        coefficients = {name: getattr(self, name) for name, *_ in _ROWS}
+        coefficients |= {"second_moment": self.second_moment, "b_2": self.coefficient(2)}
+        return {
+            "student": self.student.name,
+            "centre": expression_text(self.centre),
+            "spread": expression_text(self.spread),
+            "standing": self.standing.value,
+            "source": self.source,
+            "coefficients": {
+                name: {
+                    "definition": str(coefficient.definition),
+                    "closed_form": None
+                    if coefficient.closed_form is None
+                    else expression_text(coefficient.closed_form),
+                }
+                for name, coefficient in coefficients.items()
+            },
+        }
 
 
 def conditional_equivalence(

@@ -19,7 +19,7 @@ import sympy as sp
 from mpmath.libmp import from_str, prec_to_dps, repr_dps, to_str
 
 from ..errors import ParameterError
-from ._tokens import shorten
+from ..pages import shorten
 
 _MOST_CONSTANTS = 6
 _DEEPEST = 8

@@ -1,8 +1,10 @@
-r"""Functions of the theory that SymPy lacks: activations, log cosh, Owen's T.
+"""Functions that SymPy lacks: activations, log cosh, Owen's T, the normal law far out.
 
 All are differentiable, evaluate exactly where an exact value exists and numerically to any number
 of digits, and know on which real arguments they are real, positive or non-negative. The step
 function is ``Heaviside(x, 1/2)`` throughout, so that ``2*Heaviside(x) - 1 = sign(x)`` holds at 0.
+Scaled tails, the logarithm of Φ and differences of erf are what the lowering rewrites to where
+products and differences of erf, erfc and exp would overflow, underflow or cancel.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ class _NumericFunction(sp.Function):
 
     # Of real numbers, at the working precision of mpmath.
     _precise: ClassVar[Callable[..., Any]]
+    # "positive", "negative" or "nonnegative" at real arguments.
+    _sign: ClassVar[str] = ""
+    _latex_text: ClassVar[str] = ""
 
     def _mpmath_value(self, *arguments: mpmath.mpf) -> mpmath.mpf | None:
         """Return the value at the working precision of mpmath; None if it is not defined."""
@@ -46,16 +51,38 @@ class _NumericFunction(sp.Function):
     def _eval_is_real(self) -> bool | None:
         return True if all(argument.is_real for argument in self.args) else None
 
-    def _latex_name(self) -> str:
-        return rf"\operatorname{{{type(self).__name__}}}"
+    def _eval_is_positive(self) -> bool | None:
+        return True if self._sign == "positive" and self.args[0].is_real else None
+
+    def _eval_is_nonnegative(self) -> bool | None:
+        return True if self._sign == "nonnegative" and self.args[0].is_real else None
+
+    def _eval_is_negative(self) -> bool | None:
+        return True if self._sign == "negative" and self.args[0].is_real else None
 
     def _latex(self, printer: sp.printing.latex.LatexPrinter, exp: str | None = None) -> str:
         power = "" if exp is None else f"^{{{exp}}}"
         arguments = ", ".join(printer._print(argument) for argument in self.args)
-        return rf"{self._latex_name()}{power}\left({arguments}\right)"
+        name = self._latex_text or rf"\operatorname{{{type(self).__name__}}}"
+        return rf"{name}{power}\left({arguments}\right)"
 
 
-class relu(_NumericFunction):
+class _FunctionOfOne(_NumericFunction):
+    """One of a single argument, with exact values at zero and infinity."""
+
+    # At zero, plus and minus infinity.
+    _values: ClassVar[tuple[sp.Expr, sp.Expr, sp.Expr]]
+
+    @classmethod
+    def eval(cls, x: sp.Expr) -> sp.Expr | None:
+        """Return the value at a special point."""
+        if x is sp.nan:
+            return sp.nan
+        special = zip((sp.S.Zero, sp.oo, -sp.oo), cls._values, strict=True)
+        return dict(special).get(sp.S.Zero if x.is_zero else x)
+
+
+class relu(_FunctionOfOne):
     r"""Rectified linear unit :math:`\max(x, 0)`.
 
     Examples
@@ -67,8 +94,9 @@ class relu(_NumericFunction):
     x*Heaviside(x)
     """
 
-    nargs = 1
     _precise = precise_functions.fn_relu
+    _sign = "nonnegative"
+    _latex_text = r"\operatorname{ReLU}"
 
     @classmethod
     def eval(cls, x: sp.Expr) -> sp.Expr | None:
@@ -83,20 +111,14 @@ class relu(_NumericFunction):
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sp.Heaviside(self.args[0], HALF)
 
-    def _eval_is_nonnegative(self) -> bool | None:
-        return True if self.args[0].is_real else None
-
     def _eval_rewrite_as_Heaviside(self, x: sp.Expr, **hints: object) -> sp.Expr:
         return x * sp.Heaviside(x, HALF)
 
     def _eval_rewrite_as_Abs(self, x: sp.Expr, **hints: object) -> sp.Expr:
         return (x + sp.Abs(x)) / 2
 
-    def _latex_name(self) -> str:
-        return r"\operatorname{ReLU}"
 
-
-class sigmoid(_NumericFunction):
+class sigmoid(_FunctionOfOne):
     r"""Logistic function :math:`1/(1 + e^{-x})`.
 
     Examples
@@ -108,22 +130,14 @@ class sigmoid(_NumericFunction):
     0.731058578630004879251159241822
     """
 
-    nargs = 1
-
-    @classmethod
-    def eval(cls, x: sp.Expr) -> sp.Expr | None:
-        if x.is_zero:
-            return HALF
-        return {sp.nan: sp.nan, sp.oo: sp.S.One, -sp.oo: sp.S.Zero}.get(x)
+    _values = (HALF, sp.S.One, sp.S.Zero)
+    _sign = "positive"
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return self * (1 - self)
 
     def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf:
         return precise_functions.fn_sigmoid(x)  # of complex numbers, too
-
-    def _eval_is_positive(self) -> bool | None:
-        return True if self.args[0].is_real else None
 
     def _eval_rewrite_as_exp(self, x: sp.Expr, **hints: object) -> sp.Expr:
         return 1 / (1 + sp.exp(-x))
@@ -132,7 +146,7 @@ class sigmoid(_NumericFunction):
         return (1 + sp.tanh(x / 2)) / 2
 
 
-class softplus(_NumericFunction):
+class softplus(_FunctionOfOne):
     r"""Smooth rectifier :math:`\log(1 + e^x)`, whose derivative is the logistic function.
 
     Examples
@@ -142,13 +156,8 @@ class softplus(_NumericFunction):
     (sigmoid(x), log(2))
     """
 
-    nargs = 1
-
-    @classmethod
-    def eval(cls, x: sp.Expr) -> sp.Expr | None:
-        if x.is_zero:
-            return sp.log(2)
-        return {sp.nan: sp.nan, sp.oo: sp.oo, -sp.oo: sp.S.Zero}.get(x)
+    _values = (sp.log(2), sp.oo, sp.S.Zero)
+    _sign = "positive"
 
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sigmoid(self.args[0])
@@ -156,9 +165,6 @@ class softplus(_NumericFunction):
     def _mpmath_value(self, x: mpmath.mpf) -> mpmath.mpf:
         # log1p: log(1 + exp(x)) is 0 for x < -0.7*(working bits).
         return mpmath.log1p(mpmath.exp(x))
-
-    def _eval_is_positive(self) -> bool | None:
-        return True if self.args[0].is_real else None
 
     def _eval_rewrite_as_exp(self, x: sp.Expr, **hints: object) -> sp.Expr:
         return sp.log(1 + sp.exp(x))
@@ -240,7 +246,7 @@ def exponentials_merged(product: sp.Expr) -> sp.Expr:
     return sp.Mul(*others) * sp.exp(sp.Add(*exponents)) if len(exponents) > 1 else product
 
 
-class log_cosh(_NumericFunction):
+class log_cosh(_FunctionOfOne):
     r"""Logarithm of the hyperbolic cosine, of order :math:`x^2/2` at 0 and :math:`|x|` at infinity.
 
     Examples
@@ -250,8 +256,9 @@ class log_cosh(_NumericFunction):
     (tanh(x), log_cosh(x), 0)
     """
 
-    nargs = 1
     _precise = precise_functions.fn_log_cosh
+    _sign = "nonnegative"
+    _latex_text = r"\log\cosh"
 
     @classmethod
     def eval(cls, x: sp.Expr) -> sp.Expr | None:
@@ -264,14 +271,8 @@ class log_cosh(_NumericFunction):
     def fdiff(self, argindex: int = 1) -> sp.Expr:
         return sp.tanh(self.args[0])
 
-    def _eval_is_nonnegative(self) -> bool | None:
-        return True if self.args[0].is_real else None
-
     def _eval_rewrite_as_cosh(self, x: sp.Expr, **hints: object) -> sp.Expr:
         return sp.log(sp.cosh(x))
-
-    def _latex_name(self) -> str:
-        return r"\log\cosh"
 
 
 class OwenT(_NumericFunction):
@@ -306,6 +307,7 @@ class OwenT(_NumericFunction):
 
     nargs = 2
     _precise = precise_functions.fn_owen_t
+    _latex_text = "T"
 
     @classmethod
     def eval(cls, h: sp.Expr, a: sp.Expr) -> sp.Expr | None:
@@ -335,5 +337,115 @@ class OwenT(_NumericFunction):
         integrand = sp.exp(-(h**2) * (1 + x**2) / 2) / (1 + x**2)
         return sp.Integral(integrand, (x, 0, a)) / (2 * sp.pi)
 
-    def _latex_name(self) -> str:
-        return "T"
+
+class erfcx(_FunctionOfOne):
+    r"""Scaled complementary error function :math:`e^{x^2}\operatorname{erfc} x`.
+
+    Of order :math:`1/x` where the two factors overflow and underflow.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> erfcx(x).diff(x), erfcx(0), erfcx(30).evalf(15)
+    (2*x*erfcx(x) - 2/sqrt(pi), 1, 0.0187958888614168)
+    """
+
+    _precise = precise_functions.fn_erfcx
+    _values = (sp.S.One, sp.S.Zero, sp.oo)
+    _sign = "positive"
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return 2 * self.args[0] * self - 2 / sp.sqrt(sp.pi)
+
+    def _eval_rewrite_as_erfc(self, x: sp.Expr, **hints: object) -> sp.Expr:
+        return sp.exp(x**2) * sp.erfc(x)
+
+
+class normal_cdf(_FunctionOfOne):
+    r"""Distribution function :math:`\Phi(x)` of the standard normal law.
+
+    The same as ``erfc(-x/sqrt(2))/2``, which SymPy turns into ``1 - erfc(x/sqrt(2))/2``: zero in
+    floating point from x = -8 on.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> normal_cdf(x).diff(x), normal_cdf(0), normal_cdf(-10).evalf(15)
+    (sqrt(2)*exp(-x**2/2)/(2*sqrt(pi)), 1/2, 7.61985302416053e-24)
+    """
+
+    _precise = precise_functions.fn_normal_cdf
+    _values = (HALF, sp.S.One, sp.S.Zero)
+    _sign = "positive"
+    _latex_text = r"\Phi"
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return sp.exp(-(self.args[0] ** 2) / 2) / sp.sqrt(2 * sp.pi)
+
+    def _eval_rewrite_as_erf(self, x: sp.Expr, **hints: object) -> sp.Expr:
+        return (1 + sp.erf(x / sp.sqrt(2))) / 2
+
+
+class log_normal_cdf(_FunctionOfOne):
+    r"""Logarithm :math:`\log\Phi(x)` of the distribution function of the standard normal law.
+
+    Its derivative is the inverse Mills ratio :math:`\varphi/\Phi`, of order :math:`-x` where both
+    vanish.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> log_normal_cdf(x).diff(x), log_normal_cdf(0), log_normal_cdf(-40).evalf(15)
+    (sqrt(2)/(sqrt(pi)*erfcx(-sqrt(2)*x/2)), -log(2), -804.608442013754)
+    """
+
+    _precise = precise_functions.fn_log_normal_cdf
+    _values = (-sp.log(2), sp.S.Zero, -sp.oo)
+    _sign = "negative"
+    _latex_text = r"\log\Phi"
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        return sp.sqrt(2 / sp.pi) / erfcx(-self.args[0] / sp.sqrt(2))
+
+    def _eval_rewrite_as_erfc(self, x: sp.Expr, **hints: object) -> sp.Expr:
+        return sp.log(sp.erfc(-x / sp.sqrt(2)) / 2)
+
+
+class erf_difference(_NumericFunction):
+    r"""Difference :math:`\operatorname{erf} a - \operatorname{erf} b` as one function.
+
+    Nearly equal values of the error function are subtracted without loss; so is the probability of
+    an interval far out.
+
+    Examples
+    --------
+    >>> a, b = sp.symbols("a b", real=True)
+    >>> erf_difference(a, b).diff(a), erf_difference(a, a), erf_difference(6, 5).evalf(15)
+    (2*exp(-a**2)/sqrt(pi), 0, 1.53743827469132e-12)
+    """
+
+    nargs = 2
+    _precise = precise_functions.fn_erf_difference
+
+    @classmethod
+    def eval(cls, a: sp.Expr, b: sp.Expr) -> sp.Expr | None:
+        if a is sp.nan or b is sp.nan:
+            return sp.nan
+        if a == b:
+            return sp.S.Zero
+        if any(x.is_zero or x.is_infinite for x in (a, b)):
+            return sp.erf(a) - sp.erf(b)
+        return None
+
+    def fdiff(self, argindex: int = 1) -> sp.Expr:
+        sign = 1 if argindex == 1 else -1
+        return sign * 2 * sp.exp(-(self.args[argindex - 1] ** 2)) / sp.sqrt(sp.pi)
+
+    def _eval_rewrite_as_erf(self, a: sp.Expr, b: sp.Expr, **hints: object) -> sp.Expr:
+        return sp.erf(a) - sp.erf(b)
+
+    def _latex(self, printer: sp.printing.latex.LatexPrinter, exp: str | None = None) -> str:
+        a, b = (printer._print(argument) for argument in self.args)
+        text = rf"\operatorname{{erf}}\left({a}\right) - \operatorname{{erf}}\left({b}\right)"
+        power = "" if exp is None else f"^{{{exp}}}"
+        return rf"\left({text}\right){power}"

@@ -21,7 +21,7 @@ import mpmath
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from .data_average import DataAverage
+from .averages import DataAverage, outermost
 from .gaussian import GaussianExpectation
 from .printing.compiled import compiled
 from .proximal import MoreauEnvelope, Proximal
@@ -32,6 +32,9 @@ from .random_matrix import MarchenkoPasturAverage, Resolvent
 _DIGITS, _STEP, _ZERO = 60, "1e-15", "1e-12"
 _POINTS = 4
 _NODES = 5
+
+# What is drawn at several nodes.
+_AVERAGES = (GaussianExpectation, MarchenkoPasturAverage, DataAverage)
 
 _Point = Mapping[sp.Symbol, Any]
 
@@ -172,7 +175,7 @@ class _Function:
         self.symbols = expr.free_symbols
         self._ctx = ctx
         expr = _smooth(expr)
-        averages = _outermost(expr)
+        averages = outermost(expr, _AVERAGES)
         marks = {n: sp.Dummy(real=True) for n in averages}
         self._sums = [(mark, *self._nodes(n)) for n, mark in marks.items()]
         expr = expr.xreplace(marks)
@@ -204,12 +207,6 @@ class _Function:
             values = [function({**point, **at}) for at in nodes]
             point[mark] = self._ctx.fsum(values) / len(values)
         return self._value(*(point[x] for x in self._arguments))
-
-
-def _outermost(expr: sp.Basic) -> list[sp.Expr]:
-    if isinstance(expr, GaussianExpectation | MarchenkoPasturAverage | DataAverage):
-        return [expr]
-    return list(dict.fromkeys(n for argument in expr.args for n in _outermost(argument)))
 
 
 def _smooth(expr: sp.Expr) -> sp.Expr:

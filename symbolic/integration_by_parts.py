@@ -16,11 +16,22 @@ energy depends on an overlap q through :math:`\mathbb{E}\,g(\sqrt q\,z + b)`; it
 and collects what is left. :func:`by_parts` is the lemma itself, in both directions.
 
 Sources: C. Stein, Ann. Statist. 9, 1135 (1981), Lemma 1; H. Nishimori, J. Phys. C 13, 4071 (1980).
+
+Derivatives of Gaussian expectations whose integrands have kinks and jumps.
+
+Differentiating under 𝔼 turns a kink into a jump and a jump into a Dirac delta. No kernel can
+sample a delta, but its expectation is a closed form: with the standard normal density φ,
+
+.. math:: \mathbb{E}[\delta(u(z))\,h(z)] = \sum_{z_0:\,u(z_0)=0}
+          \frac{h(z_0)\,\varphi(z_0)}{|u'(z_0)|},
+
+and derivatives of deltas go over to h by parts,
+:math:`\mathbb{E}[\delta'(u)\,h] = -\mathbb{E}[\delta(u)\,((h/u')' - z\,h/u')]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sympy as sp
@@ -29,12 +40,153 @@ from sympy.core.function import AppliedUndef
 from ..errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from ._singularities import expanded_terms, is_positive_sum
 from .arguments import as_expression
-from .averages import Average
-from .functions import exponentials_merged, log_cosh, sigmoid, softplus, with_sinh
+from .averages import Average, outermost
+from .functions import (
+    HALF,
+    erfcx,
+    exponentials_merged,
+    log_cosh,
+    log_normal_cdf,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+    with_sinh,
+)
 from .gaussian import GaussianExpectation
 from .gaussian_kernels import PRODUCTS_ONLY, affine_or_quadratic
-from .normal_functions import erfcx, log_normal_cdf, normal_cdf
-from .smoothed_derivatives import mean_by_parts, smooth_partial
+from .jumps import jumps_as_steps
+from .piecewise_polynomials import without_extrema
+from .regularity import analyse
+
+
+def smooth_partial(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return the derivative of `expr` with respect to `x` without a Dirac delta under 𝔼.
+
+    Parameters
+    ----------
+    expr : Expr
+        May hold 𝔼 nodes, also inside one another.
+    x : Symbol
+        A parameter or an unknown; no bound variable.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If the points where an integrand jumps cannot be found, or tables would be needed there.
+
+    Examples
+    --------
+    >>> z, a = sp.symbols("z a", real=True)
+    >>> smooth_partial(GaussianExpectation(sp.sign(a + z), z), a)
+    sqrt(2)*exp(-a**2/2)/sqrt(pi)
+    >>> smooth_partial(GaussianExpectation(sp.tanh(a * z), z), a)
+    -2*a*E_z[(1 - tanh(a*z)**2)*tanh(a*z)]
+    """
+    nodes = [n for n in _expectations_in(expr) if x in n.free_symbols]
+    if not nodes:
+        return expr.diff(x)
+    marks = {n: sp.Dummy(real=True) for n in nodes}
+    marked = expr.xreplace(marks)
+    back = {mark: n for n, mark in marks.items()}
+    total = marked.diff(x)
+    total += sp.Add(*(marked.diff(mark) * _derivative(n, x) for n, mark in marks.items()))
+    return total.xreplace(back)
+
+
+def _expectations_in(expr: sp.Expr) -> list[GaussianExpectation]:
+    if isinstance(expr, GaussianExpectation):
+        return [expr]
+    found: dict[GaussianExpectation, None] = {}
+    for argument in expr.args:
+        if isinstance(argument, sp.Expr):
+            found |= dict.fromkeys(_expectations_in(argument))
+    return list(found)
+
+
+def _derivative(node: GaussianExpectation, x: sp.Symbol) -> sp.Expr:
+    z, integrand = node.variable, node.integrand
+    integrand = without_extrema(integrand)
+    rewritten = jumps_as_steps(GaussianExpectation(integrand, z))
+    if rewritten != node:
+        return smooth_partial(rewritten, x)
+    slope = smooth_partial(integrand, x)
+    if not slope.has(sp.DiracDelta):
+        if _power(slope, z) <= _power(integrand, z) and slope.has(GaussianExpectation):
+            # A factor of the integrand's own: by parts nothing cancels, and inner expectations
+            # have derivatives twice as long.
+            return GaussianExpectation(slope, z)
+        return mean_by_parts(slope, z)
+    deltas = {d: sp.Dummy(real=True) for d in slope.atoms(sp.DiracDelta)}
+    marked = slope.xreplace(deltas)
+    total = mean_by_parts(marked.xreplace(dict.fromkeys(deltas.values(), sp.S.Zero)), z)
+    for delta, mark in deltas.items():
+        weight = marked.diff(mark)
+        if weight.free_symbols & set(deltas.values()):
+            raise UnsupportedExpressionError(
+                f"the derivative of {node} with respect to {x} holds a product of Dirac deltas"
+            )
+        total += _mean_of_delta(delta, weight, z)
+    return total
+
+
+def mean_by_parts(integrand: sp.Expr, z: sp.Symbol) -> sp.Expr:
+    """Return the expectation of an integrand, that of z h(z) as that of h'(z) where h is smooth.
+
+    The derivative with respect to a spread b is E[z f'(a + b z)] = b E f''(a + b z): on the right
+    nothing is lost when b is small, and b cancels against what it is divided by.
+    """
+    if _power(integrand, z) > 0:
+        rest = (integrand / z).diff(z)
+        if not rest.has(sp.DiracDelta, sp.Derivative):
+            return GaussianExpectation(rest, z)
+    return GaussianExpectation(integrand, z)
+
+
+def _power(product: sp.Expr, z: sp.Symbol) -> int:
+    """Return the power of z itself among the factors of a product."""
+    powers = (f.as_base_exp() for f in sp.Mul.make_args(product))
+    return sum(int(n) for base, n in powers if base == z and n.is_Integer)
+
+
+def _mean_of_delta(delta: sp.DiracDelta, weight: sp.Expr, z: sp.Symbol) -> sp.Expr:
+    argument = delta.args[0]
+    slope = argument.diff(z)
+    if slope == 0:
+        raise UnsupportedExpressionError(
+            f"the derivative jumps with {argument}, which does not depend on {z}: at the jump it "
+            "does not exist"
+        )
+    for _ in range(int(delta.args[1]) if len(delta.args) > 1 else 0):
+        ratio = weight / slope
+        weight = z * ratio - ratio.diff(z)
+    if weight.has(sp.DiracDelta):
+        raise UnsupportedExpressionError(
+            f"the derivative holds a product of Dirac deltas at the zeros of {argument}"
+        )
+    total: sp.Expr = sp.S.Zero
+    for zero in analyse(sp.Abs(argument), z).kinks:
+        value = _at(weight / sp.Abs(slope), z, zero)
+        density = sp.exp(-(zero**2) / 2) / sp.sqrt(2 * sp.pi)
+        total += value * density
+    return total
+
+
+def _at(weight: sp.Expr, z: sp.Symbol, zero: sp.Expr) -> sp.Expr:
+    """Return the weight of a delta at its point; a step has half its height at its jump."""
+    tables = [f for f in weight.atoms(AppliedUndef) if f.has(z)]
+    if tables:
+        raise UnsupportedExpressionError(
+            f"the derivative needs {tables[0]} at the jump {z} = {zero}, between the nodes of its "
+            "table"
+        )
+    at_jump: dict[sp.Expr, sp.Expr] = {}
+    middle = {sp.Heaviside: HALF, sp.sign: sp.S.Zero, sp.Abs: sp.S.Zero, relu: sp.S.Zero}
+    for f in weight.atoms(*middle):
+        if z in f.free_symbols and sp.expand(f.args[0].xreplace({z: zero})) == 0:
+            at_jump[f] = middle[f.func]
+    return weight.xreplace(at_jump).xreplace({z: zero})
+
 
 # Smooth on the real line, with derivatives among themselves.
 _SMOOTH = (
@@ -133,7 +285,7 @@ def linear_by_parts(node: GaussianExpectation) -> GaussianExpectation:
     """
     z = node.variable
     # Inner averages are such functions, whatever they hold.
-    inner = {n: sp.Dummy(real=True) for n in _outermost(node.integrand) if z in n.free_symbols}
+    inner = {n: sp.Dummy(real=True) for n in _expectations(node.integrand) if z in n.free_symbols}
     marked = node.integrand.xreplace(inner)
     functions = {f for f in marked.atoms(sp.Function) if f.free_symbols & {z, *inner.values()}}
     marks = {f: sp.Dummy(real=True) for f in functions}
@@ -252,7 +404,7 @@ def reduced(condition: sp.Expr, energy: sp.Expr = sp.S.Zero) -> sp.Expr:
     >>> reduced(volume.diff(q))
     -E_z[exp(-q*z**2/(1 - q))/normal_cdf(sqrt(q)*z/sqrt(1 - q))**2]/(4*pi*(1 - q))
     """
-    marks = {n: sp.Dummy(real=True) for n in dict.fromkeys(_outermost(condition))}
+    marks = {n: sp.Dummy(real=True) for n in _expectations(condition)}
     marked = condition.xreplace(marks)
     weights = {n: marked.diff(mark) for n, mark in marks.items()}
     sums = {n: found for n in marks if (found := _Sum.of(n, weights[n], energy)) is not None}
@@ -274,12 +426,8 @@ def reduced(condition: sp.Expr, energy: sp.Expr = sp.S.Zero) -> sp.Expr:
     return outside
 
 
-def _outermost(expr: sp.Expr) -> Iterator[GaussianExpectation]:
-    if isinstance(expr, GaussianExpectation):
-        yield expr
-    elif not isinstance(expr, Average):
-        for argument in expr.args:
-            yield from _outermost(argument)
+def _expectations(expr: sp.Expr) -> list[GaussianExpectation]:
+    return [n for n in outermost(expr) if isinstance(n, GaussianExpectation)]
 
 
 @dataclass
@@ -533,7 +681,7 @@ def canonical(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     >>> canonical(sp.exp(-(z**2)) / sp.erfc(z), z)
     exp(-z**2)/(2*normal_cdf(-sqrt(2)*z))
     """
-    inner = [n for n in _outermost(f) if z in n.free_symbols]
+    inner = [n for n in _expectations(f) if z in n.free_symbols]
     f = f.xreplace({n: _spread(n) for n in inner})
     if f.has(log_normal_cdf, erfcx) or any(
         _divides(p) and p.has(sp.erf, sp.erfc, normal_cdf) for p in f.atoms(sp.Pow, sp.log)

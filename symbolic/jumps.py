@@ -4,6 +4,12 @@ The derivative of 𝔼 with respect to the place of a jump comes from the jump, 
 𝔼. SymPy drops it for a Piecewise, and takes a step at its own jump for a number when steps stand
 inside other functions, as in exp(sign(u)). An integrand that is affine in each of its steps has
 neither trouble: every F with a step h = θ(u) in it is :math:`F_{h=0} + (F_{h=1} - F_{h=0})\,h`.
+
+Do the delta functions that differentiating a jump leaves behind.
+
+Where an integrand jumps at a place that moves with the unknowns, the Jacobian holds 𝔼 of a delta
+function: the derivative of the place of the jump. It is a number, the integrand at that place
+times the normal density there, and it is put in instead of the delta function.
 """
 
 from __future__ import annotations
@@ -11,10 +17,169 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
+from sympy.core.relational import Relational
+from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
-from .cases import single_comparisons
+from ..errors import EmissionError
+from .averages import outermost
 from .functions import HALF
 from .gaussian import GaussianExpectation
+
+
+def single_comparisons(expr: sp.Expr, place: str = "the expression") -> sp.Expr:
+    """Write each Piecewise so that its conditions are single comparisons by <, <=, > or >=.
+
+    Parameters
+    ----------
+    expr : Expr
+    place : str
+        Where the expression stands, for the message.
+
+    Raises
+    ------
+    EmissionError
+        If a condition is no logical combination of comparisons, or no case is left for some
+        values.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> single_comparisons(sp.Piecewise((1, (x > 0) & (x < 1)), (0, True)))
+    Piecewise((Piecewise((1, x < 1), (0, True)), x > 0), (0, True))
+    """
+    simple = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan, BooleanAtom)
+    while True:
+        compound = [
+            p
+            for p in expr.atoms(sp.Piecewise)
+            if p.args[-1].cond != sp.true or not all(isinstance(c, simple) for _, c in p.args)
+        ]
+        if not compound:
+            return expr
+        # Innermost first; conditions themselves hold no cases that are left.
+        inner = min(compound, key=lambda p: (sp.count_ops(p), sp.default_sort_key(p)))
+        expr = expr.xreplace({inner: _decided(inner, place)})
+
+
+def _decided(cases: sp.Piecewise, place: str) -> sp.Expr:
+    if cases.args[-1].cond != sp.true:
+        raise EmissionError(
+            f"{place} holds {str(cases)[:80]}, which has no value where none of its conditions "
+            "holds; end it with a case (value, True)"
+        )
+    found = cases.args[-1].expr
+    for value, condition in reversed(cases.args[:-1]):
+        found = _chosen(condition, value, found, place)
+    return found
+
+
+def _chosen(condition: sp.Basic, yes: sp.Expr, no: sp.Expr, place: str) -> sp.Expr:
+    """Return `yes` where the condition holds and `no` elsewhere."""
+
+    def chosen(condition: sp.Basic, yes: sp.Expr, no: sp.Expr) -> sp.Expr:
+        return _chosen(condition, yes, no, place)
+
+    if isinstance(condition, sp.And | sp.Or):
+        first, rest = condition.args[0], condition.func(*condition.args[1:])
+        if isinstance(condition, sp.And):
+            return chosen(first, chosen(rest, yes, no), no)
+        return chosen(first, yes, chosen(rest, yes, no))
+    if isinstance(condition, sp.Not):
+        return chosen(condition.args[0], no, yes)
+    if isinstance(condition, sp.ITE):
+        test, left, right = condition.args
+        return chosen(test, chosen(left, yes, no), chosen(right, yes, no))
+    if isinstance(condition, sp.Equality | sp.Unequality):
+        a, b = condition.args
+        same, other = (yes, no) if isinstance(condition, sp.Equality) else (no, yes)
+        return sp.Piecewise((other, sp.Lt(a, b)), (other, sp.Gt(a, b)), (same, True))
+    if isinstance(condition, BooleanFunction):
+        return chosen(condition.to_nnf(), yes, no)
+    if condition == sp.true or condition == sp.false:
+        return yes if condition == sp.true else no
+    if not isinstance(condition, Relational):
+        raise EmissionError(
+            f"{place} decides a case by {condition}, which is no comparison; write conditions "
+            "with <, <=, >, >=, &, | and ~"
+        )
+    return sp.Piecewise((yes, condition), (no, True))
+
+
+def integrate_deltas(value: sp.Expr) -> sp.Expr:
+    r"""Replace :math:`\mathbb{E}_z[g(z)\,\delta(s z + c)]` by :math:`g(z_0)\varphi(z_0)/|s|`.
+
+    Here :math:`z_0 = -c/s` and φ is the normal density; a slope s of zero means that there is no
+    jump, and gives zero.
+
+    Parameters
+    ----------
+    value : Expr
+        An expression with 𝔼 nodes.
+
+    Raises
+    ------
+    EmissionError
+        For a delta function outside of an expectation, of an argument that is not affine in the
+        variable, with a derivative, or with a table as a factor.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> q = sp.Symbol("q", positive=True)
+    >>> jump = GaussianExpectation(sp.Heaviside(q * z - 1) * z, z)
+    >>> integrate_deltas(jump.diff(q))
+    sqrt(2)*exp(-1/(2*q**2))/(2*sqrt(pi)*q**3)
+    """
+    nodes = [n for n in value.atoms(GaussianExpectation) if n.integrand.has(sp.DiracDelta)]
+    value = value.xreplace({n: _integrated(n) for n in nodes})
+    if value.has(sp.DiracDelta):
+        delta = next(iter(value.atoms(sp.DiracDelta)))
+        raise EmissionError(
+            f"the Jacobian holds {delta} outside of an expectation: an equation jumps where "
+            f"{delta.args[0]} = 0, so Newton's method has no derivative there; smooth the jump"
+        )
+    return value
+
+
+def _integrated(node: GaussianExpectation) -> sp.Expr:
+    z, integrand = node.variable, node.integrand
+    deltas = sorted(integrand.atoms(sp.DiracDelta), key=sp.default_sort_key)
+    marks = {d: sp.Dummy(real=True) for d in deltas}
+    marked = integrand.xreplace(marks)
+    none = dict.fromkeys(marks.values(), sp.S.Zero)
+    total = GaussianExpectation(marked.xreplace(none), z)
+    for delta, mark in marks.items():
+        factor = marked.diff(mark)
+        if set(marks.values()) & factor.free_symbols or len(delta.args) > 1:
+            raise EmissionError(
+                f"the Jacobian holds a product or a derivative of delta functions, {integrand}; "
+                "bring the expectation to closed form first, or smooth the jump"
+            )
+        total += _at_the_jump(factor, delta.args[0], z)
+    return total
+
+
+def _at_the_jump(factor: sp.Expr, argument: sp.Expr, z: sp.Symbol) -> sp.Expr:
+    slope = argument.diff(z)
+    if slope.has(z) or factor.atoms(AppliedUndef):
+        raise EmissionError(
+            f"an integrand jumps where {argument} = 0, and the derivative of that place cannot be "
+            "computed (it is not affine in the variable, or the integrand reads a table); bring "
+            "the expectation to closed form first, or integrate by parts (Stein's lemma)"
+        )
+    if slope == 0:
+        raise EmissionError(
+            f"an integrand jumps where {argument} = 0, at all {z} at once; smooth the jump"
+        )
+    place = -argument.xreplace({z: sp.S.Zero}) / slope
+    density = sp.exp(-(place**2) / 2) / sp.sqrt(2 * sp.pi)
+    value = factor.xreplace({z: place}) * density / sp.Abs(slope)
+    if slope.is_nonzero:
+        return value
+    jump = sp.Piecewise((value, slope > 0), (value, slope < 0), (sp.S.Zero, True))
+    return single_comparisons(jump)
+
 
 _INEQUALITIES = (sp.StrictLessThan, sp.LessThan, sp.StrictGreaterThan, sp.GreaterThan)
 
@@ -40,14 +205,8 @@ def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
     if not expr.has(sp.Piecewise, sp.Heaviside, sp.sign):
         return expr
     expr = single_comparisons(expr)
-    found = {n: _affine(n, at_rest) for n in _outermost(expr)}
+    found = {n: _affine(n, at_rest) for n in outermost(expr, GaussianExpectation)}
     return expr.xreplace(found)
-
-
-def _outermost(expr: sp.Basic) -> list[GaussianExpectation]:
-    if isinstance(expr, GaussianExpectation):
-        return [expr]
-    return list(dict.fromkeys(n for argument in expr.args for n in _outermost(argument)))
 
 
 def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:

@@ -2,7 +2,7 @@
 
 The text is checked token by token, read with :func:`ast.parse`, and the tree is walked over a
 short list of allowed nodes: numbers, declared variables, ``pi``, ``E``, ``+ - * / **``,
-parentheses, the functions of :mod:`.vocabulary` and ``He(k, x)``, the probabilists' Hermite
+parentheses, the functions of :mod:`.expression_text` and ``He(k, x)``, the probabilists' Hermite
 polynomial, expanded. Decimals become exact rationals. Length, nesting, digits, exponents and degree
 are bounded so that every text is either read or refused within milliseconds.
 """
@@ -15,16 +15,10 @@ from collections.abc import Mapping, Sequence
 import sympy as sp
 
 from ..errors import ExpressionError, ParameterError
-from ._expression_reader import (
-    MAX_DEGREE,
-    MAX_EXPONENT,
-    MAX_LENGTH,
-    MAX_ORDER,
-    ExpressionReader,
-)
-from ._tokens import shorten
+from ..pages import shorten
+from .expression_reader import MAX_DEGREE, MAX_EXPONENT, MAX_LENGTH, MAX_ORDER, ExpressionReader
+from .expression_text import CONSTANTS, FUNCTIONS
 from .latex_text import MAX_LATEX_LENGTH, latex_names, parse_latex
-from .vocabulary import CONSTANTS, FUNCTIONS
 
 __all__ = [
     "CONSTANTS",

@@ -11,40 +11,209 @@ orthonormal basis adapted to U the Hermite terms with :math:`|\alpha_\perp| = j`
 .. math:: P_{U,\le 0} f = \mathbb{E}[f | x_U], \qquad
           \|P_{U,>0} f\|^2 = \mathbb{E} \operatorname{Var}(f | x_U).
 
-Exact for polynomials (:mod:`.projection_norms`). Other targets are treated in closed form as far as
-rules go (:mod:`.ridge_norms`, :mod:`.ridge_projections`); what is left is an unevaluated 𝔼. Where
-that has no digits, or a closed form would fill pages, norms are numbers with a proven bound
-(:mod:`.projection_bounds`).
+Exact for polynomials (:mod:`.ridge_norms`). Other targets are treated in closed form as far as
+rules go (:mod:`.ridge_norms`, :mod:`.ridge_products`); what is left is an unevaluated 𝔼. Where
+that has no digits, or a closed form would fill pages, norms are numbers with a proven bound.
 
 Source: Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270, for the notation.
+
+The bound comes from finitely many Hermite coefficients. With :math:`f_K` the part of f of Hermite
+degree at most K, and U a subspace,
+
+.. math:: \|P_{U,=j} f_K\|^2 \le \|P_{U,=j} f\|^2 \le \|P_{U,=j} f_K\|^2 + \|f - f_K\|^2,
+
+because projections and degrees are orthogonal to each other, and the same for sums over j. With the
+terms t of f, products of functions of orthogonal forms,
+
+.. math:: \|f - f_K\| \le \sum_t \sqrt{\|t\|^2 - \|t_K\|^2},
+
+and each :math:`\|t\|^2` is made of averages over one variable. (Derived here.) For targets whose
+norms have no closed form in reach: the work does not depend on how the functions in f are coupled.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import sympy as sp
+from sympy.polys.rings import PolyElement
 
-from ..errors import ParameterError, UndecidedError, UnsupportedExpressionError
-from ..pages import Typeset
+from .. import pages
+from ..errors import GiantstepError, ParameterError, UndecidedError, UnsupportedExpressionError
+from ..pages import Typeset, shorten
 from .activations import Activation
 from .averages import Average
 from .enclosed_formulas import FormulaBalls
 from .enclosures import Enclosure
-from .hermite_expansion import HermiteExpansion
-from .projection_bounds import BoundedNorms, bounded_norms
-from .projection_norms import degree_norms, part_up_to
-from .projection_presentation import as_dict, as_html, as_latex, as_text
-from .ridge_norms import ridge_degree_norms
-from .ridge_projections import ridge_part_up_to
+from .expression_text import expression_text
+from .hermite_expansion import HermiteExpansion, expansion_latex, expansion_text
+from .ridge_norms import degree_norms, mean_square, part_up_to, ridge_degree_norms
+from .ridge_products import ridge_part_up_to
+from .ridge_terms import ridge_terms, rounded_symbol
 from .subspaces import Subspace
 from .targets import Target
 from .targets import target as read_target
 from .zero_test import is_exactly_zero
+
+# K by the number of coordinates: some hundreds of coefficients each.
+_DEGREES = {1: 40, 2: 20, 3: 12, 4: 8, 5: 6, 6: 5}
+_LOWEST_DEGREE = 4
+_BITS = 90
+# Squares of subspace entries are in the denominators.
+_BITS_OF_ENTRIES, _DIGITS_OF_ENTRIES = 50, 40
+_DIGITS = 15
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class BoundedNorms:
+    """Norms n_j from the middle of their intervals.
+
+    Attributes
+    ----------
+    parts : tuple of Float
+        :math:`\\|P_{U,=j} f_K\\|^2` from j = 0 on.
+    missing : Float
+        The bound of :math:`\\|f - f_K\\|^2`.
+    hermite_degree : int
+        K.
+    """
+
+    parts: tuple[sp.Float, ...]
+    missing: sp.Float
+    hermite_degree: int
+
+    @property
+    def uncertainty(self) -> sp.Float:
+        """Half the length of the intervals."""
+        return self.missing / 2
+
+    @property
+    def total(self) -> sp.Float:
+        """Return E f² to within `uncertainty`."""
+        return sp.Add(*self.parts) + self.uncertainty
+
+    def norm(self, degree: int) -> sp.Float:
+        """Return n_j to within `uncertainty`."""
+        own = self.parts[degree] if degree < len(self.parts) else sp.Float(0)
+        return own + self.uncertainty
+
+    def has(self, degree: int) -> bool:
+        """Whether n_j is known not to be zero."""
+        return degree < len(self.parts) and bool(self.parts[degree] > _ROUNDING)
+
+    def beyond(self, degree: int) -> sp.Float:
+        """Return the sum of n_j over j > degree to within `uncertainty`."""
+        return sp.Add(sp.Float(0), *self.parts[degree + 1 :]) + self.uncertainty
+
+
+def bounded_norms(f: Target, subspace: Subspace) -> BoundedNorms:
+    """Return the norms by degree outside a subspace, to within a bound.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.targets import target
+    >>> found = bounded_norms(target("tanh(x1) + relu(x2)"), Subspace.spanned_by([[1, 1]]))
+    >>> found.norm(0).round(3), found.uncertainty < 0.0005
+    (0.794, True)
+    """
+    highest = _DEGREES.get(f.dimension, _LOWEST_DEGREE)
+    symbols, missing = [], sp.Float(0)
+    for term in ridge_terms(f.expr, f.variables):
+        symbol = rounded_symbol(term, f.variables, highest, _BITS)
+        beyond = mean_square([term]).evalf(_DIGITS) - _size(symbol)
+        symbols.append(symbol)
+        if beyond > _ROUNDING:
+            missing += sp.sqrt(beyond)
+    norms = degree_norms(functools.reduce(operator.add, symbols), _rounded(subspace))
+    parts = tuple(sp.Float(value, _DIGITS) for value in norms)
+    return BoundedNorms(parts, missing**2, highest)
+
+
+def _size(symbol: PolyElement) -> sp.Rational:
+    """Return Σ α! c_α²."""
+    return sum(
+        (math.prod(map(math.factorial, alpha)) * c**2 for alpha, c in symbol.items()), sp.QQ(0)
+    )
+
+
+def _rounded(subspace: Subspace) -> Subspace:
+    """Return a rational subspace within rounding of another."""
+    scale = 2**_BITS_OF_ENTRIES
+    rows = tuple(
+        tuple(sp.QQ(int((entry * scale).evalf(_DIGITS_OF_ENTRIES)), scale) for entry in row)
+        for row in subspace.basis
+    )
+    return Subspace(sp.QQ, rows, subspace.ambient_dimension)
+
+
+_LONGEST = 600
+"""Characters of a function in lines that are to be read."""
+
+NOT_WRITTEN = "(no short form)"
+"""For a function whose norms have no closed form in reach; on request it is an expression."""
+
+
+def function_text(projection: Projection, *, fitted: bool = True) -> str:
+    """Return the fitted function or the rest, by Hermite polynomials if it is a polynomial."""
+    expansion = projection.fitted_expansion if fitted else projection.residual_expansion
+    if expansion is not None:
+        return expansion_text(expansion.symbol_element)
+    if projection.bounds is not None:
+        return NOT_WRITTEN
+    return shorten(expression_text(projection.fitted if fitted else projection.residual), _LONGEST)
+
+
+def number_text(value: sp.Expr) -> str:
+    """Return an exact number, with digits if it is not rational and has some; or digits alone.
+
+    Examples
+    --------
+    >>> number_text(sp.Rational(1, 2) - 1 / sp.pi)
+    '1/2 - 1/pi = 0.18169'
+    """
+    if value.is_Float:
+        return str(value.evalf(5))
+    text = shorten(expression_text(value), _LONGEST)
+    if value.is_Rational:
+        return text
+    digits = digits_of(value)
+    return text if digits is None else f"{text} = {digits}"
+
+
+def digits_of(value: sp.Expr) -> str | None:
+    """Return five digits, or None where no quadrature gives them."""
+    try:
+        return str(value.evalf(5))
+    except (GiantstepError, ArithmeticError):
+        return None
+
+
+def _function_lines(name: str, projection: Projection, *, fitted: bool) -> list[str]:
+    """Return one line, and a second one for what is the same in powers of x."""
+    written = function_text(projection, fitted=fitted)
+    lines = [f"{name} = {written}"]
+    if projection.fitted_expansion is not None and "He(" in written:
+        function = projection.fitted if fitted else projection.residual
+        lines.append(f"{' ' * len(name)} = {shorten(expression_text(function), _LONGEST)}")
+    return lines
+
+
+def _function_latex(projection: Projection, *, fitted: bool, full: bool) -> str:
+    expansion = projection.fitted_expansion if fitted else projection.residual_expansion
+    if expansion is not None:
+        return expansion_latex(expansion.symbol_element, full=full)
+    if projection.bounds is not None:
+        return r"\dots"
+    text: str = sp.latex(projection.fitted if fitted else projection.residual)
+    return text if full or len(text) <= 2 * _LONGEST else r"\dots"
+
 
 Rows = Sequence[Sequence[sp.Expr | Fraction | int]]
 
@@ -181,7 +350,19 @@ class Projection(Typeset):
         return _difference(self.norm_squared, self.norms[: degree + 1])
 
     def __str__(self) -> str:
-        return as_text(self)
+        degree = self.degree
+        lines = [
+            f"f = {self.target} on U = {self.onto}, degree at most {degree} outside U",
+            *_function_lines(f"fitted    P_U,<={degree} f", self, fitted=True),
+            *_function_lines(f"residual  P_U,>{degree} f", self, fitted=False),
+            f"residual norm squared: {number_text(self.residual_norm)}"
+            f" of E f^2 = {number_text(self.norm_squared)}"
+            + (", that is E Var(f | x_U)" if degree == 0 else ""),
+            "norms squared by degree outside U: "
+            + "; ".join(f"n_{j} = {number_text(n)}" for j, n in enumerate(self.norms)),
+            self.basis,
+        ]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -191,15 +372,47 @@ class Projection(Typeset):
 
     def latex(self, *, full: bool = False) -> str:
         """Return fitted function and residual norm in LaTeX; long functions cut unless `full`."""
-        return as_latex(self, full=full)
+        space, degree = self.onto.latex(), self.degree
+        at_most, beyond = rf"P_{{U,\le {degree}}} f", rf"P_{{U,> {degree}}} f"
+        lines = [
+            rf"U &= {space}",
+            rf"{at_most} &= {_function_latex(self, fitted=True, full=full)}",
+            rf"{beyond} &= {_function_latex(self, fitted=False, full=full)}",
+            rf"\|{beyond}\|^2 &= {sp.latex(self.residual_norm)}",
+        ]
+        return r"\begin{aligned}" + r" \\ ".join(lines) + r"\end{aligned}"
 
     def to_html(self) -> str:
         """Return a table in HTML."""
-        return as_html(self)
+        degree = self.degree
+        rows = [
+            ("target", str(self.target)),
+            ("subspace U", str(self.onto)),
+            (f"fitted, degree ≤ {degree} outside U", function_text(self)),
+            ("residual", function_text(self, fitted=False)),
+            (f"‖P_U,>{degree} f‖²", number_text(self.residual_norm)),
+            ("E f²", number_text(self.norm_squared)),
+            ("norms by degree outside U", ", ".join(map(number_text, self.norms))),
+            ("basis", self.basis),
+        ]
+        return pages.as_html([pages.Table(rows)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; numbers and functions as exact texts."""
-        return as_dict(self)
+        bounds = self.bounds
+        return {
+            "target": str(self.target),
+            "onto": self.onto.to_dict(),
+            "degree": self.degree,
+            "fitted": None if bounds else expression_text(self.fitted),
+            "residual": None if bounds else expression_text(self.residual),
+            "residual_norm": expression_text(self.residual_norm),
+            "conditional_variance": expression_text(self.conditional_variance),
+            "norm_squared": expression_text(self.norm_squared),
+            "norms": [expression_text(n) for n in self.norms],
+            "basis": self.basis,
+            "uncertainty": None if bounds is None else float(bounds.uncertainty),
+        }
 
 
 def project(

@@ -30,7 +30,7 @@ from sympy.core.function import AppliedUndef
 from ..errors import ConvergenceError, ParameterError, UnsupportedExpressionError
 from ..runtime.roots import bracketed_root
 from .arguments import as_expression
-from .binding import Binding
+from .averages import Binding
 from .convex_losses import (
     is_kinked,
     piecewise_linear_proximal,

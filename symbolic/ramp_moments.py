@@ -13,8 +13,8 @@ from functools import lru_cache
 import sympy as sp
 from sympy.integrals.quadrature import gauss_legendre
 
+from .functions import normal_cdf
 from .hermite_polynomials import hermite_polynomial
-from .normal_functions import normal_cdf
 
 RAMP_DIGITS = 25
 """What the closed form of :class:`ramp_moment` is good for, where the ramp is narrow."""

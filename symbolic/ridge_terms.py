@@ -7,19 +7,28 @@ with the :math:`u_{aj}` of one term pairwise orthogonal. That is what a Gaussian
 the symbol :math:`F(\xi) = \mathbb{E} f(x + \xi)`, factorises over: each g has a power series in its
 Hermite coefficients, and multiplication by :math:`x_i` is the operator
 :math:`\xi_i + \partial_{\xi_i}` on symbols (Stein's lemma).
+
+Convention: coefficients are the :math:`c_\alpha = \mu_\alpha/\alpha!` of :math:`f = \sum c_\alpha
+\mathrm{He}_\alpha`.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sympy as sp
+from sympy.polys.orderings import lex
+from sympy.polys.rings import PolyElement, PolyRing
 
 from ..errors import UnsupportedExpressionError
+from .activations import z as _z
 from .functions import relu
+from .hermite import hermite_coefficients
 from .zero_test import is_exactly_zero
 
 T = sp.Dummy("t", real=True)
@@ -130,14 +139,6 @@ def _count_terms(expr: sp.Expr) -> int:
     if base.is_Add and exponent.is_Integer and exponent > 0:
         return _count_terms(base) ** int(exponent)
     return 1
-
-
-def merged_ridges(ridges: Sequence[RidgeFunction]) -> tuple[RidgeFunction, ...]:
-    """Multiply the functions of parallel directions, so that no direction occurs twice."""
-    groups: dict[tuple[sp.Expr, ...], sp.Expr] = {}
-    for ridge in ridges:
-        _merge(groups, ridge.direction, ridge.expr)
-    return tuple(RidgeFunction(u, g) for u, g in groups.items())
 
 
 def are_orthogonal(directions: Sequence[tuple[sp.Expr, ...]]) -> bool:
@@ -301,3 +302,95 @@ def _parallel(a: Sequence[sp.Expr], b: Sequence[sp.Expr]) -> bool:
     pivot = next(i for i, entry in enumerate(a) if entry != 0)
     minors = (a[pivot] * b[i] - a[i] * b[pivot] for i in range(len(a)) if i != pivot)
     return all(m == 0 or is_exactly_zero(m, "a minor of two directions") for m in minors)
+
+
+MultiIndex = tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=256)
+def truncated_symbol(
+    expr: sp.Expr, variables: tuple[sp.Symbol, ...], degree: int
+) -> dict[MultiIndex, sp.Expr]:
+    r"""Return {α: c_α} up to a total degree.
+
+    Parameters
+    ----------
+    expr : Expr
+        Function that :func:`.ridge_terms` can write as a sum of products.
+    variables : tuple of Symbol
+        The coordinates, real.
+    degree : int
+        Largest \|α\|.
+
+    Examples
+    --------
+    >>> x = sp.symbols("x1:3", real=True)
+    >>> truncated_symbol(x[0] * sp.Abs(x[1]), x, 1)
+    {(1, 0): sqrt(2)/sqrt(pi)}
+    """
+    ring = sp.ring([x.name for x in variables], sp.EXRAW)[0]
+    total = ring.zero
+    for term in ridge_terms(expr, variables):
+        total += _symbol_of(term, ring, degree, _itself)
+    collected = ((tuple(alpha), sp.expand(c)) for alpha, c in total.items())
+    return {alpha: c for alpha, c in collected if c != 0 and sum(alpha) <= degree}
+
+
+def rounded_symbol(
+    term: RidgeTerm, variables: tuple[sp.Symbol, ...], degree: int, bits: int
+) -> PolyElement:
+    """Return Σ c_α ξ^α of a term up to a total degree, each c_α to some bits, over ``QQ``.
+
+    Where exact coefficients are long, or there are many of them.
+    """
+    field = sp.RealField(bits + 16)
+    digits = int((bits + 16) / 3.3)
+
+    def number(value: sp.Expr) -> Any:
+        return field.convert(value.evalf(digits))
+
+    ring = PolyRing(variables, field, lex)
+    symbol = _symbol_of(term, ring, degree, number)
+    scale = 2**bits
+    rounded = {alpha: sp.QQ(int(c * scale), scale) for alpha, c in symbol.items()}
+    return ring.clone(domain=sp.QQ).from_dict({alpha: c for alpha, c in rounded.items() if c})
+
+
+def _itself(value: sp.Expr) -> sp.Expr:
+    return value
+
+
+def _symbol_of(
+    term: RidgeTerm, ring: PolyRing, degree: int, number: Callable[[sp.Expr], Any]
+) -> PolyElement:
+    # x_i raises the degree by one or lowers it by one, so the series is needed that much further.
+    enough = degree + sum(term.powers)
+    series = ring.one
+    for ridge in term.ridges:
+        line = zip(ridge.direction, ring.gens, strict=True)
+        form = sum((g * number(u) for u, g in line), ring.zero)
+        series = _truncate(series * ridge_symbol(ridge, form, enough, number), enough)
+    for i, exponent in enumerate(term.powers):
+        for _ in range(exponent):
+            series = series * ring.gens[i] + series.diff(ring.gens[i])
+    return _truncate(series, degree) * number(term.coefficient)
+
+
+def ridge_symbol(
+    ridge: RidgeFunction,
+    form: PolyElement,
+    degree: int,
+    number: Callable[[sp.Expr], Any] = _itself,
+) -> PolyElement:
+    """Return Σ μ_k/k! times powers of an element of a ring, up to a degree."""
+    moments = hermite_coefficients(ridge.expr.xreplace({T: _z}), degree, variable=_z)
+    total, power = form.ring.zero, form.ring.one
+    for k, moment in enumerate(moments):
+        total += power * number(moment / sp.factorial(k))
+        power = power * form
+    return total
+
+
+def _truncate(element: sp.Expr, degree: int) -> sp.Expr:
+    kept = {alpha: c for alpha, c in element.items() if sum(alpha) <= degree}
+    return element.ring.from_dict(kept)

@@ -27,9 +27,9 @@ from ..errors import ParameterError
 from .bivariate_normal import BivariateNormalCDF
 from .equations import Equation
 from .gaussian import GaussianExpectation
+from .integration_by_parts import smooth_partial
 from .random_matrix import MarchenkoPasturAverage
 from .saddle_point import SaddlePointSystem
-from .smoothed_derivatives import smooth_partial
 
 HIGHEST_ORDER = 4
 

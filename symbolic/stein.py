@@ -21,6 +21,7 @@ al., arXiv 2305.18270; orders and the general form derived in the tests.
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,17 +34,191 @@ from ..errors import (
     ExpressionError,
     ParameterError,
     UndecidedError,
+    UnsupportedExpressionError,
 )
 from ..pages import Typeset
 from .activations import Activation, activation, z
 from .expression_text import expression_text
 from .gaussian import expect
-from .gradient_terms import DIMENSION, Direction, GradientTerm
+from .heat_flow import gaussian_moment
 from .hermite import hermite_coefficients
+from .hermite_expansion import HermiteExpansion
 from .parser import declared_symbols, parse_expression
 from .targets import HIGHEST_DEGREE, Target, checked_components
 from .targets import target as read_target
 from .zero_test import is_exactly_zero
+
+DIMENSION = sp.Symbol("d", positive=True)
+"""The input dimension d in orders and mean squares."""
+
+
+class Direction(enum.Enum):
+    """Where a term of the gradient points."""
+
+    INSIDE = "inside the relevant space"
+    ALONG = "along w"
+
+
+@dataclass(frozen=True, repr=False)
+class GradientTerm(Typeset):
+    r"""One term of the expansion.
+
+    Attributes
+    ----------
+    direction : Direction
+        `INSIDE`: :math:`(s_{k+1}/k!)\,C_{k+1}[w^k, \cdot]`, a vector in the relevant space;
+        `ALONG`: :math:`w\,(s_{k+2}/k!)\,C_k[w^k]`.
+    k : int
+        Number of contractions with w.
+    student : Expr
+        :math:`s_{k+1}` or :math:`s_{k+2}`.
+    contraction : Matrix or Expr
+        :math:`C_{k+1}[w^k, \cdot]/k!` as a column of r entries, or :math:`C_k[w^k]/k!`, in the
+        components w_1..w_r.
+    weights : tuple of Symbol
+        These components.
+    norm : Expr
+        \|w\|.
+    """
+
+    direction: Direction
+    k: int
+    student: sp.Expr
+    contraction: sp.Expr
+    weights: tuple[sp.Symbol, ...]
+    norm: sp.Expr
+
+    @property
+    def value(self) -> sp.Expr:
+        """The vector in the relevant space, or the scalar that multiplies w."""
+        return self.student * self.contraction
+
+    @property
+    def order(self) -> sp.Rational:
+        """Exponent of d in the norm of the term, for w uniform on the sphere: -k/2."""
+        return sp.Rational(-self.k, 2)
+
+    @property
+    def order_inside(self) -> sp.Rational:
+        """Exponent of d in the norm of its projection on the relevant space."""
+        return self.order - (sp.S.Half if self.direction is Direction.ALONG else 0)
+
+    @property
+    def mean_square(self) -> sp.Expr:
+        r"""Mean of the squared norm over w uniform on the sphere of radius \|w\|, exact in d.
+
+        On the unit sphere of R^d, :math:`\mathbb{E}|C[w^k,\cdot]|^2 = \mathbb{E}_{g \sim
+        \mathcal{N}(0, I_r)}|C[g^k,\cdot]|^2/(d(d+2)\cdots(d+2k-2))`.
+        """
+        inside = self.direction is Direction.INSIDE
+        entries = self.contraction if inside else [self.contraction]
+        mean = sp.Add(*(_mean_of_square(entry, self.weights) for entry in entries))
+        length = self.norm ** (2 * self.k if inside else 2 * self.k + 2)
+        factors = (DIMENSION + 2 * i for i in range(self.k))
+        return self.student**2 * length * mean / sp.Mul(*factors)
+
+    @property
+    def name(self) -> str:
+        r"""The term in letters, as ``mu_2 C_2[w, .]``; for \|w\| other than 1 with s_j for mu_j."""
+        tensor = self.k + (1 if self.direction is Direction.INSIDE else 0)
+        coefficient = self.k + (1 if self.direction is Direction.INSIDE else 2)
+        slots = ["w" if self.k == 1 else f"w^{self.k}"] if self.k else []
+        slots += ["."] if self.direction is Direction.INSIDE and self.k else []
+        contraction = f"C_{tensor}" + (f"[{', '.join(slots)}]" if slots else "")
+        factorial = f"/{self.k}!" if self.k > 1 else ""
+        along = "w " if self.direction is Direction.ALONG else ""
+        letter = "mu" if self.norm == 1 else "s"
+        return f"{along}{letter}_{coefficient}{factorial} {contraction}"
+
+    def __repr__(self) -> str:
+        return f"GradientTerm({self.name}, {self.direction.value}, order d^{self.order})"
+
+    def latex(self, *, full: bool = False) -> str:
+        """Return the term in LaTeX; a contraction of many monomials as a tensor unless `full`."""
+        return term_latex(self, full=full)
+
+
+def _mean_of_square(polynomial: sp.Expr, weights: tuple[sp.Symbol, ...]) -> sp.Expr:
+    """E P(g)² over independent standard normal g."""
+    try:
+        return HermiteExpansion.from_polynomial(polynomial, weights).norm_squared
+    except (UnsupportedExpressionError, UndecidedError):
+        # The coefficients may hold 𝔼 or numbers that no exact field takes.
+        square = sp.Poly(polynomial, *weights, domain=sp.EXRAW) ** 2
+        return sp.Add(*(c * gaussian_moment(alpha) for alpha, c in square.terms()))
+
+
+_MOST_MONOMIALS = 30
+"""Contractions of more monomials are printed by their name alone, if not asked for in full."""
+
+
+def describe(term: GradientTerm) -> str:
+    """Return what a leading term is, such as ``sqrt(2)/(2*sqrt(pi)) * H w``, and its order."""
+    order = f"order {_power(term.order)}"
+    factor = _factor(term.student / sp.factorial(term.k))
+    if term.k == 0:
+        return f"{factor} * C_1, C_1 = E[grad f], {order}"
+    if term.k == 1:
+        return f"{factor} * H w, H = C_2 = E[hessian f], {order}"
+    return f"{factor} * C_{term.k + 1}[w^{term.k}, .], {order}"
+
+
+def term_latex(term: GradientTerm, *, full: bool = False) -> str:
+    """Return one term in LaTeX, without delimiters."""
+    contraction = _bracketed(term.contraction) if full or _is_short(term) else _tensor(term)
+    along = r"\, w" if term.direction is Direction.ALONG else ""
+    return rf"{_bracketed(term.student)}\, {contraction}{along}"
+
+
+def _is_short(term: GradientTerm) -> bool:
+    contraction = term.contraction
+    entries = list(contraction) if isinstance(contraction, sp.MatrixBase) else [contraction]
+    return sum(len(sp.Add.make_args(entry)) for entry in entries) <= _MOST_MONOMIALS
+
+
+def _tensor(term: GradientTerm) -> str:
+    """Write the contraction as one of a tensor: C_3[w^2, .]/2!."""
+    inside = term.direction is Direction.INSIDE
+    slots = ([] if term.k == 0 else ["w"] if term.k == 1 else [f"w^{{{term.k}}}"]) + (
+        [r"\cdot"] if inside and term.k else []
+    )
+    factorial = rf"\frac{{1}}{{{term.k}!}}\, " if term.k > 1 else ""
+    order = f"C_{{{term.k + inside}}}"
+    return factorial + order + (rf"\left[{', '.join(slots)}\right]" if slots else "")
+
+
+def _bracketed(expr: sp.Expr) -> str:
+    text: str = sp.latex(expr)
+    return rf"\left({text}\right)" if getattr(expr, "is_Add", False) else text
+
+
+def _numbers(expansion: GradientExpansion) -> str:
+    return ", ".join(map(str, expansion.removed))
+
+
+def _value(term: GradientTerm) -> str:
+    contraction = term.contraction
+    inside = isinstance(contraction, sp.MatrixBase)
+    if not _is_short(term):
+        entries = "..."
+    else:
+        entries = ", ".join(map(str, contraction)) if inside else str(contraction)
+    return f"{_factor(term.student)} * ({entries})" + ("" if inside else " w")
+
+
+def _factor(expr: sp.Expr) -> str:
+    return f"({expr})" if expr.is_Add else str(expr)
+
+
+def _power(exponent: sp.Rational) -> str:
+    if exponent == 0:
+        return "1"
+    return f"d^{exponent}" if exponent.is_Integer else f"d^({exponent})"
+
+
+def _latex_power(exponent: sp.Rational) -> str:
+    return "1" if exponent == 0 else f"d^{{{sp.latex(exponent, fold_short_frac=True)}}}"
+
 
 SAMPLES = sp.Symbol("n", positive=True)
 """The number of samples n in the noise of a finite batch."""
@@ -165,9 +340,25 @@ class GradientExpansion(Typeset):
         return DIMENSION / SAMPLES * sp.expand(kept) * expect(slope**2, z)
 
     def __str__(self) -> str:
-        from .stein_text import as_text
-
-        return as_text(self)
+        lines = [
+            f"{self.student} neuron on f = {self.target}, |w| = {self.norm}"
+            + (f", Hermite degrees {_numbers(self)} removed" if self.removed else ""),
+            "G(w) = E[f(x) sigma'(w.x) x], orders in d for w uniform on the sphere",
+        ]
+        for direction in Direction:
+            terms = [term for term in self.terms if term.direction is direction]
+            lines.append(f"{direction.value}:" if terms else f"{direction.value}: nothing")
+            lines += [f"  {_power(term.order):<9}{term.name} = {_value(term)}" for term in terms]
+        leading = self.leading
+        lines.append(
+            "leading inside the relevant space: "
+            + ("nothing in these terms" if leading is None else describe(leading))
+        )
+        rest = self.remainder_order
+        lines.append(
+            "exact: all other terms vanish" if rest is None else f"left out: O({_power(rest)})"
+        )
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         leading = f", leading {self.leading.name}" if self.leading else ""
@@ -177,9 +368,14 @@ class GradientExpansion(Typeset):
 
     def latex(self, *, full: bool = False) -> str:
         """Return the expansion in LaTeX; long contractions are written as tensors unless `full`."""
-        from .stein_text import as_latex
-
-        return as_latex(self, full=full)
+        parts = [
+            rf"\underbrace{{{term_latex(term, full=full)}}}_{{{_latex_power(term.order)}}}"
+            for term in self.terms
+        ]
+        rest = self.remainder_order
+        if rest is not None:
+            parts.append(rf"O\left({_latex_power(rest)}\right)")
+        return "G(w) = " + (" + ".join(parts) if parts else "0")
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that :meth:`from_dict` derives the expansion from again.

@@ -32,7 +32,7 @@ from .exact_fields import (
 )
 from .exact_numbers import require_exact
 from .expression_text import expression_text
-from .hermite_expansion_text import read_number
+from .hermite_expansion import read_number
 from .zero_test import is_exactly_zero
 
 Number: TypeAlias = sp.Expr | Fraction | int

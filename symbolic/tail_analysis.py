@@ -1,23 +1,138 @@
 r"""Bounds of expressions far out, by recursion on their structure.
 
-The rules of :mod:`.tail_bounds`, for expressions in t and in other quantities whose growth with t
-is known (:class:`.tail_growth.Growth`), such as the tables of a system of equations. Denominators
+For one variable, and for expressions in t and in other quantities whose growth with t
+is known (:class:`Growth`), such as the tables of a system of equations. Denominators
 are kept away from 0 by lower bounds, which follow from those of their parts: squares, sums and
 products of nonnegative quantities, positive constants.
+
+Proven bounds of a function far out, and of what the normal density leaves of it there.
+
+On one half-line, z = ±t, a function is bounded from the structure of its expression by
+
+.. math:: |f(t)| \le C\,t^n e^{a t + q t^2} \quad\text{for all } t \ge T, \qquad T \ge 1,
+
+with real n, a and q. Bounded functions give constants, polynomials the sum of their coefficients'
+sizes, exp, sinh and cosh an upper bound of their argument; sums, products and powers combine these
+(t >= 1 makes the larger exponent the larger function), and the integral of the bound beyond a
+point is bounded in closed form (:mod:`giantstep.gaussian_tails`). All constants are balls, so the
+bounds hold for the exact constants they stand for. Signs of subexpressions come from SymPy's
+assumptions with t positive.
+
+Proven bounds, far out on the line, of what a system of equations averages over it.
+
+The integrands of a pass over the nodes are expressions in the node κ, in tables of it and in
+scalars. From the growth of the tables in \|κ\| follows that of every integrand by the rules of
+:class:`TailBound`; twice the mass that the normal density leaves of it beyond R is what an
+integral over [−R, R] misses.
+
+Denominators need lower bounds. 1 + V_1 μ_1² + V_2 μ_2² is at least 1 because of three facts: the
+balls of V_1 and V_2 are positive, a square of a real number is not negative, and μ_2² is proven to
+be the mean of a square (:class:`.gaussian_convolutions.GaussianTables`). No fact is taken from what
+a symbol is declared to be, except that it is real.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
-from ..errors import AssumptionError, UnsupportedExpressionError
+from ..errors import AssumptionError, CertificationError, UnsupportedExpressionError
+from ..gaussian_tails import mass_beyond
 from ._singularities import expanded, is_positive_sum, polynomial
 from .ball_functions import Ball, BallEvaluator
 from .functions import log_cosh, relu, sigmoid, softplus
-from .tail_growth import Growth, TailBound
+
+
+@dataclass(frozen=True)
+class TailBound:
+    r"""The bound C t^n exp(a t + q t²) for t >= start; all entries are real balls.
+
+    Attributes
+    ----------
+    constant, power, rate, curvature : ball
+        C >= 0, n, a and q.
+    start : ball
+        T >= 1.
+    """
+
+    constant: Ball
+    power: Ball
+    rate: Ball
+    curvature: Ball
+    start: Ball
+
+    def __mul__(self, other: TailBound) -> TailBound:
+        return TailBound(
+            self.constant * other.constant,
+            self.power + other.power,
+            self.rate + other.rate,
+            self.curvature + other.curvature,
+            self.start.max(other.start),
+        )
+
+    def __add__(self, other: TailBound) -> TailBound:
+        return TailBound(
+            self.constant + other.constant,
+            self.power.max(other.power),
+            self.rate.max(other.rate),
+            self.curvature.max(other.curvature),
+            self.start.max(other.start),
+        )
+
+    def __pow__(self, exponent: Ball) -> TailBound:
+        """Return the bound of \\|f\\|**e for e > 0."""
+        return TailBound(
+            # Not 0**e: the ball of a tiny constant may touch zero, and its upper end is a bound.
+            self.constant.upper() ** exponent if self.constant.upper() > 0 else self.constant,
+            self.power * exponent,
+            self.rate * exponent,
+            self.curvature * exponent,
+            self.start,
+        )
+
+    def union(self, other: TailBound) -> TailBound:
+        """Return a bound that is above both, as for the two directions of a line."""
+        return TailBound(
+            self.constant.max(other.constant),
+            self.power.max(other.power),
+            self.rate.max(other.rate),
+            self.curvature.max(other.curvature),
+            self.start.max(other.start),
+        )
+
+    def since(self, start: Ball) -> TailBound:
+        """Return the bound from a point on, if that is the later one."""
+        return replace(self, start=self.start.max(start))
+
+    def at(self, t: Ball) -> Ball:
+        """Return the bound at a point t >= start."""
+        return self.constant * t**self.power * (self.rate * t + self.curvature * t * t).exp()
+
+    def mass_beyond(self, cutoff: Ball) -> Ball | None:
+        r"""Bound :math:`\int_L^\infty |f|\varphi`; None if the formula does not apply from L on."""
+        if not cutoff >= self.start:
+            return None
+        return mass_beyond(self.constant, self.power, self.rate, self.curvature, cutoff)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How a real quantity grows with t, and what it never falls below.
+
+    Attributes
+    ----------
+    size : TailBound
+        Of its absolute value.
+    least : ball or None
+        A lower bound from the start of `size` on; None if it may have any sign.
+    """
+
+    size: TailBound
+    least: Ball | None = None
+
 
 T = sp.Symbol("|z|", positive=True)
 """The distance t from 0 in the expressions that are bounded."""
@@ -320,3 +435,184 @@ def _unknown(expr: sp.Expr, reason: str) -> UnsupportedExpressionError:
     shown = str(expr)[:100]
     kind = f"function {expr.func.__name__} in {shown}" if expr.is_Function else shown
     return UnsupportedExpressionError(f"{kind} cannot be bounded far out: {reason}")
+
+
+_FARTHEST = 10**9
+
+
+def tail_bound(
+    expr: sp.Expr, variable: sp.Symbol, direction: int, evaluator: BallEvaluator
+) -> TailBound:
+    r"""Bound a function without kinks for z = direction·t, t → ∞.
+
+    Parameters
+    ----------
+    expr : Expr
+        Smooth branch of the function that holds far out, in `variable`.
+    variable : Symbol
+        z.
+    direction : int
+        1 or −1.
+    evaluator : BallEvaluator
+        For the constants.
+
+    Raises
+    ------
+    AssumptionError
+        If the function is not known to stay below exp(z²/2), as the expectation needs.
+    UnsupportedExpressionError
+        If a part of the expression cannot be bounded; the message names it.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> flint = pytest.importorskip("flint")
+    >>> z = sp.Symbol("z", real=True)
+    >>> tail_bound(z**2 * sp.tanh(z), z, 1, BallEvaluator()).at(flint.arb(3))
+    9.00000000000000
+    """
+    bound = smooth_growth(expr, variable, direction, evaluator)
+    if not bound.curvature < evaluator.real_constant(sp.S.Half):
+        raise AssumptionError(
+            f"{str(expr)[:100]} is not known to grow slower than exp({variable}**2/2) towards "
+            f"{'oo' if direction > 0 else '-oo'}; its Gaussian expectation may not exist"
+        )
+    return bound
+
+
+def smooth_growth(
+    expr: sp.Expr, variable: sp.Symbol, direction: int, evaluator: BallEvaluator
+) -> TailBound:
+    """Bound a function as :func:`tail_bound` does, however fast it grows.
+
+    Raises
+    ------
+    AssumptionError
+        If it may grow faster than the exponential of any multiple of z².
+    UnsupportedExpressionError
+        If a part of the expression cannot be bounded; the message names it.
+    """
+    return TailAnalysis(evaluator).size(expr.subs(variable, direction * T))
+
+
+def cutoff_for(bounds: list[TailBound], tolerance: Ball, least: Ball) -> tuple[Ball, Ball]:
+    r"""Return a cutoff L >= `least` and a bound of the mass of \|f\| beyond it.
+
+    Parameters
+    ----------
+    bounds : list of TailBound
+        One for each half-line that counts.
+    tolerance : ball
+        The mass is at most this.
+    least : ball
+        Where the bounds begin to hold, besides their own start.
+
+    Raises
+    ------
+    AssumptionError
+        If there is no such cutoff up to 10⁹.
+    """
+    cutoff = least.upper().ceil().max(type(least)(1))
+    while cutoff < _FARTHEST:
+        masses = [bound.mass_beyond(cutoff) for bound in bounds]
+        known = [mass for mass in masses if mass is not None]
+        total = sum(known, type(least)(0))
+        if len(known) == len(bounds) and total <= tolerance:
+            return cutoff, total
+        # One by one first, an eighth more at a time where it is far.
+        cutoff = cutoff + (cutoff / 8).ceil()
+    raise AssumptionError(
+        f"the integrand decays too slowly against the normal density: {_FARTHEST:.0e} standard "
+        "deviations are not enough"
+    )
+
+
+def integrand_tails(
+    local_values: Mapping[sp.Symbol, sp.Expr],
+    sums: Mapping[sp.Symbol, sp.Expr],
+    *,
+    node: sp.Symbol,
+    tables: Mapping[sp.Symbol, Growth],
+    scalars: Mapping[sp.Symbol, Ball],
+) -> list[TailBound]:
+    r"""Bound the integrands of a pass over the nodes in t = \|node\|, on both sides at once.
+
+    Parameters
+    ----------
+    local_values, sums : mappings from Symbol to Expr
+        What is computed at a node and what is summed; each local value may use those before it,
+        the sums all of them.
+    node : Symbol
+        κ.
+    tables : mapping from Symbol to Growth
+        Functions of the node.
+    scalars : mapping from Symbol to real ball
+        Values of all other symbols.
+
+    Raises
+    ------
+    CertificationError
+        If a denominator is not proven to stay away from 0, or an integrand not proven to grow
+        slower than the exponential of a multiple of node²; the message names the sum.
+    UnsupportedExpressionError
+        If a function is not known, or a symbol has no value.
+
+    Examples
+    --------
+    >>> import pytest
+    >>> flint = pytest.importorskip("flint")
+    >>> k, f, v, total = sp.symbols("k f v total", real=True)
+    >>> bounded = Growth(TailBound(*map(flint.arb, (2, 0, 0, 0, 1))))
+    >>> (tail,) = integrand_tails({}, {total: k**2 * f**2 / (1 + v * f**2)}, node=k,
+    ...                           tables={f: bounded}, scalars={v: flint.arb(3)})
+    >>> tail.at(flint.arb(5))
+    100.000000000000
+    """
+    # Plain real symbols: what the program declares its own to be is not taken for granted.
+    plain: dict[sp.Expr, sp.Expr] = {}
+
+    def renamed(symbol: sp.Symbol) -> sp.Symbol:
+        return plain.setdefault(symbol, sp.Dummy(symbol.name, real=True))
+
+    evaluator = BallEvaluator({renamed(symbol): value for symbol, value in scalars.items()})
+    one = evaluator.real_constant(sp.S.One)
+    itself = Growth(TailBound(one, one, 0 * one, 0 * one, one))
+    known = {renamed(symbol): growth for symbol, growth in {**tables, node: itself}.items()}
+    analysis = TailAnalysis(evaluator, known)
+
+    def bounded(target: sp.Symbol, value: sp.Expr) -> Growth:
+        value = value.xreplace(plain)
+        missing = value.free_symbols - analysis.known.keys() - set(plain.values())
+        if missing:
+            names = ", ".join(sorted(map(str, missing)))
+            raise UnsupportedExpressionError(f"{target} holds {names} without a value")
+        try:
+            return analysis.growth(value)
+        except AssumptionError as error:
+            raise CertificationError(f"the integrand of {target}: {error}") from None
+        except UnsupportedExpressionError as error:
+            raise CertificationError(
+                f"the integrand of {target} is not bounded far out on the line: {error}"
+            ) from None
+
+    for target, value in local_values.items():
+        growth = bounded(target, value)
+        analysis.known[renamed(target)] = growth
+    return [bounded(target, value).size for target, value in sums.items()]
+
+
+def mass_outside(bound: TailBound, reach: Ball, what: str = "an integrand") -> Ball:
+    r"""Bound :math:`\int_{|\kappa| > R} |g|\varphi` of an integrand with the bound \|g\|.
+
+    Raises
+    ------
+    CertificationError
+        If the bound does not apply from R on, or does not decay there against the density.
+    """
+    mass = bound.mass_beyond(reach)
+    if mass is None:
+        raise CertificationError(
+            f"{what} is not proven to decay from {float(reach):.4g} standard deviations on; "
+            "try a larger reach"
+        )
+    return (2 * mass).upper()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from giantstep.cli_expand import MOST_ORDERS
-from giantstep.derivations.expansions import names
+from giantstep.derivations.expansions import expansion
 from giantstep.derivations.expansions.expansion import Expansion
 
 Run = Callable[..., tuple[int, str, str]]
@@ -28,7 +28,7 @@ def rows(text: str) -> list[list[float]]:
 
 
 def test_the_largest_order_is_that_of_the_library() -> None:
-    assert MOST_ORDERS == names.MOST_ORDERS
+    assert MOST_ORDERS == expansion.MOST_ORDERS
 
 
 @pytest.mark.parametrize("model", ["", "srf", "one-step"])

@@ -14,8 +14,7 @@ import sympy as sp
 
 import giantstep.derivations
 from giantstep import OneGradientStep, SpikedRandomFeatures, VocabularyFeatures
-from giantstep.derivations.certificates.certificate import Certificate
-from giantstep.derivations.certificates.certified_values import CertifiedValues
+from giantstep.derivations.certificates.certificate import Certificate, CertifiedValues
 from giantstep.derivations.giant_steps.conjecture_outcomes import (
     ConjectureReport,
     Figure,

@@ -9,11 +9,10 @@ import sympy as sp
 import giantstep as gs
 from giantstep.symbolic import random_matrix
 from giantstep.symbolic.dynamics_integrals import two_point_integral
-from giantstep.symbolic.equivalence_values import spiked_rows
+from giantstep.symbolic.equivalence import spiked_rows
 from giantstep.symbolic.exact_numbers import require_exact
 from giantstep.symbolic.expression_text import expression_text
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.gaussian_vector import JointExpectation
+from giantstep.symbolic.gaussian import GaussianExpectation, JointExpectation
 from giantstep.symbolic.hermite_polynomials import affine_argument, hermite_polynomial
 from giantstep.symbolic.latex_text import parse_latex
 from giantstep.symbolic.zero_test import is_exactly_zero

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sympy as sp
 
+from ...symbolic.enclosures import Enclosure
 from ..evidence import Finding
-
-if TYPE_CHECKING:
-    from ...symbolic.enclosures import Enclosure
 
 
 def is_rounded(text: str, value: Enclosure, digits: int) -> bool:

@@ -19,11 +19,15 @@ from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence
-from ...symbolic.equivalence_values import features_at, spiked_rows
+from ...symbolic.equivalence import (
+    CENTRE,
+    SPREAD,
+    conditional_equivalence,
+    features_at,
+    spiked_rows,
+)
 from ...symbolic.functions import OwenT
-from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.gaussian_vector import correlated_pair, expect_joint
+from ...symbolic.gaussian import GaussianExpectation, correlated_pair, expect_joint
 from ...symbolic.hermite_polynomials import affine_argument, hermite_polynomial
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.targets import target

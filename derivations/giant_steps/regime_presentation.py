@@ -9,8 +9,8 @@ import sympy as sp
 
 from ...pages import Table, aligned, as_html
 from ...symbolic.expression_text import expression_text
-from ...symbolic.hermite_expansion_text import expansion_latex
-from ...symbolic.projection_presentation import digits_of, function_text, number_text
+from ...symbolic.hermite_expansion import expansion_latex
+from ...symbolic.projections import digits_of, function_text, number_text
 
 if TYPE_CHECKING:
     from .regimes import FitPrediction, RegimeTable

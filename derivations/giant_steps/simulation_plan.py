@@ -23,8 +23,7 @@ from ...numeric.projection_sampling import sample_residual
 from ...symbolic.activations import Activation, activation
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import Staircase, staircase
-from ...symbolic.projection_presentation import number_text
-from ...symbolic.projections import residual_norms
+from ...symbolic.projections import number_text, residual_norms
 from ...symbolic.subspaces import Subspace
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target

@@ -22,8 +22,7 @@ import sympy as sp
 
 from ...pages import Typeset
 from ...symbolic.activations import Activation, activation
-from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.linear_part import correlation_square, slope_variance, variance
+from ...symbolic.hermite import correlation_square, hermite_coefficient, slope_variance, variance
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
 from ..formulas import latex

@@ -27,10 +27,9 @@ from ...errors import AssumptionError
 from ...pages import Block, Page, Table, Typeset
 from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
-from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.hermite import hermite_coefficient, slope_variance
 from ...symbolic.leaps.leap_index import leap_index
 from ...symbolic.leaps.spans import spans_of
-from ...symbolic.linear_part import slope_variance
 from ...symbolic.standing import Standing
 from ...symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets import Target

@@ -18,7 +18,7 @@ from ...numeric.arguments import positive_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
-from ..certificates.wanted import certificate_wanted
+from ..certificates.certificate import certificate_wanted
 from .arguments import box_of, column, data_arrays, exact_data, known_names, start_values
 from .diagrams import KernelDiagrams
 from .job import Job

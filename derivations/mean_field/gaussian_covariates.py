@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.data_average import DataAverage
+from ...symbolic.averages import DataAverage
 from ...symbolic.equations import FreeEnergy
 from ...symbolic.saddle_point import SaddlePointSystem
 from .ridge_regression import (

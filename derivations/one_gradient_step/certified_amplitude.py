@@ -45,13 +45,18 @@ from ...symbolic.ball_functions import BallEvaluator
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.enclosures import Enclosure
 from ...symbolic.gaussian import expect
-from ...symbolic.gaussian_balls import ConstantBalls, MomentBalls, NotReached
-from ...symbolic.gaussian_enclosures import PRECISION, enclosure_of
+from ...symbolic.gaussian_enclosures import (
+    PRECISION,
+    ConstantBalls,
+    MomentBalls,
+    NotReached,
+    enclosure_of,
+)
 from ...symbolic.lowering.ball_program import BallLoop, BallProgram, Scalars
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.regularity import Parity
-from ..certificates.averages import LineTables
-from ..certificates.certified_values import LIBRARIES, CertifiedValues
+from ..certificates.certificate import LIBRARIES, CertifiedValues
+from ..certificates.proof import LineTables
 from .amplitude_error import AmplitudeError, Form, amplitude, coordinate, mean_symbol
 from .amplitude_minimum import AmplitudeMinimum, limit_at_infinity, precise_minimum
 from .amplitude_structure import StudentShape, student_shape

@@ -18,7 +18,7 @@ import sympy as sp
 from ...errors import CertificationError
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.enclosures import Enclosure
-from ..certificates.certified_values import LIBRARIES, CertifiedValues
+from ..certificates.certificate import LIBRARIES, CertifiedValues
 from ..kernels.precise import exact_number
 from . import symbols
 from .kernel_spectrum import equations

@@ -13,10 +13,10 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
-from ...symbolic.gaussian_vector import GaussianVector, JointExpectation
+from ...symbolic.gaussian import GaussianVector, JointExpectation
 from ...symbolic.hermite import hermite_coefficients
 from ..certificates.agreement import agreement, decided, proof_of
-from ..certificates.certified_values import CertifiedValues
+from ..certificates.certificate import CertifiedValues
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge

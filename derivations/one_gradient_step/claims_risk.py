@@ -18,8 +18,13 @@ import sympy as sp
 from ...ball_library import require_flint
 from ...symbolic.gaussian_enclosures import PRECISION
 from ...symbolic.random_matrix import MarchenkoPasturAverage
-from ...symbolic.ridge_closed_form import spiked_resolvent
-from ...symbolic.ridge_equivalent import NO_SPIKE, Spike, errors_from_potential, paper_ridge
+from ...symbolic.ridge_equivalent import (
+    NO_SPIKE,
+    Spike,
+    errors_from_potential,
+    paper_ridge,
+    spiked_resolvent,
+)
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certificate import Certificate
 from ..certificates.proof import as_ball

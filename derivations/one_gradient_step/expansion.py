@@ -13,12 +13,12 @@ import sympy as sp
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import nonnegative_number
-from ..expansions.expansion import Expansion
-from ..expansions.names import (
+from ..expansions.expansion import (
     LARGE_ALPHA,
     NAMES,
     SMALL_RIDGE,
     SMALL_STEP,
+    Expansion,
     checked_name,
     checked_order,
 )
@@ -119,7 +119,7 @@ def expansion(
     formulas: object,
 ) -> Expansion:
     """Return an expansion; see :meth:`.risk_analyses.RiskAnalyses.expansion`."""
-    from ..expansions.symbolic_series import SymbolicSeries
+    from ..expansions.expansion import SymbolicSeries
     from .expansion_formulas import aligned_formulas, case_of, definitions
     from .expansion_numbers import coefficients
     from .expansion_region import region

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from ...symbolic.asymptotic_series import Series, solve_series, substitute
-from ...symbolic.ridge_closed_form import ScalarForm
-from ...symbolic.ridge_equivalent import FeatureCovariance, Spike
-from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
+from ...symbolic.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
+from ..expansions.expansion import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
 from .expansion_balance import explicit_resolvent, risk_equations
 from .risk_system import companion, nu
 from .spike_sizes import aligned_square, orthogonal_square

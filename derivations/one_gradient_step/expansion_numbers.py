@@ -18,7 +18,7 @@ from ...errors import ConvergenceError
 from ...runtime.precision import local_context
 from ...runtime.roots import secant
 from ...symbolic.asymptotic_series import Series, solve_series, substitute
-from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
+from ..expansions.expansion import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
 from .decimals import mp_number
 from .expansion_balance import (
     Balance,

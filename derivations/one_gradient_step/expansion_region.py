@@ -16,7 +16,7 @@ import sympy as sp
 
 from ...numeric.inverse_branch import inverse_radius
 from ...runtime.precision import local_context
-from ..expansions.names import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
+from ..expansions.expansion import LARGE_ALPHA, SMALL_RIDGE, SMALL_STEP
 from .decimals import mp_number
 from .expansion_balance import resolvent_value
 from .risk_system import STEP, covariance, nu

@@ -32,7 +32,7 @@ from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
 from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.activations import activation
-from ..certificates.wanted import certificate_wanted
+from ..certificates.certificate import certificate_wanted
 from ..formulas import latex
 from ..spiked_random_features.arguments import activation_text, checked_switch
 from .amplitude_error import AmplitudeError
@@ -42,7 +42,7 @@ from .assumptions import Assumption, all_hold, boundedness
 from .moments import Moments, moments
 
 if TYPE_CHECKING:
-    from ..certificates.certified_values import CertifiedValues
+    from ..certificates.certificate import CertifiedValues
     from .model import OneGradientStep
 
 Array = NDArray[np.float64]

@@ -188,8 +188,7 @@ def exact_moments(name: str) -> dict[str, sp.Expr]:
     import sympy as sp
 
     from ...symbolic.activations import activation
-    from ...symbolic.hermite import hermite_coefficient
-    from ...symbolic.linear_part import residual_variance, slope_variance
+    from ...symbolic.hermite import hermite_coefficient, residual_variance, slope_variance
     from ...symbolic.zero_test import is_exactly_zero
 
     function = activation(name)

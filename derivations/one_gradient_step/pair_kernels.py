@@ -15,8 +15,13 @@ import sympy as sp
 from ...errors import EmissionError
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import GaussianExpectation, expect
-from ...symbolic.gaussian_vector import JointExpectation, correlated_pair, expect_joint
+from ...symbolic.gaussian import (
+    GaussianExpectation,
+    JointExpectation,
+    correlated_pair,
+    expect,
+    expect_joint,
+)
 from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source
 

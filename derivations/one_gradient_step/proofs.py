@@ -16,8 +16,7 @@ import sympy as sp
 
 from ...pages import Block, Listing, Page
 from ...symbolic.random_matrix import Resolvent
-from ...symbolic.ridge_closed_form import ScalarForm
-from ...symbolic.ridge_equivalent import FeatureCovariance
+from ...symbolic.ridge_equivalent import FeatureCovariance, ScalarForm
 from ..formulas import latex
 from .symbols import alpha, beta
 

@@ -11,8 +11,7 @@ from ...digits import checked_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number
 from ...result import Number, Result, quantity
-from ..certificates.certificate import Certificate
-from ..certificates.wanted import certificate_wanted
+from ..certificates.certificate import Certificate, certificate_wanted
 from ..penalties import given_penalty
 from .risk_kernel import LEAST_SQUARES, RIDGE, RIDGELESS, risk_kernel
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.linear_part import correlation_square
+from ...symbolic.hermite import correlation_square
 from .symbols import alpha0, label_square, linear, step_size, teacher_linear
 
 

@@ -21,8 +21,7 @@ from ...errors import ParameterError
 from ...pages import Block, Indented
 from ...result import Number, Result, Row, quantity
 from ...runtime.precision import local_context
-from ..certificates.certified_values import CertifiedValues
-from ..certificates.wanted import certificate_wanted
+from ..certificates.certificate import CertifiedValues, certificate_wanted
 from .weight_spike_values import SpikePoint, array_functions, require_finite
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ def weight_spike(
 
 
 def _certified(found: WeightSpike) -> WeightSpike:
-    from ..certificates.certified_values import midpoint
+    from ..certificates.certificate import midpoint
     from .certified_spikes import DEFAULT_DIGITS, certified_weight_spike
 
     proof = certified_weight_spike(found.model, found.digits or DEFAULT_DIGITS)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
-    from ..certificates.certified_values import CertifiedValues
+    from ..certificates.certificate import CertifiedValues
     from ..expansions.expansion import Expansion
     from ..one_gradient_step.model import OneGradientStep
     from .bounds.bounds import Bounds

@@ -24,8 +24,7 @@ import sympy as sp
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_coefficient, is_exactly_zero
-from ...symbolic.linear_part import slope_variance
+from ...symbolic.hermite import hermite_coefficient, is_exactly_zero, slope_variance
 from .mapping import alpha0, noise, spike_mapping, step_size
 
 

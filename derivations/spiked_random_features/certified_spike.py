@@ -26,7 +26,7 @@ from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian import GaussianExpectation
-from ..certificates.certified_values import LIBRARIES, CertifiedValues
+from ..certificates.certificate import LIBRARIES, CertifiedValues
 from ..kernels.precise import exact_number
 from . import mapping
 from .tangents import SPIKE, STRETCH

@@ -11,6 +11,7 @@ import sympy as sp
 from ...errors import AssumptionError, ConvergenceError
 from ...runtime.precise_kernel import PreciseKernel
 from ...symbolic.activations import Activation, activation
+from ...symbolic.equations import BlockStructure
 from ...symbolic.hermite import information_exponent
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
@@ -28,7 +29,6 @@ from ...symbolic.saddle_point import (
     complement,
     stationarity,
 )
-from ...symbolic.structure import BlockStructure
 from ..kernels.code import column_names, parameter_domains
 from . import physics as symbols
 from .bulk_covariance import bulk_spread

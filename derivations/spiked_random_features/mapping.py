@@ -22,8 +22,14 @@ from ...errors import AssumptionError
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_coefficient, information_exponent, is_exactly_zero
-from ...symbolic.linear_part import correlation_square, residual_variance, slope_variance
+from ...symbolic.hermite import (
+    correlation_square,
+    hermite_coefficient,
+    information_exponent,
+    is_exactly_zero,
+    residual_variance,
+    slope_variance,
+)
 from ...symbolic.regularity import Parity
 
 step_size = sp.Symbol("s", nonnegative=True)

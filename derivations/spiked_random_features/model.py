@@ -23,7 +23,7 @@ from ...numeric.arguments import positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
-from ..certificates.wanted import certificate_wanted
+from ..certificates.certificate import certificate_wanted
 from ..curves import Columns, Names, solve_groups, varied
 from ..kernels.arguments import known_names
 from ..penalties import PaperRidge, readout_penalty

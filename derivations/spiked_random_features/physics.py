@@ -98,7 +98,7 @@ from dataclasses import dataclass, field, fields
 import sympy as sp
 
 from ...symbolic.activations import Activation
-from ...symbolic.data_average import DataAverage
+from ...symbolic.averages import DataAverage
 from ...symbolic.equations import FreeEnergy
 from ...symbolic.equivalence import (
     mean_definition,

@@ -24,7 +24,7 @@ from .bulk_law import IID
 from .mapping import SpikeMapping, spike_mapping
 
 if TYPE_CHECKING:
-    from ...symbolic.structure import Block
+    from ...symbolic.equations import Block
     from .derive import SymbolicModel
     from .model import SpikedRandomFeatures
 

@@ -15,8 +15,7 @@ __version__ = "0.1.0"
 _LOADED = time.perf_counter()
 
 if TYPE_CHECKING:
-    from .derivations.certificates.certificate import Certificate
-    from .derivations.certificates.certified_values import CertifiedValues
+    from .derivations.certificates.certificate import Certificate, CertifiedValues
     from .derivations.claims import Claim, claims, declare_claim, evidence, verify
     from .derivations.curves import Curve
     from .derivations.evidence import Finding
@@ -54,8 +53,7 @@ if TYPE_CHECKING:
     from .symbolic.dual_activation import dual_activation
     from .symbolic.equivalence import conditional_equivalence
     from .symbolic.exact_numbers import rationalized
-    from .symbolic.gaussian import GaussianExpectation, expect
-    from .symbolic.gaussian_vector import GaussianVector, correlated_pair
+    from .symbolic.gaussian import GaussianExpectation, GaussianVector, correlated_pair, expect
     from .symbolic.hermite import (
         HermiteCoefficients,
         hermite_coefficient,
@@ -73,17 +71,16 @@ if TYPE_CHECKING:
     from .symbolic.parser import parse_expression
     from .symbolic.projections import Projection, project, residual_norms
     from .symbolic.replica_stability import SingleSite
-    from .symbolic.ridge_targets import ridge_target
     from .symbolic.saddle_point import FreeEnergy, SaddlePointSystem
     from .symbolic.stein import GradientExpansion, gradient_expansion
     from .symbolic.subspaces import Subspace
-    from .symbolic.targets import Target, target
+    from .symbolic.targets import Target, ridge_target, target
 
 _HOMES = {
     "Activation": "symbolic.activations",
     "BulkLaw": "derivations.spiked_random_features.bulk_law",
     "Certificate": "derivations.certificates.certificate",
-    "CertifiedValues": "derivations.certificates.certified_values",
+    "CertifiedValues": "derivations.certificates.certificate",
     "Claim": "derivations.claims",
     "ConvexLoss": "derivations.spiked_random_features.convex.losses",
     "ConvexReadout": "derivations.spiked_random_features.convex.readout",
@@ -93,7 +90,7 @@ _HOMES = {
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
-    "GaussianVector": "symbolic.gaussian_vector",
+    "GaussianVector": "symbolic.gaussian",
     "GiantStep": "derivations.giant_steps.one_step",
     "GradientExpansion": "symbolic.stein",
     "HermiteCoefficients": "symbolic.hermite",
@@ -119,7 +116,7 @@ _HOMES = {
     "conditional_equivalence": "symbolic.equivalence",
     "convex_loss": "derivations.spiked_random_features.convex.losses",
     "coordinate_leap": "symbolic.leaps.coordinate_leap",
-    "correlated_pair": "symbolic.gaussian_vector",
+    "correlated_pair": "symbolic.gaussian",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
     "declare_activation": "symbolic.activations",
     "declare_claim": "derivations.claims",
@@ -151,7 +148,7 @@ _HOMES = {
     "rationalized": "symbolic.exact_numbers",
     "regimes": "derivations.giant_steps.regimes",
     "residual_norms": "symbolic.projections",
-    "ridge_target": "symbolic.ridge_targets",
+    "ridge_target": "symbolic.targets",
     "sample_complexity": "derivations.hermite_gradients.sample_complexity",
     "simulate": "derivations.networks",
     "simulate_giant_steps": "derivations.giant_steps.simulated",

@@ -127,8 +127,8 @@ def _joint_expectation(
 ) -> tuple[sp.Expr, str]:
     import sympy as sp
 
+    from .symbolic.gaussian import correlated_pair
     from .symbolic.gaussian import expect as expectation
-    from .symbolic.gaussian_vector import correlated_pair
 
     name = arguments.joint.strip()
     if _is_new_name(name) and name not in parameters:
@@ -228,7 +228,7 @@ def _parameters(arguments: argparse.Namespace, *, reserved: str) -> dict[str, sp
 
 def _is_new_name(text: str) -> bool:
     """Whether a text is a name without a meaning, which a symbol can have."""
-    from .symbolic.vocabulary import (
+    from .symbolic.expression_text import (
         CONSTANTS,
         FUNCTIONS,
         FUNCTIONS_OF_SEVERAL,
@@ -258,7 +258,6 @@ def _expression(text: str, names: dict[str, sp.Symbol], argument: str) -> sp.Exp
 
 
 def _unevaluated() -> tuple[type, ...]:
-    from .symbolic.gaussian import GaussianExpectation
-    from .symbolic.gaussian_vector import JointExpectation
+    from .symbolic.gaussian import GaussianExpectation, JointExpectation
 
     return GaussianExpectation, JointExpectation

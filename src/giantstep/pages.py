@@ -120,6 +120,11 @@ def aligned(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(text)
 
 
+def shorten(text: str, limit: int = 60) -> str:
+    """Return a text, cut with an ellipsis if it is longer than the limit."""
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
 def latex_text(text: str) -> str:
     r"""Return words as LaTeX of a formula.
 

@@ -19,10 +19,10 @@ from ...errors import GiantstepError, MissingDependencyError, UnsupportedExpress
 from .._singularities import affine_slope
 from ..averages import Average
 from ..constant_enclosures import NoEnclosure, enclosure
-from ..constant_forms import is_zero_by_structure
 from ..exact_fields import exact_field, independence_is_proved
 from ..functions import relu, sigmoid, softplus
 from ..subspaces import Element
+from ..zero_test import is_zero_by_structure
 
 _BITS = (100, 400, 1600)
 # Balls of expectations take a second each beyond.

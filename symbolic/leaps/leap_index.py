@@ -24,7 +24,7 @@ from ...pages import Typeset
 from ..activations import Activation
 from ..expression_text import expression_text
 from ..hermite import HIGHEST_OPEN_ORDER
-from ..hermite_expansion_text import expansion_latex, expansion_text
+from ..hermite_expansion import expansion_latex, expansion_text
 from ..targets import MultiIndex, Target
 from ..targets import target as read_target
 from ..zero_test import is_exactly_zero

@@ -14,7 +14,7 @@ import sympy as sp
 from ...errors import ExpressionError
 from ..activations import z as _z
 from ..gaussian import GaussianExpectation
-from ..hermite_expansion_text import read_number
+from ..hermite_expansion import read_number
 from ..parser import parse_expression
 from ..subspaces import Subspace
 from .formal_fields import formal_field

@@ -17,7 +17,7 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ..expression_text import expression_text
-from ..hermite_expansion_text import expansion_text
+from ..hermite_expansion import expansion_text
 from ..standing import Standing
 from ..subspaces import Subspace, vector_text
 

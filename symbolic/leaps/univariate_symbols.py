@@ -18,7 +18,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import GiantstepError, UnsupportedExpressionError
-from .._tokens import shorten
+from ...pages import shorten
 from ..activations import z as _z
 from ..averages import Average
 from ..functions import HALF, sigmoid, softplus

@@ -13,10 +13,9 @@ from sympy.core.symbol import Str
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from ...errors import EmissionError
-from ..averages import Average
-from ..cases import single_comparisons
-from ..data_average import DataAverage
+from ..averages import Average, DataAverage
 from ..gaussian import GaussianExpectation
+from ..jumps import single_comparisons
 from ..printing.special_functions import is_known, known_functions
 from ..proximal import MoreauEnvelope, Proximal
 from ..ramp_moments import kink_moment, ramp_moment

@@ -14,10 +14,9 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ..accuracy import is_tail
-from ..data_average import DataAverage
-from ..equations import Equation
+from ..averages import DataAverage
+from ..equations import BlockStructure, Component, Equation
 from ..gaussian import GaussianExpectation
-from ..structure import BlockStructure, Component
 from .inner_averages import InnerAverage
 from .program import Assign, LinearSolve, rename
 

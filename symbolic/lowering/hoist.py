@@ -16,10 +16,9 @@ from itertools import chain
 import sympy as sp
 
 from ...errors import EmissionError
-from ..data_average import DataAverage
+from ..averages import DataAverage
 from ..equations import Equation
-from ..gaussian import GaussianExpectation
-from ..gaussian_vector import JointExpectation
+from ..gaussian import GaussianExpectation, JointExpectation
 from ..jumps import jumps_as_steps
 from ..proximal import Proximal
 from ..saddle_point import SaddlePointSystem

@@ -21,8 +21,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ..accuracy import is_tail, rewrite_for_accuracy
-from ..functions import log_cosh, sigmoid, softplus
-from ..normal_functions import log_normal_cdf, normal_cdf
+from ..functions import log_cosh, log_normal_cdf, normal_cdf, sigmoid, softplus
 
 # An exponent, and what its exponential is a factor of.
 _Part = tuple[sp.Expr, sp.Expr]

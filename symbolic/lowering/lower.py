@@ -12,16 +12,15 @@ from functools import partial
 
 import sympy as sp
 
-from ..accuracy import rewrite_for_accuracy
-from ..data_average import DataAverage
-from ..deltas import integrate_deltas
+from ..accuracy import nodes_of, rewrite_for_accuracy
+from ..averages import DataAverage
+from ..equations import block_structure
 from ..gaussian import GaussianExpectation
+from ..jumps import integrate_deltas
 from ..proximal import MoreauEnvelope, Proximal
 from ..ramp_moments import kink_moment, ramp_moment
 from ..random_matrix import MarchenkoPasturAverage
 from ..saddle_point import SaddlePointSystem
-from ..structure import block_structure
-from ..traversal import nodes_of
 from .declarations import validate
 from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude

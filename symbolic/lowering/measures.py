@@ -16,10 +16,10 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from ..data_average import DataAverage
+from ..accuracy import parts_of
+from ..averages import DataAverage
 from ..functions import relu
 from ..proximal import MoreauEnvelope, Proximal
-from ..traversal import parts_of
 
 _KINKED = (sp.Abs, sp.sign, sp.Heaviside, relu)
 

@@ -339,7 +339,7 @@ def without_deltas(node: sp.Expr) -> sp.Expr:
 
     Functions of the outer variable are constants there.
     """
-    from ..deltas import integrate_deltas
+    from ..jumps import integrate_deltas
 
     if not isinstance(node, GaussianExpectation) or not node.integrand.has(sp.DiracDelta):
         return node

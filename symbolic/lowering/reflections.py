@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ..functions import OwenT
-from ..normal_functions import erf_difference, erfcx, normal_cdf
+from ..functions import OwenT, erf_difference, erfcx, normal_cdf
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import reflectable
 from .inner_averages import InnerAverage, InnerScale

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ..accuracy import rewrite_for_accuracy
+from ..accuracy import parts_of, rewrite_for_accuracy
 from ..proximal import MoreauEnvelope, Proximal
-from ..traversal import parts_of
 from .program import ScalarRoot
 
 

@@ -12,10 +12,10 @@ from dataclasses import replace
 import sympy as sp
 
 from ...errors import EmissionError
-from ..data_average import DataAverage
+from ..accuracy import nodes_of, parts_of
+from ..averages import DataAverage
 from ..gaussian import GaussianExpectation
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
-from ..traversal import nodes_of, parts_of
 from .fuse import Abs, FreshSymbols, Item, Size
 from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points

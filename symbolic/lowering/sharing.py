@@ -12,9 +12,8 @@ import sympy as sp
 from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
-from ..accuracy import accurate_moment
+from ..accuracy import FreeSymbols, accurate_moment, nodes_of, parts_of
 from ..ramp_moments import kink_moment, ramp_moment
-from ..traversal import FreeSymbols, nodes_of, parts_of
 from .fuse import FreshSymbols
 from .program import Assign
 

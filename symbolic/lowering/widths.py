@@ -16,9 +16,8 @@ from sympy.core.function import AppliedUndef
 
 from ...errors import UnsupportedExpressionError
 from ..accuracy import rewrite_for_accuracy
-from ..gaussian import GaussianExpectation
-from ..gaussian_vector import JointExpectation
-from ..normal_functions import log_normal_cdf
+from ..functions import log_normal_cdf
+from ..gaussian import GaussianExpectation, JointExpectation
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency, strip_and_growth
 from .targets.refinement import FARTHEST_REACH, FIRST_STEP, LONGER_REACH, REACH

@@ -16,8 +16,17 @@ import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
 from ...errors import EmissionError, ParameterError
-from ..functions import OwenT, log_cosh, relu, sigmoid, softplus
-from ..normal_functions import erf_difference, erfcx, log_normal_cdf, normal_cdf
+from ..functions import (
+    OwenT,
+    erf_difference,
+    erfcx,
+    log_cosh,
+    log_normal_cdf,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+)
 from .julia_helpers import JULIA_HELPERS
 from .runtime_text import runtime_text
 from .scalar_helpers import C_HELPERS, PYTHON_HELPERS

@@ -20,7 +20,7 @@ from giantstep.symbolic.activations import activation, z
 
 pytest.importorskip("flint")
 
-from giantstep.derivations.certificates import averages
+from giantstep.derivations.certificates import proof
 from giantstep.derivations.one_gradient_step import certified_amplitude
 from giantstep.derivations.one_gradient_step.certified_amplitude import AmplitudeBalls
 from giantstep.numeric.interval_minimum import ProvenMinimum
@@ -253,7 +253,7 @@ def test_bounds_over_cells_hold_what_is_inside():
 
 
 def test_what_lies_beyond_the_line_counts(monkeypatch):
-    monkeypatch.setattr(averages, "mass_outside", lambda bound, reach: type(reach)(1))
+    monkeypatch.setattr(proof, "mass_outside", lambda bound, reach: type(reach)(1))
     assert at("erf", "erf", Form.AVERAGED, sp.Rational(7, 5), 40)[0].rad() >= 1
 
 

@@ -9,8 +9,7 @@ import sympy as sp
 
 from giantstep import OneGradientStep, SpikedRandomFeatures
 from giantstep.derivations.certificates.agreement import agreement, decided, is_rounded, overlap
-from giantstep.derivations.certificates.certificate import ASSUMPTIONS
-from giantstep.derivations.certificates.certified_values import CertifiedValues
+from giantstep.derivations.certificates.certificate import ASSUMPTIONS, CertifiedValues
 from giantstep.derivations.claims import EvidenceKind, claims
 from giantstep.derivations.hermite_gradients import claims_expansion
 from giantstep.derivations.one_gradient_step import claims_large, claims_ridge, claims_risk

@@ -26,8 +26,8 @@ from giantstep.derivations.spiked_random_features.convex.labels import (
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta
 from giantstep.derivations.spiked_random_features.physics import gamma, kappa, rho, s
 from giantstep.symbolic.activations import activation
+from giantstep.symbolic.functions import normal_cdf
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.normal_functions import normal_cdf
 from giantstep.symbolic.proximal import MoreauEnvelope
 from giantstep.symbolic.ramp_moments import kink_moment, ramp_moment
 from giantstep.symbolic.random_matrix import MarchenkoPasturAverage, Resolvent

@@ -250,14 +250,14 @@ def test_every_moment_comes_from_one_rule(monkeypatch):
     """A wrong rule for the linear part shows up in all lines of work, in the same way."""
     from giantstep.derivations.hermite_gradients import first_step as gradients
     from giantstep.derivations.one_gradient_step import moments
-    from giantstep.symbolic import linear_part
+    from giantstep.symbolic import hermite
 
-    assert mapping.residual_variance is linear_part.residual_variance
-    assert mapping.slope_variance is gradients.slope_variance is linear_part.slope_variance
+    assert mapping.residual_variance is hermite.residual_variance
+    assert mapping.slope_variance is gradients.slope_variance is hermite.slope_variance
     assert mapping.correlation_square is gradients.correlation_square
     for name in ("residual_variance", "slope_variance"):
-        original = getattr(linear_part, name)
-        monkeypatch.setattr(linear_part, name, lambda f, original=original: 2 * original(f))
+        original = getattr(hermite, name)
+        monkeypatch.setattr(hermite, name, lambda f, original=original: 2 * original(f))
     found = moments.exact_moments("erf")
     monkeypatch.undo()
     right = moments.exact_moments("erf")

@@ -8,7 +8,7 @@ from giantstep.derivations.one_gradient_step.reference import (
     reference_cases,
     reference_document,
 )
-from giantstep.symbolic import ridge_closed_form, ridge_equivalent
+from giantstep.symbolic import ridge_equivalent
 
 
 def test_the_reference_file_is_complete():
@@ -31,9 +31,9 @@ def test_a_wrong_reference_value_is_found(monkeypatch):
 
 
 def test_a_wrong_closed_form_fails_algebra(monkeypatch):
-    original = ridge_closed_form.ScalarForm.bias
+    original = ridge_equivalent.ScalarForm.bias
     monkeypatch.setattr(
-        ridge_closed_form.ScalarForm,
+        ridge_equivalent.ScalarForm,
         "bias",
         lambda self, spike=ridge_equivalent.NO_SPIKE: original(self, spike) / self.s,
     )

@@ -8,8 +8,8 @@ import sympy as sp
 
 from giantstep.numeric.certified_grid import Branch, BranchedFunction
 from giantstep.symbolic.ball_functions import BallEvaluator
-from giantstep.symbolic.gaussian_branches import analytic_branches
-from giantstep.symbolic.tail_bounds import tail_bound
+from giantstep.symbolic.gaussian_enclosures import analytic_branches
+from giantstep.symbolic.tail_analysis import tail_bound
 
 flint = pytest.importorskip("flint")
 arb, acb = flint.arb, flint.acb

@@ -11,14 +11,18 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.symbolic.accuracy import rewrite_for_accuracy
 from giantstep.symbolic.activations import CATALOGUE
-from giantstep.symbolic.functions import log_cosh, relu, sigmoid, softplus, with_softplus
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.normal_functions import (
+from giantstep.symbolic.functions import (
     erf_difference,
     erfcx,
+    log_cosh,
     log_normal_cdf,
     normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+    with_softplus,
 )
+from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.printing.compiled import compiled
 from giantstep.symbolic.printing.printers import ScalarPrinter, helper_definitions
 from giantstep.symbolic.proximal import Proximal

@@ -7,8 +7,16 @@ from sympy.codegen.cfunctions import expm1, log1p
 from giantstep.ball_library import require_flint
 from giantstep.errors import MissingDependencyError, UnsupportedExpressionError
 from giantstep.symbolic.ball_functions import BallEvaluator
-from giantstep.symbolic.functions import OwenT, log_cosh, relu, sigmoid, softplus
-from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf
+from giantstep.symbolic.functions import (
+    OwenT,
+    erfcx,
+    log_cosh,
+    log_normal_cdf,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+)
 
 z = sp.Symbol("z", real=True)
 R = sp.Rational

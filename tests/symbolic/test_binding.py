@@ -3,9 +3,8 @@
 import pytest
 import sympy as sp
 
-from giantstep.symbolic.data_average import DataAverage
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.gaussian_vector import JointExpectation, correlated_pair
+from giantstep.symbolic.averages import DataAverage
+from giantstep.symbolic.gaussian import GaussianExpectation, JointExpectation, correlated_pair
 from giantstep.symbolic.proximal import Proximal
 from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
 

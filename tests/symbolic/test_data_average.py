@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import ExpressionError, ParameterError
-from giantstep.symbolic.data_average import DataAverage
+from giantstep.symbolic.averages import DataAverage
 
 omega = sp.Symbol("omega", positive=True)
 t = sp.Symbol("t", real=True)

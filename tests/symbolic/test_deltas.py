@@ -5,8 +5,8 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.deltas import integrate_deltas
 from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.jumps import integrate_deltas
 
 z = sp.Symbol("z", real=True)
 q = sp.Symbol("q", positive=True)

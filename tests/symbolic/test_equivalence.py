@@ -21,8 +21,8 @@ from giantstep.symbolic.equivalence import (
     conditional_equivalence,
     norm_response_definition,
     residual_variance_definition,
+    spiked_rows,
 )
-from giantstep.symbolic.equivalence_values import spiked_rows
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.hermite import hermite_coefficient
 from giantstep.symbolic.hermite_polynomials import hermite_polynomial

@@ -8,8 +8,12 @@ from hypothesis import strategies as st
 from sympy import cos, cosh, exp, pi, sin, sqrt, tan
 
 from giantstep.errors import GiantstepError, ParameterError, UnsupportedExpressionError
-from giantstep.symbolic.algebraic_tower import MAX_DEGREE
-from giantstep.symbolic.exact_fields import common_field, exact_field, independence_is_proved
+from giantstep.symbolic.exact_fields import (
+    MAX_DEGREE,
+    common_field,
+    exact_field,
+    independence_is_proved,
+)
 
 HALF, THIRD = sp.Rational(1, 2), sp.Rational(1, 3)
 X = sp.Symbol("x")

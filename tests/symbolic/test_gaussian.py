@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 
 from giantstep.errors import ConvergenceError, EmissionError
 from giantstep.symbolic.functions import relu, sigmoid, softplus
-from giantstep.symbolic.gaussian import GaussianExpectation, expect
-from giantstep.symbolic.gaussian_vector import JointExpectation, correlated_pair
+from giantstep.symbolic.gaussian import (
+    GaussianExpectation,
+    JointExpectation,
+    correlated_pair,
+    expect,
+)
 
 z, x, a, b = sp.symbols("z x a b", real=True)
 c = sp.Symbol("c", positive=True)

@@ -4,7 +4,7 @@ import sympy as sp
 from giantstep.errors import UndecidedError, UnsupportedExpressionError
 from giantstep.symbolic.ball_functions import BallEvaluator
 from giantstep.symbolic.functions import relu
-from giantstep.symbolic.gaussian_branches import Branch, analytic_branches
+from giantstep.symbolic.gaussian_enclosures import Branch, analytic_branches
 
 flint = pytest.importorskip("flint")
 

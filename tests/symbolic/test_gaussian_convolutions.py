@@ -3,7 +3,6 @@ import sympy as sp
 
 from giantstep.errors import UnsupportedExpressionError
 from giantstep.symbolic.activations import CATALOGUE, activation
-from giantstep.symbolic.convolution_integrands import ARGUMENT
 from giantstep.symbolic.equivalence import (
     mean_definition,
     norm_response_definition,
@@ -11,7 +10,7 @@ from giantstep.symbolic.equivalence import (
     slope_definition,
 )
 from giantstep.symbolic.gaussian import GaussianExpectation, expect
-from giantstep.symbolic.gaussian_convolutions import gaussian_tables
+from giantstep.symbolic.gaussian_convolutions import ARGUMENT, gaussian_tables
 
 k, r, g, z, s = sp.symbols("kappa r gamma z s", real=True)
 c, rho = sp.symbols("c rho", positive=True)

@@ -13,7 +13,7 @@ from giantstep.errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from giantstep.symbolic import gaussian_balls
+from giantstep.symbolic import gaussian_enclosures
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
@@ -275,7 +275,7 @@ def test_the_tail_is_part_of_the_radius(flint, monkeypatch):
         cutoff = least.max(flint.arb(3))
         return cutoff, sum((bound.mass_beyond(cutoff) for bound in bounds), flint.arb(0))
 
-    monkeypatch.setattr(gaussian_balls, "cutoff_for", early)
+    monkeypatch.setattr(gaussian_enclosures, "cutoff_for", early)
     with pytest.raises(ConvergenceError) as caught:
         enclosed_expectation(sp.exp(z), z)
     reached = caught.value.state
@@ -399,8 +399,8 @@ def test_refusals(flint, f, error, message):
 
 def test_fast_oscillations_are_refused(flint, monkeypatch):
     # With a fraction of the evaluations: what is refused is the same, in less time.
-    monkeypatch.setattr(gaussian_balls, "_EVALUATIONS", 1000)
-    monkeypatch.setattr(gaussian_balls, "_EVALUATIONS_PER_BIT", 1)
+    monkeypatch.setattr(gaussian_enclosures, "_EVALUATIONS", 1000)
+    monkeypatch.setattr(gaussian_enclosures, "_EVALUATIONS_PER_BIT", 1)
     with pytest.raises(ConvergenceError, match="varies too fast"):
         enclosed_expectation(sp.cos(z**6), z, digits=5)
 
@@ -452,7 +452,7 @@ def test_constants_that_have_no_enclosure(flint, value, error, message):
 
 
 def test_a_failure_carries_what_was_reached(flint, monkeypatch):
-    monkeypatch.setattr(gaussian_balls, "_ATTEMPTS", 1)
+    monkeypatch.setattr(gaussian_enclosures, "_ATTEMPTS", 1)
     with pytest.raises(ConvergenceError, match=r"30 digits of .* are not reached") as caught:
         enclosed_expectation(sp.cos(7 * z), z)
     assert caught.value.state.contains(sp.exp(-R(49, 2)))

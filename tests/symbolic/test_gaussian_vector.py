@@ -17,11 +17,12 @@ from giantstep.errors import (
     UnsupportedExpressionError,
 )
 from giantstep.symbolic.functions import relu
-from giantstep.symbolic.gaussian import GaussianExpectation, expect
-from giantstep.symbolic.gaussian_vector import (
+from giantstep.symbolic.gaussian import (
+    GaussianExpectation,
     GaussianVector,
     JointExpectation,
     correlated_pair,
+    expect,
     expect_joint,
 )
 

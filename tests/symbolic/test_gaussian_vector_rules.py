@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from giantstep.errors import AssumptionError
 from giantstep.symbolic.functions import relu
-from giantstep.symbolic.gaussian_vector_rules import joint_closed_form
+from giantstep.symbolic.gaussian_rules import joint_closed_form
 
 u, v, w, p, q, c = sp.symbols("u v w p q c", real=True)
 rho = sp.Symbol("rho", real=True)

@@ -6,7 +6,7 @@ import sympy as sp
 
 from giantstep.symbolic.functions import relu, sigmoid, softplus
 from giantstep.symbolic.hermite import hermite_coefficients
-from giantstep.symbolic.hermite_decay import DecayKind
+from giantstep.symbolic.hermite_closed_forms import DecayKind
 
 z = sp.Symbol("z", real=True)
 a, s = sp.symbols("a s", positive=True)

@@ -1,3 +1,5 @@
+""""""
+
 import math
 from fractions import Fraction
 from itertools import product
@@ -8,7 +10,9 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep.errors import ParameterError
+from giantstep.errors import AssumptionError, ParameterError
+from giantstep.symbolic import hermite_polynomials as conventions
+from giantstep.symbolic.heat_flow import gaussian_mean
 from giantstep.symbolic.hermite_polynomials import (
     MAX_ORDER,
     addition_theorem,
@@ -19,6 +23,11 @@ from giantstep.symbolic.hermite_polynomials import (
     hermite_polynomial,
     hermite_prob,
     linearisation,
+    mehler_correlation,
+    mehler_kernel,
+    mehler_smoothing,
+    moments_of_derivative,
+    moments_times_variable,
     multi_indices,
     pairings,
     polynomial_in_hermite,
@@ -26,6 +35,181 @@ from giantstep.symbolic.hermite_polynomials import (
     shifted_argument,
     triple_product,
 )
+
+NAMES = ("moments", "he_coefficients", "orthonormal_coefficients")
+SHORT_RATIONALS = st.fractions(-9, 9, max_denominator=12).map(lambda f: sp.Rational(f))
+
+
+def converter(target, source):
+    return getattr(conventions, f"{target}_from_{source}")
+
+
+# He_2 and He_3 themselves: μ_2 = 2, c_2 = 1.
+VALUES = {
+    "moments": [0, 0, 2, 6],
+    "he_coefficients": [0, 0, 1, 1],
+    "orthonormal_coefficients": [0, 0, sp.sqrt(2), sp.sqrt(6)],
+}
+
+
+@pytest.mark.parametrize("source", NAMES)
+@pytest.mark.parametrize("target", NAMES)
+def test_values(source, target):
+    if source != target:
+        assert list(converter(target, source)(VALUES[source])) == VALUES[target]
+
+
+@given(st.lists(SHORT_RATIONALS, max_size=8))
+@settings(max_examples=20, deadline=None)
+def test_there_and_back(values):
+    for source in NAMES:
+        for target in set(NAMES) - {source}:
+            there = converter(target, source)(values)
+            assert list(converter(source, target)(there)) == values
+
+
+@given(st.lists(SHORT_RATIONALS, min_size=1, max_size=8))
+@settings(max_examples=20, deadline=None)
+def test_orthonormal_coefficients_have_the_norm_of_the_function(moments):
+    # Parseval: E f² = Σ μ_k²/k!.
+    orthonormal = conventions.orthonormal_coefficients_from_moments(moments)
+    expected = sum(mu**2 / math.factorial(k) for k, mu in enumerate(moments))
+    assert sum(c**2 for c in orthonormal) == expected
+
+
+def test_mappings_use_the_factorial_of_the_multi_index():
+    assert conventions.he_coefficients_from_moments({(3, 2): 1, (0, 0): 5}) == {
+        (3, 2): sp.Rational(1, 12),
+        (0, 0): 5,
+    }
+    assert conventions.moments_from_he_coefficients({4: Fraction(1, 3)}) == {4: 8}
+    assert conventions.orthonormal_coefficients_from_moments({(2, 2): 4}) == {(2, 2): 2}
+
+
+def test_symbols_are_values_like_others():
+    c = sp.Symbol("c")
+    assert conventions.moments_from_he_coefficients([c, c, c]) == (c, c, 2 * c)
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ([0.5], r"moments\[0\] holds the float 0.5"),
+        ({(1, -1): 2}, r"order of the key \(1, -1\) of moments must be >= 0, got -1"),
+        ({"x": 2}, "order of the key 'x' of moments must be an integer"),
+        (3, "moments must be a sequence or a mapping"),
+        ("12", "moments must be a sequence or a mapping"),
+    ],
+)
+def test_refusals_of_conversions(values, message):
+    with pytest.raises(ParameterError, match=message):
+        conventions.he_coefficients_from_moments(values)
+
+
+MOMENTS = st.fractions(-3, 3, max_denominator=7).map(lambda f: sp.Rational(f))
+COEFFICIENTS = st.lists(MOMENTS, min_size=1, max_size=6)
+CORRELATIONS = st.fractions(-1, 1, max_denominator=9).map(lambda f: sp.Rational(f))
+z, w = sp.symbols("z w", real=True)
+RING, RZ, RW = sp.ring("z, w", sp.QQ)
+
+
+def moments_of(coefficients, orders):
+    """μ_0, …, of the polynomial with these coefficients of z^n, as many as orders are asked for."""
+    found = polynomial_in_hermite(dict(enumerate(coefficients)))
+    return [found.get(k, sp.S.Zero) * math.factorial(k) for k in range(orders)]
+
+
+def value(coefficients, argument):
+    return sum((sp.QQ(c.p, c.q) * argument**n for n, c in enumerate(coefficients)), RING.zero)
+
+
+@given(COEFFICIENTS)
+@settings(max_examples=40, deadline=None)
+def test_multiplication_by_z_and_differentiation(coefficients):
+    size = len(coefficients)
+    moments = moments_of(coefficients, size + 2)
+    assert list(moments_times_variable(moments)) == moments_of([0, *coefficients], size + 1)
+    derivative = [n * c for n, c in enumerate(coefficients)][1:] or [sp.S.Zero]
+    assert list(moments_of_derivative(moments)) == moments_of(derivative, size + 1)
+
+
+def test_a_finite_sequence_determines_one_moment_less():
+    assert len(moments_times_variable([1, 2, 3])) == len(moments_of_derivative([1, 2, 3])) == 2
+    assert moments_times_variable([1]) == moments_of_derivative([]) == ()
+
+
+@given(COEFFICIENTS, COEFFICIENTS, st.sampled_from([(3, 4, 5), (5, 12, 13), (-8, 15, 17)]))
+@settings(max_examples=30, deadline=None)
+def test_correlation_against_the_direct_expectation(first, second, triple):
+    # u = z and v = ρz + sqrt(1-ρ²) w with a Pythagorean ρ stay over QQ.
+    rho, rest = sp.QQ(triple[0], triple[2]), sp.QQ(triple[1], triple[2])
+    direct = gaussian_mean(value(first, RZ) * value(second, rho * RZ + rest * RW))
+    size = max(len(first), len(second))
+    series = mehler_correlation(
+        moments_of(first, size), moments_of(second, size), sp.Rational(triple[0], triple[2])
+    )
+    assert series == sp.QQ.to_sympy(direct)
+
+
+@given(COEFFICIENTS, CORRELATIONS)
+@settings(max_examples=30, deadline=None)
+def test_smoothing_against_the_heat_flow(coefficients, rho):
+    # E_w[f(ρz + sqrt(1-ρ²) w)] by the even moments of w.
+    smoothed = [sp.S.Zero] * len(coefficients)
+    for n, c in enumerate(coefficients):
+        for j in range(0, n + 1, 2):
+            mean = math.prod(range(1, j, 2)) * (1 - rho**2) ** (j // 2)
+            smoothed[n - j] += c * math.comb(n, j) * rho ** (n - j) * mean
+    size = len(coefficients)
+    expected = moments_of(smoothed, size)
+    assert list(mehler_smoothing(moments_of(coefficients, size), rho)) == expected
+
+
+@pytest.mark.parametrize("rho", ["1/2", "-2/3"])
+def test_kernel_against_its_series(rho):
+    rho, x, y = sp.Rational(rho), sp.Rational(3, 4), sp.Rational(-5, 3)
+    terms = (
+        rho**k * hermite_polynomial(k, x) * hermite_polynomial(k, y) / math.factorial(k)
+        for k in range(121)
+    )
+    # |He_k| <= 1.09 sqrt(k!) e^(x²/4) (Cramér): the rest is below 4 (2/3)^121.
+    assert abs(sp.N(sp.Add(*terms) - mehler_kernel(x, y, rho), 50)) < 4 * sp.Rational(2, 3) ** 121
+
+
+def test_kernel_reproduces_the_smoothing():
+    # E_w[K(z, w) He_3(w)] = ρ³ He_3(z), by 30-digit quadrature.
+    rho, point = sp.Rational(2, 5), sp.Rational(7, 6)
+    integrand = sp.lambdify(
+        w, mehler_kernel(point, w, rho) * hermite_polynomial(3, w), modules="mpmath"
+    )
+    with mpmath.workdps(30):
+        found = mpmath.quad(lambda u: integrand(u) * mpmath.npdf(u), mpmath.linspace(-16, 16, 33))
+        expected = mpmath.mpf(sp.N(rho**3 * hermite_polynomial(3, point), 30)._mpf_)
+        assert abs(found - expected) < mpmath.mpf(10) ** -26
+
+
+def test_kernel_stays_symbolic():
+    rho = sp.Symbol("rho")
+    assert mehler_kernel(z, w, rho).subs(rho, 0) == 1
+
+
+@pytest.mark.parametrize("rho", [1, -1, sp.Rational(3, 2), sp.I / 2, sp.sqrt(2)])
+def test_the_kernel_needs_a_correlation_below_one(rho):
+    with pytest.raises(AssumptionError, match=r"not a correlation; .*\|rho\| < 1"):
+        mehler_kernel(z, w, rho)
+
+
+def test_refusals_of_moments():
+    assert mehler_smoothing([1, 2], -1) == (1, -2)
+    with pytest.raises(AssumptionError, match=r"rho = 2 is not a correlation; .*\|rho\| <= 1"):
+        mehler_smoothing([1, 2], 2)
+    with pytest.raises(ParameterError, match=r"rho holds the float 0\.5"):
+        mehler_correlation([1], [1], 0.5)
+    with pytest.raises(ParameterError, match=r"moments\[1\] holds the float 0.5"):
+        moments_times_variable([1, 0.5])
+    with pytest.raises(ParameterError, match="moments must be a sequence"):
+        moments_of_derivative("12")
+
 
 x, y, a, b, v, t = sp.symbols("x y a b v t")
 RATIONALS = st.fractions(-3, 3, max_denominator=7).map(lambda f: sp.Rational(f))

@@ -7,12 +7,10 @@ import sympy as sp
 from giantstep.derivations.kernels.lower import lower
 from giantstep.errors import AssumptionError, ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.equations import FreeEnergy, saddle_point_equations, stationarity
-from giantstep.symbolic.functions import relu, softplus
+from giantstep.symbolic.functions import erfcx, log_normal_cdf, normal_cdf, relu, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.integration_by_parts import linear_by_parts, reduced
-from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf
+from giantstep.symbolic.integration_by_parts import linear_by_parts, reduced, smooth_partial
 from giantstep.symbolic.saddle_point import SaddlePointSystem
-from giantstep.symbolic.smoothed_derivatives import smooth_partial
 
 q, qhat, beta, alpha, rho = sp.symbols("q qhat beta alpha rho", positive=True)
 a, h, kappa, m, z = sp.symbols("a h kappa m z", real=True)

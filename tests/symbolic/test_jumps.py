@@ -6,9 +6,9 @@ import sympy as sp
 from giantstep.derivations.kernels.lower import lower
 from giantstep.symbolic.equations import FreeEnergy, stationarity
 from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.integration_by_parts import smooth_partial
 from giantstep.symbolic.jumps import jumps_as_steps
 from giantstep.symbolic.saddle_point import SaddlePointSystem
-from giantstep.symbolic.smoothed_derivatives import smooth_partial
 
 a = sp.Symbol("a", positive=True)
 m, z = sp.symbols("m z", real=True)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from giantstep.errors import ExpressionError, ParameterError
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.bivariate_normal import BivariateNormalCDF
+from giantstep.symbolic.expression_text import PARTIAL_FUNCTIONS
 from giantstep.symbolic.functions import OwenT, relu, sigmoid
 from giantstep.symbolic.parser import (
     FUNCTIONS,
@@ -17,8 +18,6 @@ from giantstep.symbolic.parser import (
     parse_expression,
     parse_target,
 )
-from giantstep.symbolic.symbol_check import check_symbols
-from giantstep.symbolic.vocabulary import PARTIAL_FUNCTIONS
 
 z = sp.Symbol("z", real=True)
 x1, x2 = sp.symbols("x1 x2", real=True)
@@ -363,19 +362,6 @@ def test_a_declared_name_comes_before_a_function():
 def test_declarations_are_refused(kinds, message):
     with pytest.raises(ParameterError, match=message):
         declared_symbols(kinds)
-
-
-def test_same_name_other_assumptions():
-    check_symbols(x1 * x2 + z, [z], "f")
-    with pytest.raises(ExpressionError, match=r"f: z does not occur in z\*\*2") as caught:
-        check_symbols(sp.Symbol("z") ** 2, [z], "f")
-    assert "same name, different assumptions: Symbol('z') against Symbol('z', real=True)" in str(
-        caught.value
-    )
-    with pytest.raises(ExpressionError, match="two symbols named z occur in"):
-        check_symbols(sp.Symbol("z") + z, [z], "f")
-    with pytest.raises(ExpressionError, match="two symbols named w"):
-        check_symbols(sp.Symbol("w") * sp.Symbol("w", positive=True), [z], "f")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.symbolic.activations import activation
-from giantstep.symbolic.linear_part import correlation_square, residual_variance, slope_variance
+from giantstep.symbolic.hermite import correlation_square, residual_variance, slope_variance
 from giantstep.symbolic.positive_roots import positive_roots, sign_changes
 
 x = sp.Symbol("x")

@@ -13,10 +13,9 @@ from scipy.special import erf, expit
 from tests.symbolic.leaps.catalogue import CATALOGUE, OPEN_CATALOGUE, chain, values
 
 from giantstep.errors import ParameterError, UnsupportedExpressionError
-from giantstep.symbolic.gaussian_vector import JointExpectation
+from giantstep.symbolic.gaussian import JointExpectation
 from giantstep.symbolic.hermite_expansion import HermiteExpansion
-from giantstep.symbolic.projection_bounds import bounded_norms
-from giantstep.symbolic.projections import project, residual_norms
+from giantstep.symbolic.projections import bounded_norms, project, residual_norms
 from giantstep.symbolic.subspaces import Subspace
 from giantstep.symbolic.targets import target
 from giantstep.symbolic.zero_test import is_exactly_zero
@@ -134,7 +133,7 @@ def test_forms_that_depend_on_each_other_cancel():
 def test_polynomials_read_as_other_functions_agree():
     # The rules for functions that are no polynomials, applied to one.
     from giantstep.symbolic.ridge_norms import ridge_degree_norms
-    from giantstep.symbolic.ridge_projections import ridge_part_up_to
+    from giantstep.symbolic.ridge_products import ridge_part_up_to
 
     f = target("x1 + He(2, x1)*x2 + (x1 + 2*x2)**3/5 + x1*x3**2")
     for rows in ([[1, 0, 0]], [[1, 2, -1], [0, 1, 1]], []):

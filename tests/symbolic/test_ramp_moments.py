@@ -6,7 +6,7 @@ import mpmath
 import pytest
 import sympy as sp
 
-from giantstep.symbolic.normal_functions import normal_cdf
+from giantstep.symbolic.functions import normal_cdf
 from giantstep.symbolic.ramp_moments import kink_moment, ramp_moment
 
 a = sp.Symbol("a", real=True)

@@ -9,16 +9,18 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.random_matrix import Resolvent, resolvent_moment
-from giantstep.symbolic.ridge_closed_form import ScalarForm, capacitance, spiked_resolvent
 from giantstep.symbolic.ridge_equivalent import (
     NO_SPIKE,
     FeatureCovariance,
+    ScalarForm,
     Spike,
+    capacitance,
     errors_from_potential,
     isotropic_effective_ridge,
     paper_ridge,
     response_without_floor,
     ridgeless_effective_ridge,
+    spiked_resolvent,
 )
 
 b, v, beta, alpha, s, kappa, nu = sp.symbols("b v beta alpha s kappa nu", positive=True)

@@ -9,13 +9,13 @@ import sympy as sp
 from giantstep.errors import ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.equations import FreeEnergy
 from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.integration_by_parts import smooth_partial
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 from giantstep.symbolic.sensitivities import (
     derivative_name,
     with_derivatives_along,
     with_sensitivities,
 )
-from giantstep.symbolic.smoothed_derivatives import smooth_partial
 
 q, t, a = sp.symbols("q t a", positive=True)
 x, z, h = sp.symbols("x z h", real=True)

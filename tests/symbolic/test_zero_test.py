@@ -9,17 +9,17 @@ from sympy import Rational as R
 from sympy import acos, asin, asinh, atan, cos, erf, erfc, exp, log, pi, sin, sqrt, tan, tanh
 
 from giantstep.errors import ParameterError, UndecidedError
-from giantstep.symbolic.algebraic_numbers import (
+from giantstep.symbolic.constant_enclosures import NoEnclosure, enclosed_sign, enclosure
+from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
+from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.zero_test import (
     MAX_BITS,
     algebraic_is_zero,
     coprime_base,
+    is_exactly_zero,
+    is_zero_by_structure,
     measure,
 )
-from giantstep.symbolic.constant_enclosures import NoEnclosure, enclosed_sign, enclosure
-from giantstep.symbolic.constant_forms import is_zero_by_structure
-from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.zero_test import is_exactly_zero
 
 z = sp.Symbol("z", real=True)
 a, b = sp.symbols("a b", positive=True)

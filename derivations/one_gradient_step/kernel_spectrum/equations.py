@@ -22,8 +22,7 @@ from __future__ import annotations
 import sympy as sp
 
 from ....symbolic.rank_one_perturbation import rank_one_outlier
-from ....symbolic.ridge_closed_form import ScalarForm
-from ....symbolic.ridge_equivalent import FeatureCovariance
+from ....symbolic.ridge_equivalent import FeatureCovariance, ScalarForm
 from ..spike_sizes import aligned_square, spike_square
 from ..symbols import (
     alpha,

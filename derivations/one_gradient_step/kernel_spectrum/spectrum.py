@@ -15,8 +15,7 @@ from ....digits import checked_digits
 from ....errors import ParameterError
 from ....pages import Block
 from ....result import Number, quantity
-from ...certificates.certified_values import CertifiedValues
-from ...certificates.wanted import certificate_wanted
+from ...certificates.certificate import CertifiedValues, certificate_wanted
 from ...figures import plain_text
 from ...spectra.figure import Caption
 from ...spectra.simulated import SimulatedSpectrum
@@ -317,7 +316,7 @@ def conjugate_kernel(
 
 
 def _certified(found: ConjugateKernel) -> ConjugateKernel:
-    from ...certificates.certified_values import midpoint
+    from ...certificates.certificate import midpoint
     from ..certified_spikes import DEFAULT_DIGITS, certified_kernel
 
     proof = certified_kernel(found.model, found.trained, found.digits or DEFAULT_DIGITS)

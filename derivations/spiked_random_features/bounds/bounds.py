@@ -15,8 +15,7 @@ from ....digits import checked_digits
 from ....numeric.cache import FileCache
 from ....numeric.kernel_code import KernelCode
 from ....result import Number, Result, quantity
-from ...certificates.certificate import Certificate
-from ...certificates.wanted import certificate_wanted
+from ...certificates.certificate import Certificate, certificate_wanted
 from ...derived import derived
 from ...kernels.kernel import Kernel
 

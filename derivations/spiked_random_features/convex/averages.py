@@ -22,9 +22,8 @@ from sympy.core.function import AppliedUndef
 
 from ....errors import UnsupportedExpressionError
 from ....symbolic.convex_losses import is_kinked, without_cases
-from ....symbolic.functions import OwenT
+from ....symbolic.functions import OwenT, normal_cdf
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.normal_functions import normal_cdf
 from ....symbolic.proximal import MoreauEnvelope, Proximal
 from ..physics import Prediction, gamma, kappa, noise, rho
 from .labels import Labels, takes_signs_only

@@ -19,7 +19,7 @@ from functools import cached_property
 import sympy as sp
 
 from ....symbolic.activations import Activation
-from ....symbolic.data_average import DataAverage
+from ....symbolic.averages import DataAverage
 from ....symbolic.equations import Equation, FreeEnergy, saddle_point_equations, stationarity
 from .. import physics
 from ..bulk_law import IID

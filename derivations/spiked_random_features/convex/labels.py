@@ -17,10 +17,9 @@ import sympy as sp
 from ....errors import ParameterError, UnsupportedExpressionError
 from ....symbolic.activations import Activation, activation, z
 from ....symbolic.convex_losses import smooth_pieces
-from ....symbolic.functions import HALF, sigmoid
+from ....symbolic.functions import HALF, normal_cdf, sigmoid
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.jumps import jumps_as_steps
-from ....symbolic.normal_functions import normal_cdf
 from ..physics import noise
 
 CHANNELS = ("teacher", "sign", "probit", "logistic")

@@ -26,8 +26,8 @@ from ....errors import (
     UnsupportedExpressionError,
 )
 from ....numeric.arguments import positive_number, real_number
+from ....pages import shorten
 from ....symbolic._singularities import expanded_terms, require_few_kinks
-from ....symbolic._tokens import shorten
 from ....symbolic.activations import without_declared
 from ....symbolic.convex_losses import (
     is_kinked,

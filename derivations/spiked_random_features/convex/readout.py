@@ -18,7 +18,7 @@ from ....errors import ParameterError
 from ....numeric.arguments import positive_array, positive_number, whole_number
 from ....numeric.cache import FileCache
 from ....numeric.saddle_point_solver import BatchSolution
-from ...certificates.outside import refuse_certificate
+from ...certificates.certificate import refuse_certificate
 from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.job import groups_of_rows, joined

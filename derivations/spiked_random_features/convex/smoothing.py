@@ -32,8 +32,7 @@ from typing import Any
 import sympy as sp
 
 from ....symbolic.convex_losses import is_kinked, piecewise_linear_proximal, smooth_pieces
-from ....symbolic.functions import relu
-from ....symbolic.normal_functions import normal_cdf
+from ....symbolic.functions import normal_cdf, relu
 from ....symbolic.ramp_moments import kink_moment, ramp_moment
 
 

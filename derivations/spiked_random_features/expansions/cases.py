@@ -13,7 +13,7 @@ import sympy as sp
 from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import positive_number
 from ....symbolic.activations import Activation, activation, z
-from ...expansions.names import LARGE_ALPHA, SMALL_RIDGE
+from ...expansions.expansion import LARGE_ALPHA, SMALL_RIDGE
 from .scaling import (
     FEW_PARAMETERS,
     INTERPOLATION,

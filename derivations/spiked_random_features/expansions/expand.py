@@ -15,11 +15,11 @@ import sympy as sp
 from ....digits import checked_digits
 from ....errors import ApproximationWarning, ConvergenceError
 from ....runtime.precision import local_context
-from ...expansions.expansion import Expansion
-from ...expansions.names import (
+from ...expansions.expansion import (
     LARGE_ALPHA,
     NAMES,
     SMALL_RIDGE,
+    Expansion,
     checked_name,
     checked_order,
 )
@@ -32,7 +32,7 @@ from .scaling import scaled_system
 from .symbolic_side import line_series, step_series
 
 if TYPE_CHECKING:
-    from ...expansions.symbolic_series import SymbolicSeries
+    from ...expansions.expansion import SymbolicSeries
     from ..model import SpikedRandomFeatures
 
 _MOST_LEVELS = 6

@@ -27,10 +27,9 @@ from functools import cached_property
 import sympy as sp
 
 from ....symbolic.averages import Average
-from ....symbolic.equations import Equation, FreeEnergy
+from ....symbolic.equations import BlockStructure, Equation, FreeEnergy, block_structure
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.random_matrix import MarchenkoPasturAverage
-from ....symbolic.structure import BlockStructure, block_structure
 from .. import physics as fe
 from ..derive import SymbolicModel
 

@@ -24,8 +24,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from ....symbolic.gaussian import GaussianExpectation
-from ...expansions.names import LARGE_ALPHA
-from ...expansions.symbolic_series import SymbolicSeries
+from ...expansions.expansion import LARGE_ALPHA, SymbolicSeries
 from .. import physics as fe
 from .order_equations import OrderEquations, coefficient
 from .scaling import Balance, ScaledSystem, scaled_system, small_step_balance

@@ -17,11 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....numeric.cache import FileCache
-from ....numeric.contours import AnalyticTables, Nodes
 from ....numeric.kernel_arrays import converged_tables
-from ....numeric.outliers import real_roots
-from ....numeric.spectra import Complex, Real, ResolventTransform, SelfConsistency
-from ....numeric.spectral_bulk import NEGLIGIBLE, Bulk, density, find_bulk
+from ....numeric.spectral_bulk import (
+    NEGLIGIBLE,
+    AnalyticTables,
+    Bulk,
+    Complex,
+    Nodes,
+    Real,
+    ResolventTransform,
+    SelfConsistency,
+    density,
+    find_bulk,
+    real_roots,
+)
 from ....runtime import quadrature
 from ...derived import derived
 

@@ -20,7 +20,7 @@ from ....numeric.arguments import checked_switch, positive_array, positive_numbe
 from ....numeric.cache import FileCache
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
-from ...certificates.outside import refuse_certificate
+from ...certificates.certificate import refuse_certificate
 from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names

@@ -101,7 +101,7 @@ def test_without_flint_nothing_is_guessed(monkeypatch):
         raise MissingDependencyError("balls need python-flint")
 
     monkeypatch.setattr("giantstep.symbolic.gaussian_enclosures.require_flint", refuse)
-    monkeypatch.setattr("giantstep.symbolic.gaussian_balls.require_flint", refuse)
+    monkeypatch.setattr("giantstep.symbolic.gaussian_enclosures.require_flint", refuse)
     from giantstep.symbolic.leaps.formal_fields import enclosed_number
 
     enclosed_number.cache_clear()

@@ -12,14 +12,21 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.derivations.mean_field import logistic_regression
 from giantstep.errors import CertificationError, UnsupportedExpressionError
+from giantstep.symbolic.averages import DataAverage
 from giantstep.symbolic.ball_functions import BallTape
-from giantstep.symbolic.data_average import DataAverage
-from giantstep.symbolic.functions import log_cosh, relu, sigmoid, softplus
+from giantstep.symbolic.functions import (
+    erfcx,
+    log_cosh,
+    log_normal_cdf,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+)
 from giantstep.symbolic.lowering.ball_program import BallLoop, BallNewton, BallProgram
 from giantstep.symbolic.lowering.forward_derivatives import with_derivatives
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import Assign, Newton, NodeLoop
-from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 flint = pytest.importorskip("flint")

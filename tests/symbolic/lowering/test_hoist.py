@@ -4,7 +4,7 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.data_average import DataAverage
+from giantstep.symbolic.averages import DataAverage
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.hoist import hoist
 from giantstep.symbolic.lowering.inner_averages import InnerAverage

@@ -10,7 +10,7 @@ import sympy as sp
 from numpy.testing import assert_allclose
 
 from giantstep.errors import EmissionError, ParameterError
-from giantstep.symbolic.data_average import DataAverage
+from giantstep.symbolic.averages import DataAverage
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.targets import c_files
 from giantstep.symbolic.lowering.targets.about import visible

@@ -9,12 +9,11 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError, EmissionError, UnsupportedExpressionError
-from giantstep.symbolic.functions import sigmoid
+from giantstep.symbolic.functions import normal_cdf, sigmoid
 from giantstep.symbolic.gaussian import GaussianExpectation as E
-from giantstep.symbolic.gaussian_vector import GaussianVector, JointExpectation
+from giantstep.symbolic.gaussian import GaussianVector, JointExpectation
 from giantstep.symbolic.lowering.hoist import hoist
 from giantstep.symbolic.lowering.inner_averages import InnerAverage, InnerScale, scaled
-from giantstep.symbolic.normal_functions import normal_cdf
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from ..generated_code import names_in

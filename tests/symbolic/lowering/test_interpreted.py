@@ -16,7 +16,7 @@ import scipy
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from giantstep.symbolic.data_average import DataAverage
+from giantstep.symbolic.averages import DataAverage
 from giantstep.symbolic.functions import relu, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.declarations import Kind

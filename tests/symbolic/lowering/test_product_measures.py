@@ -11,12 +11,10 @@ from scipy.optimize import brentq
 
 import giantstep
 from giantstep.errors import ConvergenceError, EmissionError
-from giantstep.symbolic.data_average import DataAverage
-from giantstep.symbolic.functions import softplus
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.gaussian_vector import GaussianVector, JointExpectation
+from giantstep.symbolic.averages import DataAverage
+from giantstep.symbolic.functions import normal_cdf, softplus
+from giantstep.symbolic.gaussian import GaussianExpectation, GaussianVector, JointExpectation
 from giantstep.symbolic.lowering.hoist import hoist
-from giantstep.symbolic.normal_functions import normal_cdf
 from giantstep.symbolic.proximal import MoreauEnvelope
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 

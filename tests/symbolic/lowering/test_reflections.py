@@ -3,9 +3,16 @@
 import pytest
 import sympy as sp
 
-from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
+from giantstep.symbolic.functions import (
+    OwenT,
+    erf_difference,
+    erfcx,
+    normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
+)
 from giantstep.symbolic.lowering.reflections import parity_under
-from giantstep.symbolic.normal_functions import erf_difference, erfcx, normal_cdf
 from giantstep.symbolic.proximal import MoreauEnvelope, Proximal
 
 x, k, g, m = sp.symbols("x k g m", real=True)

@@ -6,7 +6,7 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.data_average import DataAverage
+from giantstep.symbolic.averages import DataAverage
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering import schedule
 from giantstep.symbolic.lowering.fuse import Abs, FreshSymbols, Size, magnitude

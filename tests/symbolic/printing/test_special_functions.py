@@ -17,15 +17,19 @@ from sympy.codegen.cfunctions import expm1, log1p
 from sympy.integrals.quadrature import gauss_legendre
 
 from giantstep.errors import EmissionError, ParameterError
-from giantstep.symbolic.functions import OwenT, log_cosh, relu, sigmoid, softplus
-from giantstep.symbolic.lowering.documentation import describe_functions
-from giantstep.symbolic.lowering.program import Assign, Program
-from giantstep.symbolic.normal_functions import (
+from giantstep.symbolic.functions import (
+    OwenT,
     erf_difference,
     erfcx,
+    log_cosh,
     log_normal_cdf,
     normal_cdf,
+    relu,
+    sigmoid,
+    softplus,
 )
+from giantstep.symbolic.lowering.documentation import describe_functions
+from giantstep.symbolic.lowering.program import Assign, Program
 from giantstep.symbolic.printing import special_functions
 from giantstep.symbolic.printing.c_printer import CPrinter
 from giantstep.symbolic.printing.printers import (

@@ -8,9 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import ConvergenceError
-from giantstep.numeric.outliers import real_roots
-from giantstep.numeric.spectra import ResolventTransform, follow
-from giantstep.numeric.spectral_bulk import find_bulk
+from giantstep.numeric.spectral_bulk import ResolventTransform, find_bulk, follow, real_roots
 
 
 def marchenko_pastur(ratio):

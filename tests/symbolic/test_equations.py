@@ -13,12 +13,13 @@ from giantstep.derivations.spiked_random_features.physics import (
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equations import (
     Equation,
+    block_structure,
+    is_linear,
     matched,
     maximum_matching,
     saddle_point_equations,
 )
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.structure import block_structure, is_linear
 
 x, y, w, v = sp.symbols("x y w v", real=True)
 a, b = sp.symbols("a b", positive=True)
