@@ -24,7 +24,7 @@ from . import symbols
 from .kernel_spectrum import equations
 from .moments import exact_moments
 from .spike_sizes import spike_square
-from .weight_spike_theory import (
+from .weight_spike import (
     aligned_length,
     alignment,
     critical_step_size,

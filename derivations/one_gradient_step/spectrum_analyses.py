@@ -77,7 +77,7 @@ class SpectrumAnalyses(Analysed):
         AssumptionError
             If the student jumps and a step is not zero.
         """
-        from .weight_spike_curve import weight_spike_curve
+        from .weight_spike import weight_spike_curve
 
         return weight_spike_curve(self._model, step_size)
 
@@ -188,7 +188,7 @@ class SpectrumAnalyses(Analysed):
         -------
         matplotlib.axes.Axes
         """
-        from .weight_spike_figure import plot_model
+        from .weight_spike import plot_model
 
         return plot_model(self._model, dimension, seeds=seeds, seed=seed, ax=ax)
 

@@ -18,8 +18,7 @@ from scipy.integrate import quad
 
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step.reference import reference_cases
-from giantstep.derivations.one_gradient_step.weight_spike_curve import weight_spike_curve
-from giantstep.derivations.one_gradient_step.weight_spike_values import outlier_at
+from giantstep.derivations.one_gradient_step.weight_spike import outlier_at, weight_spike_curve
 from giantstep.errors import AssumptionError, ParameterError
 
 from .one_step_cases import FIRST_LAYER
