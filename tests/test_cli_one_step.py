@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 import giantstep as gs
-import giantstep.derivations.one_gradient_step.figures.risk as risk_figure
+import giantstep.derivations.one_gradient_step.figures as risk_figure
 from giantstep.cli import main
 from giantstep.numeric.networks import run
 

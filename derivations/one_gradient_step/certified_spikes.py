@@ -20,10 +20,10 @@ from ...symbolic.enclosed_formulas import FormulaBalls
 from ...symbolic.enclosures import Enclosure
 from ..certificates.certified_values import LIBRARIES, CertifiedValues
 from ..kernels.precise import exact_number
+from . import kernel_equations as equations
 from . import symbols
-from .kernel_spectrum import equations
 from .moments import exact_moments
-from .spike_sizes import spike_square
+from .symbols import spike_square
 from .weight_spike import (
     aligned_length,
     alignment,

@@ -30,13 +30,15 @@ from .pair_kernels import c as inner_product
 from .pair_kernels import p, pair_kernel, q
 from .population_gradient import QUADRATURE, population_gradient
 from .simulated import network_functions, one_step_network
-from .spike_sizes import aligned_square, orthogonal_square, spike_square
 from .symbols import (
+    aligned_square,
     alpha0,
     label_square,
     linear,
     noise,
+    orthogonal_square,
     residual,
+    spike_square,
     step_size,
     teacher_linear,
     teacher_residual,

@@ -20,7 +20,7 @@ from ..certificates.certified_values import CertifiedValues
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge
-from .amplitude_error import AmplitudeError, amplitude
+from .amplitude_minimum import AmplitudeError, amplitude
 from .claims_ridge import surely_less
 from .claims_risk import certified_risk
 from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of

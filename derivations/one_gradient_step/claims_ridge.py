@@ -19,7 +19,7 @@ from ..identities import identities_hold
 from ..penalties import PaperRidge
 from .claims_risk import RISK, certified_risk, reference_case, spectral_deviations
 from .claims_spike import PROVEN, PROVEN_DIGITS
-from .interpolation_peak import peak_property
+from .limits import peak_property
 from .model import OneGradientStep
 from .properties import PROPERTIES
 from .reference import model_of, reference_cases, reference_document

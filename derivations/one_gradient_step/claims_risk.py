@@ -28,19 +28,20 @@ from ..identities import identities_hold
 from ..penalties import PaperRidge
 from .claims_spike import PROVEN, PROVEN_DIGITS
 from .model import OneGradientStep
-from .proofs import COVARIANCE, SCALAR, kappa, nu, s, slope, vanishes
-from .properties import SPIKE, aligned
+from .optimal_ridge import exact_parameters
+from .properties import COVARIANCE, SCALAR, SPIKE, aligned, kappa, nu, s, slope, vanishes
 from .reference import ReferenceCase, model_of, reference_cases, reference_document
-from .spike_sizes import aligned_square, orthogonal_square, spike_square
-from .stationarity import exact_parameters
 from .symbols import (
+    aligned_square,
     alpha,
     alpha0,
     beta,
     label_square,
     linear,
     noise,
+    orthogonal_square,
     residual,
+    spike_square,
     teacher_linear,
     teacher_residual,
 )

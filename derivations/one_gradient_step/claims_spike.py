@@ -56,8 +56,16 @@ from .extrapolation import Sizes, extrapolated
 from .model import OneGradientStep
 from .reference import reference_cases
 from .simulated import one_step_network
-from .spike_sizes import aligned_square, orthogonal_square, spike_square
-from .symbols import beta, label_square, linear, step_size, teacher_linear
+from .symbols import (
+    aligned_square,
+    beta,
+    label_square,
+    linear,
+    orthogonal_square,
+    spike_square,
+    step_size,
+    teacher_linear,
+)
 from .weight_spike import identities, outlier_at
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"

@@ -1,6 +1,6 @@
 r"""Large steps, η of order √N: what the network can represent then, and the bound of its risk.
 
-With :math:`\tau_* = \inf_h J(h)` of :mod:`.amplitude_error`, for a bounded student, a ridge
+With :math:`\tau_* = \inf_h J(h)` of :mod:`.amplitude_minimum`, for a bounded student, a ridge
 penalty with :math:`n^{\varepsilon - 1} < \lambda_B/N < n^{-\varepsilon}` and
 :math:`\alpha > \alpha_*`,
 
@@ -12,6 +12,10 @@ section 4.2). Kernel methods, and steps of order one, stay above :math:`\|P_{>1}
 Risks of networks after such steps are simulated by
 :meth:`.OneGradientStep.simulate` with ``exponent=0.5``, for :math:`\eta \propto N^{1/2}`, and
 with ``conditional=True`` beside the prediction of Gaussian features on the trained weights.
+
+Figures of large steps: what the best neurons represent, and the error of every amplitude.
+
+What large steps can represent: the functions, and the error of every amplitude.
 """
 
 from __future__ import annotations
@@ -33,15 +37,23 @@ from ...numeric.scaled_distance import ScaledDistance
 from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.activations import activation
 from ..certificates.wanted import certificate_wanted
+from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
 from ..formulas import latex
 from ..spiked_random_features.arguments import activation_text, checked_switch
-from .amplitude_error import AmplitudeError
-from .amplitude_minimum import AmplitudeMinimum, float_distance, least_error, precise_minimum
+from .amplitude_minimum import (
+    AmplitudeError,
+    AmplitudeMinimum,
+    float_distance,
+    least_error,
+    precise_minimum,
+)
 from .arguments import require_centred
-from .assumptions import Assumption, all_hold, boundedness
+from .equivalence import Assumption, all_hold, boundedness
 from .moments import Moments, moments
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from ..certificates.certified_values import CertifiedValues
     from .model import OneGradientStep
 
@@ -80,7 +92,7 @@ class LargeStepLimit(Page, Typeset):
     assumptions : tuple of Assumption
         Those of the bound.
     certificate : CertifiedValues or None
-        τ_* as a proven interval, or a proven upper bound of it; see :mod:`.certified_amplitude`.
+        τ_* as a proven interval, or a proven upper bound of it; see :mod:`.amplitude_minimum`.
     """
 
     student: str
@@ -251,13 +263,11 @@ class LargeStepLimit(Page, Typeset):
 
     def plot(self, *, ax: Any = None) -> Any:
         """Draw teacher, realised function and best linear predictor; returns the figure."""
-        from .figures_large_steps import plot_realised
 
         return plot_realised(self, ax=ax)
 
     def plot_amplitudes(self, *, ax: Any = None) -> Any:
         """Draw J against the amplitude, with the best linear error; returns the figure."""
-        from .figures_large_steps import plot_amplitudes
 
         return plot_amplitudes(self, ax=ax)
 
@@ -327,7 +337,7 @@ def large_step_limit(
     )
     if not certify:
         return found
-    from .certified_amplitude import certified_tau_star
+    from .amplitude_minimum import certified_tau_star
 
     proof = certified_tau_star(found._error, found.minimum, wanted or 15, progress=progress)
     return replace(found, certificate=proof)
@@ -397,3 +407,142 @@ def _finite(name: str, values: ArrayLike) -> Array:
     if not np.all(np.isfinite(found)):
         raise ParameterError(f"{name} must be finite numbers, got {values!r}")
     return found
+
+
+_REACH = 3.0
+_POINTS = 241
+_LEAST_RANGE = 4.0
+
+
+def plot_realised(limit: LargeStepLimit, *, ax: Any = None) -> Any:
+    """Draw teacher, realised function and the teacher's linear part against t.
+
+    Parameters
+    ----------
+    limit : LargeStepLimit
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    MissingDependencyError
+        Without matplotlib.
+    """
+    with styled():
+        axes = _axes(ax)
+        t = np.linspace(-_REACH, _REACH, _POINTS)
+        axes.plot(t, limit.teacher_values(t), color=BLUE, label=r"teacher $\sigma_*(t)$")
+        if math.isfinite(limit.amplitude):
+            label = rf"$\mathbb{{E}}\,\sigma(ht + \xi)$, $h = {limit.amplitude:.3g}$"
+            axes.plot(t, limit.realised(t), color=VERMILLION, linestyle="--", label=label)
+        axes.plot(t, limit.linear_part * t, color=GREY, linestyle=":", label="linear part")
+        axes.set_xlabel(r"$t = \langle\beta_*, x\rangle$")
+        axes.set_title(_title(limit))
+        axes.legend(frameon=False)
+        return axes.figure
+
+
+def plot_amplitudes(limit: LargeStepLimit, *, ax: Any = None) -> Any:
+    """Draw J against the amplitude h, with the best linear error as a line.
+
+    Parameters
+    ----------
+    limit : LargeStepLimit
+    ax : matplotlib Axes, optional
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    MissingDependencyError
+        Without matplotlib.
+    """
+    with styled():
+        axes = _axes(ax)
+        h_best = limit.amplitude if math.isfinite(limit.amplitude) else 0.0
+        end = max(_LEAST_RANGE, 2 * abs(h_best))
+        h = np.linspace(-end / 2, end, _POINTS)
+        errors = limit.error_at(h)
+        axes.plot(h, errors, color=BLUE, label=r"$J(h)$")
+        axes.axhline(
+            limit.best_linear_error, color=GREY, linestyle="--", label="best linear predictor"
+        )
+        if math.isfinite(limit.amplitude):
+            axes.plot(
+                [h_best],
+                [limit.tau_star],
+                "o",
+                color=GREEN,
+                label=rf"$\tau_* = {limit.tau_star:.3g}$",
+            )
+        axes.set_ylim(0, 1.05 * float(np.max(errors[h >= 0])))
+        axes.set_xlabel("amplitude $h$")
+        axes.set_title(_title(limit))
+        axes.legend(frameon=False)
+        return axes.figure
+
+
+def _axes(ax: Any) -> Any:
+    return new_figure().add_subplot() if ax is None else ax
+
+
+def _title(limit: LargeStepLimit) -> str:
+    return f"student {plain_text(limit.student)}, teacher {plain_text(limit.teacher)}"
+
+
+_SIZE = (10.4, 4.0)
+_large_steps_REACH, _large_steps_POINTS = 3.0, 241
+
+
+def large_step_data(limit: LargeStepLimit) -> xr.Dataset:
+    """Return the functions and the errors that :func:`plot_large_steps` draws.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``teacher``, ``linear_part`` and, where an amplitude is best, ``realised`` over ``t``; the
+        error ``J`` over ``amplitude``; ``tau_star``, ``best_amplitude``, ``best_linear_error``.
+    """
+    import xarray as xr
+
+    t = np.linspace(-_large_steps_REACH, _large_steps_REACH, _large_steps_POINTS)
+    finite = np.isfinite(limit.amplitude)
+    end = max(4.0, 2 * abs(limit.amplitude)) if finite else 4.0
+    amplitudes = np.linspace(-end / 2, end, _large_steps_POINTS)
+    columns: dict[str, Any] = {
+        "teacher": ("t", limit.teacher_values(t)),
+        "linear_part": ("t", limit.linear_part * t),
+        "J": ("amplitude", limit.error_at(amplitudes)),
+        "tau_star": limit.tau_star,
+        "best_amplitude": limit.amplitude,
+        "best_linear_error": limit.best_linear_error,
+    }
+    if finite:
+        columns["realised"] = ("t", limit.realised(t))
+    attributes = {"student": limit.student, "teacher": limit.teacher, "centre": int(limit.centre)}
+    return xr.Dataset(columns, {"t": t, "amplitude": amplitudes}, attributes)
+
+
+def plot_large_steps(limit: LargeStepLimit) -> Any:
+    """Draw teacher and realised function, and the error over the amplitude, side by side.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    MissingDependencyError
+        Without matplotlib.
+    """
+    with styled():
+        figure = new_figure(_SIZE)
+        functions, errors = figure.subplots(1, 2)
+    plot_realised(limit, ax=functions)
+    plot_amplitudes(limit, ax=errors)
+    return figure

@@ -203,22 +203,22 @@ class OneGradientStep(Analyses, HasSensitivities):
         return replace(self, **parameters)
 
     def _axes(self) -> Mapping[str, str]:
-        from .risk_curve import DOMAINS
+        from .risk import DOMAINS
 
         return DOMAINS
 
     def _names(self) -> Names:
-        from .risk_curve import NAMES
+        from .risk import NAMES
 
         return NAMES
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
-        from .risk_curve import curve_attributes
+        from .risk import curve_attributes
 
         return curve_attributes(self, columns)
 
     def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
-        from .risk_curve import solved_rows
+        from .risk import solved_rows
 
         return solve_groups(
             self, columns, solved_rows, outputs=self._names().outputs, raising=raising,

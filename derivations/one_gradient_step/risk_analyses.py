@@ -17,9 +17,8 @@ if TYPE_CHECKING:
     from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
     from .conditional_risk import ConditionalRisk
-    from .figures.risk import FiniteSizes
-    from .interpolation_peak import InterpolationPeak
-    from .limits import RiskLimits
+    from .figures import FiniteSizes
+    from .limits import InterpolationPeak, RiskLimits
     from .optimal_ridge import OptimalRidge
     from .risk import RidgeRisk
 
@@ -211,7 +210,7 @@ class RiskAnalyses(Analysed):
         AssumptionError
             If the student is linear and N ≥ d: its peak is at n = d and has another form.
         """
-        from .interpolation_peak import interpolation_peak
+        from .limits import interpolation_peak
 
         return interpolation_peak(self._model, ridge, digits=digits)
 
@@ -311,7 +310,7 @@ class RiskAnalyses(Analysed):
         take finite numbers only: for the population gradient, ``alpha0=math.inf``, give them
         1e300, of which no digit differs.
         """
-        from .risk_kernel import risk_kernel
+        from .risk import risk_kernel
 
         return risk_kernel(self._model)
 
@@ -371,7 +370,7 @@ class RiskAnalyses(Analysed):
         -------
         matplotlib.axes.Axes
         """
-        from .figures.risk import plot_risk, risk_data
+        from .figures import plot_risk, risk_data
 
         data = risk_data(self._model, over, values, ridge=ridge, simulated=simulated)
         return plot_risk(data, ax=ax)
@@ -405,7 +404,7 @@ class RiskAnalyses(Analysed):
         -------
         matplotlib.axes.Axes
         """
-        from .figures.phase import phase_data, plot_phase
+        from .figures import phase_data, plot_phase
 
         data = phase_data(self._model, x, x_values, y, y_values, ridge=ridge)
         return plot_phase(data, quantity, ax=ax)

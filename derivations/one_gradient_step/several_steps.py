@@ -281,7 +281,7 @@ def _fresh_sizes(steps: int, c: sp.Expr, ratio: sp.Expr) -> tuple[sp.Expr, sp.Ex
 
 def leading_sizes(steps: int, *, fresh: bool) -> tuple[sp.Expr, sp.Expr]:
     """Return θ1² and θ2 of the equivalent single step, for comparison with :func:`spike_sizes`."""
-    from .spike_sizes import spike_square
+    from .symbols import spike_square
 
     rule = {step_size: steps * step_size}
     if fresh:

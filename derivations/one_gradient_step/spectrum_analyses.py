@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ..hermite_gradients.first_step import FirstStep
-    from .kernel_spectrum.spectrum import ConjugateKernel
+    from .kernel_spectrum import ConjugateKernel
     from .population_gradient import PopulationGradient
     from .weight_spike import WeightSpike
 
@@ -114,7 +114,7 @@ class SpectrumAnalyses(Analysed):
         >>> kernel.supercritical, round(kernel.bulk_edge, 6), round(kernel.eigenvalue, 6)
         (True, 4.213821, 4.935209)
         """
-        from .kernel_spectrum.spectrum import conjugate_kernel
+        from .kernel_spectrum import conjugate_kernel
 
         return conjugate_kernel(self._model, trained, digits, certify)
 
@@ -241,7 +241,7 @@ class SpectrumAnalyses(Analysed):
         >>> dict(found.singular_values.sizes)
         {'seed': 2, 'step': 2, 'mode': 40}
         """
-        from .simulated_spectra import simulate_spectra
+        from .simulated import simulate_spectra
 
         return simulate_spectra(
             self._model, dimension, seeds=seeds, matrices=matrices, layer=layer, steps=steps,

@@ -1,13 +1,13 @@
 r"""The largest singular value of the first layer after the step, and where its vectors point.
 
-Numbers come from functions printed once from :mod:`.weight_spike_theory` and kept as text. One
+Numbers come from functions printed once from the expressions here and kept as text. One
 point is computed with at least 40 digits and then rounded: next to the threshold
 :math:`\theta_1 = \beta^{1/4}` nothing is lost. Floats are read as the decimal numbers that they
 print as.
 
 The spike of the first layer as expressions, and the functions that are printed from them.
 
-One step makes :math:`W_1 = W_0 + u\,a^\top` to leading order (:mod:`.spike_sizes`), a matrix with a
+One step makes :math:`W_1 = W_0 + u\,a^\top` to leading order (:mod:`.symbols`), a matrix with a
 perturbation of rank one (:mod:`giantstep.symbolic.rank_one_perturbation`). Its length is
 proportional to the step size, so with :math:`q = \eta_c/\eta`, the ratio to the step size at which
 the largest singular value leaves the bulk, :math:`T = \theta_1^2 = \sqrt\beta/q^2`. In q the
@@ -56,14 +56,15 @@ from ..certificates.wanted import certificate_wanted
 from ..derived import derived
 from ..figures import checked_axes, number_text, plain_text, styled
 from ..spectra.figure import Caption, Drawing, draw
-from .figures.axes import loss_note
-from .spike_sizes import aligned_square, spike_square
+from .figures import loss_note
 from .symbols import (
     IDENTIFIERS,
+    aligned_square,
     alpha0,
     beta,
     linear,
     noise,
+    spike_square,
     step_size,
     teacher_linear,
     teacher_residual,
@@ -486,7 +487,7 @@ class WeightSpike(Result):
         return values
 
     def plot(self, singular_values: Any = None, *, ax: Any = None) -> Any:
-        """Draw density and outlier; see :func:`.weight_spike_figure.plot_singular_values`."""
+        """Draw density and outlier; see :func:`plot_singular_values`."""
 
         return plot_singular_values(self, singular_values, ax=ax)
 

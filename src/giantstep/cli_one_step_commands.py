@@ -45,7 +45,7 @@ def risk(arguments: argparse.Namespace) -> int:
         raise ParameterError("--certify is for one point; leave out it or the axis")
     out = checked_out(arguments)
     store = checked_store(arguments)
-    from .derivations.one_gradient_step.figures.risk import plot_risk, risk_data
+    from .derivations.one_gradient_step.figures import plot_risk, risk_data
 
     over, rows = arguments.axis, list(arguments.rows)
     values = set(rows)
@@ -99,7 +99,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
         text += f"\n\n{_spectra_comparison(found, simulation, arguments)}"
     print(text)
     if out is not None:
-        from .derivations.one_gradient_step.figures.spectra import plot_spectra, spectra_data
+        from .derivations.one_gradient_step.figures import plot_spectra, spectra_data
 
         data = spectra_data(found, simulation)
         document = {name: one.to_dict() for name, one in found.items()}
@@ -117,7 +117,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
 
 def phase(arguments: argparse.Namespace) -> int:
     """Print and draw what the step improves over two parameters."""
-    from .derivations.one_gradient_step.figures.phase import phase_data, plot_phase
+    from .derivations.one_gradient_step.figures import phase_data, plot_phase
 
     (x, x_values), (y, y_values) = arguments.x, arguments.y
     check_penalty(arguments, (x, y))
@@ -170,7 +170,7 @@ def optimal(arguments: argparse.Namespace) -> int:
             write(out, xr.Dataset(columns), text=text, title=str(model),
                   document={n: one.to_dict() for n, one in found.items()})  # fmt: skip
         return 0
-    from .derivations.one_gradient_step.figures.optimal import optimal_data, plot_optimal
+    from .derivations.one_gradient_step.figures import optimal_data, plot_optimal
 
     data = optimal_data(model, alpha)
     text = f"{_heading(model, data, 'alpha')}\n\n{_optimal_table(data)}"
@@ -192,10 +192,7 @@ def large_steps(arguments: argparse.Namespace) -> int:
     text = str(found)
     print(text)
     if out is not None:
-        from .derivations.one_gradient_step.figures.large_steps import (
-            large_step_data,
-            plot_large_steps,
-        )
+        from .derivations.one_gradient_step.large_steps import large_step_data, plot_large_steps
 
         write(
             out, large_step_data(found), text=text, title="Large steps", document=found.to_dict(),
@@ -333,7 +330,7 @@ def _features(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _finite_sizes(arguments: argparse.Namespace, over: str, rows: list[float]) -> Any:
-    from .derivations.one_gradient_step.figures.risk import FiniteSizes
+    from .derivations.one_gradient_step.figures import FiniteSizes
 
     points = rows
     if not arguments.listed and len(rows) > _SIMULATED:

@@ -12,7 +12,7 @@ from giantstep.derivations.identities import equal
 from giantstep.derivations.one_gradient_step import symbols
 from giantstep.derivations.one_gradient_step.moments import exact_moments
 from giantstep.derivations.one_gradient_step.reference import reference_document
-from giantstep.derivations.one_gradient_step.spike_sizes import (
+from giantstep.derivations.one_gradient_step.symbols import (
     aligned_square,
     orthogonal_square,
     spike_square,

@@ -21,17 +21,18 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ....symbolic.rank_one_perturbation import rank_one_outlier
-from ....symbolic.ridge_closed_form import ScalarForm
-from ....symbolic.ridge_equivalent import FeatureCovariance
-from ..spike_sizes import aligned_square, spike_square
-from ..symbols import (
+from ...symbolic.rank_one_perturbation import rank_one_outlier
+from ...symbolic.ridge_closed_form import ScalarForm
+from ...symbolic.ridge_equivalent import FeatureCovariance
+from .symbols import (
+    aligned_square,
     alpha,
     alpha0,
     beta,
     label_square,
     linear,
     noise,
+    spike_square,
     step_size,
     teacher_linear,
     teacher_residual,
