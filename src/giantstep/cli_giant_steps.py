@@ -24,8 +24,7 @@ from .errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .derivations.giant_steps.simulated import SimulatedGiantSteps
-    from .derivations.giant_steps.simulation_plan import GiantStepsPlan
+    from .derivations.giant_steps.simulated import GiantStepsPlan, SimulatedGiantSteps
 
 EPILOG = """\
 The network is (1/p) sum_i a_i s(<w_i, x> [+ b_i]); its rows start on the unit sphere, and each
@@ -191,7 +190,7 @@ def _exact(arguments: argparse.Namespace) -> list[Any]:
 
 
 def _planned(arguments: argparse.Namespace, chosen: dict[str, Any]) -> GiantStepsPlan:
-    from .derivations.giant_steps.simulation_plan import plan_giant_steps
+    from .derivations.giant_steps.simulated import plan_giant_steps
 
     try:
         return plan_giant_steps(

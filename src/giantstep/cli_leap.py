@@ -10,7 +10,7 @@ from .errors import ParameterError
 if TYPE_CHECKING:
     import sympy as sp
 
-    from .symbolic.leaps.leap_filtration import LeapFiltration
+    from .symbolic.leaps.leap_report import LeapFiltration
 
 EPILOG = """\
 TARGET f is a function of x1, x2, ..., coordinates of standard Gaussian inputs in an orthonormal
