@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_numbers import nonnegative, positive, real, whole
+from .cli_options import nonnegative, positive, real, whole
 from .errors import (
     AssumptionError,
     GiantstepError,
