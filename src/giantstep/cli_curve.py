@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _LOADED
-from .atomic_files import replacing, write_atomically
-from .cli_files import check_folder, checked_file, unusable
+from .atomic_files import write_atomically
+from .cli_files import check_folder, checked_file, save_data, unusable
 from .cli_options import add_model, digits, positive, sample_complexities, whole
 from .errors import ApproximationWarning, MissingDependencyError, ParameterError
 
@@ -163,7 +163,7 @@ def curve(arguments: argparse.Namespace) -> int:
     if arguments.simulate:
         _check_samples(arguments, alphas)
     model = model_from(arguments)
-    store = _checked_store(arguments, out) if arguments.simulate else None
+    store = store_folder(arguments, out) if arguments.simulate else None
     _print_theory(model, alphas, arguments.ridge)
     if arguments.latex:
         from .derivations.spiked_random_features.presentation import equations_latex
@@ -175,7 +175,8 @@ def curve(arguments: argparse.Namespace) -> int:
     if simulation is not None and simulation.attrs["interrupted"]:
         finished = simulation.sizes["seed"]
         raise KeyboardInterrupt(
-            f"after {finished} of {arguments.seeds} networks; these are reported{_resume(store)}"
+            f"after {finished} of {arguments.seeds} networks; these are reported"
+            f"{resume_text(store)}"
         )
     return 0
 
@@ -330,7 +331,7 @@ def _checked_out(text: str) -> Path:
     return out
 
 
-def _checked_store(arguments: argparse.Namespace, out: Path | None) -> Path | None:
+def store_folder(arguments: argparse.Namespace, out: Path | None) -> Path | None:
     if arguments.store is not None:
         store = Path(arguments.store).expanduser()
     elif out is not None:
@@ -435,7 +436,7 @@ def _simulate(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"before two networks had finished, so there is nothing to average{_resume(store)}"
+            f"before two networks had finished, so there is nothing to average{resume_text(store)}"
         ) from None
     from .derivations.tables import COMPLETE, COMPLETE_COLUMNS, FINITE_SIZE, simulation_rests_on
     from .pages import aligned
@@ -512,7 +513,7 @@ def _folder_of_run(
     return store / hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _resume(store: Path | None) -> str:
+def resume_text(store: Path | None) -> str:
     if store is None:
         return ""
     return f"; finished networks are kept in {str(store)!r}, the same command resumes"
@@ -539,9 +540,9 @@ def _write(
         theory = with_complete(model, theory)
     figure = plot_curve(theory, simulation=simulation).figure
     written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
-    written.append(_save_data(theory, out.with_suffix(".nc")))
+    written.append(save_data(theory, out.with_suffix(".nc")))
     if simulation is not None:
-        written.append(_save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
+        written.append(save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
     report = write_report(
         out,
         model,
@@ -566,13 +567,6 @@ def _dense(alphas: list[float]) -> list[float]:
     else:
         between = [low + (high - low) * t for t in steps]
     return sorted({*alphas, *between})
-
-
-def _save_data(dataset: xr.Dataset, path: Path) -> Path:
-    with replacing(path) as temporary:
-        # SciPy comes with giantstep; it writes netCDF 3, which every reader knows.
-        dataset.to_netcdf(temporary, engine="scipy")
-    return path
 
 
 def _indented(text: str) -> str:

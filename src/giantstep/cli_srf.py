@@ -6,14 +6,13 @@ The commands of ``giantstep srf``: numbers on the terminal, figure and data in f
 from __future__ import annotations
 
 import argparse
-import json
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .cli_curve import model_from, settle_step
+from .cli_files import PICTURES, checked_file, write
 from .cli_options import (
     add_command,
     add_model,
@@ -299,9 +298,6 @@ def check_tuning(arguments: argparse.Namespace) -> None:
         )
 
 
-_PICTURES, _DATA = (".png", ".pdf", ".svg"), (".nc", ".json")
-
-
 def curve(arguments: argparse.Namespace) -> int:
     """Print theory and simulation of a learning curve."""
     check_curve(arguments)
@@ -324,7 +320,7 @@ def curve(arguments: argparse.Namespace) -> int:
         if simulation is not None:
             names = [n for n in simulation.data_vars if str(n).startswith("test_error_")]
             data = data.assign({f"simulated_{n}": simulation[n] for n in names})
-        _write(out, data, lambda: _curve_figure(data, simulation))
+        write(out, data, draw=lambda: _curve_figure(data, simulation))
     return 0
 
 
@@ -350,7 +346,7 @@ def phase(arguments: argparse.Namespace) -> int:
     share = float((data["test_error"] < data["linear_bound"]).mean())
     print(f"below the linear bound {float(data['linear_bound']):.10g}: {share:.0%} of the points")
     if out is not None:
-        _write(out, data, lambda: plot_phase_diagram(data).figure)
+        write(out, data, draw=lambda: plot_phase_diagram(data).figure)
     return 0
 
 
@@ -369,7 +365,7 @@ def spectrum(arguments: argparse.Namespace) -> int:
               f"distributions {distance:.4g}")  # fmt: skip
     if out is not None:
         width = round(model.beta * arguments.dimension) if arguments.simulate else None
-        _write(out, found.to_dataset(), lambda: found.plot(simulation, width=width).figure)
+        write(out, found.to_dataset(), draw=lambda: found.plot(simulation, width=width).figure)
     return 0
 
 
@@ -386,7 +382,7 @@ def bounds(arguments: argparse.Namespace) -> int:
     if out is not None:
         data = model.realised_functions()
         data.attrs["best_linear_error"] = model.best_linear_error
-        _write(out, data, lambda: _functions_figure(data))
+        write(out, data, draw=lambda: _functions_figure(data))
     return 0
 
 
@@ -401,11 +397,15 @@ def figure(arguments: argparse.Namespace) -> int:
     )  # fmt: skip
     print(f"Figure {found.number}: {found.title}")
     assert out is not None
-    _write(out, found.data, lambda: found.figure)
+    write(out, found.data, draw=lambda: found.figure)
     return 0
 
 
 # ---------------------------------------------------------------------- models and tables
+
+
+def _checked_out(text: str | None) -> Path | None:
+    return checked_file(text, "--out", (*PICTURES, ".nc", ".json"), "srf")
 
 
 def _readout(arguments: argparse.Namespace) -> Any:
@@ -492,7 +492,7 @@ def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
             print(f"perfect learning: {perfect}")
     if out is not None:
         data = found.curve.assign(linear_bound=found.linear)
-        _write(out, data, lambda: _step_figure(data))
+        write(out, data, draw=lambda: _step_figure(data))
     return 0
 
 
@@ -565,42 +565,3 @@ def _step_figure(data: xr.Dataset) -> Any:
 
 
 # ---------------------------------------------------------------------- files
-
-
-def _checked_out(text: str | None) -> Path | None:
-    """Find out now, not after the computation, whether files can be written."""
-    if text is None:
-        return None
-    from .cli_curve import _check_folder
-
-    out = Path(text).expanduser()
-    if out.suffix.lower() not in (*_PICTURES, *_DATA):
-        raise ParameterError(
-            f"--out must end in {', '.join((*_PICTURES, *_DATA))}, got {text!r}; use --out "
-            f"{out.stem or 'srf'}.png"
-        )
-    _check_folder(out.parent, "--out")
-    if out.is_dir():
-        raise ParameterError(f"--out {text!r} is a folder; use --out {text}/srf.png")
-    return out
-
-
-def _write(out: Path, data: xr.Dataset, draw: Any) -> None:
-    """Write a figure with its data next to it, or the data alone."""
-    from .derivations.figures import save_figure
-    from .derivations.spiked_random_features.paper_figures.drawing import save_dataset
-
-    if out.suffix.lower() == ".json":
-        from .atomic_files import write_atomically
-
-        write_atomically(out, json.dumps(data.to_dict(), default=_plain) + "\n")
-        written = [out]
-    elif out.suffix.lower() == ".nc":
-        written = [save_dataset(data, out)]
-    else:
-        written = [save_figure(draw(), out), save_dataset(data, out.with_suffix(".nc"))]
-    print(f"\nWrote {', '.join(map(os.fspath, written))}")
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else str(value)

@@ -8,12 +8,12 @@ The command ``giantstep project``: fitted parts of a target, and errors that are
 from __future__ import annotations
 
 import argparse
-import html
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .atomic_files import write_atomically
+from .cli_files import write_page
 from .cli_options import whole
 from .errors import ParameterError
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from .derivations.giant_steps.regimes import RegimeTable
     from .symbolic.leaps.leap_report import LeapFiltration
-    from .symbolic.leaps.staircase import Staircase
     from .symbolic.projections import Projection
 
 LEAP_EPILOG = """\
@@ -76,8 +75,7 @@ def leap(arguments: argparse.Namespace) -> int:
     from .symbolic.leaps.leap_report import leaps
     from .symbolic.targets import target
 
-    if arguments.out is not None and not arguments.out.endswith(_SUFFIXES):
-        raise ParameterError(f"--out must end in .html or .json, got {arguments.out!r}")
+    out = _checked_out(arguments.out)
     f = target(arguments.target)
     direction = None if arguments.direction is None else _direction(arguments.direction)
     if direction is not None and len(direction) != f.dimension:
@@ -95,8 +93,8 @@ def leap(arguments: argparse.Namespace) -> int:
             lines.append(_orders(arguments.direction, direction, found.filtration))
     if arguments.latex:
         lines.append(f"\n{found.latex()}")
-    if arguments.out is not None:
-        _write_leap(arguments.out, found)
+    if out is not None:
+        _write(out, "Leaps", found, found._repr_html_())
         lines.append(f"Wrote {arguments.out}")
     print("\n".join(lines))
     return 0
@@ -122,24 +120,6 @@ def _orders(text: str, direction: list[sp.Expr], filtration: LeapFiltration) -> 
     return f"direction ({text.strip()}): first seen at order {seen}, {held}"
 
 
-def _write_leap(path: str, found: object) -> None:
-    import json
-    from pathlib import Path
-
-    from .atomic_files import write_atomically
-    from .symbolic.leaps.leap_report import LeapReport
-
-    assert isinstance(found, LeapReport)
-    if path.endswith(".json"):
-        text = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
-    else:
-        text = (
-            '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Leaps</title>'
-            f"<body>{found._repr_html_()}</body></html>"
-        )
-    write_atomically(Path(path).expanduser(), text + "\n")
-
-
 STAIRCASE_EPILOG = """\
 TARGET is a function of standard Gaussian coordinates x1, x2, ...; He(k, x) is the probabilists'
 Hermite polynomial. U_t is the subspace of the coordinates that t giant steps learn, each on fresh
@@ -158,8 +138,6 @@ examples:
   giantstep staircase "x1 + x1*x2 + He(3, x1)*x3" --readout 1,-1
   giantstep staircase "sign(x1) + abs(x1)*x2" --out staircase.html
 """
-
-_ENDINGS = (".html", ".json")
 
 
 def add_staircase(parser: argparse.ArgumentParser) -> None:
@@ -199,7 +177,7 @@ def staircase(arguments: argparse.Namespace) -> int:
     """Print the staircase of a target."""
     from .symbolic.leaps.staircase import staircase
 
-    out = None if arguments.out is None else _checked_path(arguments.out)
+    out = _checked_out(arguments.out)
     found = staircase(
         arguments.target,
         arguments.order,
@@ -212,22 +190,11 @@ def staircase(arguments: argparse.Namespace) -> int:
     # All is computed before anything is printed: an error leaves the output empty.
     latex = f"\n{found.latex()}" if arguments.latex else ""
     if out is not None:
-        _write_staircase(found, out)
+        _write(out, f"staircase of {found.target}", found, found._repr_html_())
     print(f"{found}{latex}")
     if out is not None:
         print(f"Wrote {out}")
     return 0
-
-
-def _checked_path(text: str) -> Path:
-    from pathlib import Path
-
-    from .errors import ParameterError
-
-    path = Path(text).expanduser()
-    if path.suffix not in _ENDINGS:
-        raise ParameterError(f"--out must end in {' or '.join(_ENDINGS)}, got {text!r}")
-    return path
 
 
 def _numbers(text: str) -> Sequence[sp.Expr]:
@@ -238,25 +205,6 @@ def _numbers(text: str) -> Sequence[sp.Expr]:
     if not all(part.strip() for part in parts):
         raise ParameterError(f"--readout needs numbers such as 1,-1, got {text!r}")
     return [parse_expression(part, {}, argument="--readout") for part in parts]
-
-
-def _write_staircase(found: Staircase, path: Path) -> None:
-    import html
-    import json
-
-    from .atomic_files import write_atomically
-
-    if path.suffix == ".json":
-        content = json.dumps(found.to_dict(), indent=2, ensure_ascii=False)
-    else:
-        title = html.escape(f"staircase of {found.target}")
-        content = (
-            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            "<style>body{font-family:sans-serif;max-width:60em;margin:2em auto}"
-            "table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;"
-            f"text-align:left}}</style></head><body>{found._repr_html_()}</body></html>"
-        )
-    write_atomically(path, content + "\n")
 
 
 PROJECT_EPILOG = """\
@@ -313,12 +261,12 @@ def add_project(parser: argparse.ArgumentParser) -> None:
 
 def project(arguments: argparse.Namespace) -> int:
     """Run the command."""
-    out = None if arguments.out is None else _checked_figure(arguments.out)
+    out = _checked_out(arguments.out)
     found = _table(arguments) if arguments.regimes else _projection(arguments)
     # All is computed before anything is printed: an error leaves the output empty.
     text, latex = str(found), found.latex() if arguments.latex else None
     if out is not None:
-        _write_project(out, found)
+        _write(out, str(found.target), found, found.to_html())
     print(text)
     if latex is not None:
         print(f"\n{latex}")
@@ -378,22 +326,16 @@ def _rows(text: str, flag: str, length: int) -> list[list[Any]]:
     return rows
 
 
-def _checked_figure(text: str) -> Path:
-    path = Path(text).expanduser()
-    if path.suffix not in _SUFFIXES:
+def _checked_out(text: str | None) -> Path | None:
+    path = None if text is None else Path(text).expanduser()
+    if path is not None and path.suffix not in _SUFFIXES:
         raise ParameterError(f"--out must end in {' or '.join(_SUFFIXES)}, got {text!r}")
     return path
 
 
-def _write_project(path: Path, found: Projection | RegimeTable) -> None:
-    if path.suffix == ".json":
-        content = json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n"
+def _write(out: Path, title: str, found: Any, body: str) -> None:
+    """Write a result as plain values or as a page."""
+    if out.suffix == ".json":
+        write_atomically(out, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
     else:
-        title = html.escape(str(found.target))
-        content = (
-            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-            "<style>body{font-family:sans-serif}table{border-collapse:collapse}"
-            "td,th{border:1px solid #999;padding:.3em .6em;text-align:left}</style></head>"
-            f"<body>{found.to_html()}</body></html>\n"
-        )
-    write_atomically(path, content)
+        write_page(out, title, body)
