@@ -51,7 +51,6 @@ _MODULES = (
     "spiked_random_features.claims_limits",
     "spiked_random_features.claims_bounds",
     "spiked_random_features.claims_correlated_norms",
-    "spiked_random_features.claims_stretched_rows",
     "spiked_random_features.claims_finite_size",
     "spiked_random_features.claims_notebook",
     "spiked_random_features.spectrum.claims",
@@ -63,11 +62,9 @@ _MODULES = (
     "giant_steps.claims_staircases",
     "giant_steps.claims_equivalence",
     "giant_steps.claims_conjectures",
-    "one_gradient_step.claims_gradient",
     "one_gradient_step.claims_spike",
     "one_gradient_step.claims_kernel",
     "one_gradient_step.claims_risk",
-    "one_gradient_step.claims_ridge",
     "one_gradient_step.claims_large",
 )
 """Where claims of the package are, in the order in which they are listed."""

@@ -13,7 +13,7 @@ from giantstep.derivations.certificates.certificate import ASSUMPTIONS
 from giantstep.derivations.certificates.certified_values import CertifiedValues
 from giantstep.derivations.claims import EvidenceKind, claims
 from giantstep.derivations.hermite_gradients import claims_expansion
-from giantstep.derivations.one_gradient_step import claims_large, claims_ridge, claims_risk
+from giantstep.derivations.one_gradient_step import claims_large, claims_risk
 from giantstep.derivations.spiked_random_features import claims_mapping
 from giantstep.errors import MissingDependencyError
 from giantstep.symbolic.enclosures import Enclosure
@@ -106,10 +106,10 @@ def test_a_wrong_penalty_or_effective_ridge_is_found_by_integrals(flint, monkeyp
 
 
 def test_penalties_that_are_no_minimum_are_found(flint, monkeypatch):
-    (entry, *_) = claims_ridge.reference_document()["optimal_ridge"]
+    (entry, *_) = claims_risk.reference_document()["optimal_ridge"]
     document = {"optimal_ridge": [{**entry, "paper_ridge": "0.2250"}]}
-    monkeypatch.setattr(claims_ridge, "reference_document", lambda: document)
-    found = claims_ridge.best_penalties()
+    monkeypatch.setattr(claims_risk, "reference_document", lambda: document)
+    found = claims_risk.best_penalties()
     assert not found.passed and "larger on both sides" in found.summary
 
 
@@ -139,7 +139,7 @@ def test_without_the_package_all_of_it_is_not_available(monkeypatch):
 
 @pytest.mark.parametrize(
     "proof",
-    [pytest.param(claims_mapping.spikes, marks=pytest.mark.slow), claims_ridge.peak,
+    [pytest.param(claims_mapping.spikes, marks=pytest.mark.slow), claims_risk.peak,
      claims_expansion.stein],
 )  # fmt: skip
 def test_details_are_plain(flint, proof):

@@ -12,8 +12,7 @@ import sympy as sp
 
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import symbols
-from giantstep.derivations.one_gradient_step.claims_ridge import peak_deviations
-from giantstep.derivations.one_gradient_step.claims_risk import spectral_deviations
+from giantstep.derivations.one_gradient_step.claims_risk import peak_deviations, spectral_deviations
 from giantstep.derivations.one_gradient_step.limits import amplitudes
 from giantstep.derivations.one_gradient_step.optimal_ridge import (
     INFINITE,
