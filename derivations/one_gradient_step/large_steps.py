@@ -501,7 +501,7 @@ def _title(limit: LargeStepLimit) -> str:
 
 
 _SIZE = (10.4, 4.0)
-_large_steps_REACH, _large_steps_POINTS = 3.0, 241
+_DATA_REACH, _DATA_POINTS = 3.0, 241
 
 
 def large_step_data(limit: LargeStepLimit) -> xr.Dataset:
@@ -515,10 +515,10 @@ def large_step_data(limit: LargeStepLimit) -> xr.Dataset:
     """
     import xarray as xr
 
-    t = np.linspace(-_large_steps_REACH, _large_steps_REACH, _large_steps_POINTS)
+    t = np.linspace(-_DATA_REACH, _DATA_REACH, _DATA_POINTS)
     finite = np.isfinite(limit.amplitude)
     end = max(4.0, 2 * abs(limit.amplitude)) if finite else 4.0
-    amplitudes = np.linspace(-end / 2, end, _large_steps_POINTS)
+    amplitudes = np.linspace(-end / 2, end, _DATA_POINTS)
     columns: dict[str, Any] = {
         "teacher": ("t", limit.teacher_values(t)),
         "linear_part": ("t", limit.linear_part * t),

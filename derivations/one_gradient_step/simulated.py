@@ -547,7 +547,7 @@ _AXES = {
     "kernel_eigenvalues": "sample",
     "linearised_eigenvalues": "sample",
 }
-_simulated_spectra_MEANING = {
+_SPECTRA_MEANING = {
     "singular_values": "singular values of the first layer, descending",
     "teacher_alignment": "squared cosine of its first left singular vector and the teacher",
     "spike_alignment": "squared cosine of the former and X^T y of the steps so far, zero before",
@@ -643,7 +643,7 @@ def simulate_spectra(
             "fresh": int(bool(fresh)), "exponent": float(exponent),
         },
     )  # fmt: skip
-    for name, meaning in _simulated_spectra_MEANING.items():
+    for name, meaning in _SPECTRA_MEANING.items():
         if name in dataset:
             dataset[name].attrs["long_name"] = meaning
     return dataset

@@ -849,7 +849,7 @@ def staircase_html(found: Staircase) -> str:
     )
     rows = "".join(
         f"<tr><td>{step.number}</td><td>{html.escape(_learned(step))}</td>"
-        f"<td>{_orders(step)}</td><td>{html.escape(_standing(step))}</td>"
+        f"<td>{_orders(step)}</td><td>{html.escape(_standing_of_step(step))}</td>"
         f"<td>{'<br>'.join(map(html.escape, step.explanations)) or 'nothing new'}</td></tr>"
         for step in found.steps
     )
