@@ -7,7 +7,6 @@ by neither k! nor its root: :math:`f = \sum_k (\mu_k/k!)\,\mathrm{He}_k`.
 from __future__ import annotations
 
 import enum
-import html
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as AbstractSequence
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from ..errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from ..pages import Typeset
+from ..pages import Table, Typeset, as_html
 from .activations import Activation, activation, z
 from .expression_text import expression_text
 from .hermite_closed_forms import ClosedForm, closed_form_of
@@ -317,16 +316,12 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
         return rf"\begin{{aligned}} {body} \end{{aligned}}"
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{k}</td><td>$\\displaystyle {html.escape(sp.latex(value))}$</td>"
-            f"<td>{html.escape(basis.value)}</td></tr>"
+        rows = [
+            (str(k), rf"$\displaystyle {sp.latex(value)}$", basis.value)
             for k, (value, basis) in enumerate(zip(self.values, self.basis, strict=True))
-        )
-        title = html.escape(str(self.function))
-        return (
-            f"<table><caption>Hermite coefficients of {title}</caption>"
-            f"<tr><th>k</th><th>μ<sub>k</sub></th><th>basis</th></tr>{rows}</table>"
-        )
+        ]
+        title = f"Hermite coefficients of {self.function}"
+        return as_html([title, Table(rows, ("k", "μ_k", "basis"))])
 
 
 def _shortened(text: str) -> str:

@@ -30,7 +30,6 @@ printed rounded; the objects hold the exact ones. Lines have at most 120 charact
 
 from __future__ import annotations
 
-import html
 import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -42,7 +41,7 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
-from ...pages import Typeset
+from ...pages import Table, Typeset, as_html
 from ..activations import Activation, activation
 from ..expression_text import expression_text
 from ..hermite_expansion_text import expansion_text
@@ -701,6 +700,8 @@ _MOST_TERMS = 4
 _WIDTH = 120
 # Longer vectors, subspaces and names of targets are rounded or cut.
 _LONG_SUBSPACE, _LONG_NAME = 72, 70
+_HEADINGS = ("step", "learned", "orders", "rests on", "because")
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 def terms_text(names: Sequence[str], symbol: PolyElement | None, row: SpanRow) -> str:
@@ -791,7 +792,7 @@ def staircase_text(found: Staircase) -> str:
         rows += [[*cells, details[0]], *(["", "", "", "", more] for more in details[1:])]
     lines = _wrapped([_headline(found)])
     if rows:
-        lines += ["", *_table(["step", "learned", "orders", "rests on", "because"], rows)]
+        lines += ["", *_table(_HEADINGS, rows)]
     lines += [*_wrapped(_legend(found)), "", *_wrapped(_statements(found))]
     return "\n".join(lines)
 
@@ -840,22 +841,17 @@ def staircase_latex(found: Staircase) -> str:
 
 def staircase_html(found: Staircase) -> str:
     """Return an HTML fragment: the chain, a table of the steps, and what it rests on."""
+    learned = ["{0}", *map(_learned, found.steps)]
     chain = " ⊂ ".join(
-        f"U<sub>{t}</sub> = {html.escape(text)}"
-        for t, text in enumerate(["{0}", *map(_learned, found.steps)])
+        f"U{str(t).translate(_SUBSCRIPTS)} = {text}" for t, text in enumerate(learned)
     )
-    head = "".join(
-        f"<th>{name}</th>" for name in ("step", "learned", "orders", "rests on", "because")
-    )
-    rows = "".join(
-        f"<tr><td>{step.number}</td><td>{html.escape(_learned(step))}</td>"
-        f"<td>{_orders(step)}</td><td>{html.escape(_standing_of_step(step))}</td>"
-        f"<td>{'<br>'.join(map(html.escape, step.explanations)) or 'nothing new'}</td></tr>"
+    rows = [
+        (str(step.number), _learned(step), _orders(step), _standing_of_step(step),
+         "; ".join(step.explanations) or "nothing new")
         for step in found.steps
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
-    notes = "".join(f"<p>{html.escape(line)}</p>" for line in _statements(found))
-    return f"<p>{html.escape(_headline(found))}</p><p>{chain}</p>{table}{notes}"
+    ]  # fmt: skip
+    table = [Table(rows, _HEADINGS)] if rows else []
+    return as_html([_headline(found), chain, *table, *_statements(found)])
 
 
 def _headline(found: Staircase) -> str:
