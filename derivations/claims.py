@@ -13,7 +13,6 @@ Importing this module imports neither SymPy nor numpy.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,6 +25,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from ..errors import MissingDependencyError, ParameterError
+from ..json_document import WritesJson, json_text
 from ..pages import Block, Indented, Listing, Page, Table
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
 
@@ -148,7 +148,7 @@ class Claim(Page):
 
 
 @dataclass(frozen=True)
-class Verdict(Page):
+class Verdict(Page, WritesJson):
     """A claim with its evidence, freshly computed.
 
     Attributes
@@ -212,10 +212,6 @@ class Verdict(Page):
             "skipped": list(self.skipped),
             "unavailable": list(self.unavailable),
         }
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 @dataclass
@@ -483,9 +479,7 @@ def verify(
 
 def to_json(verdicts: Sequence[Verdict]) -> str:
     """Return verdicts as a JSON list of plain values, to be stored."""
-    return json.dumps(
-        [verdict.to_dict() for verdict in verdicts], indent=2, ensure_ascii=False, allow_nan=False
-    )
+    return json_text([verdict.to_dict() for verdict in verdicts])
 
 
 def _choose(names: Sequence[str] | None) -> tuple[Claim, ...]:

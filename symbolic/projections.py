@@ -30,6 +30,7 @@ from typing import Any
 import sympy as sp
 
 from ..errors import ParameterError, UndecidedError, UnsupportedExpressionError
+from ..json_document import WritesJson
 from ..pages import Typeset
 from .activations import Activation
 from .averages import Average
@@ -55,7 +56,7 @@ _SHOWN_DEGREE = 2
 
 
 @dataclass(frozen=True, repr=False)
-class Projection(Typeset):
+class Projection(Typeset, WritesJson):
     r"""A target split into its part of degree at most l outside a subspace, and the rest.
 
     Made by :func:`project`.

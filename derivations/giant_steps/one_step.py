@@ -51,6 +51,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError
+from ...json_document import WritesJson
 from ...numeric.arguments import positive_number, real_number, whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.activations import Activation, activation
@@ -432,7 +433,7 @@ _MOST_SHOWN = 3
 
 
 @dataclass(frozen=True, repr=False)
-class GiantStep(StepSizes, Page, Typeset):
+class GiantStep(StepSizes, Page, Typeset, WritesJson):
     r"""What one giant step learns of a target; made by :func:`giant_step`.
 
     Attributes

@@ -36,6 +36,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError, UndecidedError
+from ...json_document import WritesJson
 from ...pages import Table, Typeset, aligned, as_html
 from ...symbolic.activations import Activation, activation
 from ...symbolic.expression_text import expression_text
@@ -223,7 +224,7 @@ _RANKS = (
 
 
 @dataclass(frozen=True, repr=False)
-class FitPrediction(Typeset):
+class FitPrediction(Typeset, WritesJson):
     r"""The predicted fit for one scaling of samples and neurons with the dimension.
 
     Made by :func:`predict_fit`.
@@ -324,7 +325,7 @@ class FitPrediction(Typeset):
 
 
 @dataclass(frozen=True, repr=False)
-class RegimeTable(Typeset):
+class RegimeTable(Typeset, WritesJson):
     """Predictions for several scalings, one row each.
 
     Made by :func:`regimes`.

@@ -41,6 +41,7 @@ from numpy.typing import NDArray
 
 from ...atomic_files import replacing
 from ...errors import AssumptionError, ParameterError, UnsupportedExpressionError
+from ...json_document import WritesJson
 from ...numeric.arguments import positive_number, real_number, whole_number
 from ...numeric.networks.directions import require_room
 from ...numeric.networks.network import Network, check_draws
@@ -346,7 +347,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True, repr=False)
-class SimulatedGiantSteps(Page):
+class SimulatedGiantSteps(Page, WritesJson):
     """What finite networks learned in giant steps, and what the staircase says of it.
 
     Attributes

@@ -24,6 +24,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError
+from ...json_document import WritesJson
 from ...numeric.arguments import nonnegative_number, whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...runtime.precision import local_context
@@ -90,7 +91,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, repr=False)
-class SampleComplexity(Page, Typeset):
+class SampleComplexity(Page, Typeset, WritesJson):
     r"""The ledger of a student and a target.
 
     Attributes

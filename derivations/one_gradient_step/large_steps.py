@@ -33,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import ParameterError
+from ...json_document import WritesJson
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
 from ...pages import Block, Listing, Page, Table, Typeset
@@ -68,7 +69,7 @@ _RIDGE_WINDOW = "the ridge penalty has n^(ε-1) < λ_B/N < n^(-ε) for some ε >
 
 
 @dataclass(frozen=True, repr=False)
-class LargeStepLimit(Page, Typeset):
+class LargeStepLimit(Page, Typeset, WritesJson):
     r"""What neurons of one amplitude can represent of a teacher after a large step.
 
     Attributes

@@ -25,6 +25,7 @@ import sympy as sp
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
+from ...json_document import WritesJson
 from ...pages import Block, Page, Table, Typeset
 from ...result import Number, Result, quantity
 from ...runtime.precision import local_context
@@ -101,7 +102,7 @@ class RiskLimit:
 
 
 @dataclass(frozen=True, repr=False)
-class RiskLimits(Page, Typeset):
+class RiskLimits(Page, Typeset, WritesJson):
     """Limits of the risk of a model.
 
     Attributes

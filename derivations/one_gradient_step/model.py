@@ -255,8 +255,8 @@ class OneGradientStep(HasSensitivities):
     risk = solve
     """The field's word for :meth:`solve`."""
     optimum = optimum
-    optimal_ridge = optimal_ridge
-    optimal_ridge_curve = optimal_ridge_curve
+    optimal_ridge = renamed("optimum(over='ridge')")(optimal_ridge)
+    optimal_ridge_curve = renamed("optimum(over='ridge', alpha=[...])")(optimal_ridge_curve)
     interpolation_peak = interpolation_peak
     limits = limits
     expansion = expansion

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from ...deprecations import renamed
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number
@@ -403,7 +402,6 @@ def optimum(
     return optimal_ridge_curve(model, alpha, progress=progress)
 
 
-@renamed("optimum(over='ridge')")
 def optimal_ridge(
     model: OneGradientStep,
     trained: bool = True,
@@ -425,7 +423,6 @@ def optimal_ridge(
     return _best(model, landscape, trained, digits)
 
 
-@renamed("optimum(over='ridge', alpha=[...])")
 def optimal_ridge_curve(
     model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
 ) -> xr.Dataset:

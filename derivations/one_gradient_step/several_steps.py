@@ -30,6 +30,7 @@ import sympy as sp
 
 from ...deprecations import by_name
 from ...errors import AssumptionError, ParameterError
+from ...json_document import WritesJson
 from ...numeric.arguments import whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.standing import Standing
@@ -62,7 +63,7 @@ class SpikeAtWidth:
 
 
 @dataclass(frozen=True, repr=False)
-class SeveralSteps(Page, Typeset):
+class SeveralSteps(Page, Typeset, WritesJson):
     r"""A model after several gradient steps, as one step that is equivalent to them.
 
     Attributes

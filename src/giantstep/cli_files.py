@@ -6,8 +6,6 @@ The suffix says what a file is: a figure with its data next to it, a page, or da
 from __future__ import annotations
 
 import html
-import json
-import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .atomic_files import replacing, write_atomically
 from .errors import ParameterError
+from .json_document import json_text
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -132,8 +131,7 @@ def write(
 
 def write_json(out: Path, document: Any) -> None:
     """Write plain values; infinity and not-a-number are texts."""
-    text = json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
-    write_atomically(out, f"{text}\n")
+    write_atomically(out, f"{json_text(document)}\n")
 
 
 def write_page(out: Path, title: str, body: str) -> None:
@@ -169,21 +167,6 @@ def save_data(data: xr.Dataset, path: Path) -> Path:
         # SciPy comes with giantstep; it writes netCDF 3, which every reader knows.
         data.to_netcdf(temporary, engine="scipy")
     return path
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON has it; infinity and not-a-number are texts."""
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return str(value)
 
 
 def _csv(data: xr.Dataset) -> str:

@@ -8,7 +8,6 @@ The command ``giantstep project``: fitted parts of a target, and errors that are
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -336,6 +335,6 @@ def _checked_out(text: str | None) -> Path | None:
 def _write(out: Path, title: str, found: Any, body: str) -> None:
     """Write a result as plain values or as a page."""
     if out.suffix == ".json":
-        write_atomically(out, json.dumps(found.to_dict(), indent=2, ensure_ascii=False) + "\n")
+        write_atomically(out, f"{found.to_json()}\n")
     else:
         write_page(out, title, body)

@@ -61,6 +61,7 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError, UnsupportedExpressionError
+from ...json_document import WritesJson
 from ...pages import Typeset
 from .._singularities import affine_slope, expanded
 from ..constant_enclosures import enclosed_sign
@@ -421,7 +422,7 @@ class GenerativeStep:
 
 
 @dataclass(frozen=True)
-class GenerativeLeap(Typeset):
+class GenerativeLeap(Typeset, WritesJson):
     """Bounds of the generative leap, with their certificates.
 
     Attributes

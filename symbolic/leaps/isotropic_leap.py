@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UndecidedError
+from ...json_document import WritesJson
 from ...pages import Typeset
 from ..subspaces import Subspace
 from ..targets import target as read_target
@@ -47,7 +48,7 @@ class IsotropicStep:
     rows: tuple[SpanRow, ...]
 
 
-class IsotropicLeap(Typeset, ProvenOrder):
+class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
     """The rotation-invariant leap, with the run of orders and subspaces that proves it.
 
     Attributes

@@ -34,6 +34,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...errors import AssumptionError, GiantstepError, UndecidedError
+from ...json_document import WritesJson
 from ...pages import Typeset
 from ..activations import Activation
 from ..expression_text import expression_text
@@ -68,7 +69,7 @@ class ProvenOrder(int):
         raise AttributeError(f"{type(self).__name__} cannot be changed; {name} is given with it")
 
 
-class Exponent(Typeset, ProvenOrder):
+class Exponent(Typeset, ProvenOrder, WritesJson):
     r"""The leap index, with the coefficient that proves it.
 
     Attributes
@@ -277,7 +278,7 @@ class CoordinateStep:
     new: tuple[sp.Symbol, ...]
 
 
-class CoordinateLeap(Typeset, ProvenOrder):
+class CoordinateLeap(Typeset, ProvenOrder, WritesJson):
     """The coordinate leap, with an order of the Hermite terms that attains it.
 
     Attributes

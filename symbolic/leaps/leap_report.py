@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import sympy as sp
 
 from ...errors import GiantstepError, ParameterError
+from ...json_document import WritesJson
 from ...pages import Block, Indented, Listing, Page, Table, Typeset
 from ..standing import Standing
 from ..subspaces import Number, Subspace
@@ -55,7 +56,7 @@ class FiltrationLevel:
 
 
 @dataclass(frozen=True)
-class LeapFiltration(Page, Typeset):
+class LeapFiltration(Page, Typeset, WritesJson):
     """The subspaces V_1 ⊆ V_2 ⊆ … of the directions that show up to an order.
 
     Attributes
@@ -223,7 +224,7 @@ class Consequence:
 
 
 @dataclass(frozen=True, repr=False)
-class LeapReport(Page, Typeset):
+class LeapReport(Page, Typeset, WritesJson):
     """The leaps of a target.
 
     Attributes

@@ -41,6 +41,7 @@ import sympy as sp
 from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
+from ...json_document import WritesJson
 from ...pages import Table, Typeset, as_html
 from ..activations import Activation, activation
 from ..expression_text import expression_text
@@ -273,7 +274,7 @@ class Variant(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class Staircase(Typeset):
+class Staircase(Typeset, WritesJson):
     r"""The subspaces U_0 ⊂ U_1 ⊂ … that giant steps on a target learn.
 
     Made by :func:`staircase`.
