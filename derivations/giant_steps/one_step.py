@@ -620,13 +620,29 @@ class GiantStep(StepSizes, Page, Typeset, WritesJson):
 
     def latex(self) -> str:
         """Return the statements as lines of LaTeX, without delimiters."""
-
-        return as_latex(self)
+        lines = [
+            rf"\text{{{_escaped(row.subject)}}} & {row.latex} & \text{{{row.standing.value}}}"
+            for row in statements(self)
+        ] or [rf"\text{{{_escaped(self.obstruction)}}}"]
+        return r"\begin{array}{lll}" + r" \\ ".join(lines) + r"\end{array}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: what the step was made of, and what was found."""
-
-        return as_dict(self)
+        return {
+            "target": expression_text(self.target.expr),
+            "variables": [x.name for x in self.target.variables],
+            "student": student_text(self),
+            "biases": self.biases,
+            "noise_variance": expression_text(self.noise_variance),
+            "leap_index": self.leap_index,
+            "order": self.order,
+            "learned": self.learned.to_dict(),
+            "basis": self.basis,
+            "unseen": list(self.unseen),
+            "statements": [
+                asdict(row) | {"standing": row.standing.value} for row in statements(self)
+            ],
+        }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> GiantStep:
@@ -1005,33 +1021,6 @@ def _advice(step: GiantStep) -> str:
     if step.biases:
         return step.obstruction
     return f"{step.obstruction}; random biases take the obstruction away, if σ is no polynomial"
-
-
-def as_latex(step: GiantStep) -> str:
-    """Return the statements as an array in LaTeX, without delimiters."""
-    lines = [
-        rf"\text{{{_escaped(row.subject)}}} & {row.latex} & \text{{{row.standing.value}}}"
-        for row in statements(step)
-    ] or [rf"\text{{{_escaped(step.obstruction)}}}"]
-    return r"\begin{array}{lll}" + r" \\ ".join(lines) + r"\end{array}"
-
-
-def as_dict(step: GiantStep) -> dict[str, Any]:
-    """Return plain values: texts, numbers, lists and dictionaries."""
-
-    return {
-        "target": expression_text(step.target.expr),
-        "variables": [x.name for x in step.target.variables],
-        "student": student_text(step),
-        "biases": step.biases,
-        "noise_variance": expression_text(step.noise_variance),
-        "leap_index": step.leap_index,
-        "order": step.order,
-        "learned": step.learned.to_dict(),
-        "basis": step.basis,
-        "unseen": list(step.unseen),
-        "statements": [asdict(row) | {"standing": row.standing.value} for row in statements(step)],
-    }
 
 
 def _shown(formula: sp.Expr | sp.MatrixBase, letters: str) -> str:

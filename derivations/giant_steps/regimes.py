@@ -306,7 +306,20 @@ class FitPrediction(Typeset, WritesJson):
         return (*self.subspace_basis.caveats, *self.error_basis.caveats)
 
     def __str__(self) -> str:
-        return prediction_text(self)
+        degree = self.projection.degree
+        n, p = _power(self.samples_exponent), _power(self.width_exponent)
+        student = "" if self.student is None else f", student {self.student}"
+        lines = [
+            f"f = {self.target}; n ~ {n}, p ~ {p}, steps {self.steps}{student}",
+            f"learned subspace U = {self.subspace}"
+            f" ({self.subspace_basis.standing.value}: {self.subspace_basis.source})",
+            f"fitted P_U,<={degree} f = {function_text(self.projection)}",
+            f"error {self.relation} {number_text(self.residual)}"
+            f" of E f^2 = {number_text(self.projection.norm_squared)}"
+            f" ({self.error_basis.standing.value}: {self.error_basis.source})",
+            *(f"note: {caveat}" for caveat in self.caveats),
+        ]
+        return "\n".join(lines)
 
     def __repr__(self) -> str:
         return (
@@ -321,7 +334,23 @@ class FitPrediction(Typeset, WritesJson):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; exact numbers and functions as texts."""
-        return prediction_dict(self)
+        return {
+            "samples_exponent": str(self.samples_exponent),
+            "width_exponent": str(self.width_exponent),
+            "steps": self.steps,
+            "student": None if self.student is None else str(self.student),
+            "subspace": self.subspace.to_dict(),
+            "decided": self.decided,
+            "kappa": str(self.kappa),
+            "fitted": None if self.projection.bounds else expression_text(self.fitted),
+            "residual": expression_text(self.residual),
+            "relation": self.relation,
+            "standing": self.standing.value,
+            "subspace_standing": self.subspace_basis.standing.value,
+            "error_standing": self.error_basis.standing.value,
+            "source": self.source,
+            "caveats": list(self.caveats),
+        }
 
 
 @dataclass(frozen=True, repr=False)
@@ -347,7 +376,25 @@ class RegimeTable(Typeset, WritesJson):
         return tuple(row.residual for row in self.rows)
 
     def __str__(self) -> str:
-        return table_text(self)
+        notes: dict[str, int] = {}
+        cells = []
+        for row in self.rows:
+            marks = [notes.setdefault(note, len(notes) + 1) for note in _notes(row)]
+            basis = f"{row.standing.value} [{','.join(map(str, sorted(marks)))}]"
+            n, p, steps, subspace, kappa, fitted, _ = _cells(row)
+            subspace = _cut(str(row.subspace), _LONGEST_SUBSPACE) + ("" if row.decided else " +")
+            error = f"{row.relation} {_short_number(row.residual)}"
+            cells.append(
+                [n, p, steps, subspace, kappa, _cut(fitted, _LONGEST_FUNCTION), error, basis]
+            )
+        head = f"f = {self.target}, E f^2 = {number_text(self.rows[0].projection.norm_squared)}"
+        if self.student is not None:
+            head += f", student {self.student}"
+        below = [f"[{number}] {note}" for note, number in notes.items()]
+        lines = [head, aligned(_HEADINGS, cells), _LEGEND]
+        if any(not row.decided for row in self.rows):
+            lines.append("+: U may be larger")
+        return "\n".join([*lines, *below])
 
     def __repr__(self) -> str:
         errors = ", ".join(str(value) for value in self.residuals)
@@ -359,7 +406,11 @@ class RegimeTable(Typeset, WritesJson):
 
     def to_html(self) -> str:
         """Return the table in HTML, with all sources and caveats."""
-        return table_html(self)
+        title = f"f = {self.target}, E f² = {number_text(self.rows[0].projection.norm_squared)}"
+        if self.student is not None:
+            title += f", student {self.student}"
+        rows = [[*_cells(row), row.standing.value, "; ".join(_notes(row))] for row in self.rows]
+        return as_html([title, Table(rows, (*_HEADINGS, "sources and caveats"))])
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -545,45 +596,6 @@ _LEGEND = (
 )
 
 
-def prediction_text(prediction: FitPrediction) -> str:
-    """Return one prediction as lines."""
-    degree = prediction.projection.degree
-    n, p = _power(prediction.samples_exponent), _power(prediction.width_exponent)
-    student = "" if prediction.student is None else f", student {prediction.student}"
-    lines = [
-        f"f = {prediction.target}; n ~ {n}, p ~ {p}, steps {prediction.steps}{student}",
-        f"learned subspace U = {prediction.subspace}"
-        f" ({prediction.subspace_basis.standing.value}: {prediction.subspace_basis.source})",
-        f"fitted P_U,<={degree} f = {function_text(prediction.projection)}",
-        f"error {prediction.relation} {number_text(prediction.residual)}"
-        f" of E f^2 = {number_text(prediction.projection.norm_squared)}"
-        f" ({prediction.error_basis.standing.value}: {prediction.error_basis.source})",
-        *(f"note: {caveat}" for caveat in prediction.caveats),
-    ]
-    return "\n".join(lines)
-
-
-def table_text(table: RegimeTable) -> str:
-    """Return the table, and below it the sources and caveats by number."""
-    notes: dict[str, int] = {}
-    cells = []
-    for row in table.rows:
-        marks = [notes.setdefault(note, len(notes) + 1) for note in _notes(row)]
-        basis = f"{row.standing.value} [{','.join(map(str, sorted(marks)))}]"
-        n, p, steps, subspace, kappa, fitted, _ = _cells(row)
-        subspace = _cut(str(row.subspace), _LONGEST_SUBSPACE) + ("" if row.decided else " +")
-        error = f"{row.relation} {_short_number(row.residual)}"
-        cells.append([n, p, steps, subspace, kappa, _cut(fitted, _LONGEST_FUNCTION), error, basis])
-    head = f"f = {table.target}, E f^2 = {number_text(table.rows[0].projection.norm_squared)}"
-    if table.student is not None:
-        head += f", student {table.student}"
-    below = [f"[{number}] {note}" for note, number in notes.items()]
-    lines = [head, aligned(_HEADINGS, cells), _LEGEND]
-    if any(not row.decided for row in table.rows):
-        lines.append("+: U may be larger")
-    return "\n".join([*lines, *below])
-
-
 def table_latex(rows: Sequence[FitPrediction]) -> str:
     """Return the rows as an array in LaTeX, without delimiters."""
     head = r"n & p & T & U & \kappa & P_{U,\le\kappa} f & \|P_{U,>\kappa} f\|^2 & \text{rests on}"
@@ -602,36 +614,6 @@ def table_latex(rows: Sequence[FitPrediction]) -> str:
         ]
         lines.append(" & ".join(cells) + r" \\")
     return r"\begin{array}{llllllll}" + " ".join(lines).removesuffix(r" \\") + r"\end{array}"
-
-
-def table_html(table: RegimeTable) -> str:
-    """Return the table in HTML."""
-    title = f"f = {table.target}, E f² = {number_text(table.rows[0].projection.norm_squared)}"
-    if table.student is not None:
-        title += f", student {table.student}"
-    rows = [[*_cells(row), row.standing.value, "; ".join(_notes(row))] for row in table.rows]
-    return as_html([title, Table(rows, (*_HEADINGS, "sources and caveats"))])
-
-
-def prediction_dict(prediction: FitPrediction) -> dict[str, Any]:
-    """Return plain data for JSON."""
-    return {
-        "samples_exponent": str(prediction.samples_exponent),
-        "width_exponent": str(prediction.width_exponent),
-        "steps": prediction.steps,
-        "student": None if prediction.student is None else str(prediction.student),
-        "subspace": prediction.subspace.to_dict(),
-        "decided": prediction.decided,
-        "kappa": str(prediction.kappa),
-        "fitted": None if prediction.projection.bounds else expression_text(prediction.fitted),
-        "residual": expression_text(prediction.residual),
-        "relation": prediction.relation,
-        "standing": prediction.standing.value,
-        "subspace_standing": prediction.subspace_basis.standing.value,
-        "error_standing": prediction.error_basis.standing.value,
-        "source": prediction.source,
-        "caveats": list(prediction.caveats),
-    }
 
 
 def _cells(row: FitPrediction) -> list[str]:

@@ -440,7 +440,34 @@ class SimulatedGiantSteps(Page, WritesJson):
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings, prediction and what is derived from the measurements, plain."""
-        return as_dict(self)
+        settings = asdict(self.settings)
+        if not isinstance(settings["readout"], str):
+            settings["readout"] = list(settings["readout"])
+        error = self.test_error
+        return {
+            "settings": settings,
+            "seed": self.seed,
+            "networks": len(self.result.completed),
+            "interrupted": self.result.interrupted,
+            "staircase": self.staircase.to_dict(),
+            "directions": [
+                {
+                    **asdict(row),
+                    "direction": {**asdict(row.direction), "vector": list(row.direction.vector)},
+                    "verdict": row.verdict.value,
+                    "agrees": row.agrees,
+                }
+                for row in self.directions
+            ],
+            "spectra": [
+                {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(row).items()}
+                for row in self.spectra
+            ],
+            "squared_norms": [asdict(value) for value in self.squared_norms],
+            "test_error": None if error is None else asdict(error),
+            "predicted_residual": self.predicted_residual,
+            "agrees": self.agrees,
+        }
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write everything, the measurements too, to one file; a reader sees all of it or none.
@@ -708,38 +735,6 @@ def page(found: SimulatedGiantSteps) -> Iterable[Block]:
     yield Table(_spectrum_cells(found), _spectrum_headings(found))
     yield ""
     yield from map(_wrapped, _remarks(found))
-
-
-def as_dict(found: SimulatedGiantSteps) -> dict[str, Any]:
-    """Return plain values: texts, numbers, lists and dictionaries."""
-    settings = asdict(found.settings)
-    if not isinstance(settings["readout"], str):
-        settings["readout"] = list(settings["readout"])
-    error = found.test_error
-    return {
-        "settings": settings,
-        "seed": found.seed,
-        "networks": len(found.result.completed),
-        "interrupted": found.result.interrupted,
-        "staircase": found.staircase.to_dict(),
-        "directions": [
-            {
-                **asdict(row),
-                "direction": {**asdict(row.direction), "vector": list(row.direction.vector)},
-                "verdict": row.verdict.value,
-                "agrees": row.agrees,
-            }
-            for row in found.directions
-        ],
-        "spectra": [
-            {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(row).items()}
-            for row in found.spectra
-        ],
-        "squared_norms": [asdict(value) for value in found.squared_norms],
-        "test_error": None if error is None else asdict(error),
-        "predicted_residual": found.predicted_residual,
-        "agrees": found.agrees,
-    }
 
 
 def _chain(found: SimulatedGiantSteps) -> str:

@@ -487,38 +487,6 @@ class ExpectedKernel(Page, Typeset):
         return rf"\Sigma_\Phi \to {shown}"
 
 
-def expected_kernel(kernel: ConjugateKernel) -> ExpectedKernel:
-    """Return the expected kernel of a model, before or after its step."""
-    curve, model = kernel._law, kernel.model
-    ctx, functions = curve.context, curve.functions
-    alpha, beta, slope, floor = curve._numbers
-    second = ctx.mpf(_second_coefficient(model))
-    root = ctx.sqrt(beta)
-    outlier = None
-    spike = ctx.mpf(kernel.spike)
-    if curve.pure_noise:
-        edges = (floor, floor)
-    else:
-        kappa = floor / slope
-
-        def place(x: Any) -> Any:
-            return slope * functions.population_place(x, alpha, beta, kappa)
-
-        low = place(-root) if beta <= 1 else floor
-        edges = (low, place(root))
-        outlier = float(place(spike)) if spike > root else None
-    return ExpectedKernel(
-        linear=float(slope),
-        residual=float(floor),
-        edges=(float(edges[0]), float(edges[1])),
-        outlier=outlier,
-        second=float(second),
-        spike=float(functions.expected_spike(second, beta)),
-        odd=model.student_moments.odd,
-        standing=model.standing,
-    )
-
-
 def _second_coefficient(model: OneGradientStep) -> str:
     return "0" if model.student_moments.odd else _second_hermite(model.cache, model.student)
 
@@ -670,8 +638,34 @@ class ConjugateKernel(Spectrum):
     @cached_property
     def expected(self) -> ExpectedKernel:
         """The covariance of the features over fresh inputs."""
+        curve, model = self._law, self.model
+        ctx, functions = curve.context, curve.functions
+        alpha, beta, slope, floor = curve._numbers
+        second = ctx.mpf(_second_coefficient(model))
+        root = ctx.sqrt(beta)
+        outlier = None
+        spike = ctx.mpf(self.spike)
+        if curve.pure_noise:
+            edges = (floor, floor)
+        else:
+            kappa = floor / slope
 
-        return expected_kernel(self)
+            def place(x: Any) -> Any:
+                return slope * functions.population_place(x, alpha, beta, kappa)
+
+            low = place(-root) if beta <= 1 else floor
+            edges = (low, place(root))
+            outlier = float(place(spike)) if spike > root else None
+        return ExpectedKernel(
+            linear=float(slope),
+            residual=float(floor),
+            edges=(float(edges[0]), float(edges[1])),
+            outlier=outlier,
+            second=float(second),
+            spike=float(functions.expected_spike(second, beta)),
+            odd=model.student_moments.odd,
+            standing=model.standing,
+        )
 
     @property
     def rests_on(self) -> str:

@@ -364,14 +364,55 @@ class Staircase(Typeset, WritesJson):
         return f"Staircase({name_text(self.target.name)}: {chain}, {end})"
 
     def __str__(self) -> str:
-        return staircase_text(self)
+        rows = []
+        for step in self.steps:
+            cells = [
+                f"U_{step.number}",
+                _learned(step),
+                _orders(step),
+                _standing_of_step(step),
+            ]
+            details = step.explanations or ("nothing new",)
+            rows += [[*cells, details[0]], *(["", "", "", "", more] for more in details[1:])]
+        lines = _wrapped([_headline(self)])
+        if rows:
+            lines += ["", *_table(_HEADINGS, rows)]
+        lines += [*_wrapped(_legend(self)), "", *_wrapped(_statements(self))]
+        return "\n".join(lines)
 
     def latex(self) -> str:
-        """Return the chain of subspaces in LaTeX, without delimiters."""
-        return staircase_latex(self)
+        r"""Return the chain of subspaces in LaTeX.
+
+        Examples
+        --------
+        >>> from giantstep.symbolic.leaps.staircase import staircase
+        >>> print(staircase("x1*x2").latex())
+        U_{0} = \{0\} \subsetneq V^* = \mathbb{R}^{2}
+        """
+        chain = ""
+        for t, subspace in enumerate(self.subspaces):
+            if t:
+                chain += r" \subset " if self.steps[t - 1].directions else " = "
+            equal = "=" if t == 0 or self.steps[t - 1].decided else r"\supseteq"
+            chain += f"U_{{{t}}} {equal} {subspace.latex()}"
+        if self.saturates:
+            return chain + " = V^*"
+        if not self.decided:
+            return chain + rf", \quad V^* = {self.relevant_subspace.latex()}"
+        return chain + rf" \subsetneq V^* = {self.relevant_subspace.latex()}"
 
     def _repr_html_(self) -> str:
-        return staircase_html(self)
+        learned = ["{0}", *map(_learned, self.steps)]
+        chain = " ⊂ ".join(
+            f"U{str(t).translate(_SUBSCRIPTS)} = {text}" for t, text in enumerate(learned)
+        )
+        rows = [
+            (str(step.number), _learned(step), _orders(step), _standing_of_step(step),
+             "; ".join(step.explanations) or "nothing new")
+            for step in self.steps
+        ]  # fmt: skip
+        table = [Table(rows, _HEADINGS)] if rows else []
+        return as_html([_headline(self), chain, *table, *_statements(self)])
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; `from_dict` reads it back."""
@@ -779,25 +820,6 @@ def _power(name: str, n: int) -> str:
     return name if n == 1 else f"{name}**{n}"
 
 
-def staircase_text(found: Staircase) -> str:
-    """Return the staircase as a table, with its end and what it rests on."""
-    rows = []
-    for step in found.steps:
-        cells = [
-            f"U_{step.number}",
-            _learned(step),
-            _orders(step),
-            _standing_of_step(step),
-        ]
-        details = step.explanations or ("nothing new",)
-        rows += [[*cells, details[0]], *(["", "", "", "", more] for more in details[1:])]
-    lines = _wrapped([_headline(found)])
-    if rows:
-        lines += ["", *_table(_HEADINGS, rows)]
-    lines += [*_wrapped(_legend(found)), "", *_wrapped(_statements(found))]
-    return "\n".join(lines)
-
-
 def _wrapped(lines: Sequence[str]) -> list[str]:
     return [
         part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
@@ -816,43 +838,6 @@ def _legend(found: Staircase) -> list[str]:
     if any(any(row.outside) for row in rows):
         parts.append("q1, q2, ...: coordinates along e1, e2, ... outside it")
     return [f"({'; '.join(parts)})"] if parts else []
-
-
-def staircase_latex(found: Staircase) -> str:
-    r"""Return the chain of subspaces in LaTeX.
-
-    Examples
-    --------
-    >>> from giantstep.symbolic.leaps.staircase import staircase
-    >>> print(staircase("x1*x2 + x3").latex())
-    U_{0} = \{0\} \subset U_{1} = \left\langle e_{3}\right\rangle \subsetneq V^* = \mathbb{R}^{3}
-    """
-    chain = ""
-    for t, subspace in enumerate(found.subspaces):
-        if t:
-            chain += r" \subset " if found.steps[t - 1].directions else " = "
-        equal = "=" if t == 0 or found.steps[t - 1].decided else r"\supseteq"
-        chain += f"U_{{{t}}} {equal} {subspace.latex()}"
-    if found.saturates:
-        return chain + " = V^*"
-    if not found.decided:
-        return chain + rf", \quad V^* = {found.relevant_subspace.latex()}"
-    return chain + rf" \subsetneq V^* = {found.relevant_subspace.latex()}"
-
-
-def staircase_html(found: Staircase) -> str:
-    """Return an HTML fragment: the chain, a table of the steps, and what it rests on."""
-    learned = ["{0}", *map(_learned, found.steps)]
-    chain = " ⊂ ".join(
-        f"U{str(t).translate(_SUBSCRIPTS)} = {text}" for t, text in enumerate(learned)
-    )
-    rows = [
-        (str(step.number), _learned(step), _orders(step), _standing_of_step(step),
-         "; ".join(step.explanations) or "nothing new")
-        for step in found.steps
-    ]  # fmt: skip
-    table = [Table(rows, _HEADINGS)] if rows else []
-    return as_html([_headline(found), chain, *table, *_statements(found)])
 
 
 def _headline(found: Staircase) -> str:
