@@ -674,14 +674,18 @@ def best_penalties() -> Finding:
     )
 
 
+_BIAS, _PENALTY, _TRACE = sp.symbols("B lambda_B tau_1", positive=True)
+_PEAK = (_BIAS + noise) / (2 * sp.sqrt(_PENALTY * _TRACE))
+
 declare_claim(
     "ba-interpolation-peak",
     title="The step lowers the peak at n = N and does not remove it",
     statement=(
-        r"At $n = N$, for $\lambda_B \to 0$, $$R + \Delta \simeq \frac{B|_{\nu=0} + \Delta}"
-        r"{2\sqrt{\lambda_B\tau_1}},\qquad \tau_1 = \tfrac1N\mathrm{tr}\,\Sigma^{-1},$$ before "
-        r"and after the step, which enters through $B$ alone."
+        r"At $n = N$, for $\lambda_B \to 0$, $$R + \Delta \simeq «peak»,\qquad \tau_1 = "
+        r"\tfrac1N\mathrm{tr}\,\Sigma^{-1},$$ with $B$ at $\nu = 0$, before and after the step, "
+        r"which enters through $B$ alone."
     ),
+    formulas={"peak": _PEAK},
     source=f"derived here, from the risk of {_BA}",
     status=Status.DERIVED_HERE,
 )
@@ -689,8 +693,13 @@ declare_claim(
 
 @evidence("ba-interpolation-peak", "exact", "penalty and D to leading order in ν")
 def peak_leading_order() -> Finding:
-    """λ_B and D to leading order in ν at n = N."""
-    return identities_hold(peak_property().check(), "λ_B = ν²G and D = 2ντ_1 at n = N")
+    """λ_B and D to leading order in ν at n = N, and what follows for the peak."""
+    at_nu = (_BIAS + noise) / (2 * nu * _TRACE)
+    results = {
+        **peak_property().check(),
+        "as stated": vanishes(_PEAK - at_nu.subs(nu, sp.sqrt(_PENALTY / _TRACE))),
+    }
+    return identities_hold(results, "λ_B = ν²G and D = 2ντ_1 at n = N")
 
 
 _HALF_OF_24_DIGITS = 5.1e-24
@@ -757,15 +766,20 @@ def peak() -> Finding:
     return Finding(result.passed and lower, f"{result.summary}; {says}", result.details)
 
 
+_ENDS = {
+    "few": s**2 - (1 + beta + kappa) * s + beta,
+    "many": alpha * s**2 - beta * (alpha + 1 + kappa) * s + beta**2,
+}
+
 declare_claim(
     "ba-ridgeless",
     title="Without a penalty the risk has a closed form on both sides of n = N",
     statement=(
-        r"For $\lambda \to 0$, $s \to \max(s_A, s_B)$: for $N < n$ the larger root $s_A$ of $s^2 - "
-        r"(1 + \beta + \kappa)s + \beta$, where $\nu = 0$; for $N > n$ the larger root $s_B$ of "
-        r"$\alpha s^2 - \beta(\alpha + 1 + \kappa)s + \beta^2$, where the training error vanishes. "
-        r"$D$ is needed in both."
+        r"For $\lambda \to 0$, $s \to \max(s_A, s_B)$: for $N < n$ the larger root $s_A$ of "
+        r"$«few»$, where $\nu = 0$; for $N > n$ the larger root $s_B$ of $«many»$, where the "
+        r"training error vanishes. $D$ is needed in both."
     ),
+    formulas=_ENDS,
     source=f"derived here, from the risk of {_BA}",
     status=Status.DERIVED_HERE,
 )
@@ -773,7 +787,7 @@ declare_claim(
 
 @evidence("ba-ridgeless", "quadrature", "limits against a penalty of 1e-25, 30 digits")
 def ridgeless_values() -> Finding:
-    """Closed forms without a penalty against a vanishing one, on both sides of n = N."""
+    """Closed forms without a penalty against a vanishing one, and the equations of their roots."""
     deviations: dict[str, float] = {}
     interpolating = []
     for name in ("12", "13"):
@@ -785,8 +799,14 @@ def ridgeless_values() -> Finding:
             deviations[f"{name}: {quantity}"] = float(abs(left - right) / (abs(left) or 1))
         interpolating.append(float(limit.training_error_trained))
     worst = max(deviations.values())
+    # Where the training error vanishes λ_B/ν does, of which it holds the square.
+    ends = [
+        SCALAR.effective_ridge * s - _ENDS["few"],
+        SCALAR.shrinkage * alpha * s * (s - beta) - _ENDS["many"],
+    ]
+    stated = all(map(vanishes, ends))
     return Finding(
-        worst <= 1e-22 and interpolating[0] > 0 and interpolating[1] == 0,
+        stated and worst <= 1e-22 and interpolating[0] > 0 and interpolating[1] == 0,
         f"limits agree with λ_B = 1e-25 to {worst:.1e}; the training error is "
         f"{interpolating[0]:.4g} for N < n and 0 for N > n",
         {"deviations": deviations},
