@@ -420,9 +420,64 @@ class SimulatedGiantSteps(Page, WritesJson):
         return mean_over_networks(self.result.test_error)
 
     def plot(self, directions: Sequence[Sequence[float]] | None = None) -> Any:
-        """Draw neurons and singular values; see :func:`plot_giant_steps`."""
+        """Draw neurons in planes of two directions after each step, and singular values.
 
-        return plot_giant_steps(self, directions)
+        Parameters
+        ----------
+        directions : two rows of r numbers, optional
+            Directions in the target's coordinates, not parallel; made orthonormal. By default the
+            first of the adapted basis against the second and, in a row below, the third: what is
+            learned first, and what then. Of a target of one coordinate, readouts are drawn against
+            it.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        ParameterError
+            If the directions are not two such rows.
+        """
+        overlaps = self.result.overlaps
+        times = _shown_times(overlaps.shape[1])
+        frame = None
+        labels, legend = [r"$\langle w_i, e_1\rangle$", "$a_i$"], ""
+        if overlaps.shape[-1] == 1 and directions is None:
+            readouts = np.broadcast_to(self.result.readout[:, None, :, None], overlaps.shape)
+            overlaps = np.concatenate([overlaps, readouts], axis=-1)
+        else:
+            names, frame = _frame(self, directions)
+            labels, legend = _labels(names)
+            overlaps = overlaps @ frame.T
+        limits = _limits(overlaps, self.settings.dimension, comparable=frame is not None)
+        # One row of panels for each direction beyond the first, as high as its neurons need.
+        heights = [_PANEL * _shape(limits[0], limit, frame) for limit in limits[1:]]
+        with styled():
+            title = f"{_title(self)}\n{legend}" if legend else _title(self)
+            above = sum(heights) + _MARGIN * len(heights) + 0.3 * (1 + bool(legend))
+            figure = new_figure((max(_PANEL * len(times), 6.5), above + _SPECTRA))
+            parts = figure.subfigures(2, 1, height_ratios=[above, _SPECTRA])
+            grid = parts[0].subplots(
+                len(heights), len(times), sharex=True, sharey="row", squeeze=False,
+                gridspec_kw={"height_ratios": heights},
+            )  # fmt: skip
+            for row, panels in enumerate(grid, start=1):
+                for axes, time in zip(panels, times, strict=True):
+                    if frame is not None:
+                        _draw_prediction(axes, self, frame[[0, row]], time, max(limits))
+                    _draw_neurons(axes, self, overlaps[:, time][..., [0, row]])
+                    axes.set(xlim=(-limits[0], limits[0]), ylim=(-limits[row], limits[row]))
+                panels[0].set_ylabel(labels[row])
+            for axes, time in zip(grid[0], times, strict=True):
+                axes.set_title(f"$t = {time}$", fontsize=11)
+            for axes in grid[-1]:
+                axes.set_xlabel(labels[0])
+            parts[0].suptitle(title, x=0.01, ha="left", fontsize=11)
+            _draw_spectra(parts[1].subplots(), self, predicted=frame is not None)
+        return figure
 
     def __repr__(self) -> str:
         chain = " ⊂ ".join(map(str, self.staircase.subspaces))
@@ -862,69 +917,6 @@ _MOST_PANELS = 7
 _PARALLEL = 1e-9
 _INSIDE_QUANTILE = 0.995
 _SHIFT = 0.12
-
-
-def plot_giant_steps(
-    found: SimulatedGiantSteps, directions: Sequence[Sequence[float]] | None = None
-) -> Any:
-    """Draw neurons in planes of two directions after each step, and singular values.
-
-    Parameters
-    ----------
-    found : SimulatedGiantSteps
-    directions : two rows of r numbers, optional
-        Directions in the target's coordinates, not parallel; made orthonormal. By default the
-        first of the adapted basis against the second and, in a row below, the third: what is
-        learned first, and what then. Of a target of one coordinate, readouts are drawn against it.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    MissingDependencyError
-        Without matplotlib.
-    ParameterError
-        If the directions are not two such rows.
-    """
-    overlaps = found.result.overlaps
-    times = _shown_times(overlaps.shape[1])
-    frame = None
-    labels, legend = [r"$\langle w_i, e_1\rangle$", "$a_i$"], ""
-    if overlaps.shape[-1] == 1 and directions is None:
-        readouts = np.broadcast_to(found.result.readout[:, None, :, None], overlaps.shape)
-        overlaps = np.concatenate([overlaps, readouts], axis=-1)
-    else:
-        names, frame = _frame(found, directions)
-        labels, legend = _labels(names)
-        overlaps = overlaps @ frame.T
-    limits = _limits(overlaps, found.settings.dimension, comparable=frame is not None)
-    # One row of panels for each direction beyond the first, as high as its neurons need.
-    heights = [_PANEL * _shape(limits[0], limit, frame) for limit in limits[1:]]
-    with styled():
-        title = f"{_title(found)}\n{legend}" if legend else _title(found)
-        above = sum(heights) + _MARGIN * len(heights) + 0.3 * (1 + bool(legend))
-        figure = new_figure((max(_PANEL * len(times), 6.5), above + _SPECTRA))
-        parts = figure.subfigures(2, 1, height_ratios=[above, _SPECTRA])
-        grid = parts[0].subplots(
-            len(heights), len(times), sharex=True, sharey="row", squeeze=False,
-            gridspec_kw={"height_ratios": heights},
-        )  # fmt: skip
-        for row, panels in enumerate(grid, start=1):
-            for axes, time in zip(panels, times, strict=True):
-                if frame is not None:
-                    _draw_prediction(axes, found, frame[[0, row]], time, max(limits))
-                _draw_neurons(axes, found, overlaps[:, time][..., [0, row]])
-                axes.set(xlim=(-limits[0], limits[0]), ylim=(-limits[row], limits[row]))
-            panels[0].set_ylabel(labels[row])
-        for axes, time in zip(grid[0], times, strict=True):
-            axes.set_title(f"$t = {time}$", fontsize=11)
-        for axes in grid[-1]:
-            axes.set_xlabel(labels[0])
-        parts[0].suptitle(title, x=0.01, ha="left", fontsize=11)
-        _draw_spectra(parts[1].subplots(), found, predicted=frame is not None)
-    return figure
 
 
 def _shape(x: float, y: float, frame: Array | None) -> float:

@@ -264,14 +264,73 @@ class LargeStepLimit(Page, Typeset, WritesJson):
         }
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Draw teacher, realised function and best linear predictor; returns the figure."""
+        """Draw teacher, realised function and the teacher's linear part against t.
 
-        return plot_realised(self, ax=ax)
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        with styled():
+            axes = _axes(ax)
+            t = np.linspace(-_REACH, _REACH, _POINTS)
+            axes.plot(t, self.teacher_values(t), color=BLUE, label=r"teacher $\sigma_*(t)$")
+            if math.isfinite(self.amplitude):
+                label = rf"$\mathbb{{E}}\,\sigma(ht + \xi)$, $h = {self.amplitude:.3g}$"
+                axes.plot(t, self.realised(t), color=VERMILLION, linestyle="--", label=label)
+            axes.plot(t, self.linear_part * t, color=GREY, linestyle=":", label="linear part")
+            axes.set_xlabel(r"$t = \langle\beta_*, x\rangle$")
+            axes.set_title(_title(self))
+            axes.legend(frameon=False)
+            return axes.figure
 
     def plot_amplitudes(self, *, ax: Any = None) -> Any:
-        """Draw J against the amplitude, with the best linear error; returns the figure."""
+        """Draw J against the amplitude h, with the best linear error as a line.
 
-        return plot_amplitudes(self, ax=ax)
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        with styled():
+            axes = _axes(ax)
+            h_best = self.amplitude if math.isfinite(self.amplitude) else 0.0
+            end = max(_LEAST_RANGE, 2 * abs(h_best))
+            h = np.linspace(-end / 2, end, _POINTS)
+            errors = self.error_at(h)
+            axes.plot(h, errors, color=BLUE, label=r"$J(h)$")
+            axes.axhline(
+                self.best_linear_error, color=GREY, linestyle="--", label="best linear predictor"
+            )
+            if math.isfinite(self.amplitude):
+                axes.plot(
+                    [h_best],
+                    [self.tau_star],
+                    "o",
+                    color=GREEN,
+                    label=rf"$\tau_* = {self.tau_star:.3g}$",
+                )
+            axes.set_ylim(0, 1.05 * float(np.max(errors[h >= 0])))
+            axes.set_xlabel("amplitude $h$")
+            axes.set_title(_title(self))
+            axes.legend(frameon=False)
+            return axes.figure
 
 
 def large_step_limit(
@@ -420,79 +479,6 @@ _POINTS = 241
 _LEAST_RANGE = 4.0
 
 
-def plot_realised(limit: LargeStepLimit, *, ax: Any = None) -> Any:
-    """Draw teacher, realised function and the teacher's linear part against t.
-
-    Parameters
-    ----------
-    limit : LargeStepLimit
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    MissingDependencyError
-        Without matplotlib.
-    """
-    with styled():
-        axes = _axes(ax)
-        t = np.linspace(-_REACH, _REACH, _POINTS)
-        axes.plot(t, limit.teacher_values(t), color=BLUE, label=r"teacher $\sigma_*(t)$")
-        if math.isfinite(limit.amplitude):
-            label = rf"$\mathbb{{E}}\,\sigma(ht + \xi)$, $h = {limit.amplitude:.3g}$"
-            axes.plot(t, limit.realised(t), color=VERMILLION, linestyle="--", label=label)
-        axes.plot(t, limit.linear_part * t, color=GREY, linestyle=":", label="linear part")
-        axes.set_xlabel(r"$t = \langle\beta_*, x\rangle$")
-        axes.set_title(_title(limit))
-        axes.legend(frameon=False)
-        return axes.figure
-
-
-def plot_amplitudes(limit: LargeStepLimit, *, ax: Any = None) -> Any:
-    """Draw J against the amplitude h, with the best linear error as a line.
-
-    Parameters
-    ----------
-    limit : LargeStepLimit
-    ax : matplotlib Axes, optional
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    MissingDependencyError
-        Without matplotlib.
-    """
-    with styled():
-        axes = _axes(ax)
-        h_best = limit.amplitude if math.isfinite(limit.amplitude) else 0.0
-        end = max(_LEAST_RANGE, 2 * abs(h_best))
-        h = np.linspace(-end / 2, end, _POINTS)
-        errors = limit.error_at(h)
-        axes.plot(h, errors, color=BLUE, label=r"$J(h)$")
-        axes.axhline(
-            limit.best_linear_error, color=GREY, linestyle="--", label="best linear predictor"
-        )
-        if math.isfinite(limit.amplitude):
-            axes.plot(
-                [h_best],
-                [limit.tau_star],
-                "o",
-                color=GREEN,
-                label=rf"$\tau_* = {limit.tau_star:.3g}$",
-            )
-        axes.set_ylim(0, 1.05 * float(np.max(errors[h >= 0])))
-        axes.set_xlabel("amplitude $h$")
-        axes.set_title(_title(limit))
-        axes.legend(frameon=False)
-        return axes.figure
-
-
 def _axes(ax: Any) -> Any:
     return new_figure().add_subplot() if ax is None else ax
 
@@ -549,6 +535,6 @@ def plot_large_steps(limit: LargeStepLimit) -> Any:
     with styled():
         figure = new_figure(_SIZE)
         functions, errors = figure.subplots(1, 2)
-    plot_realised(limit, ax=functions)
-    plot_amplitudes(limit, ax=errors)
+    limit.plot(ax=functions)
+    limit.plot_amplitudes(ax=errors)
     return figure

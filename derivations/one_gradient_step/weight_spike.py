@@ -499,9 +499,40 @@ class WeightSpike(Result):
         return values
 
     def plot(self, singular_values: Any = None, *, ax: Any = None) -> Any:
-        """Draw density and outlier; see :func:`plot_singular_values`."""
+        """Draw density and outlier of the first layer's singular values.
 
-        return plot_singular_values(self, singular_values, ax=ax)
+        Parameters
+        ----------
+        singular_values : array-like or Dataset, optional
+            Simulated ones, of one network or of several (a row each), or what
+            ``OneGradientStep.simulate_spectra`` returns; drawn as a histogram. Those
+            beyond the bulk are marked.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ParameterError
+            If `singular_values` are no nonnegative numbers, or `ax` no axes.
+        """
+        samples = []
+        if singular_values is not None:
+            samples = [("simulation", _rows(singular_values).ravel())]
+        lower, upper = map(float, self.bulk_edges)
+        # Nodes that crowd at the edges, where the density has roots.
+        points = lower + (upper - lower) * np.sin(np.linspace(0, np.pi / 2, _POINTS)) ** 2
+        with styled():
+            axes = checked_axes(ax)
+            drawing = Drawing(
+                points, self.density(points), np.zeros(_POINTS, dtype=np.int64), (lower, upper),
+                (float(self.singular_value),) if self.supercritical else (),
+            )  # fmt: skip
+            draw(axes, drawing, samples, _caption(self))
+        return axes
 
 
 @by_name("digits", "certify")
@@ -692,44 +723,6 @@ def _step_sizes(values: object) -> Real:
 _POINTS = 801
 
 
-def plot_singular_values(spike: WeightSpike, singular_values: Any = None, *, ax: Any = None) -> Any:
-    """Draw density and outlier of the first layer's singular values.
-
-    Parameters
-    ----------
-    spike : WeightSpike
-    singular_values : array-like or Dataset, optional
-        Simulated ones, of one network or of several (a row each), or what
-        ``OneGradientStep.simulate_spectra`` returns; drawn as a histogram. Those
-        beyond the bulk are marked.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ParameterError
-        If `singular_values` are no nonnegative numbers, or `ax` no axes.
-    """
-    samples = []
-    if singular_values is not None:
-        samples = [("simulation", _rows(singular_values).ravel())]
-    lower, upper = map(float, spike.bulk_edges)
-    # Nodes that crowd at the edges, where the density has roots.
-    points = lower + (upper - lower) * np.sin(np.linspace(0, np.pi / 2, _POINTS)) ** 2
-    with styled():
-        axes = checked_axes(ax)
-        drawing = Drawing(
-            points, spike.density(points), np.zeros(_POINTS, dtype=np.int64), (lower, upper),
-            (float(spike.singular_value),) if spike.supercritical else (),
-        )  # fmt: skip
-        draw(axes, drawing, samples, _caption(spike))
-    return axes
-
-
 def plot_model(
     model: OneGradientStep,
     dimension: int | None = None,
@@ -756,7 +749,7 @@ def plot_model(
     simulated = None
     if dimension is not None:
         simulated = model.simulate_spectra(dimension, seeds=seeds, matrices=("weights",), seed=seed)
-    return plot_singular_values(model.weight_spike(), simulated, ax=ax)
+    return model.weight_spike().plot(simulated, ax=ax)
 
 
 def _rows(given: Any) -> NDArray[np.float64]:

@@ -20,7 +20,6 @@ from giantstep.derivations.giant_steps.learned_directions import Verdict, adapte
 from giantstep.derivations.giant_steps.simulated import (
     SimulatedGiantSteps,
     plan_giant_steps,
-    plot_giant_steps,
     simulate_giant_steps,
 )
 from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
@@ -270,7 +269,7 @@ def test_expressions_with_their_own_symbols_are_simulated():
 @pytest.mark.parametrize("directions", [None, [[1, 0], [1, 1]]])
 def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
     pytest.importorskip("matplotlib")
-    figure = plot_giant_steps(stairs, directions)
+    figure = stairs.plot(directions)
     panels = [axes for axes in figure.axes if axes.get_title().startswith("$t")]
     assert [axes.get_title() for axes in panels] == ["$t = 0$", "$t = 1$", "$t = 2$"]
     # U_1 is a line, U_2 the plane, behind the neurons of both signs.
