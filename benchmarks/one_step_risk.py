@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from giantstep import OneGradientStep
-from giantstep.derivations.one_gradient_step.risk_kernel import risk_kernel
+from giantstep.derivations.one_gradient_step.risk import risk_kernel
 
 TARGET = 2e-6
 # Largest relative deviations of ν; a turn of the damped iteration closes part of the gap.

@@ -13,7 +13,6 @@ Importing this module imports neither SymPy nor numpy.
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,9 +24,13 @@ from operator import itemgetter
 from types import FunctionType
 from typing import Any, TypeVar
 
+import sympy as sp
+
 from ..errors import MissingDependencyError, ParameterError
+from ..json_document import WritesJson, json_text
 from ..pages import Block, Indented, Listing, Page, Table
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
+from .formulas import latex
 
 __all__ = [
     "Check",
@@ -51,7 +54,6 @@ _MODULES = (
     "spiked_random_features.claims_limits",
     "spiked_random_features.claims_bounds",
     "spiked_random_features.claims_correlated_norms",
-    "spiked_random_features.claims_stretched_rows",
     "spiked_random_features.claims_finite_size",
     "spiked_random_features.claims_notebook",
     "spiked_random_features.spectrum.claims",
@@ -63,11 +65,9 @@ _MODULES = (
     "giant_steps.claims_staircases",
     "giant_steps.claims_equivalence",
     "giant_steps.claims_conjectures",
-    "one_gradient_step.claims_gradient",
     "one_gradient_step.claims_spike",
     "one_gradient_step.claims_kernel",
     "one_gradient_step.claims_risk",
-    "one_gradient_step.claims_ridge",
     "one_gradient_step.claims_large",
 )
 """Where claims of the package are, in the order in which they are listed."""
@@ -151,7 +151,7 @@ class Claim(Page):
 
 
 @dataclass(frozen=True)
-class Verdict(Page):
+class Verdict(Page, WritesJson):
     """A claim with its evidence, freshly computed.
 
     Attributes
@@ -215,10 +215,6 @@ class Verdict(Page):
             "skipped": list(self.skipped),
             "unavailable": list(self.unavailable),
         }
-
-    def to_json(self) -> str:
-        """Return :meth:`to_dict` as JSON."""
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 @dataclass
@@ -389,10 +385,6 @@ def _filled(identifier: str, statement: str, formulas: Mapping[str, Any]) -> str
         )
     if not formulas:
         return statement
-    import sympy as sp
-
-    from .formulas import latex
-
     for name, formula in formulas.items():
         if not isinstance(formula, sp.Basic):
             raise ParameterError(
@@ -486,9 +478,7 @@ def verify(
 
 def to_json(verdicts: Sequence[Verdict]) -> str:
     """Return verdicts as a JSON list of plain values, to be stored."""
-    return json.dumps(
-        [verdict.to_dict() for verdict in verdicts], indent=2, ensure_ascii=False, allow_nan=False
-    )
+    return json_text([verdict.to_dict() for verdict in verdicts])
 
 
 def _choose(names: Sequence[str] | None) -> tuple[Claim, ...]:

@@ -46,6 +46,7 @@ from sympy.polys.rings import PolyElement
 
 from .. import pages
 from ..errors import GiantstepError, ParameterError, UndecidedError, UnsupportedExpressionError
+from ..json_document import WritesJson
 from ..pages import Typeset, shorten
 from .activations import Activation
 from .averages import Average
@@ -224,7 +225,7 @@ _SHOWN_DEGREE = 2
 
 
 @dataclass(frozen=True, repr=False)
-class Projection(Typeset):
+class Projection(Typeset, WritesJson):
     r"""A target split into its part of degree at most l outside a subspace, and the rest.
 
     Made by :func:`project`.

@@ -36,7 +36,7 @@ def test_files(run, tmp_path):
     page, data = tmp_path / "page.html", tmp_path / "data.json"
     assert run("staircase", "x1 + x1*x2", "--out", page)[0] == 0
     text = page.read_text(encoding="utf-8")
-    assert text.startswith("<!DOCTYPE html>") and "U<sub>2</sub>" in text
+    assert text.startswith("<!DOCTYPE html>") and "U₂" in text
     assert run("staircase", "x1 + x1*x2", "--out", data)[0] == 0
     content = json.loads(data.read_text(encoding="utf-8"))
     assert Staircase.from_dict(content) == staircase("x1 + x1*x2")

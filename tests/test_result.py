@@ -15,7 +15,7 @@ import sympy as sp
 import giantstep.derivations
 from giantstep import OneGradientStep, SpikedRandomFeatures, VocabularyFeatures
 from giantstep.derivations.certificates.certificate import Certificate, CertifiedValues
-from giantstep.derivations.giant_steps.conjecture_outcomes import (
+from giantstep.derivations.giant_steps.conjectures import (
     ConjectureReport,
     Figure,
     Outcome,

@@ -24,6 +24,8 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError
+from ...json_document import WritesJson
+from ...numeric.arguments import nonnegative_number, whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
@@ -88,7 +90,7 @@ class Requirement:
 
 
 @dataclass(frozen=True, repr=False)
-class SampleComplexity(Page, Typeset):
+class SampleComplexity(Page, Typeset, WritesJson):
     r"""The ledger of a student and a target.
 
     Attributes
@@ -149,8 +151,6 @@ class SampleComplexity(Page, Typeset):
         AssumptionError
             If S and V vanish: the student is linear, and the target has no linear part.
         """
-        from ...numeric.arguments import nonnegative_number, whole_number
-
         rule = {
             DIMENSION: whole_number("dimension", dimension),
             SAMPLES: whole_number("samples", samples),

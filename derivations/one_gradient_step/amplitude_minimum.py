@@ -4,33 +4,392 @@ r"""The least J(h) over all amplitudes: a scan of the whole line, then a root of
 :math:`L|h - h'|` with :math:`L = \sup|G'|`: intervals whose ends are far above the best value are
 excluded by that, the others halved. Beyond the scan J goes to its limits for :math:`h \to
 \pm\infty`, where a bounded student has become a step of the teacher's coordinate.
+
+What neurons of one amplitude can represent: the error J(h), as an expression and to all digits.
+
+After a step with η of order √N a neuron sees the teacher's coordinate t with some amplitude h and
+the rest of its input as noise, so neurons of equal amplitude average to
+:math:`g_h(t) = G(ht)`, :math:`G(s) = \mathbb{E}\,\sigma(s + \xi)`, and
+
+.. math:: J(h) = \mathbb{E}\,\big(\sigma_*(t) - G(ht)\big)^2 = \mathbb{E}\sigma_*^2 - 2C(h) + S(h).
+
+G is one function for all h. Where it has a closed form, C and S are one-dimensional expectations,
+which the rules of :func:`.gaussian.expect` know or not; where one has none, J is an average over t
+of :math:`g_k(t) = \mathbb{E}_z[\sigma(ht + z)\,\mathrm{He}_k(z)]`, which are G and its derivatives
+at ht by Stein's lemma. Either way J is a system of equations with the parameter h, and its program
+runs on floats, on numbers of any number of digits, and on balls.
+
+(Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, section 4.2; closed forms derived here.)
+
+What the form of a student proves about J(h) for amplitudes of any size.
+
+A student is taken apart into ramps a z + b\|z\|, functions that saturate, one sine, and bounded
+rests, with arguments rz + s. Then
+
+* :math:`|\sigma'| \le L`, so :math:`|G'| \le L`, :math:`|G''| \le L\sqrt{2/\pi}`, :math:`|G'''| \le
+  \sqrt2 L` (Stein's lemma), which bounds the derivatives of J;
+* for large \|h\| J has a lower bound: ramps leave every bound, because
+  :math:`\mathbb{E}|s + \xi| \ge |s|`; saturating students differ from a step s by d with
+  :math:`\mathbb{E}(G(ht) - s(ht))^2 \le D^2/(\sqrt{2\pi}|h|)`, :math:`D \le \|d\|_2 + |\Delta|
+  (\varphi(0) 2 - \pi^{-1/2})^{1/2}` with the size Δ of the step (Young's inequality for the first
+  part, :math:`\int_0^\infty \Phi(-s)^2 ds = \varphi(0) - 1/(2\sqrt\pi)` for the second), and
+  :math:`|\Delta| |s/r|^{1/2}` more for a step that is not at zero; a sine averages out,
+  :math:`|\mathbb{E} f(t)\sin(ht + s)| \le \|f' - tf\|/|h|` (integration by parts).
+
+(Derived here.)
+
+A proven interval for :math:`\tau_* = \inf_h J(h)`.
+
+At any exact amplitude J is enclosed, which is a proven upper bound of τ_*. That no other amplitude
+is better is proven in three parts:
+
+* around the best one J is convex, and has one stationary point;
+* up to \|h\| = H by branch and bound (:mod:`giantstep.numeric.interval_minimum`): on a cell J and
+  two derivatives follow from their values at its centre, which are those of a program that runs on
+  balls, and from bounds of the slope of :math:`\sqrt J` and of two higher derivatives of J;
+* beyond H by the structure of the student.
+
+Where a part fails, the upper bound stays, and the statement says what is missing. For students that
+are polynomials J is one, too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from fractions import Fraction
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import sympy as sp
 from scipy.optimize import brentq, minimize_scalar
+from tqdm.auto import tqdm
 
+from ...ball_library import require_flint
 from ...digits import MOST_DIGITS, held_digits
-from ...errors import ConvergenceError, EmissionError, GiantstepError
+from ...errors import (
+    AssumptionError,
+    CertificationError,
+    ConvergenceError,
+    EmissionError,
+    GiantstepError,
+    MissingDependencyError,
+    UnsupportedExpressionError,
+)
+from ...numeric.cache import FileCache
+from ...numeric.interval_minimum import (
+    Ball,
+    BallFunction,
+    Beyond,
+    Function,
+    ProvenMinimum,
+    minimise,
+)
+from ...numeric.kernel_code import KernelCode
+from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.scaled_distance import ScaledDistance, Scan, scan
 from ...numeric.smoothed import Smoothed
+from ...runtime.precise_kernel import PreciseKernel
 from ...runtime.precision import local_context
 from ...runtime.quadrature import REACH
 from ...runtime.roots import newton
+from ...symbolic.activations import Activation, z
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average
+from ...symbolic.ball_functions import BallEvaluator
 from ...symbolic.boundedness import is_bounded, value_at_infinity
-from ...symbolic.gaussian import expect
+from ...symbolic.enclosed_formulas import FormulaBalls
+from ...symbolic.enclosures import Enclosure
+from ...symbolic.functions import relu, sigmoid, softplus
+from ...symbolic.gaussian import GaussianExpectation, expect
+from ...symbolic.gaussian_enclosures import (
+    PRECISION,
+    ConstantBalls,
+    MomentBalls,
+    NotReached,
+    enclosure_of,
+)
+from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.hermite_polynomials import hermite_polynomial
+from ...symbolic.lowering.ball_program import BallLoop, BallProgram, Scalars
+from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.printing.compiled import compiled
-from .amplitude_error import AmplitudeError, amplitude, exact_rational, with_numbers
+from ...symbolic.regularity import Parity
+from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.zero_test import is_exactly_zero
+from ..certificates.certificate import LIBRARIES, CertifiedValues
+from ..certificates.proof import LineTables
+from ..kernels.code import kernel_code
+from ..kernels.precise import precise_kernel, refine
+
+amplitude = sp.Symbol("h", real=True)
+"""h: how strongly a neuron sees the teacher's coordinate."""
+
+coordinate = sp.Symbol("t", real=True)
+"""t: the teacher's coordinate of an input."""
+
+mean_symbol = sp.Symbol("mean", real=True)
+"""What :attr:`AmplitudeError.mean` is called in equations."""
+
+_ARGUMENT = sp.Symbol("s", real=True)
+_OFFSET = sp.Symbol("offset", real=True)
+_ERROR = sp.symbols("J J_1 J_2", real=True)
+_NEXT = sp.Symbol("next", real=True)
+_SMOOTHED = sp.symbols("g_0 g_1 g_2", cls=sp.Function, real=True)
+_TEACHER = sp.Function("f", real=True)
+# Of the first rule for h = 0: steps of half the width on which the smoothed student varies.
+_NODES = 40
+Values: TypeAlias = Literal["derivatives", "newton"]
+
+
+class Form(Enum):
+    """How J is written."""
+
+    CLOSED = "a formula"
+    SMOOTHED = "an average over t of a closed form of the smoothed student"
+    AVERAGED = "an average over t of averages of the student"
+
+
+@dataclass(frozen=True)
+class AmplitudeError:
+    r"""J(h) of a pair of functions.
+
+    Attributes
+    ----------
+    student, teacher : Activation
+    centre : bool
+        Both are taken minus their means.
+    cache_folder : path, optional
+        Where generated functions are kept; default: the user's cache directory.
+    """
+
+    student: Activation
+    teacher: Activation
+    centre: bool
+    cache_folder: str | os.PathLike[str] | None = field(default=None, compare=False)
+
+    @cached_property
+    def student_expr(self) -> sp.Expr:
+        """σ in the variable z of activations, centred if asked for."""
+        return self._centred(self.student)
+
+    @cached_property
+    def teacher_expr(self) -> sp.Expr:
+        """σ_* in the variable z of activations, centred if asked for."""
+        return self._centred(self.teacher)
+
+    def _centred(self, function: Activation) -> sp.Expr:
+        return function.expr - hermite_coefficient(function, 0) if self.centre else function.expr
+
+    @cached_property
+    def mean(self) -> sp.Expr:
+        """What centring subtracts of the student, less what it subtracts of the teacher."""
+        own, other = (f.expr - self._centred(f) for f in (self.student, self.teacher))
+        return own - other
+
+    @cached_property
+    def smoothed(self) -> sp.Expr:
+        """G in the variable s: a closed form, or an expectation."""
+        return expect(self.student_expr.xreplace({variable: _ARGUMENT + variable}), variable)
+
+    @cached_property
+    def smoothed_slope(self) -> sp.Expr:
+        """Its derivative; in closed form if G has one."""
+        return self.smoothed.diff(_ARGUMENT)
+
+    @property
+    def argument(self) -> sp.Symbol:
+        """The s of :attr:`smoothed`."""
+        return _ARGUMENT
+
+    @cached_property
+    def realised(self) -> sp.Expr:
+        """g_h(t) in h and t."""
+        return self.smoothed.xreplace({_ARGUMENT: amplitude * coordinate})
+
+    @cached_property
+    def closed_form(self) -> sp.Expr | None:
+        """J in h, where rules give one; else None."""
+        if self.smoothed.has(Average):
+            return None
+        teacher = self.teacher_expr.xreplace({variable: coordinate})
+        parts = [
+            expect(teacher**2, coordinate),
+            expect(teacher * self.realised, coordinate),
+            expect(self.realised**2, coordinate),
+        ]
+        if any(part.has(Average) for part in parts):
+            return None
+        square, cross, own = parts
+        return square - 2 * cross + own
+
+    def expression(self) -> sp.Expr:
+        """Return J in h: its closed form, or the expectation over t."""
+        if self.closed_form is not None:
+            return self.closed_form
+        teacher = self.teacher_expr.xreplace({variable: coordinate})
+        return GaussianExpectation((teacher - self.realised) ** 2, coordinate)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether J has a closed form."""
+        return self.closed_form is not None
+
+    def vanishes_at(self, h: sp.Expr) -> bool:
+        """Whether the smoothed student at an exact amplitude provably is the teacher."""
+        if self.smoothed.has(Average):
+            return False
+        difference = self.realised.xreplace({amplitude: h}) - self.teacher_expr.xreplace(
+            {variable: coordinate}
+        )
+        if sp.expand(difference) == 0:
+            return True
+        if self.closed_form is None:
+            return False
+        try:
+            return is_exactly_zero(self.closed_form.xreplace({amplitude: h}), "J(h)")
+        except GiantstepError:
+            return False
+
+    def system(self, form: Form, values: Values) -> SaddlePointSystem:
+        """Return J as equations with the parameters h and :attr:`mean`.
+
+        Parameters
+        ----------
+        form : Form
+            How J is written.
+        values : {"derivatives", "newton"}
+            J, J' and J''; or J and :math:`o + h - J'/J''` with a parameter o.
+        """
+        if form is Form.CLOSED:
+            assert self.closed_form is not None
+            error = [self.closed_form.diff(amplitude, k) for k in range(3)]
+            return _system(error, {}, values)
+        student = self.student.expr.xreplace({variable: amplitude * coordinate + variable})
+        if form is Form.SMOOTHED:
+            raw = expect(self.student.expr.xreplace({variable: _ARGUMENT + variable}), variable)
+            argument = {_ARGUMENT: amplitude * coordinate}
+            tables = [raw.diff(_ARGUMENT, k).xreplace(argument) for k in range(3)]
+        else:
+            tables = [
+                GaussianExpectation(student * hermite_polynomial(k, variable), variable)
+                for k in range(3)
+            ]
+        definitions = {g(coordinate): t for g, t in zip(_SMOOTHED, tables, strict=True)}
+        definitions[_TEACHER(coordinate)] = self.teacher.expr.xreplace({variable: coordinate})
+        constant = mean_symbol if self.mean.has(Average) else self.mean
+        smoothed = sp.Function("smoothed", real=True)
+        square = (_TEACHER(coordinate) + constant - smoothed(amplitude * coordinate)) ** 2
+        error = [
+            GaussianExpectation(_in_tables(square.diff(amplitude, k), smoothed), coordinate)
+            for k in range(3)
+        ]
+        return _system(error, definitions, values)
+
+    @cached_property
+    def forms(self) -> tuple[Form, ...]:
+        """How J can be written, what is cheaper to compute first."""
+        found = [Form.AVERAGED]
+        if not self.smoothed.has(Average):
+            found = [Form.SMOOTHED, *found]
+        return (Form.CLOSED, *found) if self.is_closed else tuple(found)
+
+    def precise(
+        self, h: sp.Rational, digits: int, *, show_progress: bool = True
+    ) -> tuple[Any, Any]:
+        """Return J to so many digits, and where Newton's method for J' = 0 leads from h.
+
+        That is known to so many digits of 1 + abs(h). On a terminal a bar shows if it takes longer
+        than a second.
+
+        Raises
+        ------
+        ConvergenceError
+            If the digits are not reached.
+        """
+        offset = 1 + abs(h)
+        code, precise = self._program
+        cache = FileCache(self.cache_folder)
+        # The equations are explicit: all that floats would tell is how fine a rule is needed.
+        nodes = math.ceil(_NODES * (1 + abs(h)))
+        rough = BatchSolution({}, {}, *map(np.array, ([0], [0.0], [nodes], [True])))
+
+        def exact(ctx: Any) -> dict[str, Any]:
+            numbers = {amplitude: h, _OFFSET: offset}
+            exact = {str(x): ctx.mpf(value.p) / value.q for x, value in numbers.items()}
+            return {**exact, str(mean_symbol): ctx.mpf(str(self.mean.evalf(ctx.dps)))}
+
+        try:
+            found = refine(
+                code.load(cache), precise, exact, digits, rough, show_progress=show_progress
+            )
+        except ConvergenceError as failure:
+            raise ConvergenceError(
+                f"J at h = {float(h):.6g} did not settle to the digits asked for: student or "
+                "teacher may have a singularity very close to the real line; ask for fewer digits",
+                state=failure.state,
+            ) from None
+        value, target = (found.values[str(x)] for x in (_ERROR[0], _NEXT))
+        return value, target - target.context.mpf(offset.p) / offset.q
+
+    @cached_property
+    def _program(self) -> tuple[KernelCode, PreciseKernel]:
+        for form in self.forms:
+            try:
+                lowered = lower(self.system(form, "newton"))
+                code = kernel_code(lowered)
+                return code, precise_kernel(lowered, code)
+            except EmissionError as failure:
+                # Closed forms hold more functions than there are languages for, erfi for one.
+                refused = failure
+        raise refused
+
+
+def _in_tables(expr: sp.Expr, smoothed: Any) -> sp.Expr:
+    """Put the tables of the smoothed student and its derivatives for a function of ht."""
+    slopes = {d: _SMOOTHED[d.expr.derivative_count](coordinate) for d in expr.atoms(sp.Subs)}
+    value = {smoothed(amplitude * coordinate): _SMOOTHED[0](coordinate)}
+    return expr.xreplace(slopes).xreplace(value)
+
+
+def _system(
+    error: Sequence[sp.Expr],
+    definitions: dict[sp.Expr, sp.Expr],
+    values: Values,
+) -> SaddlePointSystem:
+    parameters = [amplitude]
+    if any(node.has(mean_symbol) for node in error):
+        parameters.append(mean_symbol)
+    if values == "newton":
+        wanted = {_ERROR[0]: error[0], _NEXT: _OFFSET + amplitude - error[1] / error[2]}
+        parameters.append(_OFFSET)
+    else:
+        wanted = dict(zip(_ERROR, error, strict=True))
+    return SaddlePointSystem.from_fixed_point(
+        wanted,
+        name="amplitude",
+        title="squared distance of a teacher and a smoothed, rescaled student",
+        parameters=parameters,
+        definitions=definitions,
+        node=coordinate,
+    )
+
+
+def exact_rational(number: Any) -> sp.Rational:
+    """Return a number of an mpmath context as the rational that it is."""
+    sign, mantissa, exponent, _ = number._mpf_
+    return (-1) ** sign * sp.Integer(int(mantissa)) * sp.Integer(2) ** exponent
+
+
+def with_numbers(expr: sp.Expr, number: Callable[[sp.Expr], sp.Expr]) -> sp.Expr:
+    """Return an expression with its averages that hold no unknowns replaced by numbers."""
+    nodes = [node for node in expr.atoms(Average) if not node.free_symbols]
+    return expr.xreplace({node: number(node) for node in nodes})
+
 
 _FARTHEST, _FARTHEST_OSCILLATING = 1024.0, 32.0
 _CORE = 8.0
@@ -340,3 +699,596 @@ def _beyond(farthest: float, limits: tuple[float | None, float | None]) -> str:
         return f"nothing is known for |h| > {farthest:g}"
     rest = "only the limit is known" if len(known) == 1 else "only the limits are known"
     return f"for |h| > {farthest:g} {rest}: " + ", ".join(known)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Of a function of z: its slope's bound, size of its rest, and half of its step with the norm.
+
+    `saturates` is the square of the norm of f − step over the line, None where it has none.
+    """
+
+    slope: sp.Expr
+    rest: sp.Expr
+    ramp: tuple[sp.Expr, sp.Expr] = (sp.S.Zero, sp.S.Zero)
+    half_step: sp.Expr | None = None
+    saturates: sp.Expr | None = None
+
+
+_HALF = sp.S.Half
+# From 0 on: int (1 - tanh)^2 = 2 log 2 - 1, int erfc^2 = (2 - sqrt 2)/sqrt(pi), int arccot^2 =
+# pi log 2. softplus = relu + log(1 + exp(-|z|)).
+_PARTS = {
+    sp.tanh: _Part(sp.S.One, sp.S.One, half_step=sp.S.One, saturates=4 * sp.log(2) - 2),
+    sp.erf: _Part(
+        2 / sp.sqrt(sp.pi),
+        sp.S.One,
+        half_step=sp.S.One,
+        saturates=2 * (2 - sp.sqrt(2)) / sp.sqrt(sp.pi),
+    ),
+    sp.atan: _Part(sp.S.One, sp.pi / 2, half_step=sp.pi / 2, saturates=2 * sp.pi * sp.log(2)),
+    sp.sin: _Part(sp.S.One, sp.S.One),
+    sp.cos: _Part(sp.S.One, sp.S.One),
+    sp.Abs: _Part(sp.S.One, sp.S.Zero, ramp=(sp.S.Zero, sp.S.One)),
+    relu: _Part(sp.S.One, sp.S.Zero, ramp=(_HALF, _HALF)),
+    softplus: _Part(sp.S.One, sp.log(2), ramp=(_HALF, _HALF)),
+}
+# Of z f(z), f a sigmoid: |z|(1 - tanh|z|) = 2|z|/(1 + exp(2|z|)) <= 2|z| exp(-2|z|) and
+# |z| sech(z)^2 <= 4|z| exp(-2|z|); erfc(x) <= exp(-x^2). Swish and gelu are made of these.
+_WITH_FACTOR = {
+    sp.tanh: _Part(1 + 2 * sp.exp(-1), sp.exp(-1), ramp=(sp.S.Zero, sp.S.One)),
+    sp.erf: _Part(
+        1 + sp.sqrt(2 / (sp.pi * sp.E)), 1 / sp.sqrt(2 * sp.E), ramp=(sp.S.Zero, sp.S.One)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class StudentShape:
+    r"""A student as sums of known parts.
+
+    Attributes
+    ----------
+    slope : Expr
+        L, a bound of \|σ'\|.
+    ramp : tuple of Expr
+        a and b of the ramps a z + b\|z\|.
+    rest : Expr
+        A bound of what is left of σ.
+    distance : Expr or None
+        D of a student that saturates, None if it does not.
+    sine : tuple of Expr or None
+        (c, a) of a student c sin(a z + s) + constant.
+    constant : Expr
+        What it has without z.
+    """
+
+    slope: sp.Expr
+    ramp: tuple[sp.Expr, sp.Expr]
+    rest: sp.Expr
+    distance: sp.Expr | None
+    sine: tuple[sp.Expr, sp.Expr] | None
+    constant: sp.Expr
+
+    @property
+    def has_ramp(self) -> bool:
+        """Whether the student is unbounded."""
+        return self.ramp != (0, 0)
+
+
+def student_shape(expr: sp.Expr) -> StudentShape:
+    """Take a student apart.
+
+    Parameters
+    ----------
+    expr : Expr
+        σ in the variable z of activations, minus its mean if it is centred.
+
+    Raises
+    ------
+    CertificationError
+        If a part is not known.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.activations import activation
+    >>> shape = student_shape(activation("tanh").expr)
+    >>> shape.slope, shape.has_ramp, shape.sine
+    (1, False, None)
+    """
+    expr = sp.expand(expr.replace(sigmoid, lambda u: (1 + sp.tanh(u / 2)) / 2))
+    slope, rest, distance, constant = sp.S.Zero, sp.S.Zero, sp.S.Zero, sp.S.Zero
+    ramp = (sp.S.Zero, sp.S.Zero)
+    sines: list[tuple[sp.Expr, sp.Expr]] = []
+    saturates, others = True, 0
+    for term in sp.Add.make_args(expr):
+        if z not in term.free_symbols:
+            constant += term
+            rest += abs(term)
+            continue
+        factor, rate, shift, part, is_sine = _part(term)
+        slope += abs(factor * rate) * part.slope
+        rest += abs(factor) * (part.rest + abs(shift) * sum(map(abs, part.ramp)))
+        ramp = (
+            ramp[0] + factor * rate * part.ramp[0],
+            ramp[1] + factor * abs(rate) * part.ramp[1],
+        )
+        if part.saturates is None or part.half_step is None:
+            saturates = False
+        else:
+            away = smoothing_of_a_step() + sp.sqrt(abs(shift / rate))
+            step = 2 * part.half_step * away
+            distance += abs(factor) * (sp.sqrt(part.saturates / abs(rate)) + step)
+        if is_sine:
+            sines.append((factor, rate))
+        else:
+            others += 1
+    return StudentShape(
+        slope=slope,
+        ramp=ramp,
+        rest=rest,
+        distance=distance if saturates else None,
+        sine=sines[0] if len(sines) == 1 and not others else None,
+        constant=constant,
+    )
+
+
+def smoothing_of_a_step() -> sp.Expr:
+    r"""Return the norm on the line of Φ(s) minus the unit step, :math:`(2\int\Phi(-s)^2)^{1/2}`."""
+    return sp.sqrt(2 / sp.sqrt(2 * sp.pi) - 1 / sp.sqrt(sp.pi))
+
+
+def _part(term: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr, _Part, bool]:
+    """Return coefficient, slope and shift of the argument, and the known function of a term."""
+    factor, function = term.as_independent(z, as_Add=False)
+    if function == z:
+        ramp = _Part(sp.S.One, sp.S.Zero, ramp=(sp.S.One, sp.S.Zero))
+        return factor, sp.S.One, sp.S.Zero, ramp, False
+    inner = function / z
+    known, has_factor = (_WITH_FACTOR, True) if inner.func in _WITH_FACTOR else (_PARTS, False)
+    inner = inner if has_factor else function
+    part = known.get(inner.func)
+    rate = inner.args[0].diff(z) if part is not None else sp.nan
+    shift = sp.expand(inner.args[0] - rate * z) if part is not None else sp.nan
+    if part is None or {z} & (rate.free_symbols | shift.free_symbols) or (has_factor and shift):
+        raise CertificationError(
+            f"nothing is proven about large amplitudes of a student with the part {function}; "
+            "known are sums of z, |z|, relu, softplus, tanh, erf, atan, sigmoid, sine and cosine "
+            "of multiples of z plus a number, and of z times tanh, erf or sigmoid of multiples of z"
+        )
+    # z f(rz) is (rz) f(rz)/r.
+    factor = factor / rate if has_factor else factor
+    return factor, rate, shift, part, inner.func in (sp.sin, sp.cos)
+
+
+_LEAST_DIGITS = 15
+_GUARD_BITS = 40
+# Of numbers that only decide, and of those that these are made of.
+_BITS, _NUMBER_BITS = 40, 64
+# Of the interval of τ_*, relative to it, where the amplitude is not isolated.
+_GOAL = 1e-9
+# Of minutes at most: averages of averages take longer than averages.
+_MOST_CELLS = {Form.CLOSED: 40_000, Form.SMOOTHED: 10_000, Form.AVERAGED: 1_500}
+_MOST_KNOWN = 8
+_TYPICAL = sp.sqrt(2 / sp.pi)
+"""E|z|; E|t|³ is twice that."""
+
+_THEOREM = (
+    "τ_* as Ba et al. (arXiv 2205.01445, section 4.2) define it, for exact student and teacher"
+)
+_STRUCTURE = (
+    "the bounds of derivatives and of large amplitudes derived here from the student's form"
+)
+
+
+def certified_tau_star(
+    error: AmplitudeError,
+    minimum: AmplitudeMinimum,
+    digits: int,
+    *,
+    progress: bool | None = None,
+) -> CertifiedValues:
+    """Return τ_* as a proven interval, or a proven upper bound of it where no more is proven.
+
+    Parameters
+    ----------
+    error : AmplitudeError
+    minimum : AmplitudeMinimum
+        What was found in floating point; only where to look.
+    digits : int
+        Digits of the value.
+    progress : bool, optional
+        Progress bar; by default where the error stream is a terminal.
+
+    Returns
+    -------
+    CertifiedValues
+        ``tau_star`` and, if there is one best amplitude up to symmetry, ``amplitude``; or
+        ``tau_star_upper``, the enclosure of J at an amplitude, whose upper end bounds τ_*.
+
+    Raises
+    ------
+    CertificationError
+        If not even that can be enclosed.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
+    require_flint()
+    title = f"τ_*, student {error.student.name}, teacher {error.teacher.name}"
+    if minimum.exact is not None:
+        at, zero = minimum.exact
+        best = FormulaBalls({}).enclosure(at, digits)
+        return _values(
+            title,
+            {"tau_star": Enclosure(sp.S.Zero, sp.S.Zero), "amplitude": best},
+            f"τ_* = {zero}: the smoothed student at h = {at} is the teacher, and J is a square",
+            digits,
+        )
+    if math.isinf(minimum.amplitude):
+        return _at_infinity(title, error, minimum, digits)
+    bits = math.ceil((digits + 2) * math.log2(10)) + _GUARD_BITS
+    with PRECISION, require_flint().ctx.workprec(bits):
+        return _finite(title, error, minimum, digits, progress)
+
+
+def _at_infinity(
+    title: str, error: AmplitudeError, minimum: AmplitudeMinimum, digits: int
+) -> CertifiedValues:
+    limit = limit_at_infinity(error, 1 if minimum.amplitude > 0 else -1, 0.0)
+    if limit is None or limit.is_infinite:
+        raise CertificationError("the limit of J for large amplitudes has no enclosure")
+    if limit == 0:
+        return _values(
+            title,
+            {"tau_star": Enclosure(sp.S.Zero, sp.S.Zero)},
+            "τ_* = 0: J, which is a square, goes to zero for h to infinity, where the student is "
+            "the teacher",
+            digits,
+        )
+    return _values(
+        title,
+        {"tau_star_upper": FormulaBalls({}).enclosure(limit, digits)},
+        "τ_* is at most the upper end: J has this limit for h to infinity; that no finite "
+        "amplitude is better is not proven",
+        digits,
+    )
+
+
+def _finite(
+    title: str,
+    error: AmplitudeError,
+    minimum: AmplitudeMinimum,
+    digits: int,
+    progress: bool | None,
+) -> CertifiedValues:
+    arb = require_flint().arb
+    wanted = math.ceil((digits + 2) * math.log2(10))
+    start = arb(minimum.amplitude)
+    if digits > _LEAST_DIGITS:
+        shown = progress is not False
+        start = arb(precise_minimum(error, minimum, digits, show_progress=shown)[0]).mid()
+    balls = AmplitudeBalls(error)
+    value = balls.at(start, wanted)[0]
+    # J(-h) = J(h): G(-ht) is G(ht), or G(h(-t)), and -t has the law of t.
+    even = Parity.EVEN in (error.student.parity, error.teacher.parity)
+    try:
+        found = _least(error, balls, start, wanted, even, progress)
+    except MissingDependencyError:
+        raise
+    except (GiantstepError, NotReached) as failure:
+        return _values(
+            title,
+            {"tau_star_upper": enclosure_of(value, "J")},
+            f"τ_* is at most the upper end, J at h = {float(start):.15g}; that no amplitude is "
+            f"better is not proven: {failure}",
+            digits,
+        )
+    values = {"tau_star": enclosure_of(found.lower.union(found.upper), "τ_*")}
+    if not found.isolated:
+        places = ", ".join(place.str(6) for place in found.places)
+        return _values(
+            title,
+            values,
+            "τ_* lies in its interval; that J is least at one amplitude only is not proven: it "
+            f"may be in {places}",
+            digits,
+        )
+    (place,) = found.places
+    mirrored = ", up to its sign," if even and not place.contains(0) else ""
+    values["amplitude"] = enclosure_of(place, "h")
+    return _values(
+        title,
+        values,
+        f"τ_* lies in its interval; J is least at exactly one amplitude{mirrored} which lies in "
+        "its interval",
+        digits,
+    )
+
+
+def _least(
+    error: AmplitudeError,
+    balls: AmplitudeBalls,
+    start: Ball,
+    bits: int,
+    even: bool,
+    progress: bool | None,
+) -> ProvenMinimum:
+    """Prove where J is least; where it is even, among amplitudes that are not negative."""
+    function: Function
+    if error.smoothed.is_polynomial(error.argument):
+        function, beyond = _polynomial(error, bits)
+    else:
+        function = _BoundedError(balls, student_shape(error.student_expr), bits)
+        beyond = _FarAway(error, function.shape).bound
+    with tqdm(
+        desc="proving that τ_* is least", unit_scale=True, leave=False, delay=1,
+        disable=None if progress is None else not progress,
+    ) as bar:  # fmt: skip
+        return minimise(
+            function,
+            (0.0 if even else -math.inf, math.inf),
+            starts=[start],
+            beyond=beyond,
+            goal=_GOAL * float(balls.at(start, bits)[0].upper()),
+            most_cells=balls.most_cells,
+            what="h",
+            progress=bar.update,
+        )
+
+
+class AmplitudeBalls:
+    """J, J' and J'' at exact amplitudes, as balls, by the first form of J that can be enclosed.
+
+    Parameters
+    ----------
+    error : AmplitudeError
+    forms : sequence of Form, optional
+        By default all there are.
+    """
+
+    def __init__(self, error: AmplitudeError, forms: Sequence[Form] = ()) -> None:
+        self._error = error
+        self._forms = list(forms or error.forms)
+        self._known: dict[tuple[str, int], tuple[Ball, ...]] = {}
+
+    @property
+    def most_cells(self) -> int:
+        """How many cells a search may look at."""
+        return _MOST_CELLS[self._forms[0]]
+
+    def at(self, h: Ball, bits: int) -> tuple[Ball, ...]:
+        """Return J, J' and J'' to about so many bits of their size.
+
+        Raises
+        ------
+        CertificationError
+            If they cannot be enclosed.
+        """
+        key = h.repr(), bits
+        if key not in self._known:
+            # Cells ask for all derivatives at their centres, one after the other.
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self._enclosed(h, bits)
+        return self._known[key]
+
+    def _enclosed(self, h: Ball, bits: int) -> tuple[Ball, ...]:
+        while True:
+            try:
+                with require_flint().ctx.workprec(bits + _GUARD_BITS):
+                    return self._run(h, bits)
+            except (
+                AssumptionError, CertificationError, EmissionError, UnsupportedExpressionError,
+            ) as failure:  # fmt: skip
+                if len(self._forms) == 1:
+                    raise CertificationError(
+                        f"J at h = {float(h):.6g} is not enclosed: {failure}"
+                    ) from None
+            # Forms that serve one amplitude serve the others.
+            del self._forms[0]
+            self.__dict__.pop("_program", None)
+
+    @cached_property
+    def _program(self) -> tuple[LoweredSystem, BallProgram, LineTables]:
+        lowered = lower(self._error.system(self._forms[0], "derivatives"))
+        program = BallProgram(lowered.program, tuple(map(str, lowered.system.unknowns)))
+        return lowered, program, LineTables.of(lowered)
+
+    @cached_property
+    def _formulas(self) -> tuple[list[sp.Expr], dict[sp.Symbol, ConstantBalls]]:
+        """J, J' and J'' in closed form, with symbols for numbers that are averages."""
+        closed = self._error.closed_form
+        assert closed is not None
+        nodes = [node for node in closed.atoms(Average) if not node.free_symbols]
+        rule = {node: sp.Dummy("E", real=True) for node in nodes}
+        formula = closed.xreplace(rule)
+        constants = {symbol: ConstantBalls(node) for node, symbol in rule.items()}
+        return [formula.diff(amplitude, k) for k in range(3)], constants
+
+    @cached_property
+    def _mean(self) -> ConstantBalls:
+        return ConstantBalls(self._error.mean)
+
+    def _run(self, h: Ball, bits: int) -> tuple[Ball, ...]:
+        if self._forms[0] is Form.CLOSED:
+            # Not as a program: closed forms hold functions that no language has, erfi for one.
+            formulas, constants = self._formulas
+            known = {symbol: c.ball(bits + _GUARD_BITS) for symbol, c in constants.items()}
+            evaluate = BallEvaluator({**known, amplitude: h}).constant
+            found = [evaluate(formula) for formula in formulas]
+            if not all(x.is_finite() and x.imag.contains(0) for x in found):
+                raise CertificationError("its closed form has no finite enclosure there")
+            return tuple(x.real for x in found)
+        lowered, program, tables = self._program
+        parameters = {str(amplitude): h}
+        if mean_symbol in lowered.system.parameters:
+            parameters[str(mean_symbol)] = self._mean.ball(bits + _GUARD_BITS)
+        digits = math.ceil(bits * math.log10(2))
+        averages = tables.averages(parameters, bits + _GUARD_BITS, digits)
+
+        def average(loop: BallLoop, scalars: Scalars) -> list[Ball]:
+            return averages(loop, scalars, lambda: None)
+
+        def root(block: object, scalars: Scalars) -> list[Ball]:
+            raise AssertionError("the equations are explicit")
+
+        values = program.run(parameters, average, root)
+        return tuple(values[str(x)] for x in lowered.system.unknowns[-3:])
+
+
+class _BoundedError:
+    """J on cells, by its values at their centres and what the student's slope bounds.
+
+    Parameters
+    ----------
+    balls : AmplitudeBalls
+    shape : StudentShape
+    bits : int
+        Of values at points.
+    """
+
+    def __init__(self, balls: AmplitudeBalls, shape: StudentShape, bits: int) -> None:
+        self.shape = shape
+        self._balls, self._bits = balls, bits
+        self._arb = require_flint().arb
+        self._slope = _number(shape.slope).upper()
+        self._typical = _number(_TYPICAL * sp.sqrt(3))
+
+    def at(self, point: Ball) -> tuple[Ball, Ball]:
+        """Return J and J'."""
+        value, slope, _ = self._balls.at(point, self._bits)
+        return value, slope
+
+    def over(self, centre: Ball, radius: float, order: int) -> Ball:
+        """Return a derivative of J over a cell."""
+        arb, largest = self._arb, self._slope
+        value, slope, curvature = self._balls.at(centre, _BITS)
+        # |d sqrt(J)/dh| <= L, and Stein's bounds of G'' and G'''.
+        far = value.upper().max(arb(0)).sqrt() + largest * radius
+        second = 2 * largest**2 + 2 * far * largest * self._typical
+        third = 24 * largest**2 / arb.pi() + 2 * far * largest * arb(30).sqrt()
+        away = arb(0, radius)
+        curvature = _narrower(curvature + third.upper() * away, arb(0, second.upper()))
+        if order == 2:
+            return curvature
+        slope = slope + curvature * away
+        if order == 1:
+            return slope
+        near = value.lower().max(arb(0)).sqrt() - largest * radius
+        roots = near.lower().max(arb(0)).union(far.upper())
+        return _narrower(value + slope * away, roots**2)
+
+
+def _narrower(one: Ball, other: Ball) -> Ball:
+    """Return what lies in both of two balls, which have a number in common."""
+    return one.lower().max(other.lower()).union(one.upper().min(other.upper()))
+
+
+class _FarAway:
+    """Lower bounds of J for large amplitudes, from the form of the student.
+
+    Parameters
+    ----------
+    error : AmplitudeError
+    shape : StudentShape
+    """
+
+    def __init__(self, error: AmplitudeError, shape: StudentShape) -> None:
+        self._error, self._shape = error, shape
+
+    def bound(self, side: int, reach: float) -> Ball:
+        """Return a lower bound of J beyond a reach, on one side.
+
+        Raises
+        ------
+        CertificationError
+            If there is none.
+        """
+        shape, arb = self._shape, require_flint().arb
+        h = arb(reach)
+        if shape.has_ramp:
+            a, b = shape.ramp
+            growth = _number(sp.sqrt(a**2 + b**2))
+            root = growth * h - _number(shape.rest) - self._teacher_norm
+            return root.lower().max(arb(0)) ** 2
+        if shape.distance is not None:
+            tail = _number(shape.distance / (2 * sp.pi) ** sp.Rational(1, 4)) / h.sqrt()
+            root = self._limits[side].lower().max(arb(0)).sqrt() - tail
+            return root.lower().max(arb(0)) ** 2
+        if shape.sine is not None and not self._error.teacher.jumps:
+            factor, rate = shape.sine
+            own = _number(factor**2 * sp.exp(-(rate**2)) / 2)
+            damping = (-2 * _number(rate**2) * h**2).exp()
+            cross = _number(abs(factor / rate) * sp.exp(-(rate**2) / 2)) * self._wavering / h
+            least = _moment(self._without_constant**2) - 2 * cross + own * (1 - damping)
+            return least.lower()
+        raise CertificationError("nothing is proven about large amplitudes of this student")
+
+    @cached_property
+    def _limits(self) -> dict[int, Ball]:
+        found = {}
+        for side in (-1, 1):
+            limit = limit_at_infinity(self._error, side, 0.0)
+            if limit is None:
+                raise CertificationError("the limit of J for large amplitudes is not known")
+            found[side] = _number(limit)
+        return found
+
+    @cached_property
+    def _teacher_norm(self) -> Ball:
+        return _moment(self._teacher**2).sqrt()
+
+    @cached_property
+    def _wavering(self) -> Ball:
+        r"""The norm of f' − t f, f the teacher minus the student's constant."""
+        slope = self._error.teacher.derivative.xreplace({variable: coordinate})
+        return _moment((slope - coordinate * self._without_constant) ** 2).sqrt().upper()
+
+    @property
+    def _without_constant(self) -> sp.Expr:
+        return self._teacher - self._shape.constant
+
+    @property
+    def _teacher(self) -> sp.Expr:
+        return self._error.teacher_expr.xreplace({variable: coordinate})
+
+
+def _polynomial(error: AmplitudeError, bits: int) -> tuple[Function, Beyond]:
+    """Return J of a student that is a polynomial, and what bounds it far away."""
+    flint = require_flint()
+    teacher = error.teacher_expr.xreplace({variable: coordinate})
+    square = sp.Poly((teacher - error.realised) ** 2, amplitude)
+    numbers = [
+        ConstantBalls(expect(sp.expand(c), coordinate)).ball(bits + _GUARD_BITS)
+        for c in reversed(square.all_coeffs())
+    ]
+    j = flint.arb_poly(numbers)
+
+    def bound(side: int, reach: float) -> Ball:
+        *lower, highest = numbers
+        h, degree = flint.arb(reach), len(lower)
+        # What lower powers are at most beside the highest falls with h.
+        rest = sum((abs(c).upper() / h ** (degree - k) for k, c in enumerate(lower)), flint.arb(0))
+        return (highest - rest).lower().max(flint.arb(0)) * h**degree
+
+    return BallFunction([j, j.derivative(), j.derivative().derivative()]), bound
+
+
+def _moment(integrand: sp.Expr) -> Ball:
+    return MomentBalls(integrand, coordinate).ball(0, _NUMBER_BITS)[0]
+
+
+def _number(expr: sp.Expr) -> Ball:
+    return ConstantBalls(sp.sympify(expr, strict=True)).ball(_NUMBER_BITS)
+
+
+def _values(
+    title: str, values: dict[str, Enclosure], statement: str, digits: int
+) -> CertifiedValues:
+    return CertifiedValues(
+        title=title,
+        values=values,
+        statement=statement,
+        assumptions=(*LIBRARIES, _STRUCTURE, _THEOREM),
+        digits=digits,
+    )

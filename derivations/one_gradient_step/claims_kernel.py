@@ -32,11 +32,15 @@ from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, finding
 from ..identities import cancels, identities_hold
+from . import kernel_equations as eq
 from .claims_spike import PROVEN, PROVEN_DIGITS
-from .kernel_spectrum import equations as eq
-from .kernel_spectrum.curve import KernelCurve, spectrum_sources
-from .kernel_spectrum.expected import difference_norm, expected_matrix
-from .kernel_spectrum.spectrum import ConjugateKernel
+from .kernel_spectrum import (
+    ConjugateKernel,
+    KernelCurve,
+    difference_norm,
+    expected_matrix,
+    spectrum_sources,
+)
 from .model import OneGradientStep
 from .pair_kernels import c, p, pair_kernel, q
 from .reference import reference_cases

@@ -20,9 +20,8 @@ from ..certificates.certificate import CertifiedValues
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import identities_hold
 from ..penalties import PaperRidge
-from .amplitude_error import AmplitudeError, amplitude
-from .claims_ridge import surely_less
-from .claims_risk import certified_risk
+from .amplitude_minimum import AmplitudeError, amplitude
+from .claims_risk import certified_risk, surely_less
 from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of
 from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
 from .large_steps import large_step_limit

@@ -3,7 +3,19 @@ r"""The risk that Gaussian equivalence predicts for one given first layer.
 Conditional on W the features are replaced by :math:`\mu_1W^\top x + \mu z`; ridge regression on
 these is solved in the limit by the spectrum of W and its overlaps with the teacher, whatever the
 number or the size of the steps that led to W. (Ba et al., arXiv 2205.01445; the equivalent of a
-fixed covariance is derived in :mod:`.conditional_modes`.)
+fixed covariance is derived here.)
+
+Ridge regression on Gaussian features of one given first layer: sums over its modes.
+
+Features of covariance :math:`\Sigma = b\,W^\top W + v` with W of shape (d, N), the penalty λ' of
+:math:`\frac1n\sum(y - b\cdot\varphi)^2 + \lambda'|b|^2`, the effective ridge ν of
+:mod:`.symbolic.ridge_equivalent`, for which all averages are those of a fixed covariance:
+
+.. math:: \frac{\lambda'}{\nu} = 1 - \frac1n\sum_j \frac{S_j}{S_j+\nu}, \qquad
+    1 - \frac{c^\top(\Sigma+\nu)^{-1}c}{\mu_*^2} = \sum_i p_i\,\frac{v+\nu}{S_i+\nu},
+
+S = v + b x. The first sum is over the N eigenvalues x of :math:`W^\top W`, the second over the d
+of :math:`WW^\top`, whose eigenvectors have the squared overlaps :math:`p_i` with the teacher.
 """
 
 from __future__ import annotations
@@ -15,6 +27,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 import threadpoolctl
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg, optimize
@@ -22,14 +35,67 @@ from scipy import linalg, optimize
 from ...errors import ConvergenceError, ParameterError
 from ...result import Result, quantity
 from ...runtime.generated import defined
+from ...symbolic.printing.compiled import Formula, function_source
 from ..derived import derived
-from ..penalties import penalty_of
+from ..penalties import one_penalty, penalty_of
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from ...numeric.networks.readout import TrainedNetwork
     from .model import OneGradientStep
+
+eigenvalue = sp.Symbol("eigenvalue", nonnegative=True)
+r"""x, of :math:`WW^\top`."""
+
+slope = sp.Symbol("slope", nonnegative=True)
+r"""b = μ1² of the student."""
+
+floor = sp.Symbol("floor", nonnegative=True)
+"""v, the residual variance of the student."""
+
+effective_ridge = sp.Symbol("effective_ridge", positive=True)
+"""ν."""
+
+
+def mode_functions() -> dict[str, sp.Expr]:
+    r"""Return what one mode contributes, each as positive terms.
+
+    Returns
+    -------
+    dict of str to Expr
+        ``used``, S/(S + ν), its square, and ``unused``, one minus it: of the penalty λ'/ν.
+        ``gain``, :math:`-\nu\,\frac{d}{d\nu}` of ``used``: :math:`d\lambda'/d\nu - \lambda'/\nu`.
+        ``unexplained``, and ``bias``, :math:`-\nu^2\frac{d}{d\nu}(\text{unexplained}/\nu)`: of the
+        linear part of the labels what is not explained, and of its square what is the bias.
+    """
+    nu = effective_ridge
+    variance = floor + slope * eigenvalue
+    used = variance / (variance + nu)
+    unexplained = (floor + nu) / (variance + nu)
+    bias = -(nu**2) * sp.diff(unexplained / nu, nu)
+    return {
+        "used": used,
+        "used_square": used**2,
+        "unused": nu / (variance + nu),
+        "gain": sp.factor(-nu * sp.diff(used, nu)),
+        "unexplained": unexplained,
+        # Without the common denominator, whose numerator is a sum of positive terms.
+        "bias": _positive_terms(bias, variance + nu),
+    }
+
+
+def _positive_terms(expression: sp.Expr, denominator: sp.Expr) -> sp.Expr:
+    """Return an expression with expanded numerator over a power of the denominator."""
+    numerator = sp.expand(sp.cancel(expression * denominator**2))
+    return numerator / denominator**2
+
+
+def mode_source() -> str:
+    """Return the source of a module with these functions of arrays of eigenvalues."""
+    arguments = (eigenvalue, slope, floor, effective_ridge)
+    return function_source({name: Formula(arguments, e) for name, e in mode_functions().items()})
+
 
 Array = NDArray[np.float64]
 
@@ -254,7 +320,6 @@ def modes_of(weights: Array, direction: Array | None = None) -> Modes:
 
 @derived("one_gradient_step/conditional_modes", str)
 def _mode_source() -> str:
-    from .conditional_modes import mode_source
 
     return mode_source()
 
@@ -271,6 +336,7 @@ def conditional_prediction(
     )  # fmt: skip
 
 
+@one_penalty
 def conditional_risk(
     model: OneGradientStep,
     weights: ArrayLike,
@@ -278,16 +344,14 @@ def conditional_risk(
     ridge: object = None,
     direction: ArrayLike | None = None,
 ) -> ConditionalRisk:
-    """Predict the risk of a ridge readout of a given first layer.
+    """Return the risk that Gaussian equivalence predicts for a given first layer.
 
     Parameters
     ----------
-    model : OneGradientStep
-        Its step size is not used: the layer is what its steps have made of it.
     weights : array_like, shape (d, N)
-        A column for each neuron; N/d must be the model's ratio.
-    ridge : float or PaperRidge
-        The penalty, ≥ 0.
+        A column for each neuron, after any number of steps of any size.
+    ridge : float
+        λ ≥ 0, or :func:`giantstep.paper_ridge`.
     direction : array_like, shape (d,), optional
         The teacher's, of any length; by default the first axis, as in simulations.
 
@@ -295,15 +359,6 @@ def conditional_risk(
     ------
     ParameterError
         If an argument has a wrong shape or is outside its range.
-
-    Examples
-    --------
-    >>> from giantstep import OneGradientStep
-    >>> model = OneGradientStep("tanh", "tanh", alpha=2, beta=1.5, step_size=0)
-    >>> weights = np.random.default_rng(0).standard_normal((400, 600)) / 20
-    >>> found = conditional_risk(model, weights, ridge=0.1)
-    >>> bool(0.02 < found.bias < found.risk < 0.2)
-    True
     """
     layer = _checked_weights(weights, model.beta)
     dimension, width = layer.shape

@@ -1,6 +1,6 @@
 r"""Large steps, η of order √N: what the network can represent then, and the bound of its risk.
 
-With :math:`\tau_* = \inf_h J(h)` of :mod:`.amplitude_error`, for a bounded student, a ridge
+With :math:`\tau_* = \inf_h J(h)` of :mod:`.amplitude_minimum`, for a bounded student, a ridge
 penalty with :math:`n^{\varepsilon - 1} < \lambda_B/N < n^{-\varepsilon}` and
 :math:`\alpha > \alpha_*`,
 
@@ -12,6 +12,10 @@ section 4.2). Kernel methods, and steps of order one, stay above :math:`\|P_{>1}
 Risks of networks after such steps are simulated by
 :meth:`.OneGradientStep.simulate` with ``exponent=0.5``, for :math:`\eta \propto N^{1/2}`, and
 with ``conditional=True`` beside the prediction of Gaussian features on the trained weights.
+
+Figures of large steps: what the best neurons represent, and the error of every amplitude.
+
+What large steps can represent: the functions, and the error of every amplitude.
 """
 
 from __future__ import annotations
@@ -26,22 +30,32 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import ParameterError
+from ...json_document import WritesJson
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
 from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.activations import activation
 from ..certificates.certificate import certificate_wanted
+from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
 from ..formulas import latex
 from ..spiked_random_features.arguments import activation_text, checked_switch
-from .amplitude_error import AmplitudeError
-from .amplitude_minimum import AmplitudeMinimum, float_distance, least_error, precise_minimum
-from .arguments import require_centred
-from .assumptions import Assumption, all_hold, boundedness
-from .moments import Moments, moments
+from .amplitude_minimum import (
+    AmplitudeError,
+    AmplitudeMinimum,
+    certified_tau_star,
+    float_distance,
+    least_error,
+    precise_minimum,
+)
+from .equivalence import Assumption, all_hold, boundedness
+from .moments import Moments, moments, require_centred
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from ..certificates.certificate import CertifiedValues
     from .model import OneGradientStep
 
@@ -55,7 +69,7 @@ _RIDGE_WINDOW = "the ridge penalty has n^(ε-1) < λ_B/N < n^(-ε) for some ε >
 
 
 @dataclass(frozen=True, repr=False)
-class LargeStepLimit(Page, Typeset):
+class LargeStepLimit(Page, Typeset, WritesJson):
     r"""What neurons of one amplitude can represent of a teacher after a large step.
 
     Attributes
@@ -80,7 +94,7 @@ class LargeStepLimit(Page, Typeset):
     assumptions : tuple of Assumption
         Those of the bound.
     certificate : CertifiedValues or None
-        τ_* as a proven interval, or a proven upper bound of it; see :mod:`.certified_amplitude`.
+        τ_* as a proven interval, or a proven upper bound of it; see :mod:`.amplitude_minimum`.
     """
 
     student: str
@@ -250,16 +264,73 @@ class LargeStepLimit(Page, Typeset):
         }
 
     def plot(self, *, ax: Any = None) -> Any:
-        """Draw teacher, realised function and best linear predictor; returns the figure."""
-        from .figures_large_steps import plot_realised
+        """Draw teacher, realised function and the teacher's linear part against t.
 
-        return plot_realised(self, ax=ax)
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        with styled():
+            axes = _axes(ax)
+            t = np.linspace(-_REACH, _REACH, _POINTS)
+            axes.plot(t, self.teacher_values(t), color=BLUE, label=r"teacher $\sigma_*(t)$")
+            if math.isfinite(self.amplitude):
+                label = rf"$\mathbb{{E}}\,\sigma(ht + \xi)$, $h = {self.amplitude:.3g}$"
+                axes.plot(t, self.realised(t), color=VERMILLION, linestyle="--", label=label)
+            axes.plot(t, self.linear_part * t, color=GREY, linestyle=":", label="linear part")
+            axes.set_xlabel(r"$t = \langle\beta_*, x\rangle$")
+            axes.set_title(_title(self))
+            axes.legend(frameon=False)
+            return axes.figure
 
     def plot_amplitudes(self, *, ax: Any = None) -> Any:
-        """Draw J against the amplitude, with the best linear error; returns the figure."""
-        from .figures_large_steps import plot_amplitudes
+        """Draw J against the amplitude h, with the best linear error as a line.
 
-        return plot_amplitudes(self, ax=ax)
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        with styled():
+            axes = _axes(ax)
+            h_best = self.amplitude if math.isfinite(self.amplitude) else 0.0
+            end = max(_LEAST_RANGE, 2 * abs(h_best))
+            h = np.linspace(-end / 2, end, _POINTS)
+            errors = self.error_at(h)
+            axes.plot(h, errors, color=BLUE, label=r"$J(h)$")
+            axes.axhline(
+                self.best_linear_error, color=GREY, linestyle="--", label="best linear predictor"
+            )
+            if math.isfinite(self.amplitude):
+                axes.plot(
+                    [h_best],
+                    [self.tau_star],
+                    "o",
+                    color=GREEN,
+                    label=rf"$\tau_* = {self.tau_star:.3g}$",
+                )
+            axes.set_ylim(0, 1.05 * float(np.max(errors[h >= 0])))
+            axes.set_xlabel("amplitude $h$")
+            axes.set_title(_title(self))
+            axes.legend(frameon=False)
+            return axes.figure
 
 
 def large_step_limit(
@@ -327,8 +398,6 @@ def large_step_limit(
     )
     if not certify:
         return found
-    from .certified_amplitude import certified_tau_star
-
     proof = certified_tau_star(found._error, found.minimum, wanted or 15, progress=progress)
     return replace(found, certificate=proof)
 
@@ -375,10 +444,16 @@ def _moved(student: Moments, teacher: Moments) -> Assumption:
     return Assumption(statement, product != 0, reason)
 
 
-def large_steps_of(
-    model: OneGradientStep, digits: int | None = None, certify: bool = False
+@by_name("digits", "certify")
+def large_steps(
+    model: OneGradientStep, *, digits: int | None = None, certify: bool = False
 ) -> LargeStepLimit:
-    """Return the limit of a model's student and teacher; its other parameters do not matter."""
+    """Return what steps with η of order √N can represent of the teacher, τ_*.
+
+    With `certify` and python-flint, τ_* is also a proven interval.
+
+    See :func:`.large_steps.large_step_limit`.
+    """
     return large_step_limit(
         model.student,
         model.teacher,
@@ -397,3 +472,69 @@ def _finite(name: str, values: ArrayLike) -> Array:
     if not np.all(np.isfinite(found)):
         raise ParameterError(f"{name} must be finite numbers, got {values!r}")
     return found
+
+
+_REACH = 3.0
+_POINTS = 241
+_LEAST_RANGE = 4.0
+
+
+def _axes(ax: Any) -> Any:
+    return new_figure().add_subplot() if ax is None else ax
+
+
+def _title(limit: LargeStepLimit) -> str:
+    return f"student {plain_text(limit.student)}, teacher {plain_text(limit.teacher)}"
+
+
+_SIZE = (10.4, 4.0)
+_DATA_REACH, _DATA_POINTS = 3.0, 241
+
+
+def large_step_data(limit: LargeStepLimit) -> xr.Dataset:
+    """Return the functions and the errors that :func:`plot_large_steps` draws.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``teacher``, ``linear_part`` and, where an amplitude is best, ``realised`` over ``t``; the
+        error ``J`` over ``amplitude``; ``tau_star``, ``best_amplitude``, ``best_linear_error``.
+    """
+    import xarray as xr
+
+    t = np.linspace(-_DATA_REACH, _DATA_REACH, _DATA_POINTS)
+    finite = np.isfinite(limit.amplitude)
+    end = max(4.0, 2 * abs(limit.amplitude)) if finite else 4.0
+    amplitudes = np.linspace(-end / 2, end, _DATA_POINTS)
+    columns: dict[str, Any] = {
+        "teacher": ("t", limit.teacher_values(t)),
+        "linear_part": ("t", limit.linear_part * t),
+        "J": ("amplitude", limit.error_at(amplitudes)),
+        "tau_star": limit.tau_star,
+        "best_amplitude": limit.amplitude,
+        "best_linear_error": limit.best_linear_error,
+    }
+    if finite:
+        columns["realised"] = ("t", limit.realised(t))
+    attributes = {"student": limit.student, "teacher": limit.teacher, "centre": int(limit.centre)}
+    return xr.Dataset(columns, {"t": t, "amplitude": amplitudes}, attributes)
+
+
+def plot_large_steps(limit: LargeStepLimit) -> Any:
+    """Draw teacher and realised function, and the error over the amplitude, side by side.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    MissingDependencyError
+        Without matplotlib.
+    """
+    with styled():
+        figure = new_figure(_SIZE)
+        functions, errors = figure.subplots(1, 2)
+    limit.plot(ax=functions)
+    limit.plot_amplitudes(ax=errors)
+    return figure

@@ -1,31 +1,259 @@
 r"""The ridge penalty with the smallest risk, before or after the step.
 
-All stationary points of the risk come from :mod:`.stationarity`, so that the best of them is the
+All stationary points of the risk come from one polynomial, so that the best of them is the
 best of all. For n > N it is always positive where anything is left of the labels at λ → 0; for
 n < N the risk may fall all the way to λ → 0. Where the student or the teacher has no linear part
 the risk only falls with the penalty.
+
+Where the risk is stationary in the penalty: roots of a polynomial, all of them.
+
+In the variable s of the closed form the risk against noisy labels is a quotient of polynomials,
+:math:`(B + \Delta)/D = P(s)/Q(s)`, so that its stationary points are the roots of
+:math:`P'Q - PQ'` beyond the value of s that belongs to λ = 0. The polynomials are derived once from
+:mod:`giantstep.symbolic.ridge_equivalent`; with numbers in them all their roots are found, by exact
+arithmetic on rational numbers.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
 
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number
 from ...result import Number, Result, quantity
-from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction
+from ...runtime.precision import local_context
+from ...symbolic.positive_roots import positive_roots
+from ...symbolic.printing.compiled import compiled
+from ...symbolic.ridge_equivalent import Spike
+from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction, mp_number
+from .properties import SCALAR, kappa, s
+from .symbols import (
+    aligned_square,
+    alpha,
+    alpha0,
+    beta,
+    linear,
+    noise,
+    orthogonal_square,
+    residual,
+    step_size,
+    teacher_linear,
+    teacher_residual,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from .model import OneGradientStep
-    from .stationarity import RidgeLandscape, StationaryPoint
+
+_aligned, _orthogonal, _signal, _rest = sp.symbols("t_2 tau M m", nonnegative=True)
+_PARAMETERS = (alpha, beta, kappa, _aligned, _orthogonal, _signal, _rest)
+# Beyond the digits asked for: what cancels where parameters differ by many orders of magnitude.
+_GUARD_DIGITS = 120
+
+
+@cache
+def risk_polynomials() -> tuple[sp.Poly, sp.Poly]:
+    r"""Return P and Q of :math:`(B + \Delta)/D = P/Q` as polynomials in s and the parameters."""
+    bias = _rest + _signal * SCALAR.bias(Spike(_aligned, _orthogonal))
+    above, below = sp.fraction(sp.cancel(sp.together(bias)))
+    numerator, denominator = sp.fraction(sp.cancel(sp.together(SCALAR.derivative)))
+    quotient = sp.cancel(above * denominator / (below * numerator))
+    first, second = (sp.Poly(part, s, *_PARAMETERS) for part in sp.fraction(quotient))
+    # The leading coefficients decide about the sign of both: B + Δ > 0 and D > 0.
+    return first, second
+
+
+def exact_parameters(model: OneGradientStep, digits: int) -> dict[sp.Symbol, Fraction]:
+    """Return the parameters of a model as fractions; moments to so many digits.
+
+    Floats are read as the decimal numbers that they print as.
+    """
+    student, teacher = (m.precise(digits) for m in (model.student_moments, model.teacher_moments))
+    found = {
+        alpha: decimal_fraction(model.alpha),
+        beta: decimal_fraction(model.beta),
+        step_size: decimal_fraction(model.step_size) * model.loss_factor,
+        noise: decimal_fraction(model.noise_variance),
+        linear: Fraction(Decimal(student["linear"])),
+        residual: Fraction(Decimal(student["residual"])),
+        teacher_linear: Fraction(Decimal(teacher["linear"])),
+        teacher_residual: Fraction(Decimal(teacher["residual"])),
+    }
+    if model.step_samples != float("inf"):
+        found[alpha0] = decimal_fraction(model.step_samples)
+    return found
+
+
+def _value(expr: sp.Expr, known: dict[sp.Symbol, Fraction]) -> sp.Rational:
+    exact = {x: sp.Rational(f.numerator, f.denominator) for x, f in known.items()}
+    return expr.xreplace(exact)
+
+
+@dataclass(frozen=True)
+class StationaryPoint:
+    """A penalty with its risk, as mpmath numbers.
+
+    Attributes
+    ----------
+    s, paper_ridge, effective_ridge : mpf
+        s, λ_B and ν.
+    risk : mpf
+        Against the noise-free target.
+    curvature : mpf
+        Second derivative of the risk with respect to λ_B; of a minimum positive.
+    residual : float
+        Relative: what is left of the derivative with respect to log λ_B.
+    """
+
+    s: Any
+    paper_ridge: Any
+    effective_ridge: Any
+    risk: Any
+    curvature: Any
+    residual: float
+
+
+@dataclass(frozen=True)
+class RidgeLandscape:
+    """How the risk depends on the penalty.
+
+    Attributes
+    ----------
+    stationary : tuple of StationaryPoint
+        All of them, from small to large penalties.
+    vanishing, infinite : mpf
+        Limits of the risk for λ → 0 (infinite at n = N) and λ → ∞.
+    """
+
+    stationary: tuple[StationaryPoint, ...]
+    vanishing: Any
+    infinite: Any
+
+    @property
+    def minima(self) -> tuple[StationaryPoint, ...]:
+        """The stationary points that are minima."""
+        return tuple(point for point in self.stationary if point.curvature > 0)
+
+
+def ridge_landscape(model: OneGradientStep, *, trained: bool, digits: int) -> RidgeLandscape:
+    """Return stationary points and limits of the risk of a model whose student has μ_1 ≠ 0.
+
+    Parameters
+    ----------
+    model : OneGradientStep
+    trained : bool
+        After the step, or before it.
+    digits : int
+        Of the results.
+    """
+    known = exact_parameters(model, digits + MOMENT_GUARD_DIGITS)
+    ctx = local_context(digits + _GUARD_DIGITS)
+    if not trained:
+        known[step_size] = Fraction(0)
+    across = orthogonal_square() if alpha0 in known else sp.S.Zero
+    values = {
+        alpha: _value(alpha, known),
+        beta: _value(beta, known),
+        kappa: _value(residual / linear**2, known),
+        _aligned: _value(aligned_square(), known),
+        _orthogonal: _value(across, known),
+        _signal: _value(teacher_linear**2, known),
+        _rest: _value(teacher_residual + noise, known),
+    }
+    above, below = (poly.eval(values) for poly in risk_polynomials())
+    # Common factors are there for special parameters only, such as a linear student.
+    below, above = (sp.Poly(p, s, domain=sp.QQ) for p in below.cancel(above, include=True))
+    lowest = _lowest(values, ctx)
+    # Distances from the lower bound of s are what keeps its digits.
+    above, below = above.shift(lowest), below.shift(lowest)
+    slope = above.diff() * below - above * below.diff()
+    label_noise = mp_number(_value(noise, known), ctx)
+    start = ctx.polyval(_coefficients(below, ctx), 0)
+    # At n = N the derivative D of λ vanishes, up to what the lower bound is rounded by.
+    singular = abs(start) <= ctx.sqrt(ctx.eps) * max(map(abs, _coefficients(below, ctx)))
+    vanishing = ctx.inf
+    if not singular:
+        vanishing = ctx.polyval(_coefficients(above, ctx), 0) / start - label_noise
+    point = _Points(
+        above, below, slope, values, lowest, mp_number(_value(linear**2, known), ctx), ctx
+    )
+    least = mp_number(lowest, ctx) * ctx.sqrt(ctx.eps)
+    return RidgeLandscape(
+        stationary=tuple(
+            point(root, label_noise) for root in positive_roots(slope, ctx) if root > least
+        ),
+        vanishing=vanishing,
+        infinite=mp_number(values[_signal] + _value(teacher_residual, known), ctx),
+    )
+
+
+class _Points:
+    """Penalty, risk and curvature at a distance t from the lower bound of s."""
+
+    def __init__(
+        self,
+        above: sp.Poly,
+        below: sp.Poly,
+        slope: sp.Poly,
+        values: dict[sp.Symbol, sp.Rational],
+        lowest: sp.Rational,
+        scale: Any,
+        ctx: Any,
+    ) -> None:
+        self._ctx, self._lowest, self._scale = ctx, mp_number(lowest, ctx), scale
+        polynomials = (above, below, slope, slope.diff())
+        self._polynomials = [_coefficients(poly, ctx) for poly in polynomials]
+        arguments = (s, alpha, beta, kappa)
+        self._given = [mp_number(values[x], ctx) for x in arguments[1:]]
+        self._functions = [
+            compiled(expr, arguments, ctx)
+            for expr in (SCALAR.ridge, SCALAR.effective_ridge, SCALAR.ridge.diff(s))
+        ]
+
+    def __call__(self, t: Any, label_noise: Any) -> StationaryPoint:
+        """Return the point, where the slope vanishes up to rounding."""
+        at = self._lowest + t
+        ridge, effective, pace = (
+            self._scale * function(at, *self._given) for function in self._functions
+        )
+        above, below, slope, bend = (self._ctx.polyval(c, t) for c in self._polynomials)
+        fresh = above / below
+        return StationaryPoint(
+            s=at,
+            paper_ridge=ridge,
+            effective_ridge=effective,
+            risk=fresh - label_noise,
+            curvature=bend / below**2 / pace**2,
+            residual=float(abs(slope / below**2 / pace * ridge / fresh)),
+        )
+
+
+def _coefficients(poly: sp.Poly, ctx: Any) -> list[Any]:
+    return [mp_number(c, ctx) for c in poly.all_coeffs()]
+
+
+def _lowest(values: dict[sp.Symbol, sp.Rational], ctx: Any) -> sp.Rational:
+    """Return s of λ = 0 as a rational number, to the precision of the context."""
+    bounds = [
+        compiled(bound, (alpha, beta, kappa), ctx)(
+            *(mp_number(values[x], ctx) for x in (alpha, beta, kappa))
+        )
+        for bound in SCALAR.lower_bounds()
+    ]
+    sign, mantissa, exponent, _ = max(bounds)._mpf_
+    return sp.Rational(-int(mantissa) if sign else int(mantissa)) * sp.Rational(2) ** exponent
+
 
 INTERIOR = "interior minimum"
 VANISHING = "the risk falls towards a vanishing penalty"
@@ -100,14 +328,56 @@ class OptimalRidge(Result):
 def optimum(
     model: OneGradientStep,
     *,
-    over: object,
-    of: object,
-    trained: bool,
-    digits: int | None,
-    progress: bool | None,
-    parameters: Mapping[str, Any],
-) -> OptimalRidge | xr.Dataset:
-    """Answer :meth:`.risk_analyses.RiskAnalyses.optimum`."""
+    over: str | Sequence[str] = "ridge",
+    of: str = "risk",
+    trained: bool = True,
+    digits: int | None = None,
+    progress: bool | None = None,
+    **parameters: Any,
+) -> Any:
+    r"""Return the penalty with the smallest risk, the best of all local minima.
+
+    All stationary points are roots of one polynomial, so that nothing is searched and there
+    are no bounds.
+
+    Parameters
+    ----------
+    over : {"ridge"}
+        There is no best step size beside it: the risk at its best penalty falls with the step.
+    of : {"risk", "test_error"}
+        Two words for the same.
+    trained : bool
+        After the step, or before it.
+    digits : int, optional
+        So many digits. Floats are read as the decimal numbers that they print as.
+    progress : bool, optional
+        Show a bar over several α if it takes longer than a second; default: if stderr is a
+        terminal.
+    **parameters
+        ``alpha``: n/d of the readout (and of the step, if the model has no `alpha0`); default:
+        that of the model.
+
+    Returns
+    -------
+    OptimalRidge or xarray.Dataset
+        Where the risk falls towards an end of the range the penalty is 0 or inf, and `kind`
+        says so. A dataset where `alpha` is a sequence: ``ridge_…``, ``paper_ridge_…``,
+        ``risk_…`` and ``curvature_…``, before (initial) and after (trained) the step.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range, or another output or parameter is named.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+    ...                         noise_variance=0.25)
+    >>> best = model.optimum(over="ridge")
+    >>> print(f"{best.paper_ridge:.12f} {best.risk:.12f}")
+    0.272826395556 0.226236404702
+    """
     names = [over] if isinstance(over, str) else over
     if not isinstance(names, list | tuple) or [*names] != ["ridge"]:
         raise ParameterError(
@@ -134,12 +404,12 @@ def optimum(
 
 def optimal_ridge(
     model: OneGradientStep,
-    *,
     trained: bool = True,
+    *,
     digits: int | None = None,
-    alpha: object = None,
+    alpha: float | None = None,
 ) -> OptimalRidge:
-    """Minimise the risk over the penalty."""
+    """Return the penalty with the smallest risk, as :meth:`optimum` does."""
     if not isinstance(trained, bool):
         raise ParameterError(f"trained must be True or False, got {trained!r}")
     if digits is not None:
@@ -149,16 +419,14 @@ def optimal_ridge(
     if model.student_moments.linear == 0:
         landscape = _without_linear_part(model, digits)
     else:
-        from .stationarity import ridge_landscape
-
         landscape = ridge_landscape(model, trained=trained, digits=digits or _FLOAT_DIGITS)
     return _best(model, landscape, trained, digits)
 
 
 def optimal_ridge_curve(
-    model: OneGradientStep, alpha: Any, *, progress: bool | None = None
+    model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
 ) -> xr.Dataset:
-    """Minimise over a range of α, before and after the step."""
+    """Return the best penalties and their risks over n/d, as :meth:`optimum` does."""
     import xarray as xr
 
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
@@ -191,9 +459,6 @@ def _without_linear_part(model: OneGradientStep, digits: int | None) -> RidgeLan
 
     Their noise enters with D alone, which increases with the penalty.
     """
-    from ...runtime.precision import local_context
-    from .stationarity import RidgeLandscape
-
     ctx = local_context(digits or _FLOAT_DIGITS)
     moments = model.teacher_moments.precise(digits or _FLOAT_DIGITS)
     infinite = ctx.mpf(moments["linear"]) ** 2 + ctx.mpf(moments["residual"])
@@ -224,8 +489,6 @@ def _best(
 ) -> OptimalRidge:
     """Return the lowest of all minima and of both ends."""
     minima = sorted(landscape.minima, key=lambda point: point.risk)
-    from ...runtime.precision import local_context
-
     ctx = None if digits is None else local_context(digits)
     # λ/λ_B, exactly: results may have more digits than a float.
     ratio = decimal_fraction(model.alpha) / decimal_fraction(model.beta)

@@ -1,4 +1,12 @@
-"""Networks of finite size after gradient steps, beside the theory, as labelled arrays."""
+r"""Networks of finite size after gradient steps, beside the theory, as labelled arrays.
+
+Exact covariances of a network's features: :math:`\mathbb{E}\,\sigma_i\sigma_j`, E f_* σ_j.
+
+By closed forms of :math:`\mathbb{E}[f(s)\,\sigma(t)]` for Gaussian pairs, at the actual lengths and
+angles of the weights. With them the population risk of a readout needs no test samples.
+
+Spectra of first layers and of their kernels after gradient steps, as labelled arrays.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +19,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
 
 from ... import __version__
-from ...errors import AssumptionError, ParameterError
+from ...errors import AssumptionError, ClosedFormNotFoundError, EmissionError, ParameterError
 from ...numeric.arguments import is_one_of, whole_number
 from ...numeric.elementwise import ElementwiseFunction
 from ...numeric.networks.measure import Measurement
@@ -23,16 +33,126 @@ from ...numeric.networks.run import Networks
 from ...numeric.networks.run import simulate as run_networks
 from ...numeric.networks.samples import finite_values
 from ...numeric.networks.sizes import sample_count
+from ...numeric.networks.spectra import KernelEigenvalues
+from ...runtime.generated import GeneratedFunction
+from ...symbolic.activations import Activation, activation
+from ...symbolic.activations import z as variable
+from ...symbolic.gaussian import GaussianExpectation, expect
+from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.printing.compiled import Formula, function_source
 from ..activation_functions import kept_elementwise
-from ..penalties import items_of, penalties
+from ..derived import derived
+from ..penalties import items_of, one_penalty, penalties
 from ..spiked_random_features.arguments import checked_switch
 from .conditional_risk import conditional_prediction
+from .pair_kernels import c, p, pair_kernel, q
 
 if TYPE_CHECKING:
     import xarray as xr
-    from numpy.typing import NDArray
 
     from .model import OneGradientStep
+
+Array = NDArray[np.float64]
+
+
+class FeatureCovariances:
+    """Covariances of features of a first layer; can be sent to another process.
+
+    Parameters
+    ----------
+    source : str
+        Source of the functions ``features(p, q, c)`` and ``teacher(p, q, c)``.
+    square : float
+        Mean square of the teacher.
+    """
+
+    def __init__(self, source: str, square: float) -> None:
+        self.square = square
+        self._features = GeneratedFunction(source, "features")
+        self._teacher = GeneratedFunction(source, "teacher")
+
+    def __call__(self, rows: Array) -> tuple[Array, Array, float]:
+        r"""Return :math:`\mathbb{E}\,\sigma\sigma^\top`, (N, N), E f_* σ, (N,), and E f_*².
+
+        Parameters
+        ----------
+        rows : ndarray, shape (N, d)
+            A row for each neuron, with the teacher along the first axis.
+        """
+        squares = np.einsum("ji,ji->j", rows, rows)
+        first, second = squares[:, None], squares[None, :]
+        inner = _inside(rows @ rows.T, first, second)
+        along = _inside(rows[:, 0], np.ones(1), squares)
+        features = np.broadcast_to(self._features(first, second, inner), inner.shape)
+        cross = np.broadcast_to(self._teacher(1.0, squares, along), along.shape)
+        return features, cross, self.square
+
+
+def _inside(inner: Array, first: Array, second: Array) -> Array:
+    """Keep inner products below the product of the lengths, which rounding may exceed."""
+    largest = np.sqrt(first * second) * (1 - 4 * np.finfo(float).eps)
+    return np.clip(inner, -largest, largest)
+
+
+def feature_covariances(model: OneGradientStep) -> FeatureCovariances:
+    """Return the covariances of a model's features, without the means of its functions.
+
+    Raises
+    ------
+    ClosedFormNotFoundError
+        If an expectation has no closed form that arrays can be put into.
+    """
+    source = _derived_source(model.cache, model.student, model.teacher)
+    if not source:
+        raise ClosedFormNotFoundError(
+            f"the covariances of features of student {model.student!r} and teacher "
+            f"{model.teacher!r} have no closed form, by rule and in functions of arrays; leave out "
+            "exact_risk to measure the risk on test samples"
+        )
+    return FeatureCovariances(source, model.teacher_moments.square)
+
+
+@derived("one_gradient_step/feature_covariance", str)
+def _derived_source(student: str, teacher: str) -> str:
+    return _source(activation(student), activation(teacher))
+
+
+def centred_kernel(f: Activation, sigma: Activation) -> sp.Expr | None:
+    r"""Return :math:`\mathbb{E}[(f(s) - \mathbb{E}f)(\sigma(t) - \mathbb{E}\sigma)]` or None.
+
+    The means are those at unit variance; s, t have variances p, q and covariance c.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.activations import activation
+    >>> centred_kernel(activation("relu"), activation("z")) == c / 2
+    True
+    """
+    kernel = pair_kernel(f, sigma)
+    if kernel is None:
+        return None
+    means = hermite_coefficient(f, 0), hermite_coefficient(sigma, 0)
+    for mean, other, length in ((means[0], sigma, q), (means[1], f, p)):
+        if mean != 0:
+            kernel -= mean * expect(other(sp.sqrt(length) * variable), variable)
+    kernel += means[0] * means[1]
+    return None if kernel.has(GaussianExpectation) else kernel
+
+
+def _source(student: Activation, teacher: Activation) -> str:
+    """Return the source of both functions, empty without closed forms."""
+    functions = {}
+    for name, pair in (("features", (student, student)), ("teacher", (teacher, student))):
+        kernel = centred_kernel(*pair)
+        if kernel is None:
+            return ""
+        functions[name] = Formula((p, q, c), kernel)
+    try:
+        return function_source(functions)
+    except EmissionError:
+        # A closed form in functions that arrays do not have.
+        return ""
+
 
 LAYERS = {"gradient": "full", "rank one": "rank one", "theory": "given"}
 """How the first layer moves, and what that is called of a network of finite size."""
@@ -94,25 +214,24 @@ def one_step_network(
     layer: str = "gradient",
     exponent: float = 0.0,
 ) -> Network:
-    """Return the network of a model at a finite dimension.
+    """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
 
     Parameters
     ----------
-    model : OneGradientStep
-    dimension : int
-        d ≥ 2.
-    steps : int
-    fresh : bool
-        Whether every step has samples of its own.
-    layer : {"gradient", "rank one", "theory"}
-        The steps of the network, their rank-one parts, or the spike of the limit added to W.
-    exponent : float
-        Steps of size η N^exponent.
+    dimension, steps, fresh, layer, exponent
+        As for :meth:`simulate`, with one number of steps.
 
     Raises
     ------
     ParameterError
         If an argument is outside its range, or the dimension too small.
+
+    Examples
+    --------
+    >>> import giantstep as gs
+    >>> network = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4).network(40)
+    >>> network.rows, network.scaling, network.width
+    ('gaussian', 'standard', 60)
     """
     dimension = whole_number("dimension", dimension, minimum=2)
     if not is_one_of(layer, LAYERS):
@@ -175,6 +294,7 @@ def _spike(model: OneGradientStep, steps: int, fresh: bool) -> tuple[float, floa
     return spike.theta2, math.sqrt(max(spike.theta1**2 - spike.theta2**2, 0.0))
 
 
+@one_penalty
 def simulate(
     model: OneGradientStep,
     dimension: int,
@@ -196,7 +316,75 @@ def simulate(
     progress: bool | None = None,
     executor: Executor | None = None,
 ) -> xr.Dataset:
-    """Train networks of a model; see :meth:`.model.OneGradientStep.simulate`."""
+    r"""Train networks of finite size and measure the risks of their ridge readouts.
+
+    Readouts before and after the steps are fitted to the same samples, which are independent
+    of those of the steps: the improvement is a paired difference.
+
+    Parameters
+    ----------
+    dimension : int
+        Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
+    ridge : float or sequence of float
+        λ ≥ 0, or :func:`giantstep.paper_ridge`.
+    seeds : int
+        Number of networks.
+    features : {"network", "gaussian"}
+        Features of the network, whose risk is measured on test samples; or their Gaussian
+        equivalent :math:`\mu_1W^\top x + \mu_{>1}z`, whose population risk is exact.
+    labels : {"teacher", "gaussian"}
+        ``gaussian`` replaces the nonlinear part of the teacher in the readout's labels by
+        independent Gaussian numbers; for Gaussian features.
+    layer : {"gradient", "rank one", "theory"}
+        Full gradient steps, their rank-one parts, or the spike of the limit.
+    steps : int or sequence of int
+        Gradient steps; readouts are fitted at each of these numbers, and at zero.
+    fresh : bool
+        Whether each step has samples of its own.
+    exponent : float
+        Steps of size :math:`\eta N^e`, such as 1/2 for large steps: no theory beside them.
+    conditional : bool
+        Also predict the errors of each layer by Gaussian equivalence; see
+        :meth:`conditional_risk`.
+    exact_risk : bool
+        Population risk of the network by closed forms of E σσᵀ and E f_*σ, which there are for
+        pairs such as erf/erf, sin/sin or relu/relu, in place of test samples.
+    n_test : int, optional
+        Test samples; max(10000, 10 d) by default.
+    seed : int
+        Entropy; the result depends on it and not on `workers`.
+    workers : int, optional
+        Threads.
+    store : path, optional
+        Folder for finished networks; a run that was interrupted resumes from it.
+    progress : bool, optional
+        Progress bar on the standard error stream; by default where that is a terminal.
+    executor : concurrent.futures.Executor, optional
+        Where to run the networks instead of in threads of this process.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``risk``, ``training_error`` and ``objective`` over ``seed``, ``step`` and ``ridge``;
+        over ``ridge`` their means before and after the steps, ``risk_initial``,
+        ``risk_trained``, …, and ``improvement``, with ``…_standard_error`` and, without
+        `exponent`, the limit as ``…_theory``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range, or the dimension is too small.
+    ClosedFormNotFoundError
+        With `exact_risk`, if there are no such closed forms.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
+    >>> found = model.simulate(40, ridge=[0.01, 0.1], seeds=2, n_test=1000)
+    >>> dict(found.risk.sizes), bool((found.risk_trained > 0).all())
+    ({'seed': 2, 'step': 2, 'ridge': 2}, True)
+    """
     record = recorded_steps(steps, layer)
     network = one_step_network(
         model, dimension, steps=record[-1], fresh=fresh, layer=layer, exponent=exponent
@@ -216,8 +404,6 @@ def simulate(
         )
     covariances = None
     if checked_switch("exact_risk", exact_risk):
-        from .feature_covariance import feature_covariances
-
         covariances = feature_covariances(model)
     gaussian = None
     if features == "gaussian":
@@ -351,3 +537,121 @@ def _add_theory(dataset: xr.Dataset, model: OneGradientStep, ridges: NDArray[np.
         mean = name.removesuffix("_standard_error")
         if mean != name and mean in curve:
             dataset[f"{mean}_theory"] = ("ridge", curve[mean].to_numpy().ravel())
+
+
+MATRICES = ("weights", "kernel", "linearised")
+"""First layer, kernel of the network's features, kernel of their Gaussian counterparts."""
+
+_AXES = {
+    "singular_values": "mode",
+    "kernel_eigenvalues": "sample",
+    "linearised_eigenvalues": "sample",
+}
+_SPECTRA_MEANING = {
+    "singular_values": "singular values of the first layer, descending",
+    "teacher_alignment": "squared cosine of its first left singular vector and the teacher",
+    "spike_alignment": "squared cosine of the former and X^T y of the steps so far, zero before",
+    "readout_alignment": "squared cosine of its first right singular vector and the readout",
+    "kernel_eigenvalues": "eigenvalues of the kernel of n samples, descending, zeros included",
+    "label_alignment": "squared cosine of the kernel's first eigenvector and the labels",
+    "linearised_eigenvalues": "the same of the kernel of Gaussian features",
+    "linearised_label_alignment": "the same of the kernel of Gaussian features",
+}
+
+
+def simulate_spectra(
+    model: OneGradientStep,
+    dimension: int,
+    *,
+    seeds: int = 5,
+    matrices: Sequence[str] = ("weights", "kernel", "linearised"),
+    layer: str = "gradient",
+    steps: object = 1,
+    fresh: bool = False,
+    exponent: float = 0.0,
+    seed: int = 0,
+    workers: int | None = None,
+    store: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
+) -> xr.Dataset:
+    r"""Train networks of finite size and return spectra of first layers and kernels.
+
+    Parameters
+    ----------
+    dimension : int
+    seeds : int
+    matrices : sequence of str
+        "weights", the first layer; "kernel", :math:`\Phi\Phi^\top` of the features of α d
+        samples; "linearised", the same of their Gaussian equivalent.
+    layer, steps, fresh, exponent, seed, workers, store, progress
+        As for :meth:`simulate`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``seed`` and ``step``: ``singular_values`` (descending, over ``mode``), squared
+        cosines ``teacher_alignment``, ``spike_alignment`` (with X^T y of the steps so far, zero
+        before the first) and ``readout_alignment``;
+        ``kernel_eigenvalues`` (descending, over ``sample``) with ``label_alignment``, and the
+        same with names that begin with ``linearised``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range, or the dimension is too small.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4)
+    >>> found = model.simulate_spectra(40, seeds=2, matrices=["weights"])
+    >>> dict(found.singular_values.sizes)
+    {'seed': 2, 'step': 2, 'mode': 40}
+    """
+    import xarray as xr
+
+    record = recorded_steps(steps, layer)
+    chosen = _checked_matrices(matrices)
+    network = one_step_network(
+        model, dimension, steps=record[-1], fresh=fresh, layer=layer, exponent=exponent
+    )
+    samples = sample_count("alpha", model.alpha, network.dimension)
+    measured: dict[str, str | Measurement] = {
+        "weights": "singular_values",
+        "kernel": "kernel_eigenvalues",
+        "linearised": KernelEigenvalues(gaussian_features(model)),
+    }
+    networks = measured_networks(
+        network,
+        # Without a penalty: its memory is that of singular values. It is not fitted.
+        RidgeReadout(samples, 0.0) if set(chosen) != {"weights"} else None,
+        [measured[name] for name in chosen], record,
+        seeds=seeds, seed=seed, workers=workers, store=store, progress=progress,
+    )  # fmt: skip
+    columns: dict[str, Any] = {}
+    for name, values in networks.values.items():
+        axes = ("seed", "step", _AXES[name]) if name in _AXES else ("seed", "step")
+        columns[name] = (axes[: values.ndim], values)
+    dataset = xr.Dataset(
+        columns,
+        coords={
+            "step": np.asarray(record, dtype=np.int32),
+            "seed": np.asarray(networks.completed, dtype=np.int32),
+        },
+        attrs={
+            **attributes(model, network, seed, networks), "samples": samples, "layer": layer,
+            "fresh": int(bool(fresh)), "exponent": float(exponent),
+        },
+    )  # fmt: skip
+    for name, meaning in _SPECTRA_MEANING.items():
+        if name in dataset:
+            dataset[name].attrs["long_name"] = meaning
+    return dataset
+
+
+def _checked_matrices(matrices: Sequence[str]) -> list[str]:
+    """Return names of matrices in their own order, each once."""
+    listed = isinstance(matrices, Sequence) and not isinstance(matrices, str) and len(matrices)
+    if not listed or not all(is_one_of(name, MATRICES) for name in matrices):
+        raise ParameterError(f"matrices must be some of {', '.join(MATRICES)}, got {matrices!r}")
+    return [name for name in MATRICES if name in matrices]

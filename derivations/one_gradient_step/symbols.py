@@ -1,11 +1,22 @@
 r"""The symbols of the theory of one gradient step, one for each quantity.
 
 Names and scaling of the toolkit; in brackets the letters of Ba et al., arXiv 2205.01445.
+
+The spike that one step adds to the first layer: :math:`W_1 = W_0 + u\,a^T`, |a| = 1.
+
+To leading order :math:`u = \eta\mu_1 X^Ty/n`, so by the rule of the first gradient
+
+.. math:: \theta_1^2 = |u|^2 \to (\eta\mu_1)^2\Big(\mu_1^{*2} + \frac{Y}{\alpha_0}\Big), \qquad
+    \theta_2 = u\cdot\beta_* \to \eta\mu_1\mu_1^* .
+
+Y holds the label noise. (Ba et al., arXiv 2205.01445, section 3; the noise is derived here.)
 """
 
 from __future__ import annotations
 
 import sympy as sp
+
+from ...symbolic.hermite import correlation_square
 
 alpha = sp.Symbol("alpha", positive=True)
 r"""Sample complexity n/d of the ridge readout (ψ1)."""
@@ -57,3 +68,19 @@ IDENTIFIERS = {
 def label_square() -> sp.Expr:
     r"""Return :math:`Y = \mathbb{E}\,y^2` of centred, noisy labels."""
     return teacher_linear**2 + teacher_residual + noise
+
+
+def spike_square() -> sp.Expr:
+    r"""Return :math:`\theta_1^2`, the squared length of the spike."""
+    labels = correlation_square(teacher_linear**2, label_square(), alpha0)
+    return (step_size * linear) ** 2 * labels
+
+
+def aligned_square() -> sp.Expr:
+    r"""Return :math:`\theta_2^2`, its part along the teacher's direction."""
+    return (step_size * linear * teacher_linear) ** 2
+
+
+def orthogonal_square() -> sp.Expr:
+    r"""Return :math:`\theta_1^2 - \theta_2^2`; by a formula of its own, free of cancellation."""
+    return (step_size * linear) ** 2 * label_square() / alpha0

@@ -47,7 +47,7 @@ _THEORIES = {
     "spectrum of spiked random features":
         ("spiked_random_features.spectrum.spectrum", "FeatureSpectrum"),
     "conjugate kernel of one gradient step":
-        ("one_gradient_step.kernel_spectrum.spectrum", "ConjugateKernel"),
+        ("one_gradient_step.kernel_spectrum", "ConjugateKernel"),
 }  # fmt: skip
 _MEANINGS = {
     "density": "density of the bulk, one being the mass of all eigenvalues",

@@ -10,7 +10,7 @@ features, circles networks with their full gradient step.
 import numpy as np
 
 import giantstep as gs
-from giantstep.derivations.one_gradient_step.figures.risk import FiniteSizes
+from giantstep.derivations.one_gradient_step.figures import FiniteSizes
 
 model = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)
 sizes = FiniteSizes([0.4, 0.8, 2, 4, 8], dimension=120, seeds=6, progress=False)

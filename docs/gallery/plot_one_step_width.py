@@ -9,7 +9,7 @@ features.
 import numpy as np
 
 import giantstep as gs
-from giantstep.derivations.one_gradient_step.figures.risk import FiniteSizes
+from giantstep.derivations.one_gradient_step.figures import FiniteSizes
 
 model = gs.OneGradientStep("tanh", "erf", alpha=2, step_size=6, noise_variance=0.1)
 sizes = FiniteSizes([0.4, 0.8, 1.5, 4, 8], dimension=120, seeds=6, progress=False)

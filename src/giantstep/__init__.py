@@ -61,12 +61,10 @@ if TYPE_CHECKING:
         information_exponent,
     )
     from .symbolic.hermite_expansion import HermiteExpansion
-    from .symbolic.leaps.coordinate_leap import coordinate_leap
     from .symbolic.leaps.generative_leap import generative_leap
     from .symbolic.leaps.isotropic_leap import isotropic_leap
-    from .symbolic.leaps.leap_filtration import leap_filtration
-    from .symbolic.leaps.leap_index import leap_index
-    from .symbolic.leaps.leap_report import leaps
+    from .symbolic.leaps.leap_index import coordinate_leap, leap_index
+    from .symbolic.leaps.leap_report import leap_filtration, leaps
     from .symbolic.leaps.staircase import Staircase, staircase
     from .symbolic.parser import parse_expression
     from .symbolic.projections import Projection, project, residual_norms
@@ -80,7 +78,7 @@ _HOMES = {
     "Activation": "symbolic.activations",
     "BulkLaw": "derivations.spiked_random_features.bulk_law",
     "Certificate": "derivations.certificates.certificate",
-    "CertifiedValues": "derivations.certificates.certificate",
+    "CertifiedValues": "derivations.certificates.certified_values",
     "Claim": "derivations.claims",
     "ConvexLoss": "derivations.spiked_random_features.convex.losses",
     "ConvexReadout": "derivations.spiked_random_features.convex.readout",
@@ -90,7 +88,7 @@ _HOMES = {
     "FiniteSizeStudy": "derivations.spiked_random_features.finite_size",
     "FreeEnergy": "symbolic.saddle_point",
     "GaussianExpectation": "symbolic.gaussian",
-    "GaussianVector": "symbolic.gaussian",
+    "GaussianVector": "symbolic.gaussian_vector",
     "GiantStep": "derivations.giant_steps.one_step",
     "GradientExpansion": "symbolic.stein",
     "HermiteCoefficients": "symbolic.hermite",
@@ -115,8 +113,8 @@ _HOMES = {
     "claims": "derivations.claims",
     "conditional_equivalence": "symbolic.equivalence",
     "convex_loss": "derivations.spiked_random_features.convex.losses",
-    "coordinate_leap": "symbolic.leaps.coordinate_leap",
-    "correlated_pair": "symbolic.gaussian",
+    "coordinate_leap": "symbolic.leaps.leap_index",
+    "correlated_pair": "symbolic.gaussian_vector",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
     "declare_activation": "symbolic.activations",
     "declare_claim": "derivations.claims",
@@ -133,7 +131,7 @@ _HOMES = {
     "information_exponent": "symbolic.hermite",
     "isotropic_leap": "symbolic.leaps.isotropic_leap",
     "large_step_limit": "derivations.one_gradient_step.large_steps",
-    "leap_filtration": "symbolic.leaps.leap_filtration",
+    "leap_filtration": "symbolic.leaps.leap_report",
     "learned_bias_bound": "derivations.spiked_random_features.bounds.letter_bounds",
     "leap_index": "symbolic.leaps.leap_index",
     "leaps": "symbolic.leaps.leap_report",
@@ -148,7 +146,7 @@ _HOMES = {
     "rationalized": "symbolic.exact_numbers",
     "regimes": "derivations.giant_steps.regimes",
     "residual_norms": "symbolic.projections",
-    "ridge_target": "symbolic.targets",
+    "ridge_target": "symbolic.ridge_targets",
     "sample_complexity": "derivations.hermite_gradients.sample_complexity",
     "simulate": "derivations.networks",
     "simulate_giant_steps": "derivations.giant_steps.simulated",

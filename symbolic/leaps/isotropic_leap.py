@@ -9,7 +9,7 @@ expansion of :math:`x_\perp \mapsto f(x_U + x_\perp)`,
 
 The first form is that of Abbe, Boix-Adserà, Misiakiewicz (arXiv 2302.11055); the others are derived
 here. In a basis, the leap is the largest k(U) over its coordinate subspaces, by the greedy argument
-of :mod:`.coordinate_leap`, and every U is a coordinate subspace of some basis. If the greedy run
+of :mod:`.leap_index`, and every U is a coordinate subspace of some basis. If the greedy run
 with orders up to κ reaches V*, take for any U that does not hold V* the first step that leaves it:
 its tensor has a slot outside U, and no more than κ of them, so :math:`k(U) \le \kappa`.
 """
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import UndecidedError
+from ...json_document import WritesJson
 from ...pages import Typeset
 from ..subspaces import Subspace
 from ..targets import target as read_target
@@ -47,7 +48,7 @@ class IsotropicStep:
     rows: tuple[SpanRow, ...]
 
 
-class IsotropicLeap(Typeset, ProvenOrder):
+class IsotropicLeap(Typeset, ProvenOrder, WritesJson):
     """The rotation-invariant leap, with the run of orders and subspaces that proves it.
 
     Attributes

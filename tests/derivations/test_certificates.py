@@ -206,7 +206,7 @@ class TestFlippedSigns:
     """The right solution as the start, and one sign of the equations wrong."""
 
     def risk(self):
-        from giantstep.derivations.one_gradient_step.risk_kernel import risk_kernel
+        from giantstep.derivations.one_gradient_step.risk import risk_kernel
 
         return risk_kernel(gs.OneGradientStep("erf", "tanh", **STEP)), {"ridge": 0.1}
 

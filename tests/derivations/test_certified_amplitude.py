@@ -4,12 +4,10 @@ import mpmath
 import pytest
 import sympy as sp
 
-from giantstep.derivations.one_gradient_step.amplitude_error import (
+from giantstep.derivations.one_gradient_step.amplitude_minimum import (
     AmplitudeError,
     Form,
     amplitude,
-)
-from giantstep.derivations.one_gradient_step.amplitude_structure import (
     smoothing_of_a_step,
     student_shape,
 )
@@ -21,8 +19,8 @@ from giantstep.symbolic.activations import activation, z
 pytest.importorskip("flint")
 
 from giantstep.derivations.certificates import proof
-from giantstep.derivations.one_gradient_step import certified_amplitude
-from giantstep.derivations.one_gradient_step.certified_amplitude import AmplitudeBalls
+from giantstep.derivations.one_gradient_step import amplitude_minimum as certified_amplitude
+from giantstep.derivations.one_gradient_step.amplitude_minimum import AmplitudeBalls
 from giantstep.numeric.interval_minimum import ProvenMinimum
 from giantstep.symbolic.ball_functions import BallEvaluator
 from giantstep.symbolic.gaussian_enclosures import PRECISION

@@ -12,7 +12,7 @@ from giantstep.derivations.certificates.agreement import agreement, decided, is_
 from giantstep.derivations.certificates.certificate import ASSUMPTIONS, CertifiedValues
 from giantstep.derivations.claims import EvidenceKind, claims
 from giantstep.derivations.hermite_gradients import claims_expansion
-from giantstep.derivations.one_gradient_step import claims_large, claims_ridge, claims_risk
+from giantstep.derivations.one_gradient_step import claims_large, claims_risk
 from giantstep.errors import MissingDependencyError
 from giantstep.symbolic.enclosures import Enclosure
 
@@ -104,10 +104,10 @@ def test_a_wrong_penalty_or_effective_ridge_is_found_by_integrals(flint, monkeyp
 
 
 def test_penalties_that_are_no_minimum_are_found(flint, monkeypatch):
-    (entry, *_) = claims_ridge.reference_document()["optimal_ridge"]
+    (entry, *_) = claims_risk.reference_document()["optimal_ridge"]
     document = {"optimal_ridge": [{**entry, "paper_ridge": "0.2250"}]}
-    monkeypatch.setattr(claims_ridge, "reference_document", lambda: document)
-    found = claims_ridge.best_penalties()
+    monkeypatch.setattr(claims_risk, "reference_document", lambda: document)
+    found = claims_risk.best_penalties()
     assert not found.passed and "larger on both sides" in found.summary
 
 
@@ -135,7 +135,7 @@ def test_without_the_package_all_of_it_is_not_available(monkeypatch):
             check.run()
 
 
-@pytest.mark.parametrize("proof", [claims_ridge.peak, claims_expansion.stein])
+@pytest.mark.parametrize("proof", [claims_risk.peak, claims_expansion.stein])
 def test_details_are_plain(flint, proof):
     found = proof()
     assert found.passed, found.summary

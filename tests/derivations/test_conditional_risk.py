@@ -11,17 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep import OneGradientStep, paper_ridge
-from giantstep.derivations.one_gradient_step.conditional_modes import (
+from giantstep.derivations.one_gradient_step.conditional_risk import (
+    conditional_prediction,
+    conditional_risk,
     effective_ridge,
     eigenvalue,
     floor,
     mode_functions,
-    slope,
-)
-from giantstep.derivations.one_gradient_step.conditional_risk import (
-    conditional_prediction,
-    conditional_risk,
     modes_of,
+    slope,
 )
 from giantstep.derivations.one_gradient_step.simulated import one_step_network
 from giantstep.errors import ParameterError

@@ -16,13 +16,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from giantstep.derivations.figures import save_figure, svg_text
-from giantstep.derivations.giant_steps.figures import plot_giant_steps
 from giantstep.derivations.giant_steps.learned_directions import Verdict, adapted_basis
 from giantstep.derivations.giant_steps.simulated import (
     SimulatedGiantSteps,
+    plan_giant_steps,
     simulate_giant_steps,
 )
-from giantstep.derivations.giant_steps.simulation_plan import plan_giant_steps
 from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
 from giantstep.errors import (
     AssumptionError,
@@ -270,7 +269,7 @@ def test_expressions_with_their_own_symbols_are_simulated():
 @pytest.mark.parametrize("directions", [None, [[1, 0], [1, 1]]])
 def test_the_figure_has_a_panel_for_each_time(stairs, directions, tmp_path):
     pytest.importorskip("matplotlib")
-    figure = plot_giant_steps(stairs, directions)
+    figure = stairs.plot(directions)
     panels = [axes for axes in figure.axes if axes.get_title().startswith("$t")]
     assert [axes.get_title() for axes in panels] == ["$t = 0$", "$t = 1$", "$t = 2$"]
     # U_1 is a line, U_2 the plane, behind the neurons of both signs.

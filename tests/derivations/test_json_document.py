@@ -1,9 +1,11 @@
 """Files of results: whole or not there, and refused where they hold something else."""
 
+import json
 import os
 
 import pytest
 
+import giantstep as gs
 from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.one_gradient_step.model import OneGradientStep
 from giantstep.errors import ParameterError
@@ -50,3 +52,27 @@ def test_what_is_no_such_file_is_refused(tmp_path):
             Expansion.load(path)
         with pytest.raises(ParameterError, match="path"):
             SERIES.save(path)
+
+
+STEP = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        lambda: STEP.limits(ridge=0.1),
+        lambda: STEP.several_steps(2),
+        lambda: STEP.large_steps(),
+        lambda: gs.leaps("x1*x2 + x3"),
+        lambda: gs.staircase("x1 + x1*x2"),
+        lambda: gs.giant_step("x1*x2 + x3", student="relu"),
+        lambda: gs.regimes("x1 + x1*x2"),
+        lambda: gs.sample_complexity("relu", "x1*x2"),
+        lambda: gs.project("x1 + x1*x2", onto=[[1, 0]], degree=1),
+    ],
+    ids=lambda make: make.__code__.co_names[-1],
+)
+def test_what_is_a_dictionary_is_json(found):
+    result = found()
+    document = json.loads(result.to_json())
+    assert list(document) == list(result.to_dict()) != []

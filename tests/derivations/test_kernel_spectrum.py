@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from giantstep import OneGradientStep, Spectrum
 from giantstep.derivations.one_gradient_step import claims_kernel as simulated
-from giantstep.derivations.one_gradient_step.kernel_spectrum.curve import (
+from giantstep.derivations.one_gradient_step.kernel_spectrum import (
+    ConjugateKernel,
     KernelCurve,
+    expected_matrix,
     spectrum_sources,
 )
-from giantstep.derivations.one_gradient_step.kernel_spectrum.expected import expected_matrix
-from giantstep.derivations.one_gradient_step.kernel_spectrum.spectrum import ConjugateKernel
 from giantstep.derivations.one_gradient_step.reference import reference_cases
 from giantstep.derivations.spiked_random_features.spectrum.spectrum import FeatureSpectrum
 from giantstep.errors import ClosedFormNotFoundError, ParameterError

@@ -16,8 +16,10 @@ import pytest
 import sympy as sp
 
 from giantstep import OneGradientStep
-from giantstep.derivations.one_gradient_step.amplitude_error import AmplitudeError
-from giantstep.derivations.one_gradient_step.amplitude_minimum import precise_minimum
+from giantstep.derivations.one_gradient_step.amplitude_minimum import (
+    AmplitudeError,
+    precise_minimum,
+)
 from giantstep.derivations.one_gradient_step.claims_large import joint_value
 from giantstep.derivations.one_gradient_step.large_steps import LargeStepLimit, large_step_limit
 from giantstep.derivations.one_gradient_step.reference import reference_document

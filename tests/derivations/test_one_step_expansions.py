@@ -18,7 +18,7 @@ from giantstep import OneGradientStep
 from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.formulas import latex
 from giantstep.derivations.one_gradient_step import expansion as expansion_module
-from giantstep.derivations.one_gradient_step.expansion_formulas import nu0, paper_ridge
+from giantstep.derivations.one_gradient_step.expansion import nu0, paper_ridge
 from giantstep.derivations.one_gradient_step.symbols import teacher_linear, teacher_residual
 from giantstep.derivations.penalties import PaperRidge
 from giantstep.errors import ApproximationWarning, AssumptionError, ParameterError

@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 
 import giantstep as gs
-from giantstep.derivations.one_gradient_step.figures.axes import checked_values, parameters_text
-from giantstep.derivations.one_gradient_step.figures.large_steps import (
-    large_step_data,
-    plot_large_steps,
-)
-from giantstep.derivations.one_gradient_step.figures.optimal import optimal_data, plot_optimal
-from giantstep.derivations.one_gradient_step.figures.phase import phase_data, plot_phase
-from giantstep.derivations.one_gradient_step.figures.risk import (
+from giantstep.derivations.one_gradient_step.figures import (
     FiniteSizes,
+    checked_values,
+    optimal_data,
+    parameters_text,
+    phase_data,
+    plot_optimal,
+    plot_phase,
     plot_risk,
+    plot_spectra,
     risk_data,
+    spectra_data,
 )
-from giantstep.derivations.one_gradient_step.figures.spectra import plot_spectra, spectra_data
+from giantstep.derivations.one_gradient_step.large_steps import large_step_data, plot_large_steps
 from giantstep.errors import ParameterError
 
 pytest.importorskip("matplotlib")

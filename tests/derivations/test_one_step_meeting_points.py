@@ -12,7 +12,7 @@ from giantstep.derivations.identities import equal
 from giantstep.derivations.one_gradient_step import symbols
 from giantstep.derivations.one_gradient_step.moments import exact_moments
 from giantstep.derivations.one_gradient_step.reference import reference_document
-from giantstep.derivations.one_gradient_step.spike_sizes import (
+from giantstep.derivations.one_gradient_step.symbols import (
     aligned_square,
     orthogonal_square,
     spike_square,
@@ -257,7 +257,8 @@ def test_every_moment_comes_from_one_rule(monkeypatch):
     assert mapping.correlation_square is gradients.correlation_square
     for name in ("residual_variance", "slope_variance"):
         original = getattr(hermite, name)
-        monkeypatch.setattr(hermite, name, lambda f, original=original: 2 * original(f))
+        assert getattr(moments, name) is original
+        monkeypatch.setattr(moments, name, lambda f, original=original: 2 * original(f))
     found = moments.exact_moments("erf")
     monkeypatch.undo()
     right = moments.exact_moments("erf")

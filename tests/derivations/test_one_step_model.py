@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import moments as moments_module
 from giantstep.derivations.one_gradient_step.moments import exact_moments
-from giantstep.derivations.one_gradient_step.spike_sizes import (
+from giantstep.derivations.one_gradient_step.symbols import (
     aligned_square,
     orthogonal_square,
     spike_square,
@@ -251,7 +251,7 @@ def test_exact_moments():
 def test_sizes_of_the_spike():
     """The longer formula is the sum of its parts; erf/erf as printed in 40-digit arithmetic."""
     assert sp.expand(spike_square() - aligned_square() - orthogonal_square()) == 0
-    from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters
+    from giantstep.derivations.one_gradient_step.risk import model_parameters
     from giantstep.derivations.one_gradient_step.symbols import IDENTIFIERS
 
     one = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2, noise_variance=0.25)

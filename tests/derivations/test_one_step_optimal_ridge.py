@@ -12,22 +12,19 @@ import sympy as sp
 
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import symbols
-from giantstep.derivations.one_gradient_step.claims_ridge import peak_deviations
-from giantstep.derivations.one_gradient_step.claims_risk import spectral_deviations
-from giantstep.derivations.one_gradient_step.interpolation_peak import amplitudes
+from giantstep.derivations.one_gradient_step.claims_risk import peak_deviations, spectral_deviations
+from giantstep.derivations.one_gradient_step.limits import amplitudes
 from giantstep.derivations.one_gradient_step.optimal_ridge import (
     INFINITE,
     INTERIOR,
     VANISHING,
-    _best,
-)
-from giantstep.derivations.one_gradient_step.reference import model_of, reference_document
-from giantstep.derivations.one_gradient_step.risk_curve import solve_points
-from giantstep.derivations.one_gradient_step.stationarity import (
     RidgeLandscape,
     StationaryPoint,
+    _best,
     exact_parameters,
 )
+from giantstep.derivations.one_gradient_step.reference import model_of, reference_document
+from giantstep.derivations.one_gradient_step.risk import solve_points
 from giantstep.errors import AssumptionError, ParameterError
 
 REFERENCE = reference_document()

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step import properties, symbols
-from giantstep.derivations.one_gradient_step.interpolation_peak import peak_property
-from giantstep.derivations.one_gradient_step.limits import _float
-from giantstep.derivations.one_gradient_step.proofs import (
+from giantstep.derivations.one_gradient_step.limits import _float, peak_property
+from giantstep.derivations.one_gradient_step.properties import (
     COVARIANCE,
+    PROPERTIES,
     Identity,
     Limit,
     Positive,
@@ -22,9 +22,8 @@ from giantstep.derivations.one_gradient_step.proofs import (
     s,
     vanishes,
 )
-from giantstep.derivations.one_gradient_step.properties import PROPERTIES
 from giantstep.derivations.one_gradient_step.reference import model_of, reference_document
-from giantstep.derivations.one_gradient_step.risk_curve import solve_points
+from giantstep.derivations.one_gradient_step.risk import solve_points
 from giantstep.errors import AssumptionError, ParameterError
 
 

@@ -12,8 +12,7 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 
 from giantstep import OneGradientStep, SpikedRandomFeatures, paper_ridge
-from giantstep.derivations.one_gradient_step.risk_curve import solve_points
-from giantstep.derivations.one_gradient_step.risk_kernel import model_parameters, risk_kernel
+from giantstep.derivations.one_gradient_step.risk import model_parameters, risk_kernel, solve_points
 from giantstep.errors import AssumptionError, ParameterError
 
 from .one_step_cases import CASES, MODEL, RISK_QUANTITIES

@@ -2,7 +2,7 @@
 
 import pytest
 
-from giantstep.derivations.one_gradient_step import claims_ridge, claims_risk
+from giantstep.derivations.one_gradient_step import claims_risk
 from giantstep.derivations.one_gradient_step.reference import (
     ReferenceCase,
     reference_cases,
@@ -39,7 +39,7 @@ def test_a_wrong_closed_form_fails_algebra(monkeypatch):
     )
     found = claims_risk.algebra()
     assert not found.passed and "squared bias" in found.summary
-    assert not claims_ridge.properties().passed
+    assert not claims_risk.properties().passed
 
 
 def test_quadrature_notices_a_wrong_woodbury_identity(monkeypatch):

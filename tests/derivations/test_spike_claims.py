@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from giantstep.derivations.one_gradient_step import claims_spike
-from giantstep.derivations.one_gradient_step.claims_spike import SPIKES, spike_table
-from giantstep.derivations.one_gradient_step.extrapolation import extrapolated
+from giantstep.derivations.one_gradient_step.claims_spike import SPIKES, extrapolated, spike_table
 
 
 def test_evidence_rejects_spikes_of_another_length(monkeypatch):

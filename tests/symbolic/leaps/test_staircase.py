@@ -282,7 +282,7 @@ def test_printing():
     found = staircase("x1*x2 + x3")
     assert found._repr_latex_().startswith("$") and r"\subsetneq" in found.latex()
     page = staircase("x1 + x1*x2", readout=[1, -1])._repr_html_()
-    assert "U<sub>1</sub>" in page and "<table>" in page
+    assert "U₁" in page and "<table>" in page
     # What the user writes is text, not markup.
     odd = Target("<b>&", *(lambda f: (f.expr, f.variables))(target("x1 + x1*x2")))
     assert "<b>" not in staircase(odd)._repr_html_()

@@ -21,16 +21,17 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ....symbolic.rank_one_perturbation import rank_one_outlier
-from ....symbolic.ridge_equivalent import FeatureCovariance, ScalarForm
-from ..spike_sizes import aligned_square, spike_square
-from ..symbols import (
+from ...symbolic.rank_one_perturbation import rank_one_outlier
+from ...symbolic.ridge_equivalent import FeatureCovariance, ScalarForm
+from .symbols import (
+    aligned_square,
     alpha,
     alpha0,
     beta,
     label_square,
     linear,
     noise,
+    spike_square,
     step_size,
     teacher_linear,
     teacher_residual,

@@ -1,0 +1,656 @@
+"""What the figures of one gradient step share: names of axes, values on them, a title.
+
+The risk of random and of trained features over one parameter: theory and finite sizes.
+
+Phase diagrams: what one step improves over two parameters, and where outliers appear.
+
+The best ridge penalties before and after the step, over the samples, with their risks.
+
+Both spectra of a step in one figure: the first layer's and the conjugate kernel's.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import ParameterError
+from ...numeric.arguments import is_one_of, real_number
+from ..curve_figure import draw_map
+from ..figures import (
+    BLUE,
+    GREY,
+    VERMILLION,
+    checked_axes,
+    new_figure,
+    number_text,
+    plain_text,
+    set_heading,
+    set_scale,
+    styled,
+)
+from ..penalties import PAPER_RIDGE, RIDGE, as_ridge, given_penalty
+from ..spiked_random_features.paper_figures.drawing import legend_below, plain_log_ticks
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .model import OneGradientStep
+
+AXES = {
+    "alpha": r"sample complexity $\alpha = n/d$",
+    "beta": r"aspect ratio $\beta = N/d$",
+    "step_size": r"step size $\eta$",
+    "noise_variance": r"noise variance $\Delta$",
+    "ridge": r"ridge penalty $\lambda$",
+    "paper_ridge": r"ridge penalty $\lambda_B = (\beta/\alpha)\,\lambda$",
+}
+"""What a risk can be drawn over, with the labels."""
+
+_FROM_ZERO = ("step_size", "noise_variance", "ridge", "paper_ridge")
+
+
+def checked_values(name: str, values: object) -> np.ndarray[Any, Any]:
+    """Return the values of an axis in ascending order, each once.
+
+    Raises
+    ------
+    ParameterError
+        If the name is not that of an axis, or a value is outside the range of the parameter.
+    """
+    if not is_one_of(name, AXES):
+        raise ParameterError(f"no axis is named {name!r}; there are: {', '.join(AXES)}")
+    items = list(values) if hasattr(values, "__iter__") else [values]
+    found = np.unique(np.array([real_number(name, value) for value in items], dtype=float))
+    least = 0.0 if name in _FROM_ZERO else math.ulp(0.0)
+    if not len(found) or not np.isfinite(found).all() or found[0] < least:
+        wanted = ">= 0" if name in _FROM_ZERO else "positive"
+        raise ParameterError(f"values of {name} must be {wanted} and finite, at least one")
+    return found
+
+
+def parameters_text(model: OneGradientStep, without: tuple[str, ...] = (), **more: float) -> str:
+    """Return the parameters that a figure holds fixed, for its subtitle."""
+    given = {
+        r"\eta": ("step_size", model.step_size),
+        r"\alpha": ("alpha", model.alpha),
+        r"\alpha_0": ("alpha0", model.alpha0),
+        r"\beta": ("beta", model.beta),
+        r"\Delta": ("noise_variance", model.noise_variance),
+        r"\lambda": ("ridge", more.get("ridge")),
+        r"\lambda_B": ("paper_ridge", more.get("paper_ridge")),
+    }
+    parts = [
+        f"{letter} = {number_text(value)}"
+        for letter, (name, value) in given.items()
+        if value is not None and name not in without
+    ]
+    text = "$" + r",\ ".join(parts) + "$" if parts else ""
+    return text + loss_note(model)
+
+
+def loss_note(model: OneGradientStep) -> str:
+    """Return what a figure adds to the step size η: of which loss it is, where not of the half."""
+    return ", gradient of the full loss" if model.loss == "full" else ""
+
+
+def pair_title(model: OneGradientStep) -> str:
+    """Return the names of student and teacher, as text that mathtext shows as it is."""
+    return f"student {plain_text(model.student)}, teacher {plain_text(model.teacher)}"
+
+
+FEATURES = ("gaussian", "network")
+_LAYERS = {"initial": (BLUE, "random features $W_0$"), "trained": (VERMILLION, "after the step")}
+_MARKS = {"gaussian": ("s", "Gaussian model"), "network": ("o", "networks")}
+_SIMULATED = tuple(
+    name
+    for column in ("risk_initial", "risk_trained", "improvement")
+    for name in (column, f"{column}_standard_error")
+)
+
+
+@dataclass(frozen=True)
+class FiniteSizes:
+    """What is simulated beside a curve.
+
+    Attributes
+    ----------
+    values : sequence of float
+        Where on the axis.
+    dimension : int
+        Input dimension d.
+    seeds : int
+        Repetitions.
+    features : tuple of {"gaussian", "network"}
+        The linearised model with Gaussian features, and the network itself.
+    seed : int
+        Entropy.
+    progress : bool or None
+        Default: a bar where the standard error stream is a terminal.
+    store : path, optional
+        Folder with one file for each finished repetition; what is found there is not computed
+        again.
+    """
+
+    values: Sequence[float]
+    dimension: int = 200
+    seeds: int = 8
+    features: tuple[str, ...] = FEATURES
+    seed: int = 0
+    progress: bool | None = None
+    store: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.features if name not in FEATURES]
+        if unknown or not self.features:
+            raise ParameterError(
+                f"features must be some of {', '.join(FEATURES)}, got {self.features!r}"
+            )
+
+
+def risk_data(
+    model: OneGradientStep,
+    over: str,
+    values: object,
+    *,
+    ridge: object = None,
+    simulated: FiniteSizes | None = None,
+) -> xr.Dataset:
+    """Return the risk over one parameter, with simulations next to it.
+
+    Parameters
+    ----------
+    model : OneGradientStep
+        Has the other parameters. Where it has no `alpha0`, the samples of the step follow alpha.
+    over : {"alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge"}
+    values : sequence of float
+        Where on that axis.
+    ridge : float or PaperRidge, optional
+        Needed unless the axis is the penalty.
+    simulated : FiniteSizes, optional
+
+    Returns
+    -------
+    xarray.Dataset
+        What ``model.curve`` returns, over `over`, with ``best_linear_error``; simulated means
+        as ``network_risk_initial``, ``gaussian_improvement``, … with their ``…_standard_error``,
+        over ``simulated``. Attributes hold the model. After an interrupt, ``interrupted`` is 1
+        among them, and the means at values that were not finished are nan.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range.
+    KeyboardInterrupt
+        If interrupted before all repetitions at one value had finished. Finished ones are in the
+        store nevertheless.
+    """
+    penalty = _penalty(over, ridge)
+    grid = checked_values(over, values)
+    if simulated is not None and not isinstance(simulated, FiniteSizes):
+        raise ParameterError(f"simulated must be FiniteSizes or None, got {simulated!r}")
+    points = checked_values(over, simulated.values) if simulated is not None else grid[:0]
+    arguments: dict[str, Any] = {**penalty, over: np.union1d(grid, points)}
+    data = model.curve(**as_ridge(arguments)).to_dataset()
+    data = data.assign(best_linear_error=model.best_linear_error)
+    data.attrs |= {"model": model.to_json(), "over": over, **penalty}
+    if simulated is not None:
+        means, interrupted = _simulations(model, over, points, penalty, simulated)
+        data = data.assign_coords(simulated=points).assign(means)
+        data.attrs |= {
+            "dimension": simulated.dimension, "seeds": simulated.seeds,
+            "interrupted": int(interrupted),
+        }  # fmt: skip
+    return data
+
+
+def plot_risk(data: xr.Dataset, *, ax: Any = None) -> Any:
+    """Draw what :func:`risk_data` returned.
+
+    Lines are the theory, squares the model with Gaussian features, circles networks, with the
+    standard errors of their means. A dotted vertical line marks n = N, where the risk peaks.
+
+    Parameters
+    ----------
+    data : xarray.Dataset
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; default: a new figure, found as ``axes.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ParameterError
+        If `data` is something else.
+    MissingDependencyError
+        Without matplotlib.
+    """
+    over = getattr(data, "attrs", {}).get("over")
+    if over not in AXES or "risk_trained" not in data:
+        raise ParameterError("data must be a dataset as returned by risk_data")
+    from .model import OneGradientStep
+
+    model = OneGradientStep.from_json(data.attrs["model"])
+    with styled():
+        axes = checked_axes(ax)
+        for name, (colour, label) in _LAYERS.items():
+            alone = data.sizes[over] == 1
+            axes.plot(data[over], data[f"risk_{name}"], color=colour, label=label, zorder=3,
+                      marker="D" if alone else None)  # fmt: skip
+            for features, (mark, _) in _MARKS.items():
+                _draw_points(axes, data, f"{features}_risk_{name}", mark, colour)
+        for features, (mark, text) in _MARKS.items():
+            if f"{features}_risk_initial" in data:
+                label = rf"{text}, $d = {data.attrs['dimension']}$ ($\pm$ s.e.)"
+                axes.plot([], [], mark, color=GREY, markerfacecolor="white", label=label)
+        _draw_bound(axes, float(data["best_linear_error"]))
+        _draw_peak(axes, model, over, data[over].to_numpy())
+        set_scale(axes.xaxis, data[over].to_numpy())
+        axes.set_yscale("log")
+        plain_log_ticks(axes)
+        axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6, zorder=0)
+        axes.set_axisbelow(True)
+        axes.set_xlabel(AXES[over])
+        axes.set_ylabel(r"risk $\mathbb{E}\,(\hat f - f_*)^2$")
+        fixed = {k: float(data.attrs[k]) for k in (RIDGE, PAPER_RIDGE) if k in data.attrs}
+        set_heading(axes, pair_title(model), parameters_text(model, (over,), **fixed))
+        legend_below(axes, 2)
+    return axes
+
+
+def _penalty(over: str, ridge: object) -> dict[str, Any]:
+    if (ridge is None) != (over in (RIDGE, PAPER_RIDGE)):
+        raise ParameterError(
+            f"the axis is {over} itself: leave out ridge"
+            if ridge is not None
+            else "give ridge, the penalty, as a number or as giantstep.paper_ridge(...)"
+        )
+    return {} if ridge is None else dict((given_penalty(ridge),))
+
+
+def _simulations(
+    model: OneGradientStep,
+    over: str,
+    points: np.ndarray[Any, Any],
+    penalty: dict[str, Any],
+    simulated: FiniteSizes,
+) -> tuple[dict[str, Any], bool]:
+    """Return means and their errors over the points, and whether some are missing."""
+    from tqdm.auto import tqdm
+
+    runs = [(features, k) for features in simulated.features for k in range(len(points))]
+    rows: dict[tuple[str, int], dict[str, float]] = {}
+    hidden = None if simulated.progress is None else not simulated.progress
+    with tqdm(total=len(runs), delay=1, leave=False, disable=hidden, unit="point") as bar:
+        try:
+            for features, k in runs:
+                rows[features, k] = _point(
+                    model, over, float(points[k]), penalty, simulated, features
+                )
+                bar.update()
+        except KeyboardInterrupt:
+            if not rows:
+                raise
+    found = {
+        f"{features}_{name}": (
+            "simulated",
+            [rows.get((features, k), {}).get(name, math.nan) for k in range(len(points))],
+        )
+        for features in dict.fromkeys(features for features, _ in rows)
+        for name in _SIMULATED
+    }
+    return found, len(rows) < len(runs)
+
+
+def _point(
+    model: OneGradientStep,
+    over: str,
+    value: float,
+    penalty: dict[str, Any],
+    simulated: FiniteSizes,
+    features: str,
+) -> dict[str, float]:
+    here: OneGradientStep
+    fitted: dict[str, Any]
+    if over in (RIDGE, PAPER_RIDGE):
+        here, fitted = model, {over: value}
+    else:
+        changed: dict[str, Any] = {over: value}
+        here, fitted = replace(model, **changed), penalty
+    result = here.simulate(
+        simulated.dimension, seeds=simulated.seeds, features=features, seed=simulated.seed,
+        progress=False, store=simulated.store, **as_ridge(fitted),
+    )  # fmt: skip
+    if result.attrs["interrupted"]:
+        # Means of fewer repetitions than at the other values would mislead.
+        raise KeyboardInterrupt
+    return {name: float(np.ravel(result[name].to_numpy())[0]) for name in _SIMULATED}
+
+
+def _draw_points(axes: Any, data: xr.Dataset, name: str, mark: str, colour: str) -> None:
+    if name not in data:
+        return
+    done = np.isfinite(data[name].to_numpy())
+    bars = data[f"{name}_standard_error"].to_numpy()[done]
+    # One repetition has no standard error.
+    axes.errorbar(
+        data["simulated"][done], data[name][done], yerr=bars if np.isfinite(bars).all() else None,
+        fmt=mark, color=colour, markersize=4.5, markerfacecolor="white", markeredgewidth=1.2,
+        elinewidth=1.2, capsize=2.5, zorder=4,
+    )  # fmt: skip
+
+
+def _draw_bound(axes: Any, error: float) -> None:
+    if error > 0:
+        axes.axhline(error, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
+                     label=r"best linear error $\|P_{>1}f_*\|^2$")  # fmt: skip
+
+
+def _draw_peak(axes: Any, model: OneGradientStep, over: str, grid: np.ndarray[Any, Any]) -> None:
+    place = {"alpha": model.beta, "beta": model.alpha}.get(over, math.nan)
+    if grid[0] <= place <= grid[-1]:
+        axes.axvline(place, color=GREY, linestyle=":", linewidth=1.2, zorder=1, label="$n = N$")
+
+
+QUANTITIES = {
+    "improvement": r"improvement $\delta = R_0 - R_1$",
+    "relative_improvement": r"relative improvement $\delta/R_0$",
+    "risk_initial": r"risk of random features $R_0$",
+    "risk_trained": r"risk after the step $R_1$",
+}
+"""What a phase diagram can show, with the labels."""
+
+_PENALTIES = ("ridge", "paper_ridge")
+_CRITICAL = {
+    "critical_step_size_weights": ("white", "outlier of $W_1$ above"),
+    "critical_step_size_kernel": ("#E69F00", "outlier of the kernel above"),
+}
+
+
+def phase_data(
+    model: OneGradientStep,
+    x: str,
+    x_values: object,
+    y: str,
+    y_values: object,
+    *,
+    ridge: object = None,
+) -> xr.Dataset:
+    """Return the risk over two parameters.
+
+    Parameters
+    ----------
+    model : OneGradientStep
+        Has the other parameters. Where it has no `alpha0`, the samples of the step follow alpha.
+    x, y : str
+        Two different of "alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge".
+    x_values, y_values : sequence of float
+    ridge : float or PaperRidge, optional
+        Needed unless an axis is the penalty.
+
+    Returns
+    -------
+    xarray.Dataset
+        What ``model.curve`` returns, over `y` and `x`, with ``relative_improvement`` and
+        ``best_linear_error``. If the step size is an axis, also the step sizes from which the
+        first layer and the kernel have an outlier, over the other axis:
+        ``critical_step_size_weights`` and ``critical_step_size_kernel``; inf where there is none.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range.
+    """
+    if x == y:
+        raise ParameterError(f"the two axes must differ, got {x!r} twice")
+    axes: dict[str, Any] = {y: checked_values(y, y_values), x: checked_values(x, x_values)}
+    penalty = {} if ridge is None else dict((given_penalty(ridge),))
+    if len(penalty) + sum(name in axes for name in _PENALTIES) != 1:
+        raise ParameterError("give one penalty: ridge as a number, or ridge or paper_ridge as axis")
+    data = model.curve(**as_ridge({**penalty, **axes})).to_dataset().transpose(y, x, ...)
+    data = data.assign(
+        relative_improvement=data["improvement"] / data["risk_initial"],
+        best_linear_error=model.best_linear_error,
+    )
+    if "step_size" in axes:
+        other = x if y == "step_size" else y
+        for name, values in _critical(model, other, axes[other]).items():
+            data[name] = (other, values)
+    data.attrs |= {"model": model.to_json(), **penalty}
+    return data
+
+
+def plot_phase(data: xr.Dataset, quantity: str = "improvement", *, ax: Any = None) -> Any:
+    """Draw what :func:`phase_data` returned, as a heat map with contour lines.
+
+    Parameters
+    ----------
+    data : xarray.Dataset
+    quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; default: a new figure, found as ``axes.figure``.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ParameterError
+        If an argument is something else.
+    MissingDependencyError
+        Without matplotlib.
+    """
+    if not is_one_of(quantity, QUANTITIES):
+        raise ParameterError(f"quantity must be one of {', '.join(QUANTITIES)}, got {quantity!r}")
+    shown = getattr(data, "data_vars", {}).get(quantity)
+    if shown is None or shown.ndim != 2 or "model" not in data.attrs:
+        raise ParameterError("data must be a dataset as returned by phase_data")
+    from .model import OneGradientStep
+
+    model = OneGradientStep.from_json(data.attrs["model"])
+    y, x = (str(name) for name in shown.dims)
+    values = shown.to_numpy()
+    with styled():
+        axes = checked_axes(ax, (6.6, 4.6))
+        wide = quantity.startswith("risk") and 0 < 3 * values.min() < values.max()
+        draw_map(axes, shown, QUANTITIES[quantity], logarithmic=wide)
+        for name, (colour, label) in _CRITICAL.items():
+            _draw_critical(axes, data, name, x, colour, label)
+        for axis, name in ((axes.xaxis, x), (axes.yaxis, y)):
+            axis.set_label_text(AXES[name])
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(facecolor="#595959", labelcolor="white", framealpha=0.9, fontsize=9)
+        fixed = {k: float(data.attrs[k]) for k in _PENALTIES if k in data.attrs}
+        set_heading(axes, pair_title(model), parameters_text(model, (x, y), **fixed))
+    return axes
+
+
+def _critical(
+    model: OneGradientStep, other: str, values: np.ndarray[Any, Any]
+) -> dict[str, list[float]]:
+    """Return the step sizes from which there are outliers, over the other axis."""
+    found: dict[str, list[float]] = {name: [] for name in _CRITICAL}
+    for value in values:
+        changed: dict[str, Any] = {} if other in _PENALTIES else {other: float(value)}
+        here = replace(model, **changed)
+        of_weights = float(here.weight_spike().critical_step_size)
+        found["critical_step_size_weights"].append(of_weights)
+        found["critical_step_size_kernel"].append(_kernel_step(here))
+    return found
+
+
+def _kernel_step(model: OneGradientStep) -> float:
+    return float(model.conjugate_kernel().critical_step_size)
+
+
+def _draw_critical(axes: Any, data: xr.Dataset, name: str, x: str, colour: str, label: str) -> None:
+    if name not in data:
+        return
+    steps = data["step_size"].to_numpy()
+    other = str(data[name].dims[0])
+    critical = data[name].to_numpy()
+    inside = (critical >= steps[0]) & (critical <= steps[-1])
+    if not inside.any():
+        return
+    # Outside the frame there is nothing to see; infinite values end the line.
+    shown = np.where(np.isfinite(critical), critical, math.nan)
+    points = (shown, data[other]) if x == "step_size" else (data[other], shown)
+    frame = axes.get_xlim(), axes.get_ylim()
+    axes.plot(*points, color=colour, linestyle="--", linewidth=1.8, label=label)
+    axes.set_xlim(frame[0])
+    axes.set_ylim(frame[1])
+
+
+_SIZE = (9.6, 4.2)
+
+
+def optimal_data(
+    model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
+) -> xr.Dataset:
+    """Return what ``model.optimum`` returns over alpha, with ``best_linear_error``."""
+    alphas = [float(a) for a in checked_values("alpha", alpha)]
+    data = model.optimum(over="ridge", alpha=alphas, progress=progress)
+    data = data.assign(best_linear_error=model.best_linear_error)
+    data.attrs["model"] = model.to_json()
+    return data
+
+
+def plot_optimal(data: xr.Dataset) -> Any:
+    """Draw the smallest risks, and the penalties that reach them, side by side.
+
+    Parameters
+    ----------
+    data : xarray.Dataset
+        As :func:`optimal_data` returns it. Penalties that are 0 or inf are not drawn.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ParameterError
+        If `data` is something else.
+    MissingDependencyError
+        Without matplotlib.
+    """
+    if "ridge_trained" not in getattr(data, "data_vars", {}) or "model" not in data.attrs:
+        raise ParameterError("data must be a dataset as returned by optimal_data")
+    from .model import OneGradientStep
+
+    model = OneGradientStep.from_json(data.attrs["model"])
+    with styled():
+        figure = new_figure(_SIZE)
+        risks, penalties = figure.subplots(1, 2)
+        mark = "D" if data.sizes["alpha"] == 1 else None
+        for name, (colour, label) in _LAYERS.items():
+            ridge = data[f"ridge_{name}"].to_numpy()
+            inside = np.where(np.isfinite(ridge) & (ridge > 0), ridge, np.nan)
+            risks.plot(data["alpha"], data[f"risk_{name}"], color=colour, marker=mark, label=label)
+            penalties.plot(data["alpha"], inside, color=colour, marker=mark, label=label)
+        best = float(data["best_linear_error"])
+        if best > 0:
+            risks.axhline(best, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3,
+                          label=r"best linear error $\|P_{>1}f_*\|^2$")  # fmt: skip
+        for axes, label in ((risks, "smallest risk"), (penalties, r"best $\lambda$")):
+            axes.grid(True, which="major", color="#e4e4e4", linewidth=0.6)
+            axes.set_axisbelow(True)
+            set_scale(axes.xaxis, data["alpha"].to_numpy())
+            axes.set_xlabel(AXES["alpha"])
+            axes.set_ylabel(label)
+        set_heading(risks, pair_title(model), parameters_text(model, ("alpha",)))
+        risks.legend(frameon=False, fontsize=9)
+    return figure
+
+
+MATRICES = ("weights", "kernel")
+_POINTS = 400
+_WIDTH, _HEIGHT = 6.0, 4.2
+
+
+def spectra_data(found: Mapping[str, Any], simulation: xr.Dataset | None = None) -> xr.Dataset:
+    """Return densities, outliers and simulated spectra as labelled arrays.
+
+    Parameters
+    ----------
+    found : mapping
+        ``weights``: a WeightSpike, ``kernel``: a ConjugateKernel, or one of the two.
+    simulation : xarray.Dataset, optional
+        As ``model.simulate_spectra`` returns it.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``weights_density`` over ``singular_value``, ``kernel_…`` as the kernel has them, numbers
+        such as ``weights_alignment_teacher``, and ``simulated_…``.
+
+    Raises
+    ------
+    ParameterError
+        If there is no spectrum.
+    """
+    import xarray as xr
+
+    _check(found)
+    data = xr.Dataset()
+    if "weights" in found:
+        spike = found["weights"]
+        lower, upper = map(float, spike.bulk_edges)
+        grid = np.linspace(lower, upper, _POINTS)
+        data = data.assign_coords(singular_value=grid)
+        data["weights_density"] = ("singular_value", spike.density(grid))
+        for name, value in spike.to_dict().items():
+            if isinstance(value, bool | int | float | str) and name not in ("rests_on", "digits"):
+                data[f"weights_{name}"] = float(value)
+    if "kernel" in found:
+        kernel = found["kernel"].to_dataset()
+        data = data.merge(kernel.rename({name: f"kernel_{name}" for name in kernel.variables}))
+        data.attrs |= kernel.attrs
+    if simulation is not None:
+        names = [*simulation.data_vars, *simulation.coords]
+        data = data.merge(simulation.rename({name: f"simulated_{name}" for name in names}))
+    return data
+
+
+def plot_spectra(found: Mapping[str, Any], simulation: xr.Dataset | None = None) -> Any:
+    """Draw spectra side by side, over simulated ones.
+
+    Parameters
+    ----------
+    found, simulation
+        As for :func:`spectra_data`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ParameterError
+        If there is no spectrum.
+    MissingDependencyError
+        Without matplotlib.
+    """
+    _check(found)
+    with styled():
+        figure = new_figure((_WIDTH * len(found), _HEIGHT))
+        axes = dict(zip(found, figure.subplots(1, len(found), squeeze=False)[0], strict=True))
+    if "weights" in found:
+        values = None if simulation is None else simulation["singular_values"].isel(step=-1)
+        found["weights"].plot(values, ax=axes["weights"])
+    if "kernel" in found:
+        found["kernel"].plot(simulation, ax=axes["kernel"])
+    return figure
+
+
+def _check(found: Mapping[str, Any]) -> None:
+    if not found or set(found) - set(MATRICES):
+        raise ParameterError(f"spectra are those of {' and '.join(MATRICES)}, got {list(found)}")
