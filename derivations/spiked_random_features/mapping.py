@@ -83,7 +83,7 @@ def spike_mapping(
     letter, mean_letter : Expr
         Letter ã of the neuron and mean of all letters; both 1 for the uniform readout.
     stretched : bool
-        Derive the stretch of the rows, too, with the uniform readout.
+        Derive the stretch of the rows, too.
 
     Raises
     ------
@@ -138,8 +138,8 @@ def spike_mapping(
     )
     if not stretched or is_exactly_zero(h2, f"Hermite coefficient 2 of {student.name}"):
         return found
-    # h_0 is what the network puts out, so that the labels the step sees are y − h_0.
-    curvature = _label_curvature(teacher, h0, t0, residual_square)
+    # The labels the step sees are y less what the network puts out.
+    curvature = _label_curvature(teacher, output, t0, residual_square)
     along, mixed, across = _in_the_plane(curvature, found.alignment, found.orthogonal_alignment)
     size = step * h2 * (1 + step * h2 * (t0 - output)) / found.bulk_variance
     return replace(
@@ -157,7 +157,7 @@ def _label_curvature(
 
     Notes
     -----
-    With the residual :math:`\tilde y = y - h_0` of the step,
+    With the residual :math:`\tilde y = y - \langle\tilde a\rangle h_0` of the step,
     :math:`A = \frac{1}{n_0}\sum_\mu\tilde y_\mu x_\mu x_\mu^\top` acts on the rows (times
     :math:`s h_2`). Let e be the unit vector along the part of
     :math:`g = \frac{1}{n_0}\sum_\mu\tilde y_\mu x_\mu` across θ. As e is made of the same

@@ -109,7 +109,7 @@ def step_rates(
     letter, mean_letter : float
         Of the neurons, and the mean over all of them.
     stretched : bool
-        Whether rows are stretched, with the uniform readout.
+        Whether rows are stretched.
     """
     infinite = model.alpha0 == math.inf
     source = _rate_source(
@@ -131,10 +131,10 @@ def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool)
     from . import mapping as m
     from .derive import STEP_ARGUMENTS, scalar_functions
 
-    letters = {} if stretched else {"letter": m.letter, "mean_letter": m.mean_letter}
     mapping = m.spike_mapping(
-        activation(student), activation(teacher), stretched=stretched, **letters
-    )
+        activation(student), activation(teacher), stretched=stretched, letter=m.letter,
+        mean_letter=m.mean_letter,
+    )  # fmt: skip
     derivatives = mapping_derivatives(mapping, infinite)
     arguments = (*STEP_ARGUMENTS, m.letter, m.mean_letter)
     names = {m.letter: "letter", m.mean_letter: "mean_letter"}

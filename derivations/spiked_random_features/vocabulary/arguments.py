@@ -44,10 +44,21 @@ class VocabularyParameters:
         Fraction, spike, bulk variance and bias of each kind of rows, all different.
     alignment : tuple of tuple of float
         γ as k rows and r columns: overlaps of the spikes with the directions of the teacher.
+    norm_overlaps : tuple of float
+        a of each class, where the complete leading order of a step has them.
+    stretches : tuple of (float, float, float)
+        T_vv, T_vζ and T_ζζ of each class, likewise.
     """
 
     classes: tuple[FeatureClass, ...]
     alignment: tuple[tuple[float, ...], ...]
+    norm_overlaps: tuple[float, ...] = ()
+    stretches: tuple[tuple[float, float, float], ...] = ()
+
+    @property
+    def published(self) -> bool:
+        """Whether the equations are those of independent rows of one norm for each class."""
+        return not (self.norm_overlaps or self.stretches)
 
     @property
     def rank(self) -> int:

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...sensitivities import Directions
 from ..directions import ALIGNED, NO_SPIKE, fixed_step_parameters
-from ..spike import spikes_of_letters
-from ..tangents import STEP, step_rates
+from ..tangents import STEP, STRETCH, step_rates
 from .arguments import orthogonal_alignment
-from .kernel import require_direct_letters
+from .kernel import beyond_published, require_direct_letters
+from .step_letters import letter_of, spikes_of
 
 if TYPE_CHECKING:
     from .model import VocabularyFeatures
-
-# Of a spike, in which letters differ.
-_OF_LETTERS = ("spike_strength", "bulk_variance")
 
 
 def letter_directions(model: VocabularyFeatures, *, exact: bool) -> Directions:
@@ -46,6 +43,7 @@ def letter_directions(model: VocabularyFeatures, *, exact: bool) -> Directions:
         if not letter.strengths[0]:
             del moving[names[0]]
             excluded[names[0]] = NO_SPIKE
+    moving |= {name: {name: 1} for name in beyond_published(model.parameters)}
     if orthogonal_alignment(model.parameters.overlaps) == 0:
         excluded["alignment"] = ALIGNED
     else:
@@ -57,21 +55,19 @@ def letter_directions(model: VocabularyFeatures, *, exact: bool) -> Directions:
 
 def _step_rates(model: VocabularyFeatures, parameter: str) -> dict[str, float]:
     """Return the derivatives of the spikes of all letters, and of the alignment."""
-    spikes = spikes_of_letters(
-        model.student, model.teacher, step_size=model.step_size, alpha0=model.alpha0,
-        noise_variance=model.noise_variance, letters=model.letters, fractions=model.fractions,
-        cache=model._cache,
-    )  # fmt: skip
+    spikes = spikes_of(model)
     mean = sum(a * share for a, share in zip(model.letters, model.fractions, strict=True))
+    given = model.parameters
+    moving = ["spike_strength", "bulk_variance"]
+    moving += ["norm_overlap"] * bool(given.norm_overlaps)
+    moving += STRETCH if given.stretches else ()
     found: dict[str, float] = {}
     for k, rows in enumerate(model.classes, start=1):
-        # Letters that make the same rows move alike.
-        distances = [
-            abs(x.spike_strength - rows.strengths[0]) + abs(x.bulk_variance - rows.bulk_variance)
-            for x in spikes
-        ]
-        letter = model.letters[distances.index(min(distances))]
-        rates = step_rates(model, parameter, letter=letter, mean_letter=mean)
-        found |= {f"{name}_{k}": rates[name] for name in _OF_LETTERS}
+        letter = model.letters[letter_of(rows, spikes)]
+        rates = step_rates(
+            model, parameter, letter=letter, mean_letter=mean,
+            stretched=bool(model.parameters.stretches),
+        )  # fmt: skip
+        found |= {f"{name}_{k}": rates[name] for name in moving}
         found["alignment"] = rates["alignment"]
     return found
