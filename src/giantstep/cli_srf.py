@@ -259,11 +259,6 @@ def check_curve(arguments: argparse.Namespace) -> None:
     """Refuse flags of a readout that contradict each other, before anything is derived."""
     if arguments.fractions is not None and arguments.letters is None:
         raise ParameterError("--fractions belongs to --letters; add --letters 1,-0.5")
-    if arguments.letters is not None and arguments.leading_order == "complete":
-        raise ParameterError(
-            "--leading-order complete is known for one letter; leave out --letters or take "
-            "--leading-order published"
-        )
     if arguments.labels is not None and arguments.loss is None:
         raise ParameterError("--labels belongs to --loss; add --loss logistic")
 

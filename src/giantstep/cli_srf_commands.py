@@ -148,6 +148,7 @@ def _letters(arguments: argparse.Namespace) -> Any:
         noise_variance=arguments.noise,
         width=arguments.width,
         allow_non_odd=arguments.allow_non_odd,
+        leading_order=arguments.leading_order,
         cache_folder=arguments.cache_folder,
     )
 
