@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...errors import ParameterError
 from ..figures import checked_axes, number_text, plain_text, styled
-from ..spectra.figure import Caption, Drawing, draw
+from ..spectra.spectrum import Caption, Drawing, draw
 from .figures.axes import loss_note
 
 if TYPE_CHECKING:

@@ -296,9 +296,7 @@ def mapping_functions(student: Activation, teacher: Activation) -> str:
 
 def stretch_function(student: Activation, teacher: Activation) -> str:
     """Source of the map of (s, 1/α0, Δ, letter, mean letter) to the entries vv, vζ, ζζ of T."""
-    found = spike_mapping(
-        student, teacher, letter=letter, mean_letter=mean_letter, stretched=True
-    )
+    found = spike_mapping(student, teacher, letter=letter, mean_letter=mean_letter, stretched=True)
     # Powers of α0 overflow where those of 1/α0 vanish.
     inverse = sp.Symbol("inverse_alpha0", nonnegative=True)
     values = (found.stretch_along, found.stretch_mixed, found.stretch_across)

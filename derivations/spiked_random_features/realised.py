@@ -23,7 +23,7 @@ from ...numeric.networks.readout import RidgeReadout
 from ...numeric.networks.run import simulate
 from ...numeric.networks.sizes import sample_count
 from ...pages import aligned
-from ..spectra.simulated import SimulatedSpectrum
+from ..spectra.spectrum import SimulatedSpectrum
 from .bulk_law import BulkLaw
 from .simulated import network_of
 from .spike import SpikeParameters

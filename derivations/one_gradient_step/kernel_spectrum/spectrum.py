@@ -18,9 +18,7 @@ from ....result import Number, quantity
 from ...certificates.certified_values import CertifiedValues
 from ...certificates.wanted import certificate_wanted
 from ...figures import plain_text
-from ...spectra.figure import Caption
-from ...spectra.simulated import SimulatedSpectrum
-from ...spectra.spectrum import Spectrum
+from ...spectra.spectrum import Caption, SimulatedSpectrum, Spectrum
 from ...spiked_random_features.arguments import checked_switch
 from ..figures.axes import loss_note
 from .curve import KernelCurve, Real, spectrum_sources

@@ -25,10 +25,8 @@ from ...expansions.names import (
 )
 from .. import physics as fe
 from ..solution import CONJUGATES, ORDER_PARAMETERS
-from .cases import checked_point, line_case
-from .line_tables import LineTables
-from .orders import OrderByOrder
-from .scaling import scaled_system
+from .orders import LineTables, OrderByOrder
+from .scaling import checked_point, line_case, scaled_system
 from .symbolic_side import line_series, step_series
 
 if TYPE_CHECKING:
