@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from ..certificates.certified_values import CertifiedValues
     from ..expansions.expansion import Expansion
     from ..one_gradient_step.model import OneGradientStep
-    from .bounds.bounds import Bounds
-    from .bounds.limits import Asymptotics
+    from .bounds.bounds import Asymptotics, Bounds
     from .convex.readout import ConvexReadout
     from .model import SpikedRandomFeatures
     from .spectrum.spectrum import FeatureSpectrum
@@ -109,7 +108,7 @@ class Analyses:
         digits : int, optional
             Refine to so many digits with mpmath.
         """
-        from .bounds.limits import asymptotics
+        from .bounds.bounds import asymptotics
 
         return asymptotics(self._model, digits=digits)
 
@@ -194,7 +193,7 @@ class Analyses:
         alpha, ridge : float, optional
             Both: add the function that is learnt at this sample complexity and ridge penalty.
         """
-        from .bounds.realised_functions import realised_functions
+        from .bounds.bounds import realised_functions
 
         return realised_functions(self._model, kappa=kappa, alpha=alpha, ridge=ridge)
 

@@ -31,13 +31,13 @@ from ...symbolic.saddle_point import (
 from ...symbolic.structure import BlockStructure
 from ..kernels.code import column_names, parameter_domains
 from . import physics as symbols
-from .bulk_covariance import bulk_spread
 from .bulk_law import IID
 from .derivation import Derivation
 from .mapping import (
     SpikeMapping,
     alpha0,
     best_linear_error,
+    bulk_spread,
     is_odd,
     letter,
     mean_letter,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..kernels.kernel import Kernel
 from ..kernels.points import Tie
-from .loading import kernel_code
+from .derivation import kernel_code
 from .solution import SYMBOLS
 
 if TYPE_CHECKING:

@@ -41,10 +41,9 @@ from .arguments import (
     with_alias,
 )
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
-from .derivation import Derivation, derivation
+from .derivation import Derivation, derivation, load_kernel
 from .description import Description
 from .differentiation import Differentiation
-from .loading import load_kernel
 from .networks import TrainedNetworks
 from .quality import warn_about_quality
 from .solution import Solution, solution_from
@@ -613,12 +612,12 @@ class SpikedRandomFeatures(Analyses, TrainedNetworks, Description, Differentiati
         return {**READOUT_DOMAINS, **own}
 
     def _names(self) -> Names:
-        from .results import CURVE
+        from .solution import CURVE
 
         return CURVE
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
-        from .results import curve_attributes
+        from .solution import curve_attributes
 
         warn_about_quality(self)
         return curve_attributes(self, varied(columns))

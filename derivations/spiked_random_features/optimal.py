@@ -104,7 +104,7 @@ class _SpikedQuestion:
         return _domains(self._model)
 
     def attributes(self) -> dict[str, Any]:
-        from .results import model_attributes
+        from .solution import model_attributes
 
         # The step and the spike of the model are not those of the optimum.
         moved = ("ridge", *SPIKE)

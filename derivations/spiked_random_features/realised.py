@@ -167,7 +167,7 @@ def realised_network(
     spectrum: bool,
 ) -> RealisedNetwork:
     """Train one network; see :meth:`.networks.TrainedNetworks.realised`."""
-    from .results import model_attributes
+    from .solution import model_attributes
 
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     seed = checked_seed(seed)

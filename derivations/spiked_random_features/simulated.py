@@ -24,8 +24,8 @@ from ..activation_functions import kept_elementwise
 from ..network_dataset import network_dataset
 from .bulk_law import BulkLaw
 from .conditional_errors import control_variate as variate_of
-from .results import model_attributes
-from .vocabulary.results import model_attributes as letter_attributes
+from .solution import model_attributes
+from .vocabulary.solution import model_attributes as letter_attributes
 
 if TYPE_CHECKING:
     import xarray as xr

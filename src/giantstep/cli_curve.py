@@ -414,7 +414,7 @@ def _write(
     from .derivations.curve_figure import plot_curve
     from .derivations.figures import save_figure
     from .derivations.report import write_report
-    from .derivations.spiked_random_features.results import with_complete
+    from .derivations.spiked_random_features.solution import with_complete
 
     with stated():
         theory = model.curve(alpha=_dense(alphas), ridge=arguments.ridge).to_dataset()

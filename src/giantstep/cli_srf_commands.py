@@ -193,8 +193,10 @@ def _largest(values: xr.DataArray) -> float:
 
 
 def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
-    from .derivations.spiked_random_features.bounds.perfect_learning import perfect_learning
-    from .derivations.spiked_random_features.bounds.step_bounds import bounds_over_step
+    from .derivations.spiked_random_features.bounds.step_bounds import (
+        bounds_over_step,
+        perfect_learning,
+    )
 
     pair, folder = (arguments.student, arguments.teacher), arguments.cache_folder
     found = bounds_over_step(

@@ -16,7 +16,7 @@ import pytest
 
 import giantstep as gs
 from giantstep.derivations.spiked_random_features.paper_figures.drawing import Simulated
-from giantstep.derivations.spiked_random_features.paper_figures.functions import learned_function
+from giantstep.derivations.spiked_random_features.paper_figures.numbered import learned_function
 
 FILE = Path(__file__).parents[1] / "reference" / "simulations" / "spiked_features.json"
 STORED = json.loads(FILE.read_text())["configurations"]

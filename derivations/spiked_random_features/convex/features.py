@@ -27,7 +27,7 @@ from ..vocabulary.kernel import (
 )
 from ..vocabulary.model import MODEL as VOCABULARY
 from ..vocabulary.model import VocabularyFeatures
-from ..vocabulary.results import model_attributes
+from ..vocabulary.solution import model_attributes
 from ..vocabulary.solving import solve_at
 
 if TYPE_CHECKING:

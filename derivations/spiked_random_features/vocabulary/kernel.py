@@ -28,7 +28,7 @@ from ..physics import IDENTIFIERS, letters_free_energy
 from ..solution import ORDER_PARAMETERS
 from ..tangents import STRETCH
 from .arguments import VocabularyParameters, names_coordinates, orthogonal_alignment
-from .results import component
+from .solution import component
 from .solving import solve_at
 
 if TYPE_CHECKING:

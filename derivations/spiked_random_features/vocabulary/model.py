@@ -30,8 +30,11 @@ from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_
 from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
 from .arguments import (
+    LetterLaw,
     VocabularyParameters,
+    checked_letter_number,
     checked_parameters,
+    letter_law,
     names_coordinates,
     orthogonal_alignment,
     plain_biases,
@@ -46,10 +49,8 @@ from .kernel import (
     model_kernel,
     names_on_curves,
 )
-from .laws import LetterLaw, checked_letter_number, letter_law
 from .nodes import student_coefficients, teacher_moments
-from .results import arranged, curve_attributes, curve_batch, curve_names
-from .solution import VocabularySolution
+from .solution import VocabularySolution, arranged, curve_attributes, curve_batch, curve_names
 from .solving import LetterQuadrature, solve_at
 
 if TYPE_CHECKING:
