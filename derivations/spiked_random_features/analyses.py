@@ -76,7 +76,7 @@ class Analyses:
         MissingDependencyError
             If python-flint is not installed.
         """
-        from .certified_spike import certified_spike
+        from .precise import certified_spike
 
         return certified_spike(self._model, digits)
 
@@ -96,7 +96,7 @@ class Analyses:
         MissingDependencyError
             If python-flint is not installed.
         """
-        from .certified_spike import certified_coefficients
+        from .precise import certified_coefficients
 
         return certified_coefficients(self._model, node, digits)
 

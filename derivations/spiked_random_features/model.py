@@ -541,11 +541,11 @@ class SpikedRandomFeatures(Analyses, TrainedNetworks, Description, Differentiati
         ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
         batch = model.solve_many([alpha], [ridge])
         if certify:
-            from .certified import certified
+            from .precise import certified
 
             return certified(model, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
-            from .refine import refine
+            from .precise import refine
 
             return refine(model, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-
 from ...result import Number, Result, quantity
 from ..certificates.certificate import Certificate
 from ..curves import Names
 from .arguments import DIRECT, STEP
-from .tangents import STRETCH
+from .differentiation import STRETCH
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -38,7 +38,7 @@ from giantstep.derivations.spiked_random_features.expansions.symbolic_side impor
     series_of,
 )
 from giantstep.derivations.spiked_random_features.mapping import alpha0
-from giantstep.derivations.spiked_random_features.refine import exact_parameters
+from giantstep.derivations.spiked_random_features.precise import exact_parameters
 from giantstep.errors import ParameterError
 from giantstep.symbolic.asymptotic_series import Series
 from giantstep.symbolic.gaussian import GaussianExpectation

@@ -393,7 +393,7 @@ def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
 def _exact_defaults(
     model: SpikedRandomFeatures, names: tuple[str, ...], ctx: Any
 ) -> dict[str, Any]:
-    from ..refine import exact_parameters
+    from ..precise import exact_parameters
 
     exact = exact_parameters(model, ctx)
     return {name: exact[name] for name in names}
@@ -402,7 +402,7 @@ def _exact_defaults(
 def _proven_defaults(
     model: SpikedRandomFeatures, names: tuple[str, ...], digits: int
 ) -> dict[str, Any]:
-    from ..certified import proven_parameters
+    from ..precise import proven_parameters
 
     proven = proven_parameters(model, digits)
     return {name: proven[name] for name in names}

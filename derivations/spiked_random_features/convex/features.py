@@ -158,13 +158,13 @@ class OneKind(Rows):
     def directions(self, *, exact: bool) -> Directions:
         """Return those of the model."""
         # Needs SymPy, which a readout that is only solved does not.
-        from ..directions import directions
+        from ..differentiation import directions
 
         return directions(self.features, exact=exact)
 
     def exact(self, ctx: Any) -> dict[str, Any]:
         """Return the parameters, those of a step to any number of digits."""
-        from ..refine import exact_parameters
+        from ..precise import exact_parameters
 
         return exact_parameters(self.features, ctx)
 
@@ -234,7 +234,7 @@ class SeveralKinds(Rows):
 
     def directions(self, *, exact: bool) -> Directions:
         """Return those of the model."""
-        from ..vocabulary.directions import letter_directions
+        from ..vocabulary.kernel import letter_directions
 
         return letter_directions(self.features, exact=exact)
 

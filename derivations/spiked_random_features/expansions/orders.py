@@ -40,7 +40,7 @@ from ....symbolic.printing.compiled import Formula, function_source
 from ....symbolic.random_matrix import Resolvent
 from .. import physics as fe
 from ..derive import TABLE_PARAMETERS
-from ..refine import exact_parameters
+from ..precise import exact_parameters
 from .scaling import ScaledSystem, small
 
 if TYPE_CHECKING:

@@ -40,12 +40,12 @@ from .arguments import (
     plain_biases,
     with_biases,
 )
-from .derivation import Derivation, derivation
-from .directions import letter_directions
+from .derive import Derivation, derivation
 from .kernel import (
     MOST_LETTERS,
     first_values,
     kernel_solution,
+    letter_directions,
     model_kernel,
     names_on_curves,
 )
@@ -344,7 +344,7 @@ class VocabularyFeatures(DifferencedOptimum):
         """Spikes, bulk variances, biases and fractions of the rows, and the alignment."""
         if self.direct_parameters is not None:
             return self.direct_parameters
-        from .step_letters import parameters_after_step
+        from .arguments import parameters_after_step
 
         return parameters_after_step(self)
 

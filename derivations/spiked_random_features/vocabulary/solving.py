@@ -15,7 +15,7 @@ from ....numeric.cache import FileCache
 from ....numeric.column_span import ColumnSpan
 from ....numeric.letter_saddle_point import LetterArrays, LetterValues, solve_letters
 from .arguments import VocabularyParameters
-from .derivation import Derivation
+from .derive import Derivation
 from .nodes import DIGITS, Functions, is_cheap, letter_arrays, mean_span, sample, teacher_frame
 from .solution import MEANING, VocabularySolution
 
