@@ -166,7 +166,7 @@ def realised_network(
     progress: bool,
     spectrum: bool,
 ) -> RealisedNetwork:
-    """Train one network; see :meth:`.networks.TrainedNetworks.realised`."""
+    """Train one network; see :meth:`.model.SpikedRandomFeatures.realised`."""
     from .solution import model_attributes
 
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)

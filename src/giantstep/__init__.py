@@ -40,8 +40,10 @@ if TYPE_CHECKING:
         learned_bias_bound,
         letter_bounds,
     )
-    from .derivations.spiked_random_features.bounds.step_bounds import perfect_learning
-    from .derivations.spiked_random_features.bounds.step_bounds import bounds_over_step
+    from .derivations.spiked_random_features.bounds.step_bounds import (
+        bounds_over_step,
+        perfect_learning,
+    )
     from .derivations.spiked_random_features.bulk_law import BulkLaw
     from .derivations.spiked_random_features.convex.losses import ConvexLoss, convex_loss
     from .derivations.spiked_random_features.convex.readout import ConvexReadout

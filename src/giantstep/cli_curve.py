@@ -105,7 +105,7 @@ def settle_step(arguments: argparse.Namespace) -> None:
 def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     """Return parameters, spike and what was derived, as text."""
     from .derivations.readable import readable
-    from .derivations.spiked_random_features.quality import quality_text
+    from .derivations.spiked_random_features.model import quality_text
     from .derivations.tables import uninformative
 
     found, spike = model.derivation, model.spike

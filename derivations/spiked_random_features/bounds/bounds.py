@@ -187,7 +187,7 @@ class Bounds(Result):
 def bounds(
     model: SpikedRandomFeatures, *, digits: int | None = None, certify: bool = False
 ) -> Bounds:
-    """Return the bounds of a model; see :meth:`.analyses.Analyses.bounds`."""
+    """Return the bounds of a model; see :meth:`.model.SpikedRandomFeatures.bounds`."""
     if digits is not None:
         digits = checked_digits(digits)
     if certificate_wanted(certify):
@@ -687,7 +687,7 @@ class Asymptotics(Result):
 
 
 def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> Asymptotics:
-    """Return the limits of a model; see :meth:`.analyses.Analyses.asymptotics`."""
+    """Return the limits of a model; see :meth:`.model.SpikedRandomFeatures.asymptotics`."""
     digits = None if digits is None else checked_digits(digits)
     bound = bounds(model, digits=digits)
     names = {**{name: name for name in _OVERLAPS}, "V1_scaled": "V1", "V2_scaled": "V2"}
@@ -915,7 +915,7 @@ def realised_functions(
     alpha: float | None = None,
     ridge: float | None = None,
 ) -> xr.Dataset:
-    """Return target and realised functions on a grid; see :meth:`.analyses.Analyses`.
+    """Return target and realised functions on a grid; see :meth:`.model.SpikedRandomFeatures.realised_functions`.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ def expansion(
     digits: int,
     width: int | None,
 ) -> Expansion:
-    """Return an asymptotic expansion; see :meth:`.analyses.Analyses.expansion`."""
+    """Return an asymptotic expansion; see :meth:`.model.SpikedRandomFeatures.expansion`."""
     name = checked_name(name)
     order, digits = checked_order(order), checked_digits(digits)
     model = model if width is None else model.at_width(width)
