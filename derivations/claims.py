@@ -52,6 +52,7 @@ _MODULES = (
     "spiked_random_features.claims_bounds",
     "spiked_random_features.claims_correlated_norms",
     "spiked_random_features.claims_stretched_rows",
+    "spiked_random_features.claims_bulk_law",
     "spiked_random_features.claims_finite_size",
     "spiked_random_features.claims_notebook",
     "spiked_random_features.spectrum.claims",

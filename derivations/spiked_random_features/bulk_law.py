@@ -12,10 +12,13 @@ Source: Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980,
 from __future__ import annotations
 
 import itertools
+import json
 import math
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -248,6 +251,45 @@ class BulkLaw:
                 f"{spec.density} by {(total - held) / (1 - held):.12g}"
             )
         return replace(cls._of(table), density=spec)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> BulkLaw:
+        """Return the law in a file: JSON as :meth:`to_dict` has it, or numbers as text.
+
+        Parameters
+        ----------
+        path : path
+            JSON with the keys of :meth:`to_dict` (``scale`` may be left out) or a list of
+            eigenvalues; else text, with an eigenvalue and, in a second column, its weight per line.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such file, or it holds no law.
+        """
+        try:
+            text = Path(path).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ParameterError(f"bulk: cannot read {os.fspath(path)!r}: {error}") from None
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError:
+            try:
+                table = np.loadtxt(text.splitlines(), delimiter="," if "," in text else None)
+            except ValueError:
+                table = np.zeros((0, 0))
+            columns = np.atleast_2d(table.T)
+            if not columns.size or len(columns) > 2:
+                raise ParameterError(
+                    f"bulk: {os.fspath(path)!r} is neither JSON nor one or two columns of numbers, "
+                    "eigenvalues and their weights"
+                ) from None
+            return cls.from_eigenvalues(
+                columns[0], weights=columns[1] if len(columns) > 1 else None
+            )
+        if isinstance(values, dict):
+            return cls.from_dict({"scale": 1.0, **values})
+        return cls.from_eigenvalues(values)
 
     @classmethod
     def _of(cls, table: Mapping[str, Array]) -> BulkLaw:

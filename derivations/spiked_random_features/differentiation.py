@@ -10,7 +10,8 @@ Result 3.1.
 **Parameters at which an output of spiked random features is smallest.** The gradient is that of the
 saddle-point equations (:mod:`..kernels.optima`); parameters of the gradient step act through the
 spike that they produce. Convex readouts and vocabularies, whose equations take
-minutes to differentiate, are searched by extrapolated differences of their values."""
+minutes to differentiate, are searched by extrapolated differences of their values.
+"""
 
 from __future__ import annotations
 

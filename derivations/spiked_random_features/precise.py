@@ -425,7 +425,7 @@ _DECIMAL = "r, c and γ mean the decimal numbers that their floats print as"
 
 
 def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> CertifiedValues:
-    """Return proven intervals of the spike; see :meth:`.model.SpikedRandomFeatures.certified_spike`."""
+    """Return proven intervals; see :meth:`.model.SpikedRandomFeatures.certified_spike`."""
     count = checked_digits(digits)
     if model.direct_parameters is not None:
         raise ParameterError(

@@ -7,7 +7,8 @@ Source: Cui et al., arXiv 2402.04980, Results 3.2 and 3.3; conjugates carry the 
 
 **Reference values: saddle points computed in 40-digit arithmetic, independently of giantstep.**
 ``reference.json`` lies beside this module and is installed with it; its entry ``provenance`` says
-how the values were made."""
+how the values were made.
+"""
 
 from __future__ import annotations
 

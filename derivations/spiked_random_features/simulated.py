@@ -4,7 +4,8 @@
 free energy's test and training errors are averages over κ; their integrands at the saddle point are
 what a simulated sample with projection κ has on average. Errors of simulated samples have heavy
 tails in κ: the prediction e(κ) is subtracted at each sample, and its exact mean added again. The
-expectation stays what it is, for any e."""
+expectation stays what it is, for any e.
+"""
 
 from __future__ import annotations
 

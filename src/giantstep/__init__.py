@@ -147,7 +147,7 @@ _HOMES = {
     "paper_ridge": "derivations.penalties",
     "parse_expression": "symbolic.parser",
     "per_neuron_step": "derivations.spiked_random_features.learning_rates",
-    "perfect_learning": "derivations.spiked_random_features.bounds.perfect_learning",
+    "perfect_learning": "derivations.spiked_random_features.bounds.step_bounds",
     "predict_fit": "derivations.giant_steps.regimes",
     "project": "symbolic.projections",
     "rationalized": "symbolic.exact_numbers",

@@ -56,6 +56,7 @@ examples:
   giantstep srf curve --loss "huber(0.5)" --noise 0.25
   giantstep srf curve --letters 1,-0.5 --width 600 --loss "huber(0.5)" --noise 0.25
   giantstep srf curve --loss logistic --labels sign --simulate --out logistic.png
+  giantstep srf curve --bulk eigenvalues.txt --beta 0.5
 """
 
 _PHASE = """\
@@ -182,6 +183,11 @@ def _add_curve(parser: argparse.ArgumentParser) -> None:
         help="how many neurons have each letter; they add up to 1 [equal]",
     )  # fmt: skip
     parser.add_argument(
+        "--bulk", metavar="FILE",
+        help="law of the bulk in place of independent rows: a column of eigenvalues, a second one "
+        "of weights, or JSON as BulkLaw.to_dict writes it; its mean becomes that of the step",
+    )  # fmt: skip
+    parser.add_argument(
         "--loss", metavar="LOSS",
         help="convex loss of the readout, such as huber(0.5), logistic or log(1+exp(-y*x)) [ridge "
         "regression]",
@@ -259,6 +265,15 @@ def check_curve(arguments: argparse.Namespace) -> None:
     """Refuse flags of a readout that contradict each other, before anything is derived."""
     if arguments.fractions is not None and arguments.letters is None:
         raise ParameterError("--fractions belongs to --letters; add --letters 1,-0.5")
+    if arguments.bulk is not None:
+        for flag, given, why in (
+            ("--letters", arguments.letters is not None, "has one letter"),
+            ("--simulate", arguments.simulate, "does not say how rows are drawn"),
+            ("--leading-order complete", arguments.leading_order == "complete",
+             "has the norms and the stretch of the rows already"),
+        ):  # fmt: skip
+            if given:
+                raise ParameterError(f"--bulk and {flag} exclude each other: a law {why}")
     if arguments.labels is not None and arguments.loss is None:
         raise ParameterError("--labels belongs to --loss; add --loss logistic")
 

@@ -127,9 +127,24 @@ def figure(arguments: argparse.Namespace) -> int:
 
 def _readout(arguments: argparse.Namespace) -> Any:
     model = model_from(arguments) if arguments.letters is None else _letters(arguments)
+    if arguments.bulk is not None:
+        model = _with_bulk(model, arguments.bulk)
     if arguments.loss is None:
         return model
     return model.with_loss(arguments.loss, labels=arguments.labels or "teacher")
+
+
+def _with_bulk(model: Any, path: str) -> Any:
+    """Return the spike of a model on rows whose bulk has another law of the same mean."""
+    from .derivations.spiked_random_features.bulk_law import BulkLaw
+
+    spike = model.spike
+    return type(model).from_parameters(
+        model.student, model.teacher, spike_strength=spike.spike_strength,
+        bulk_variance=spike.bulk_variance, alignment=spike.alignment, beta=model.beta,
+        noise_variance=model.noise_variance, width=model.width,
+        bulk=BulkLaw.from_file(path).scaled(spike.bulk_variance), cache_folder=model.cache_folder,
+    )  # fmt: skip
 
 
 def _letters(arguments: argparse.Namespace) -> Any:

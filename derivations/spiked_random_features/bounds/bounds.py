@@ -1,6 +1,6 @@
 r"""Bounds of the test error of a model, and its limit for many samples, as numbers.
 
-The expressions are those of :mod:`.bound_system`; here they become a kernel, which is cached like
+The expressions are those of :func:`bound_system`; here they become a kernel, which is cached like
 every other, and answers with floats and estimated errors or with any number of digits.
 
 **Bounds of the test error, and its limit for many samples, as projections in :math:`L^2(\kappa)`.**
@@ -23,7 +23,7 @@ is left, with :math:`g = \kappa\mu_1` less its projection on :math:`\mu_0` and
   survives;
 - E(k) with :math:`k = 1/(\beta c V_2^\circ)`,
   :math:`V_2^\circ = \mathbb{E}[1/(\langle\mu_2^2\rangle + \langle\mu_1^2\rangle cX)]`, is the
-  limit α → ∞ at any fixed λ (derived here, :mod:`.bounds.limits`).
+  limit α → ∞ at any fixed λ (derived here, in the section on limits).
 
 So L ≤ E_∞ ≤ U without any computation, and the limit of E_∞ for β → ∞, where k → 0, is L. Every
 term is a mean of squares, so that a bound of 1e-20 is as accurate as one of order one.
@@ -40,7 +40,7 @@ In the scaled variables ε times the free energy of :mod:`.physics` has the limi
 from which λ has gone. It is stationary where the readout minimises the error itself, under the
 penalty :math:`\vartheta^2/(\beta c V_2) + \psi^2/(\beta V_1)`: overlaps with p directions of the
 bulk come at a price even with infinitely many samples. Derived here; for β → ∞ the price vanishes
-and the error is the lower bound L of :mod:`.bound_system`.
+and the error is the lower bound L of :func:`bound_system`.
 
 **Tables of the functions along the spike: the target, what networks realise, spans of letters.**
 All are printed from the conditional coefficients and from the prediction :math:`m\,\mu_0(\kappa) +
@@ -51,7 +51,8 @@ h^*_1\,\theta\cdot x` is :math:`h^*_0 + h^*_1\gamma\kappa` on average.
 network predicts :math:`m\,\mu_0(\kappa) + \vartheta\,\kappa\mu_1(\kappa)` on average over inputs
 with a given projection κ on the spike (Result 3.2 of Cui et al., arXiv 2402.04980), the target is
 :math:`T_0(\kappa)` there. The coefficients are those of the bounds (:mod:`.bounds`) or of a saddle
-point; the functions come from generated tables (:mod:`.shape_tables`)."""
+point; the functions come from generated tables (in the section on shape tables).
+"""
 
 from __future__ import annotations
 
@@ -915,7 +916,9 @@ def realised_functions(
     alpha: float | None = None,
     ridge: float | None = None,
 ) -> xr.Dataset:
-    """Return target and realised functions on a grid; see :meth:`.model.SpikedRandomFeatures.realised_functions`.
+    """Return target and realised functions on a grid.
+
+    See :meth:`.model.SpikedRandomFeatures.realised_functions`.
 
     Parameters
     ----------

@@ -16,10 +16,11 @@ that nearly coincide do no harm, and equal ones count once.
 
 **Bounds of one letter as least-squares problems, for shapes that nearly coincide.** For a small
 spike :math:`\kappa\mu_1` is nearly a multiple of :math:`\mu_0`. What tells them apart is of
-relative size r², and in averages of its square (:mod:`.bound_system`) of size r⁴; singular values
-of tables see r². The error E(k) of the readout is three distances, with a penalty on ϑ and on ψ;
-its estimate is the difference of two quadrature rules and what rounding in the tables does to the
-spans."""
+relative size r², and in averages of its square (:func:`.bounds.bound_system`) of size r⁴; singular
+values of tables see r². The error E(k) of the readout is three distances, with a penalty on ϑ and
+on ψ; its estimate is the difference of two quadrature rules and what rounding in the tables does to
+the spans.
+"""
 
 from __future__ import annotations
 
@@ -284,7 +285,7 @@ class SpanBounds:
     Attributes
     ----------
     values : dict of str to float
-        By the names of the outputs of :func:`.bound_system.bound_system`.
+        By the names of the outputs of :func:`.bounds.bound_system`.
     errors : dict of str to float
         Estimated errors of ``lower``, ``limit`` and ``upper``.
     resolved : bool

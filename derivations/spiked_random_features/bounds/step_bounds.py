@@ -1,6 +1,6 @@
 r"""Bounds over the size of the step: what tuning it can reach, and where learning is perfect.
 
-Tuning the step walks along a curve of spikes (:mod:`.step_path`), and
+Tuning the step walks along a curve of spikes (in the section on the step path), and
 :math:`\min_s L \le \min_s \mathrm{test} \le \min_s U`. With the population gradient (α_0 = ∞) one
 has c = 1, γ = ±1 and :math:`r = s h_1|h^*_1|`, so that the curve is that of all r (Cui et al.,
 arXiv 2402.04980, equation (28)). Because :math:`\partial_r\mu_0 = \kappa\mu_1`, wherever U is
@@ -15,7 +15,8 @@ population gradient (α_0 = ∞) c = 1.
 **Spikes at which a network learns its target: :math:`\mu_0 \propto \sigma_*`, so that U = 0.** With
 the population gradient (c = 1, γ = ±1) the upper bound of the test error vanishes where the
 smoothed student is the target: erf and erf at :math:`r = \sqrt 3`, sin and sin at r = 1 (Cui et
-al., arXiv 2402.04980, section on realisable functions)."""
+al., arXiv 2402.04980, section on realisable functions).
+"""
 
 from __future__ import annotations
 

@@ -14,7 +14,8 @@ with half the step of the one before; composite Gauss–Legendre rules where a t
 nodes matter more than usual here: without a ridge penalty integrands hold inverse powers of the
 conditional variance, which decays for a student that saturates. So the line reaches as far as the
 weight times such powers asks for, and the tables carry as many more digits as the smallest
-conditional variance has leading zeros."""
+conditional variance has leading zeros.
+"""
 
 from __future__ import annotations
 

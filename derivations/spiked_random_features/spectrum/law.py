@@ -75,7 +75,7 @@ class SpectrumDerivation:
     source : str
         Defines ``fixed_point``, ``outliers`` and ``expected``, and the same of the population
         covariance under names that begin with ``population_``; see
-        :func:`.spectrum.equations.derive_spectrum`.
+        :func:`derive_spectrum`.
     table_source : str
         Generated module of the tables of the student.
     parameters, table_parameters : tuple of str
@@ -94,7 +94,7 @@ class SpectrumDerivation:
 
 @derived("spiked_random_features/spectrum", SpectrumDerivation)
 def spectrum_derivation(student: str, **flags: bool) -> SpectrumDerivation:
-    """Derive the equations of a student; see :func:`.spectrum.equations.derive_spectrum`."""
+    """Derive the equations of a student; see :func:`derive_spectrum`."""
     from ....symbolic.activations import activation
 
     return derive_spectrum(activation(student, argument="student"), **flags)

@@ -2,7 +2,8 @@ r"""What users give to a vocabulary of letters, checked and brought to one form.
 
 **Letters of a continuous law: a Gauss rule for it, whose nodes are the letters.** With n letters
 the rule integrates polynomials of degree 2n - 1 in the letter exactly, and what is averaged over
-letters, functions such as :math:`\mu_0^a(\kappa)^2`, is smooth in them."""
+letters, functions such as :math:`\mu_0^a(\kappa)^2`, is smooth in them.
+"""
 
 from __future__ import annotations
 

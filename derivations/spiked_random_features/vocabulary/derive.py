@@ -36,7 +36,7 @@ _INNER = sp.Symbol("s", real=True)
 
 
 def derive(student: str, teacher: str, *, teacher_kind: str) -> Derivation:
-    """Derive everything that numbers need, as text; see :class:`.derivation.Derivation`."""
+    """Derive everything that numbers need, as text; see :class:`Derivation`."""
     student_ = activation(student, argument="student")
     if teacher_kind == "multi-index":
         teacher_name, teacher_tables = teacher, ""

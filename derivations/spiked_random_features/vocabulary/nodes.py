@@ -4,7 +4,8 @@ r"""The conditional coefficients of letters and teacher on quadrature nodes, in 
 strict limit overlaps m cost nothing, and only the space that the functions :math:`\mu_0^a(\kappa)`
 span matters. Letters that differ by ε span derivatives of :math:`\mu_0` by the letter up to order K
 - 1, of which tables of double precision show nothing where :math:`\varepsilon^{K-1} < 10^{-16}`,
-while some letters are exactly collinear: those of opposite spikes for an odd student."""
+while some letters are exactly collinear: those of opposite spikes for an odd student.
+"""
 
 from __future__ import annotations
 
