@@ -54,6 +54,7 @@ _MODULES = (
     "spiked_random_features.claims_limits",
     "spiked_random_features.claims_bounds",
     "spiked_random_features.claims_correlated_norms",
+    "spiked_random_features.claims_bulk_law",
     "spiked_random_features.claims_finite_size",
     "spiked_random_features.claims_notebook",
     "spiked_random_features.spectrum.claims",

@@ -24,8 +24,8 @@ from .curve_figure import plot_curve
 from .figures import svg_text
 from .formulas import math_element, mathml_row
 from .spiked_random_features.bulk_law import BulkLaw
+from .spiked_random_features.model import LARGE_SPREAD, quality_text
 from .spiked_random_features.presentation import sections
-from .spiked_random_features.quality import LARGE_SPREAD, quality_text
 from .tables import (
     COMPLETE,
     COMPLETE_COLUMNS,

@@ -66,7 +66,7 @@ def test_a_saddle_point_with_a_proof(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("flint")
     from giantstep.derivations.certificates.agreement import is_rounded
     from giantstep.derivations.certificates.certificate import Certificate
-    from giantstep.derivations.spiked_random_features.reference import reference_cases
+    from giantstep.derivations.spiked_random_features.published import reference_cases
 
     case = reference_cases()[0]
     out = tmp_path / "proof.json"

@@ -9,6 +9,8 @@ import pytest
 import xarray as xr
 
 from giantstep.cli import main
+from giantstep.derivations.spiked_random_features.bulk_law import BulkLaw
+from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 
 
 def _run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -116,6 +118,10 @@ def test_figure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (["curve", "--loss", "x**3"], "convex"),
         (["curve", "--loss", "foo("], "foo("),
         (["curve", "--loss", "square", "--letters", "1,2,3,4"], "at most 3 letters"),
+        (["curve", "--bulk", "/nowhere/law.json"], "cannot read '/nowhere/law.json'"),
+        (["curve", "--bulk", "law.json", "--letters", "1,2"], "a law has one letter"),
+        (["curve", "--bulk", "law.json", "--simulate"], "how rows are drawn"),
+        (["curve", "--bulk", "law.json", "--leading-order", "complete"], "exclude each other"),
         (["bounds", "--tune-step", "--digits", "9"], "--digits"),
         (["bounds", "--tune-step", "--step-size", "2"], "--step-size"),
         (["bounds", "--tune-step", "--correlated-norms"], "--leading-order"),
@@ -134,3 +140,24 @@ def test_bad_input_is_one_line(
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert message in captured.err
+
+
+def test_a_curve_with_a_law_of_the_bulk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    law = tmp_path / "law.txt"
+    law.write_text("0.5 0.75\n2.5 0.25\n")
+    options = ["--student", "erf", "--teacher", "erf", "--beta", "0.5", "--alpha", "2"]
+    assert main(["srf", "curve", *options, "--bulk", str(law)]) == 0
+    printed = capsys.readouterr().out
+    step = SpikedRandomFeatures("erf", "erf", beta=0.5).spike
+    model = SpikedRandomFeatures.from_parameters(
+        "erf", "erf", spike_strength=step.spike_strength, bulk_variance=step.bulk_variance,
+        alignment=step.alignment, beta=0.5,
+        bulk=BulkLaw.from_eigenvalues([0.5, 2.5], weights=[0.75, 0.25]).scaled(step.bulk_variance),
+    )  # fmt: skip
+    assert f"{model.solve(alpha=2, ridge=0.1).test_error:#.10g}" in printed
+    law.write_text(json.dumps(model.bulk.to_dict()))
+    assert main(["srf", "curve", *options, "--bulk", str(law)]) == 0
+    assert capsys.readouterr().out == printed
+    law.write_text("one two three")
+    assert main(["srf", "curve", *options, "--bulk", str(law)]) == 2
+    assert "neither JSON nor one or two columns" in capsys.readouterr().err

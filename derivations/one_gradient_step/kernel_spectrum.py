@@ -56,9 +56,7 @@ from ...symbolic.printing.compiled import Formula, compiled, function_source
 from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_wanted, midpoint
 from ..derived import derived
 from ..figures import plain_text
-from ..spectra.figure import Caption
-from ..spectra.simulated import SimulatedSpectrum
-from ..spectra.spectrum import Spectrum
+from ..spectra.spectrum import Caption, SimulatedSpectrum, Spectrum
 from ..spiked_random_features.arguments import checked_switch
 from . import kernel_equations as eq
 from . import kernel_equations as equations

@@ -64,7 +64,7 @@ from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_w
 from ..derived import derived
 from ..figures import checked_axes, number_text, plain_text, styled
 from ..kernels.precise import exact_number
-from ..spectra.figure import Caption, Drawing, draw
+from ..spectra.spectrum import Caption, Drawing, draw
 from . import symbols
 from .figures import loss_note
 from .moments import exact_moments

@@ -25,11 +25,9 @@ from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import cancels, identities_hold, vanishes
 from . import physics as fe
-from .bounds.bounds import bounds
+from .bounds.bounds import V2_HAT, bounds, limit_free_energy
 from .bounds.letter_bounds import letter_bounds
-from .bounds.limit_system import V2_HAT, limit_free_energy
-from .bounds.perfect_learning import perfect_learning
-from .bounds.step_bounds import bounds_over_step
+from .bounds.step_bounds import bounds_over_step, perfect_learning
 from .claims_limits import NARROW, certified_point
 from .model import SpikedRandomFeatures
 from .published import conditionals

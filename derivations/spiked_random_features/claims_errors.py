@@ -38,14 +38,16 @@ from .model import SpikedRandomFeatures
 from .published import (
     CONDITIONALS,
     RESIDUAL_LOSS,
+    SPIKE,
     TEST_ERROR,
     TRAINING_ERROR,
     VARIANCE,
+    ReferenceCase,
     energy_forms,
+    reference_cases,
     right_hand_sides,
     written_out,
 )
-from .reference import SPIKE, ReferenceCase, reference_cases
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"
 

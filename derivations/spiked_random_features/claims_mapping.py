@@ -40,7 +40,7 @@ from . import physics as fe
 from .derive import precise_mapping
 from .mapping import SpikeMapping, alpha0, noise, spike_mapping, step_size
 from .model import SpikedRandomFeatures
-from .reference import SPIKE, ReferenceCase, reference_cases
+from .published import SPIKE, ReferenceCase, reference_cases
 from .simulated import network_of
 
 _PAPER = "Cui, Pesce, Dandi, Krzakala, Lu, Zdeborová, Loureiro, arXiv 2402.04980"

@@ -31,13 +31,13 @@ from ...symbolic.saddle_point import (
 )
 from ..kernels.code import column_names, parameter_domains
 from . import physics as symbols
-from .bulk_covariance import bulk_spread
 from .bulk_law import IID
 from .derivation import Derivation
 from .mapping import (
     SpikeMapping,
     alpha0,
     best_linear_error,
+    bulk_spread,
     is_odd,
     letter,
     mean_letter,
@@ -50,6 +50,7 @@ from .spike import SpikeParameters
 
 # Arguments of the map of the step.
 STEP_ARGUMENTS = {step_size: "step_size", alpha0: "alpha0", noise: "noise_variance"}
+_LETTERS = {letter: "letter", mean_letter: "mean_letter"}
 # Parameters of the tables; the rest enters the solver only.
 TABLE_PARAMETERS = (symbols.noise, symbols.r, symbols.c, symbols.gamma, symbols.rho)
 
@@ -289,18 +290,19 @@ def mapping_functions(student: Activation, teacher: Activation) -> str:
             "letter_mapping": Formula((*arguments, letter, mean_letter), _fields(one)),
             "bulk": Formula(arguments, [spread]),
         },
-        {letter: "letter", mean_letter: "mean_letter"},
+        _LETTERS,
     )
 
 
 def stretch_function(student: Activation, teacher: Activation) -> str:
-    """Source of the map (s, 1/α0, Δ) → entries vv, vζ and ζζ of the stretch of the rows."""
-    found = spike_mapping(student, teacher, stretched=True)
+    """Source of the map of (s, 1/α0, Δ, letter, mean letter) to the entries vv, vζ, ζζ of T."""
+    found = spike_mapping(student, teacher, letter=letter, mean_letter=mean_letter, stretched=True)
     # Powers of α0 overflow where those of 1/α0 vanish.
     inverse = sp.Symbol("inverse_alpha0", nonnegative=True)
     values = (found.stretch_along, found.stretch_mixed, found.stretch_across)
-    formula = Formula((step_size, inverse, noise), [v.subs(alpha0, 1 / inverse) for v in values])
-    return scalar_functions({"stretch": formula})
+    arguments = (step_size, inverse, noise, letter, mean_letter)
+    formula = Formula(arguments, [v.subs(alpha0, 1 / inverse) for v in values])
+    return scalar_functions({"stretch": formula}, _LETTERS)
 
 
 def _fields(mapping: SpikeMapping) -> tuple[sp.Expr, ...]:

@@ -1,19 +1,48 @@
-"""The methods of models that differentiate: sensitivities and optima."""
+"""The methods of models that differentiate: sensitivities and optima.
+
+**The kernel of an output with its derivative, and the derivative of the map of Result 3.1.** A
+parameter of the gradient step moves several parameters of the spike at once.
+
+**How the parameters of the equations move with those of a model of spiked features.** Parameters of
+the gradient step act through the spike that they produce, by the chain rule through the map of
+Result 3.1.
+
+**Parameters at which an output of spiked random features is smallest.** The gradient is that of the
+saddle-point equations (:mod:`..kernels.optima`); parameters of the gradient step act through the
+spike that they produce. Convex readouts and vocabularies, whose equations take
+minutes to differentiate, are searched by extrapolated differences of their values.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
-from ...numeric.arguments import positive_array
-from ..optima import DEFAULT_BOUNDS, Optimum
+from ...errors import AssumptionError, ConvergenceError, ParameterError
+from ...numeric.arguments import is_one_of, positive_array
+from ...numeric.kernel_code import KernelCode
+from ...numeric.optimum import Axis, Differenced, Objective
+from ...runtime.generated import defined
+from ..derived import derived
+from ..optima import DEFAULT_BOUNDS, Optimum, optimum
 from ..sensitivities import Directions, HasSensitivities
+from .arguments import STEP, checked_point
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ...symbolic.saddle_point import SaddlePointSystem
+    from ..curves import HasCurves
+    from ..kernels.sensitivities import Rates
+    from .mapping import SpikeMapping
     from .model import SpikedRandomFeatures
 
 
@@ -23,8 +52,6 @@ class Differentiation(HasSensitivities):
     sensitivities = by_name("alpha", "ridge")(HasSensitivities.sensitivities)
 
     def _directions(self, *, exact: bool) -> Directions:
-        from .directions import directions
-
         return directions(cast("SpikedRandomFeatures", self), exact=exact)
 
     def optimum(
@@ -91,7 +118,6 @@ class Differentiation(HasSensitivities):
         >>> print(f"{best.ridge:.12f} {best.test_error:.12f}, {best.kind}")
         0.197687294208 0.078106277426, interior minimum
         """
-        from .optimal import spiked_optimum
 
         asked = {
             "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
@@ -200,10 +226,471 @@ class DifferencedOptimum(HasSensitivities):
         ConvergenceError
             If a point of a descent has no solution.
         """
-        from .optimal import differenced_optimum
 
         asked = {
             "of": of, "over": over, "bounds": bounds, "maximum": maximum, "progress": progress,
             "fixed": parameters,
         }  # fmt: skip
         return differenced_optimum(self, asked)
+
+
+# ------------------------------------------------------------------ tangents
+
+SPIKE = (
+    "spike_strength", "bulk_variance", "alignment", "orthogonal_alignment", "norm_overlap",
+    "stretch_along", "stretch_mixed", "stretch_across",
+)  # fmt: skip
+"""Fields of a spike, in the order in which the map returns them."""
+STRETCH = SPIKE[-3:]
+"""Those that are the stretch of the rows."""
+OF_STEP = ("step_size", "alpha0", "noise_variance")
+"""Arguments of the map."""
+STEP_MOVES = (
+    "spike_strength", "bulk_variance", "norm_overlap",
+    "stretch_along", "stretch_mixed", "stretch_across",
+)  # fmt: skip
+
+
+def derivative_kernel(
+    model: SpikedRandomFeatures, of: str, parameters: Iterable[str]
+) -> KernelCode:
+    """Return the kernel of one output and its derivative along a direction.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+    of : str
+        An output or an unknown.
+    parameters : iterable of str
+        Parameters of the kernel that move.
+    """
+    moving = tuple(dict.fromkeys(parameters))
+    return _derivative_code(
+        model._cache, model.student, model.teacher, of, moving, **flags_of(model)
+    )
+
+
+def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
+    """Return which case of the equations holds for a model."""
+    return {
+        **model._case,
+        "finite_width": model.width is not None,
+        "bulk": model._bulk.equations,
+    }
+
+
+@derived("spiked_random_features/derivatives", KernelCode)
+def _derivative_code(
+    student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: Any
+) -> KernelCode:
+    from ..kernels.optima import derivative_code
+    from .derive import symbolic_model
+
+    system = symbolic_model(student, teacher, **flags).system
+    there = _moving_parameters(system)
+    return derivative_code(system, of, [name for name in moving if name in there])
+
+
+def _moving_parameters(system: SaddlePointSystem) -> list[str]:
+    """Return the parameters in which the equations can be differentiated."""
+    present = set().union(
+        *(e.residual.free_symbols for e in system.equations),
+        *(d.free_symbols for d in system.definitions.values()),
+        # Noise is added to what the test error is measured against.
+        *(value.free_symbols for value in system.outputs.values()),
+    )
+    names = [system.identifiers[p] for p in system.parameters if p in present]
+    if "orthogonal_alignment" not in names:
+        # Exactly aligned: the end of the range of the alignment, where nothing is differentiated.
+        names = [name for name in names if name != "alignment"]
+    return names
+
+
+# ---------------------------------------------------------------------- the map of the step
+
+
+def step_rates(
+    model: Any,
+    parameter: str,
+    *,
+    letter: float = 1.0,
+    mean_letter: float = 1.0,
+    stretched: bool = False,
+) -> dict[str, float]:
+    """Return the derivatives of the spike with respect to a parameter of the step.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures or VocabularyFeatures
+        Not given by its spike.
+    parameter : {"step_size", "alpha0", "noise_variance"}
+    letter, mean_letter : float
+        Of the neurons, and the mean over all of them.
+    stretched : bool
+        Whether rows are stretched.
+    """
+    infinite = model.alpha0 == math.inf
+    source = _rate_source(
+        model._cache, model.student, model.teacher, infinite=infinite, stretched=stretched
+    )
+    module = defined(source)
+    # Without noise in the labels nothing depends on a sample number that is infinite.
+    samples = 1.0 if infinite else model.alpha0
+    step = (model.step_size, samples, model.noise_variance)
+    values = module.mapping_rates(*step, letter, mean_letter)
+    start = len(SPIKE) * OF_STEP.index(parameter)
+    return dict(zip(SPIKE, values[start : start + len(SPIKE)], strict=True))
+
+
+@derived("spiked_random_features/letter_rates", str)
+def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
+    from ...symbolic.activations import activation
+    from ...symbolic.printing.compiled import Formula
+    from . import mapping as m
+    from .derive import STEP_ARGUMENTS, scalar_functions
+
+    mapping = m.spike_mapping(
+        activation(student), activation(teacher), stretched=stretched, letter=m.letter,
+        mean_letter=m.mean_letter,
+    )  # fmt: skip
+    derivatives = mapping_derivatives(mapping, infinite)
+    arguments = (*STEP_ARGUMENTS, m.letter, m.mean_letter)
+    names = {m.letter: "letter", m.mean_letter: "mean_letter"}
+    return scalar_functions({"mapping_rates": Formula(arguments, derivatives)}, names)
+
+
+def mapping_derivatives(mapping: SpikeMapping, infinite: bool = False) -> list[Any]:
+    """Return the derivative of each field of the spike, for each argument of the map in turn.
+
+    `infinite` takes the limit of infinite alpha0 first.
+    """
+    import sympy as sp
+
+    from . import mapping as m
+
+    fields = [getattr(mapping, name) for name in SPIKE]
+    if infinite:
+        fields = [f.xreplace({m.alpha0: sp.oo}) for f in fields]
+        # Without a gradient the direction of the spike is a convention, which does not move.
+        fields = [sp.S.Zero if f.has(sp.nan, sp.zoo) else f for f in fields]
+    return [f.diff(argument) for argument in (m.step_size, m.alpha0, m.noise) for f in fields]
+
+
+# ------------------------------------------------------------------ directions
+
+NO_SPIKE = (
+    "errors jump where the spike vanishes, because the mean of the features along it, however "
+    "small, is fitted without a penalty; take a spike of finite strength"
+)
+ALIGNED = (
+    "alignment is at the end of its range, where the labels are a function of the projection on "
+    "the spike; take |alignment| < 1"
+)
+
+
+def directions(model: SpikedRandomFeatures, *, exact: bool = False) -> Directions:
+    """Return the rates of kernel parameters for each parameter, and those that have none.
+
+    `noise_variance` acts in the step and in the training set of the readout; those of the spike
+    (`spike_strength`, `bulk_variance`, `alignment`, `norm_overlap`) and, at a finite width, its
+    inverse 1/p (`inverse_width`) move with everything else fixed.
+    """
+    spike = model.spike
+    moving: dict[str, dict[str, Any]] = {
+        name: {name: 1} for name in ("alpha", "beta", "ridge", "noise_variance")
+    }
+    excluded: dict[str, str] = {}
+    if model.direct_parameters is None:
+        excluded |= fixed_step_parameters(model)
+        of_step = _exact_step_rates(model) if exact else None
+        for name in OF_STEP if model.step_size > 0 else ():
+            if name not in excluded:
+                moved = (
+                    step_rates(model, name, stretched=model._case["stretched"])
+                    if of_step is None else of_step(name)
+                )  # fmt: skip
+                moving[name] = {**moving.get(name, {}), **moved}
+    if spike.spike_strength == 0:
+        excluded["spike_strength"] = NO_SPIKE
+    else:
+        moving["spike_strength"] = {"spike_strength": 1}
+    moving["bulk_variance"] = {"bulk_variance": 1}
+    if spike.orthogonal_alignment == 0:
+        excluded["alignment"] = ALIGNED
+    else:
+        slope: Any = _across if exact else -spike.alignment / spike.orthogonal_alignment
+        moving["alignment"] = {"alignment": 1, "orthogonal_alignment": slope}
+    if model._case["correlated_norms"]:
+        moving["norm_overlap"] = {"norm_overlap": 1}
+    if model._case["stretched"]:
+        moving |= {name: {name: 1} for name in STRETCH}
+    if model.width is not None:
+        moving["inverse_width"] = {"inverse_width": 1}
+    return Directions(moving, excluded)
+
+
+def fixed_step_parameters(model: Any) -> dict[str, str]:
+    """Return parameters of the step of a model that have no derivative, with the reason."""
+    if model.step_size == 0:
+        return {
+            "step_size": "errors jump at step_size = 0, where the spike vanishes",
+            "alpha0": "no step is taken",
+        }
+    return {"alpha0": "alpha0 is infinite"} if model.alpha0 == math.inf else {}
+
+
+def _across(known: Any) -> Any:
+    """The derivative of the orthogonal alignment by the alignment."""
+    return -known["alignment"] / known["orthogonal_alignment"]
+
+
+def _exact_step_rates(model: SpikedRandomFeatures) -> Callable[[str], dict[str, Any]]:
+    """Return what takes a parameter of the step to functions of numbers of mpmath."""
+    import sympy as sp
+
+    from . import mapping as map_of_step
+
+    infinite, symbolic = model.alpha0 == math.inf, model.symbolic()
+    derivatives = mapping_derivatives(
+        map_of_step.spike_mapping(
+            symbolic.student, symbolic.teacher, stretched=model._case["stretched"]
+        ),
+        infinite,
+    )
+    given = {
+        map_of_step.step_size: sp.Rational(repr(model.step_size)),
+        map_of_step.alpha0: sp.S.One if infinite else sp.Rational(repr(model.alpha0)),
+        map_of_step.noise: sp.Rational(repr(model.noise_variance)),
+    }
+
+    def number(value: sp.Expr, known: Any) -> Any:
+        ctx = known["beta"].context
+        return ctx.mpf(str(sp.N(value, ctx.dps + 5)))
+
+    def rates(parameter: str) -> dict[str, Any]:
+        start = len(SPIKE) * OF_STEP.index(parameter)
+        values = [x.xreplace(given) for x in derivatives[start : start + len(SPIKE)]]
+        return {
+            name: lambda known, value=value: number(value, known)
+            for name, value in zip(SPIKE, values, strict=True)
+        }
+
+    return rates
+
+
+# ------------------------------------------------------------------ optimal
+
+Array = NDArray[np.float64]
+
+# Of the values of readouts and vocabularies, where these do not say: rounding and a stop rule.
+_RELATIVE = 1e-12
+_RTOL = 1e-10
+_POINT = ("alpha", "ridge")
+_OPEN = {"step_size": "positive", "alignment": "(-1, 1)"}
+
+
+def spiked_optimum(
+    model: SpikedRandomFeatures, digits: int | None, asked: Mapping[str, Any]
+) -> Any:
+    """Answer :meth:`.differentiation.Differentiation.optimum`; `asked` are its arguments."""
+    over, of = asked["over"], asked["of"]
+    names = [over] if isinstance(over, str) else over
+    if model.direct_parameters is not None and isinstance(names, Sequence):
+        stepping = [name for name in names if name in STEP]
+        if stepping:
+            raise ParameterError(
+                "a model that is given by its spike takes no step; give step_size and alpha0"
+            )
+    alone = isinstance(names, list | tuple) and [*names] == ["ridge"]
+    if digits is not None and not (alone and is_one_of(of, ("test_error",))):
+        raise ParameterError(
+            "digits refine the optimum of the test error over the ridge penalty; leave digits out, "
+            "or ask for of='test_error' and over='ridge'"
+        )
+    best = optimum(_SpikedQuestion(model), **asked)
+    if digits is None:
+        return best
+    if not isinstance(best, Optimum):
+        raise ParameterError("digits refine one optimum; give numbers in place of arrays")
+    if not best.is_interior or best.maximum:
+        return best
+    from .precise import precise_ridge
+
+    fixed = dict(asked["fixed"])
+    alpha = fixed.pop("alpha")
+    return precise_ridge(_mover(model)(fixed), float(alpha), best, digits)
+
+
+def _domains(model: HasCurves) -> dict[str, str]:
+    """Return where parameters are searched: without ends at which nothing can be differenced."""
+    return {
+        name: _OPEN.get(name, domain) for name, domain in model._axes().items() if name != "width"
+    }
+
+
+def _mover(model: Any) -> Callable[[Mapping[str, Any]], Any]:
+    """Return what takes values of parameters to the model that has them."""
+
+    def move(values: Mapping[str, Any]) -> Any:
+        return model.at(**{name: float(x) for name, x in values.items()}) if values else model
+
+    return move
+
+
+class _SpikedQuestion:
+    """Ridge regression on spiked features as what optima are asked of."""
+
+    name = "spiked random features"
+
+    def __init__(self, model: SpikedRandomFeatures) -> None:
+        self._model = model
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return self._model.kernel().outputs
+
+    @property
+    def domains(self) -> Mapping[str, str]:
+        return _domains(self._model)
+
+    def attributes(self) -> dict[str, Any]:
+        from .solution import model_attributes
+
+        # The step and the spike of the model are not those of the optimum.
+        moved = ("ridge", *SPIKE)
+        return {k: v for k, v in model_attributes(self._model, 0.0).items() if k not in moved}
+
+    def objective(
+        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
+    ) -> tuple[Objective, bool]:
+
+        # Needs SymPy, which a known model that is only solved does not.
+        from ..kernels.optima import KernelObjective
+
+        names = [axis.name for axis in axes]
+        place = _places(self._model, axes, fixed, _mover(self._model))
+        first = place(np.array([axis.low for axis in axes]))[0]
+        if {*names} & {*STEP} and first.spike.spike_strength == 0:
+            raise ParameterError(
+                f"the step of this model leaves no spike (step_size={first.step_size:g}): there is "
+                "no step size to choose; take a student with E sigma' != 0 and finite alpha0"
+            )
+        kernel = first.kernel()
+
+        def rows(points: Array) -> Array:
+            found = []
+            for point in points:
+                model, values = place(point)
+                given = {**model._parameter_values(), **values}
+                found.append([given[name] for name in kernel.parameters])
+            return np.array(found)
+
+        def rates(point: Array) -> list[Rates]:
+            found = directions(place(point)[0])
+            for name in names:
+                if name not in found.moving:
+                    raise ParameterError(f"over: {name} has no derivative: {found.excluded[name]}")
+            return [found.moving[name] for name in names]
+
+        def code() -> KernelCode:
+            takes_step = first.direct_parameters is None and first.step_size > 0
+            moving = [name for k in names for name in _moving(k, takes_step=takes_step)]
+            return derivative_kernel(first, of, moving)
+
+        return KernelObjective(kernel, code, of, rows, rates, {}), True
+
+
+def _moving(name: str, *, takes_step: bool) -> tuple[str, ...]:
+    """Return the parameters of the kernel that move with one of the model."""
+    spike = SPIKE if takes_step else ()
+    own = {
+        "step_size": STEP_MOVES,
+        "alpha0": spike,
+        "noise_variance": ("noise_variance", *spike),
+        "alignment": ("alignment", "orthogonal_alignment"),
+    }
+    return own.get(name, (name,))
+
+
+def _places(
+    model: Any,
+    axes: Sequence[Axis],
+    fixed: Mapping[str, Any],
+    move: Callable[[Mapping[str, Any]], Any],
+) -> Callable[[Array], tuple[Any, dict[str, float]]]:
+    """Return what takes a point to the model that `move` makes for it, and α and λ.
+
+    Raises
+    ------
+    ParameterError
+        If α or λ is missing, or so large or small that nothing but rounding would be seen.
+    """
+    names = [axis.name for axis in axes]
+    for name in _POINT:
+        if name not in names and name not in fixed:
+            raise ParameterError(f"{name} is missing: give {name}=..., or optimise over it, too")
+    moderate = [name for name in (*_POINT, "beta") if name in fixed]
+    checked_point(model, **{name: fixed[name] for name in moderate})
+    known: dict[tuple[float, ...], Any] = {}
+
+    def place(point: Array) -> tuple[Any, dict[str, float]]:
+        given = {**fixed, **dict(zip(names, point.tolist(), strict=True))}
+        values = {name: float(given.pop(name)) for name in _POINT}
+        key = tuple(map(float, given.values()))
+        if key not in known:
+            known[key] = move(given)
+        return known[key], values
+
+    return place
+
+
+# ---------------------------------------------------------------------- without derivatives
+
+
+def differenced_optimum(model: HasCurves, asked: Mapping[str, Any]) -> Any:
+    """Answer :meth:`.differentiation.DifferencedOptimum.optimum`; `asked` are its arguments."""
+    return optimum(_ValuesQuestion(model), **asked)
+
+
+@dataclass(frozen=True)
+class _ValuesQuestion:
+    """A model whose outputs are known without derivatives."""
+
+    model: Any
+
+    @property
+    def name(self) -> str:
+        return str(type(self.model).__name__)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(self.model._names().outputs)
+
+    @property
+    def domains(self) -> Mapping[str, str]:
+        return _domains(self.model)
+
+    def attributes(self) -> dict[str, Any]:
+        from ... import __version__
+
+        return {"model": self.model.to_json(), "giantstep_version": __version__}
+
+    def objective(
+        self, of: str, axes: Sequence[Axis], fixed: Mapping[str, Any]
+    ) -> tuple[Objective, bool]:
+        features = getattr(self.model, "features", self.model)
+        place = _places(features, axes, fixed, _mover(self.model))
+
+        def values(points: Array) -> tuple[Array, Array]:
+            found = np.full((2, len(points)), np.nan)
+            for k, point in enumerate(points):
+                moved, at = place(point)
+                columns = {name: np.array([value]) for name, value in at.items()}
+                with contextlib.suppress(ConvergenceError, AssumptionError):
+                    solved = moved._solve_rows(columns, _RTOL, raising=True)
+                    value, error = solved.values[of][0], solved.errors[of][0]
+                    known = error if np.isfinite(error) else 0.0
+                    found[:, k] = value, known + _RELATIVE * abs(value)
+            return found[0], found[1]
+
+        return Differenced(values, axes), False

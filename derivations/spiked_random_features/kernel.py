@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..kernels.kernel import Kernel
 from ..kernels.points import Tie
-from .loading import kernel_code
+from .derivation import kernel_code
 from .solution import SYMBOLS
 
 if TYPE_CHECKING:
@@ -83,12 +83,12 @@ def _solved(model: SpikedRandomFeatures) -> LoweredSystem:
 
 
 def _exact_defaults(model: SpikedRandomFeatures, ctx: Any) -> dict[str, Any]:
-    from .refine import exact_parameters
+    from .precise import exact_parameters
 
     return exact_parameters(model, ctx)
 
 
 def _proven_defaults(model: SpikedRandomFeatures, digits: int) -> dict[str, Any]:
-    from .certified import proven_parameters
+    from .precise import proven_parameters
 
     return proven_parameters(model, digits)

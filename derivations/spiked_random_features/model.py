@@ -9,25 +9,27 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from ...atomic_files import write_atomically
 from ...deprecations import by_name, renamed
 from ...digits import checked_digits
-from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import positive_array, positive_number, whole_number
+from ...errors import ApproximationWarning, AssumptionError, ParameterError
+from ...numeric.arguments import checked_switch, positive_array, positive_number, whole_number
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ..certificates.certificate import certificate_wanted
 from ..curves import Columns, Names, solve_groups, varied
+from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
 from ..penalties import PaperRidge, readout_penalty
-from .analyses import Analyses
 from .arguments import (
     COMPLETE,
     DIRECT,
@@ -41,12 +43,8 @@ from .arguments import (
     with_alias,
 )
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
-from .derivation import Derivation, derivation
-from .description import Description
+from .derivation import Derivation, derivation, load_kernel
 from .differentiation import Differentiation
-from .loading import load_kernel
-from .networks import TrainedNetworks
-from .quality import warn_about_quality
 from .solution import Solution, solution_from
 from .spike import (
     SpikeParameters,
@@ -59,13 +57,28 @@ from .spike import (
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ...numeric.networks.network import Network
+    from ..certificates.certificate import CertifiedValues
+    from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
+    from ..one_gradient_step.model import OneGradientStep
+    from .bounds.bounds import Asymptotics, Bounds
+    from .convex.readout import ConvexReadout
     from .derive import SymbolicModel
+    from .realised import RealisedNetwork
+    from .spectrum.spectrum import FeatureSpectrum
+    from .vocabulary.learned_bias import LearnedBias
+
+_MODEL = "spiked_random_features"
+_COMMON = ("student", "teacher", "beta", "noise_variance")
+_OPTIONS = ("allow_non_odd", "leading_order")
+LARGE_SPREAD = 0.3
+"""Relative spread of the bulk covariance above which networks deviate visibly."""
 
 
 @with_alias
 @dataclass(frozen=True)
-class SpikedRandomFeatures(Analyses, TrainedNetworks, Description, Differentiation):
+class SpikedRandomFeatures(Differentiation):
     r"""A two-layer network after one giant gradient step, with a ridge readout.
 
     Parameters
@@ -542,11 +555,11 @@ class SpikedRandomFeatures(Analyses, TrainedNetworks, Description, Differentiati
         ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
         batch = model.solve_many([alpha], [ridge])
         if certify:
-            from .certified import certified
+            from .precise import certified
 
             return certified(model, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
-            from .refine import refine
+            from .precise import refine
 
             return refine(model, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
@@ -613,12 +626,12 @@ class SpikedRandomFeatures(Analyses, TrainedNetworks, Description, Differentiati
         return {**READOUT_DOMAINS, **own}
 
     def _names(self) -> Names:
-        from .results import CURVE
+        from .solution import CURVE
 
         return CURVE
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
-        from .results import curve_attributes
+        from .solution import curve_attributes
 
         warn_about_quality(self)
         return curve_attributes(self, varied(columns))
@@ -630,3 +643,555 @@ class SpikedRandomFeatures(Analyses, TrainedNetworks, Description, Differentiati
             return model.solve_many(at["alpha"], at["ridge"], rtol=rtol, workers=1)
 
         return solve_groups(self, columns, solve, outputs=self._names().outputs, raising=raising)
+
+    # ------------------------------------------------------------------ analyses
+
+    def bounds(self, *, digits: int | None = None, certify: bool = False) -> Bounds:
+        r"""Return bounds of the test error: L ≤ E_∞ ≤ U, and the error of linear predictors.
+
+        Parameters
+        ----------
+        digits : int, optional
+            Refine to so many digits with mpmath.
+        certify : bool
+            Also prove intervals of L, E_∞ and U, ``certificate``, to 15 digits or `digits`; needs
+            python-flint.
+
+        Returns
+        -------
+        Bounds
+            L holds for every α, β and λ, U for every α and β at the best λ only; E_∞ is the limit
+            α → ∞ at this β and any fixed λ. All three are for p → ∞ (no cost of m).
+
+        Raises
+        ------
+        ConvergenceError
+            If two quadrature rules never agree.
+
+        Examples
+        --------
+        >>> from giantstep import SpikedRandomFeatures
+        >>> print(SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4).bounds().upper < 0.2)
+        True
+        """
+        from .bounds.bounds import bounds
+
+        return bounds(self, digits=digits, certify=certify)
+
+    @by_name("digits")
+    def certified_spike(self, *, digits: int = 15) -> CertifiedValues:
+        """Return proven intervals of r, c, γ and ρ after the step.
+
+        Raises
+        ------
+        ParameterError
+            If the spike was given, so that there is nothing to prove.
+        AssumptionError
+            If the student jumps.
+        CertificationError
+            If a number cannot be enclosed.
+        MissingDependencyError
+            If python-flint is not installed.
+        """
+        from .precise import certified_spike
+
+        return certified_spike(self, digits)
+
+    def certified_coefficients(self, node: float, digits: int = 15) -> CertifiedValues:
+        r"""Return proven intervals of the conditional coefficients at κ = `node`.
+
+        Of the student μ0, μ1 and μ2² (``mu0``, ``mu1``, ``mu2_square``), of the teacher T0, T1 and
+        T2, which holds the label noise. The floats of the spike mean the decimal numbers that they
+        print as.
+
+        Raises
+        ------
+        ParameterError
+            If `node` is not finite.
+        CertificationError
+            If a number cannot be enclosed.
+        MissingDependencyError
+            If python-flint is not installed.
+        """
+        from .precise import certified_coefficients
+
+        return certified_coefficients(self, node, digits)
+
+    def asymptotics(self, *, digits: int | None = None) -> Asymptotics:
+        """Return the limits of the test error: α → ∞, then β → ∞, and λ → ∞.
+
+        Parameters
+        ----------
+        digits : int, optional
+            Refine to so many digits with mpmath.
+        """
+        from .bounds.bounds import asymptotics
+
+        return asymptotics(self, digits=digits)
+
+    def expansion(
+        self,
+        name: str,
+        order: int = 2,
+        *,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        digits: int = 30,
+        width: int | None = None,
+    ) -> Expansion:
+        r"""Return the solution as a series in a small quantity.
+
+        Parameters
+        ----------
+        name : str
+            "large_alpha" (α → ∞ in powers of 1/α, at fixed λ), "small_ridge" (λ → 0 at fixed α, in
+            powers of λ, of √λ at the interpolation threshold α = β) or "small_step" (s → 0 in
+            powers of the step size, at fixed α and λ; the step size of the model plays no role).
+        order : int
+            Last exponent that is kept.
+        alpha, ridge : float
+            What is held fixed: `ridge` for "large_alpha", `alpha` for "small_ridge", both for
+            "small_step".
+        digits : int
+            Of the coefficients.
+        width : int, optional
+            Number of neurons p, for the finite-width correction; default: that of the model.
+
+        Returns
+        -------
+        Expansion
+            Of the errors, all order parameters and their conjugates. Its `formulas` and
+            `equations` have the coefficients and what determines them in symbols, derived when
+            they are asked for.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is missing, superfluous or outside its range.
+        AssumptionError
+            If the limit does not exist or the coefficients diverge, as those of the ridgeless limit
+            of a saturating student do; the message has the condition.
+        ConvergenceError
+            If two quadrature rules never agree.
+
+        Notes
+        -----
+        The saddle-point equations are scaled with the leading balance (V ∝ 1/α; V ∝ 1/λ for
+        α < β; V, q ∝ 1/√λ for α = β) and solved order by order: the leading system by Newton's
+        method, each further order linearly; coefficients are averages over κ of expanded
+        integrands.
+
+        Examples
+        --------
+        >>> from giantstep import SpikedRandomFeatures
+        >>> model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4)
+        >>> print(model.expansion("small_step", 0, alpha=2, ridge=0.1, digits=10).remainder_order)
+        2
+        """
+        from .expansions.expand import expansion
+
+        return expansion(self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width)
+
+    def realised_functions(
+        self,
+        *,
+        kappa: object = None,
+        alpha: float | None = None,
+        ridge: float | None = None,
+    ) -> xr.Dataset:
+        """Return, along the spike, the target and the functions that have the errors L, E_∞ and U.
+
+        Parameters
+        ----------
+        kappa : array-like (n,), optional
+            Projections on the spike; default 281 points from -3.5 to 3.5.
+        alpha, ridge : float, optional
+            Both: add the function that is learnt at this sample complexity and ridge penalty.
+        """
+        from .bounds.bounds import realised_functions
+
+        return realised_functions(self, kappa=kappa, alpha=alpha, ridge=ridge)
+
+    @by_name("alpha", "points")
+    def spectrum(
+        self,
+        *,
+        alpha: float,
+        points: int = 500,
+        covariance: str = "sample",
+    ) -> FeatureSpectrum:
+        r"""Return the spectrum of the features on a training set of n = α d samples.
+
+        Parameters
+        ----------
+        alpha : float
+            Sample complexity n/d.
+        points : int
+            Grid points of the density.
+        covariance : {"sample", "empirical", "kernel", "population"}
+            :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`; the same divided by n
+            instead of p; the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
+            :math:`\mathbb{E}\,\varphi\varphi^\top`, which does not depend on α.
+
+        Returns
+        -------
+        FeatureSpectrum
+            Bulk, atoms, outliers, Stieltjes transform; ``plot``, ``simulate``, ``save``.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is outside its range.
+        ConvergenceError
+            If a density cannot be resolved: activations that vary fast along a long spike.
+
+        References
+        ----------
+        Cui et al., arXiv 2402.04980, appendix on the spectrum of the features. The outliers are
+        derived here.
+        """
+        from .spectrum.spectrum import model_spectrum
+
+        return model_spectrum(self, alpha, points, covariance)
+
+    @by_name("alpha", "ridge")
+    def learned_bias(
+        self,
+        *,
+        alpha: float,
+        ridge: float,
+        interval: tuple[float, float] = (-6.0, 6.0),
+        points: int = 61,
+    ) -> LearnedBias:
+        """Return the biases of the rows at which the training objective has its local minima.
+
+        Parameters
+        ----------
+        alpha : float
+            Sample complexity n/d of the readout.
+        ridge : float
+            Ridge penalty λ > 0.
+        interval : (float, float)
+            Where to look.
+        points : int
+            Grid on which local minima are told apart.
+
+        Returns
+        -------
+        LearnedBias
+            All local minima with their errors; the bias is added after the step, and trained with
+            the readout.
+        """
+        from .vocabulary.learned_bias import learned_bias
+        from .vocabulary.model import VocabularyFeatures
+
+        self._refuse_law("learned biases")
+        model = VocabularyFeatures.of_one_kind(self)
+        return learned_bias(model, alpha, ridge, interval=interval, points=points, width=None)
+
+    def as_gradient_step(self, *, alpha: float) -> OneGradientStep:
+        """Return this model, if it has no spike, as one gradient step of length zero.
+
+        Parameters
+        ----------
+        alpha : float
+            Sample complexity n/d of the readout, which is a parameter of that model.
+
+        Raises
+        ------
+        AssumptionError
+            If there is a spike, a finite width, or a mean of the teacher that the features cannot
+            fit.
+
+        Examples
+        --------
+        >>> from giantstep import SpikedRandomFeatures
+        >>> plain = SpikedRandomFeatures("erf", "tanh", step_size=0, beta=1.5)
+        >>> step = plain.as_gradient_step(alpha=2)
+        >>> print(step.at(step_size=1).solve(ridge=0.1).improvement > 0)
+        True
+        """
+        from ..bridge import step_from_spiked
+
+        return step_from_spiked(self, alpha)
+
+    def with_loss(
+        self,
+        loss: Any,
+        *,
+        labels: str = "teacher",
+        width: int | None = None,
+        metrics: Mapping[str, Any] | None = None,
+    ) -> ConvexReadout:
+        """Return a readout of these features that minimises another convex loss.
+
+        Parameters
+        ----------
+        loss, labels, width, metrics
+            As for :class:`.convex.readout.ConvexReadout`.
+
+        Raises
+        ------
+        ParameterError
+            If the loss is not convex, or the labels do not fit it.
+        """
+        from .convex.readout import ConvexReadout
+
+        return ConvexReadout(self, loss, labels, width, metrics)
+
+    # ------------------------------------------------------------------ networks
+
+    @cached_property
+    def bulk_spread(self) -> float:
+        r"""Relative spread of the bulk covariance, which spiked random features neglect.
+
+        Standard deviation over mean of the eigenvalues of the covariance that the trained bulk
+        rows have in common, given the samples of the step:
+        :math:`\frac{c-1}{c}\sqrt{\mathbb{E}\,y^4/(\alpha_0 Y^2)}` for odd students. Spiked random
+        features have none. Zero for a model that is given by its spike, infinite if the labels
+        have no fourth moment. Derived here.
+        """
+        from .spike import relative_bulk_spread
+
+        if self.direct_parameters is not None or self.step_size == 0:
+            return 0.0
+        found = self._derivation(unspiked=False, aligned=False)
+        return relative_bulk_spread(found, self.step_size, self.alpha0, self.noise_variance)
+
+    def network(
+        self, dimension: int = 1000, labels: str | Callable[..., Any] = "regression"
+    ) -> Network:
+        """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
+
+        Parameters
+        ----------
+        dimension : int
+            Input dimension d; α0 d and β d have to be (close to) whole numbers.
+        labels : {"regression", "sign", "probit", "logistic"} or callable
+            How labels are made from the target.
+
+        Returns
+        -------
+        Network
+            With its gradient step; of a model that is given by its parameters, their rows.
+
+        Raises
+        ------
+        ParameterError
+            If the dimension is too small for whole numbers of samples and rows.
+        AssumptionError
+            If the student jumps and a step is to be taken.
+
+        Examples
+        --------
+        >>> import giantstep as gs
+        >>> model = gs.SpikedRandomFeatures("tanh", "sin", step_size=2, alpha0=4)
+        >>> network = model.network(50)
+        >>> network.width, network.step_samples, network.rate
+        (50, 200, 2.0)
+        """
+        from .simulated import network_of
+
+        return network_of(self, dimension, labels)
+
+    def simulate(
+        self,
+        dimension: int = 1000,
+        alpha: object = (0.5, 1.0, 2.0),
+        ridge: float = 0.1,
+        *,
+        seeds: int = 10,
+        seed: int = 0,
+        workers: int | None = None,
+        progress: bool = True,
+        store: str | os.PathLike[str] | None = None,
+        executor: Executor | None = None,
+        control_variate: bool = False,
+    ) -> xr.Dataset:
+        """Train networks of finite size, or readouts of given features, and measure their errors.
+
+        Parameters
+        ----------
+        dimension : int
+            Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
+        alpha : float or sequence of float
+            Sample complexities; the training sets of one network are nested.
+        ridge : float
+        seeds : int
+            Number of networks.
+        seed : int
+            Entropy; the result depends on it and not on `workers`.
+        workers : int, optional
+            Threads.
+        progress : bool
+        store : path, optional
+            Folder for finished networks; a run that was interrupted resumes from it.
+        executor : concurrent.futures.Executor, optional
+            Where to run the networks instead of in threads of this process.
+        control_variate : bool
+            Subtract the conditional error that the theory predicts at the projection of each
+            sample on the spike, and add its mean: less scatter, the same expectation.
+
+        Returns
+        -------
+        xarray.Dataset
+            Dimensions ``seed`` and ``alpha``; errors of every network, their mean and standard
+            error, and the realised spike strength, bulk variance and alignment of each network.
+            Also losses, the objective and the order parameters of each readout.
+
+        Raises
+        ------
+        ParameterError
+            If the dimension is too small for whole numbers of samples.
+        """
+        from .simulated import simulate_model
+
+        return simulate_model(
+            self, dimension, alpha, ridge,
+            control_variate=checked_switch("control_variate", control_variate), seeds=seeds,
+            seed=seed, workers=workers, progress=progress, store=store, executor=executor,
+        )  # fmt: skip
+
+    def realised(
+        self,
+        dimension: int = 1000,
+        alpha: object = (0.5, 1.0, 2.0),
+        ridge: float = 0.1,
+        *,
+        seed: int = 0,
+        progress: bool = True,
+        spectrum: bool = False,
+    ) -> RealisedNetwork:
+        """Train one network and return the theory at its own spike beside the asymptotic one.
+
+        The spike strength, bulk variance and alignment of a network fluctuate around Result 3.1
+        by :math:`O(d^{-1/2})`. The theory at the values that it realised has no such error.
+
+        Parameters
+        ----------
+        dimension, alpha, ridge
+            As for :meth:`simulate`.
+        seed : int
+            Fixes the network.
+        progress : bool
+        spectrum : bool
+            Also evaluate the theory with averages over the bulk matrix of the network: the
+            eigenvalues that it has, and how the spike and the teacher lie to its eigenvectors.
+
+        Returns
+        -------
+        RealisedNetwork
+            Realised spike, measured errors, and the theories at the network's finite width.
+
+        Raises
+        ------
+        ParameterError
+            As for :meth:`simulate`.
+        """
+        from .realised import realised_network
+
+        return realised_network(self, dimension, alpha, ridge, seed, progress, spectrum)
+
+    @renamed("curve(...).plot(simulation=...)")
+    def plot(
+        self, curve: xr.Dataset, simulation: xr.Dataset | None = None, *, ax: Any = None
+    ) -> Any:
+        """Draw a learning curve, simulations with error bars, and the best linear predictor.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        from ..curve_figure import plot_curve
+
+        return plot_curve(curve, simulation=simulation, ax=ax)
+
+    # ------------------------------------------------------------------ files and text
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the arguments of the model as plain values."""
+        spike = self.direct_parameters
+        if spike is None:
+            found = {name: getattr(self, name) for name in (*_COMMON[:2], *STEP, *_COMMON[2:])}
+            found |= {name: getattr(self, name) for name in _OPTIONS}
+        else:
+            found = {name: getattr(self, name) for name in _COMMON}
+            found |= {name: getattr(spike, name) for name in DIRECT}
+            # What independent rows of one norm are goes without saying.
+            if spike.norm_overlap:
+                found["norm_overlap"] = spike.norm_overlap
+            if any(spike.stretch):
+                found["stretch"] = list(spike.stretch)
+            if self.bulk != IID:
+                found["bulk"] = self.bulk
+        # The strict limit is the theory of the paper and goes without saying.
+        return found if self.width is None else {**found, "width": self.width}
+
+    def to_json(self) -> str:
+        """Return the model as JSON; :meth:`from_json` reads it."""
+        arguments = self.parameters()
+        if isinstance(law := arguments.get("bulk"), BulkLaw):
+            arguments["bulk"] = law.to_dict()
+        return to_json(_MODEL, arguments)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the model that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a model.
+        """
+        arguments = from_json(_MODEL, text)
+        if isinstance(law := arguments.get("bulk"), dict):
+            arguments["bulk"] = BulkLaw.from_dict(law)
+        build: Any = cls.from_parameters if "spike_strength" in arguments else cls
+        try:
+            found: Self = build(**arguments)
+        except TypeError as error:
+            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+        return found
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model to a file as JSON."""
+        write_atomically(path, self.to_json() + "\n")
+
+    def __str__(self) -> str:
+        arguments = ", ".join(f"{k} = {v}" for k, v in self.parameters().items())
+        quality = quality_text(self)
+        return f"spiked random features: {arguments}" + (f"\n{quality}" if quality else "")
+
+    def _repr_latex_(self) -> str:
+        from .presentation import model_latex
+
+        return model_latex(self)
+
+
+def quality_text(model: SpikedRandomFeatures) -> str:
+    """Return what the bulk covariance of the network lets expect; empty without a step."""
+    if model.direct_parameters is not None or model.step_size == 0:
+        return ""
+    spread = model.bulk_spread
+    text = (
+        f"Bulk of the network: c − 1 = {model.spike.bulk_variance - 1:.3g}; its covariance, which "
+        f"spiked random features take as isotropic, has a relative spread of {spread:.2g}. "
+    )
+    if spread <= LARGE_SPREAD:
+        return text + f"Up to {LARGE_SPREAD:g} no effect of it on the errors was resolved."
+    return text + (
+        f"Above {LARGE_SPREAD:g} networks deviate by some per cent at any size: compare with "
+        "simulations, or take a smaller step or more alpha0."
+    )
+
+
+def warn_about_quality(model: SpikedRandomFeatures) -> None:
+    """Warn where networks deviate visibly from the theory of spiked random features."""
+    if model.bulk_spread > LARGE_SPREAD:
+        # Points at the line that called the method of the model, through a wrapper of it.
+        warnings.warn(quality_text(model), ApproximationWarning, stacklevel=4)

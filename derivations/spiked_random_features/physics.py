@@ -560,8 +560,12 @@ class Letters:
     v2, q2, m, theta, psi : tuple of Symbol
     v1, norms : Matrix (K, K)
         V_1, and q_1 or Q_1.
-    mu0, mu1, slope, mu2_squared : tuple of Expr
+    mu0, mu1, slope, mu2_squared, chi : tuple of Expr
         Conditional coefficients: μ_1 for rows of unit length, `slope` for those of norm c.
+    norm_overlaps : tuple of Symbol
+        a of each letter; none without correlated norms.
+    stretches : tuple of (Symbol, Symbol, Symbol)
+        T_vv, T_vζ and T_ζζ of each letter; none without a stretch.
     """
 
     fractions: tuple[sp.Symbol, ...]
@@ -579,9 +583,19 @@ class Letters:
     mu1: tuple[sp.Expr, ...]
     slope: tuple[sp.Expr, ...]
     mu2_squared: tuple[sp.Expr, ...]
+    chi: tuple[sp.Expr, ...]
+    norm_overlaps: tuple[sp.Symbol, ...]
+    stretches: tuple[tuple[sp.Symbol, ...], ...]
 
     @classmethod
-    def of(cls, count: int, norms: str = "q1") -> Letters:
+    def of(
+        cls,
+        count: int,
+        norms: str = "q1",
+        *,
+        correlated_norms: bool = False,
+        stretched: bool = False,
+    ) -> Letters:
         """Return the symbols of so many letters, those of norms named ``q1_ab`` or ``Q1_ab``."""
 
         def symbols(name: str, **assumptions: bool) -> tuple[sp.Symbol, ...]:
@@ -613,6 +627,13 @@ class Letters:
             mu1=functions("mu1"),
             slope=functions("slope"),
             mu2_squared=functions("mu2_squared"),
+            chi=functions("chi") if correlated_norms else (),
+            norm_overlaps=symbols("norm_overlap", real=True) if correlated_norms else (),
+            stretches=tuple(
+                zip(*(symbols(IDENTIFIERS[t], real=True) for t in STRETCH), strict=True)
+            )
+            if stretched
+            else (),
         )
 
     @property
@@ -628,13 +649,38 @@ class Letters:
             self.v1[i, j]: self.fractions[i] / ridge if i == j else sp.S.Zero for i, j in self.upper
         }
 
-    def overlaps(self, bulk: str, psi: sp.Matrix, *, whole: bool) -> dict[str, sp.Expr]:
+    def seen(self, *, aligned: bool) -> tuple[sp.Expr, ...]:
+        """Return the overlaps with B ζ, the bulk in the teacher's direction across the spike."""
+        if aligned:
+            # What is stretched then is along the spike alone.
+            return (sp.S.Zero,) * len(self.psi)
+        if not self.stretches:
+            return self.psi
+        rows = zip(self.stretches, self.theta, self.psi, strict=True)
+        return tuple(mixed * x + (1 + across) * y for (_, mixed, across), x, y in rows)
+
+    def along_spike(self, *, aligned: bool) -> sp.Expr:
+        """Return what the mean prediction owes to overlaps with the bulk along the spike."""
+        overlaps = self.theta
+        if self.stretches:
+            psi = (sp.S.Zero,) * len(self.psi) if aligned else self.psi
+            rows = zip(self.stretches, self.theta, psi, strict=True)
+            overlaps = tuple((1 + along) * x + mixed * y for (along, mixed, _), x, y in rows)
+        found = kappa * _dot(overlaps, self.mu1)
+        if self.norm_overlaps:
+            # Overlaps ϑ are those of rows of unit length.
+            rates = zip(self.norm_overlaps, self.variances, self.chi, strict=True)
+            found += _dot(self.theta, [a * sp.sqrt(variance) * x for a, variance, x in rates])
+        return found
+
+    def overlaps(self, bulk: str, *, aligned: bool, whole: bool) -> dict[str, sp.Expr]:
         """Return the entries of q_1 by their names; `whole` as for :meth:`prediction`."""
         if bulk == "orthonormal":
             theta = sp.Matrix(self.theta)
             matrix = sp.diag(*self.q2) - theta * theta.T
         else:
-            matrix = self.norms if whole else self.norms + psi * psi.T
+            seen = sp.Matrix(self.seen(aligned=aligned))
+            matrix = self.norms if whole else self.norms + seen * seen.T
         return {f"q1_{i + 1}{j + 1}": matrix[i, j] for i, j in self.upper}
 
     def coefficients(self, student: Activation) -> dict[sp.Expr, sp.Expr]:
@@ -651,16 +697,18 @@ class Letters:
                     student, centre, spread, mu0_, slope
                 ),
             }
+            if self.chi:
+                found[self.chi[a]] = norm_response_definition(student, centre, spread)
         return found
 
     def prediction(self, bulk: str, *, aligned: bool, whole: bool) -> Prediction:
         """Return the law of predictions; with `whole` the norms are q_1, else Q_1."""
         v1, norms = self.v1, self.norms
-        along, across = _dot(self.theta, self.mu1), _dot(self.psi, self.mu1)
-        covariance = sp.S.Zero if aligned else across
+        covariance = _dot(self.seen(aligned=aligned), self.mu1)
         rest = _dot(self.mu2_squared, self.q2)
         if bulk == "orthonormal":
             v1 = sp.diag(*self.v2)
+            along = _dot(self.theta, self.mu1)
             variance = _dot([x**2 for x in self.mu1], self.q2) - along**2 + rest
             free = variance - covariance**2
         else:
@@ -668,7 +716,7 @@ class Letters:
             variance = quadratic if whole else quadratic + covariance**2
             free = quadratic - covariance**2 if whole else quadratic
         return Prediction(
-            mean=_dot(self.m, self.mu0) + kappa * along,
+            mean=_dot(self.m, self.mu0) + self.along_spike(aligned=aligned),
             covariance=covariance,
             variance=variance,
             free_variance=free,
@@ -683,9 +731,11 @@ def letters_free_energy(
     bulk: str = "iid",
     *,
     aligned: bool = False,
+    correlated_norms: bool = False,
+    stretched: bool = False,
     loss_term: LossTerm = square_loss,
 ) -> SpikedFreeEnergy:
-    """Return the free energy of several kinds of rows with a spike of rank one, in closed form.
+    r"""Return the free energy of several kinds of rows with a spike of rank one, in closed form.
 
     Parameters
     ----------
@@ -695,28 +745,45 @@ def letters_free_energy(
     bulk : {"iid", "orthonormal"}
     aligned : bool
         Exactly |γ| = 1: the labels are a function of κ, and ψ is zero.
+    correlated_norms, stretched : bool
+        As for :func:`spiked_free_energy`, with a and T of each letter; for independent rows.
     loss_term : callable
         𝔼 M of the loss. For the default, half the squared residual, the norms are q_1, in which
         their equations are linear; for others Q_1, so that the variance that is left when the
         label is known is no difference.
+
+    Notes
+    -----
+    With stretched rows the labels see :math:`k_a\cdot(\vartheta_a, \psi_a)`. As for one kind of
+    rows, the column B ζ is one of Ω; without it
+    :math:`[U_av, U_a\zeta]^\top S_0^{-1}[U_bv, U_b\zeta] \to \delta_{ab}\,\beta V_2^a\,1`, so
+    that by Sherman and Morrison overlaps cost
+    :math:`\sum_a(\vartheta_a^2 + \psi_a^2)/(2\beta V_2^a)` and, where the norms are q_1, half of
+    :math:`\sum_{ab}(k\cdot)_a\hat V_1^{ab}(k\cdot)_b` with
+    :math:`\beta\hat V_1 = V_1^{-1} - \mathrm{diag}(1/V_2)`; in Q_1 that is part of the norms.
     """
     whole = loss_term is square_loss
-    letters = Letters.of(count, "q1" if whole else "Q1")
+    letters = Letters.of(
+        count, "q1" if whole else "Q1", correlated_norms=correlated_norms, stretched=stretched
+    )
     prediction = letters.prediction(bulk, aligned=aligned, whole=whole)
     spectral = legendre_transform(letters.v1, letters.v2, letters.fractions, bulk)
     pairs = list(zip(letters.v2, letters.q2, strict=True))
     if bulk == "iid":
         pairs += [(letters.v1[i, j], letters.norms[i, j]) for i, j in letters.upper]
-    psi_ = sp.Matrix(count, 1, lambda a, _: 0 if aligned else letters.psi[a])
+    seen = sp.Matrix(letters.seen(aligned=aligned))
+    own = (sp.S.Zero,) * count if aligned else letters.psi
     apart = whole and bulk == "iid"
+    # In q_1 what the matrix costs has a part in V_2, too: all of that of ψ of unstretched rows.
+    alone = [y**2 - (x**2 if apart else 0) for x, y in zip(seen, own, strict=True)]
     cost = sp.Add(
         *(
-            overlap_cost(v, x**2, y**2, 0 if apart else w**2)
-            for v, x, y, w in zip(letters.v2, letters.m, letters.theta, psi_, strict=True)
+            overlap_cost(v, x**2, y**2, w)
+            for v, x, y, w in zip(letters.v2, letters.m, letters.theta, alone, strict=True)
         )
     )
     if apart:
-        cost += psi_weight(bulk) * (psi_.T * letters.v1.inv() * psi_)[0]
+        cost += psi_weight(bulk) * (seen.T * letters.v1.inv() * seen)[0]
     expression = (
         alpha / beta * average(loss_term(prediction))
         - sum(q * spectral.diff(v) for v, q in pairs) / 2
@@ -731,14 +798,19 @@ def letters_free_energy(
             expression=expression,
             order_parameters=(*(v for v, _ in pairs), *overlaps, *(q for _, q in pairs)),
             conjugates=(),
-            parameters=(*fixed, *(x for row in rows for x in row)),
+            parameters=(
+                *fixed,
+                *(x for row in rows for x in row),
+                *letters.norm_overlaps,
+                *(x for row in letters.stretches for x in (row[:1] if aligned else row)),
+            ),
             definitions=letters.coefficients(student)
             | label_moments(teacher, gamma * kappa, aligned=aligned),
             source="Cui et al., arXiv 2402.04980, C.8, in the closed form derived here",
         ),
         prediction,
         norm=sp.Add(*letters.q2),
-        overlaps=letters.overlaps(bulk, psi_, whole=whole),
+        overlaps=letters.overlaps(bulk, aligned=aligned, whole=whole),
         test_error=average(error) - noise,
         training_error=average(error / (1 + prediction.step) ** 2),
         letters=letters,

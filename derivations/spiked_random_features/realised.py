@@ -23,7 +23,7 @@ from ...numeric.networks.readout import RidgeReadout
 from ...numeric.networks.run import simulate
 from ...numeric.networks.sizes import sample_count
 from ...pages import aligned
-from ..spectra.simulated import SimulatedSpectrum
+from ..spectra.spectrum import SimulatedSpectrum
 from .bulk_law import BulkLaw
 from .simulated import network_of
 from .spike import SpikeParameters
@@ -166,8 +166,8 @@ def realised_network(
     progress: bool,
     spectrum: bool,
 ) -> RealisedNetwork:
-    """Train one network; see :meth:`.networks.TrainedNetworks.realised`."""
-    from .results import model_attributes
+    """Train one network; see :meth:`.model.SpikedRandomFeatures.realised`."""
+    from .solution import model_attributes
 
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     seed = checked_seed(seed)

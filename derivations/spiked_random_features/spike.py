@@ -136,8 +136,13 @@ def stretched_after_step(
     step_size: float,
     alpha0: float,
     noise_variance: float,
+    *,
+    letter: float = 1.0,
+    mean_letter: float = 1.0,
 ) -> SpikeParameters:
     """Return the spike after a step with the stretch of the rows, from the derived formula.
+
+    Those of one letter, `mean_letter` being the mean over all neurons; by default all are 1.
 
     Raises
     ------
@@ -148,7 +153,8 @@ def stretched_after_step(
         # Neither a spike nor a linear part of the labels, which could see the stretch.
         return spike
     function = defined(_stretch_source(cache, student, teacher)).stretch
-    along, mixed, across = map(float, function(step_size, 1 / alpha0, noise_variance))
+    given = (step_size, 1 / alpha0, noise_variance, letter, mean_letter)
+    along, mixed, across = map(float, function(*given))
     return replace(spike, stretch_along=along, stretch_mixed=mixed, stretch_across=across)
 
 
@@ -195,6 +201,7 @@ def spikes_of_letters(
     alpha0: float = math.inf,
     noise_variance: float = 0.0,
     cache: FileCache | None = None,
+    stretched: bool = False,
 ) -> tuple[SpikeParameters, ...]:
     """Return the spike parameters of each letter of a readout vocabulary after a step.
 
@@ -211,11 +218,13 @@ def spikes_of_letters(
     alpha0, noise_variance : float
         As for the model.
     cache : FileCache, optional
+    stretched : bool
+        With the stretch of the rows of students that are not odd.
 
     Raises
     ------
     AssumptionError
-        If the student jumps.
+        If the student jumps, or the labels have no third moment, on which a stretch depends.
     ParameterError
         If letters and fractions do not fit, or a spike is too small or too large for numbers.
     """
@@ -234,8 +243,13 @@ def spikes_of_letters(
     function = defined(found.mapping_source).letter_mapping
 
     def after(a: float) -> SpikeParameters:
-        return _after_step(
+        spike = _after_step(
             lambda *given: function(*given, a, mean), found, step, samples, noise, f"letter {a:g}, "
+        )
+        if found.odd_student or not stretched:
+            return spike
+        return stretched_after_step(
+            spike, student, teacher, cache, step, samples, noise, letter=a, mean_letter=mean
         )
 
     return tuple(after(a) for a in chosen)

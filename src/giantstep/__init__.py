@@ -39,8 +39,10 @@ if TYPE_CHECKING:
         learned_bias_bound,
         letter_bounds,
     )
-    from .derivations.spiked_random_features.bounds.perfect_learning import perfect_learning
-    from .derivations.spiked_random_features.bounds.step_bounds import bounds_over_step
+    from .derivations.spiked_random_features.bounds.step_bounds import (
+        bounds_over_step,
+        perfect_learning,
+    )
     from .derivations.spiked_random_features.bulk_law import BulkLaw
     from .derivations.spiked_random_features.convex.losses import ConvexLoss, convex_loss
     from .derivations.spiked_random_features.convex.readout import ConvexReadout
@@ -140,7 +142,7 @@ _HOMES = {
     "paper_ridge": "derivations.penalties",
     "parse_expression": "symbolic.parser",
     "per_neuron_step": "derivations.spiked_random_features.learning_rates",
-    "perfect_learning": "derivations.spiked_random_features.bounds.perfect_learning",
+    "perfect_learning": "derivations.spiked_random_features.bounds.step_bounds",
     "predict_fit": "derivations.giant_steps.regimes",
     "project": "symbolic.projections",
     "rationalized": "symbolic.exact_numbers",

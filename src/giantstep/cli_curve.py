@@ -243,7 +243,7 @@ def settle_step(arguments: argparse.Namespace) -> None:
 def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     """Return parameters, spike and what was derived, as text."""
     from .derivations.readable import readable
-    from .derivations.spiked_random_features.quality import quality_text
+    from .derivations.spiked_random_features.model import quality_text
     from .derivations.tables import uninformative
 
     found, spike = model.derivation, model.spike
@@ -532,7 +532,7 @@ def _write(
     from .derivations.curve_figure import plot_curve
     from .derivations.figures import save_figure
     from .derivations.report import write_report
-    from .derivations.spiked_random_features.results import with_complete
+    from .derivations.spiked_random_features.solution import with_complete
 
     with stated():
         theory = model.curve(alpha=_dense(alphas), ridge=arguments.ridge).to_dataset()

@@ -72,6 +72,7 @@ examples:
   giantstep srf curve --loss "huber(0.5)" --noise 0.25
   giantstep srf curve --letters 1,-0.5 --width 600 --loss "huber(0.5)" --noise 0.25
   giantstep srf curve --loss logistic --labels sign --simulate --out logistic.png
+  giantstep srf curve --bulk eigenvalues.txt --beta 0.5
 """
 
 _PHASE = """\
@@ -198,6 +199,11 @@ def _add_curve(parser: argparse.ArgumentParser) -> None:
         help="how many neurons have each letter; they add up to 1 [equal]",
     )  # fmt: skip
     parser.add_argument(
+        "--bulk", metavar="FILE",
+        help="law of the bulk in place of independent rows: a column of eigenvalues, a second one "
+        "of weights, or JSON as BulkLaw.to_dict writes it; its mean becomes that of the step",
+    )  # fmt: skip
+    parser.add_argument(
         "--loss", metavar="LOSS",
         help="convex loss of the readout, such as huber(0.5), logistic or log(1+exp(-y*x)) [ridge "
         "regression]",
@@ -275,11 +281,15 @@ def check_curve(arguments: argparse.Namespace) -> None:
     """Refuse flags of a readout that contradict each other, before anything is derived."""
     if arguments.fractions is not None and arguments.letters is None:
         raise ParameterError("--fractions belongs to --letters; add --letters 1,-0.5")
-    if arguments.letters is not None and arguments.leading_order == "complete":
-        raise ParameterError(
-            "--leading-order complete is known for one letter; leave out --letters or take "
-            "--leading-order published"
-        )
+    if arguments.bulk is not None:
+        for flag, given, why in (
+            ("--letters", arguments.letters is not None, "has one letter"),
+            ("--simulate", arguments.simulate, "does not say how rows are drawn"),
+            ("--leading-order complete", arguments.leading_order == "complete",
+             "has the norms and the stretch of the rows already"),
+        ):  # fmt: skip
+            if given:
+                raise ParameterError(f"--bulk and {flag} exclude each other: a law {why}")
     if arguments.labels is not None and arguments.loss is None:
         raise ParameterError("--labels belongs to --loss; add --loss logistic")
 
@@ -410,9 +420,24 @@ def _checked_out(text: str | None) -> Path | None:
 
 def _readout(arguments: argparse.Namespace) -> Any:
     model = model_from(arguments) if arguments.letters is None else _letters(arguments)
+    if arguments.bulk is not None:
+        model = _with_bulk(model, arguments.bulk)
     if arguments.loss is None:
         return model
     return model.with_loss(arguments.loss, labels=arguments.labels or "teacher")
+
+
+def _with_bulk(model: Any, path: str) -> Any:
+    """Return the spike of a model on rows whose bulk has another law of the same mean."""
+    from .derivations.spiked_random_features.bulk_law import BulkLaw
+
+    spike = model.spike
+    return type(model).from_parameters(
+        model.student, model.teacher, spike_strength=spike.spike_strength,
+        bulk_variance=spike.bulk_variance, alignment=spike.alignment, beta=model.beta,
+        noise_variance=model.noise_variance, width=model.width,
+        bulk=BulkLaw.from_file(path).scaled(spike.bulk_variance), cache_folder=model.cache_folder,
+    )  # fmt: skip
 
 
 def _letters(arguments: argparse.Namespace) -> Any:
@@ -431,6 +456,7 @@ def _letters(arguments: argparse.Namespace) -> Any:
         noise_variance=arguments.noise,
         width=arguments.width,
         allow_non_odd=arguments.allow_non_odd,
+        leading_order=arguments.leading_order,
         cache_folder=arguments.cache_folder,
     )
 
@@ -475,8 +501,10 @@ def _largest(values: xr.DataArray) -> float:
 
 
 def _tuned(arguments: argparse.Namespace, out: Path | None) -> int:
-    from .derivations.spiked_random_features.bounds.perfect_learning import perfect_learning
-    from .derivations.spiked_random_features.bounds.step_bounds import bounds_over_step
+    from .derivations.spiked_random_features.bounds.step_bounds import (
+        bounds_over_step,
+        perfect_learning,
+    )
 
     pair, folder = (arguments.student, arguments.teacher), arguments.cache_folder
     found = bounds_over_step(

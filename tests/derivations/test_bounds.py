@@ -22,7 +22,7 @@ from giantstep.derivations.spiked_random_features.bounds.bounds import (
     bound_expressions,
     bound_kernel,
 )
-from giantstep.derivations.spiked_random_features.bounds.span_bounds import span_bounds
+from giantstep.derivations.spiked_random_features.bounds.letter_bounds import span_bounds
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.numeric.least_squares import squared_distance
 

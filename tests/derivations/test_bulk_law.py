@@ -244,43 +244,6 @@ def _direct_solution(ctx, penalty):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("penalty", [None, (1.0, 8.0)])
-def test_two_levels_against_readouts_of_finite_size(penalty):
-    d, p, n, ridge, level = 240, 120, 360, 0.1, (0.1, 3.7)
-    measured = np.array([_readout(seed, d, p, n, ridge, level, penalty) for seed in range(24)])
-    law = gs.BulkLaw.from_eigenvalues(level, weights=SHARES, penalty=penalty)
-    theory, plain = (model_of(b, width=p).solve(alpha=n / d, ridge=ridge) for b in (law, "iid"))
-    mean, error = measured.mean(axis=0), measured.std(axis=0, ddof=1) / math.sqrt(24)
-    for k, name in enumerate(("test_error", "training_error", "theta", "psi", "q1", "q2")):
-        assert mean[k] == pytest.approx(getattr(theory, name), abs=4 * error[k]), name
-        if name in ("psi", "q1"):
-            assert abs(mean[k] - getattr(plain, name)) > 6 * error[k], name
-
-
-def _readout(seed, d, p, n, ridge, level, penalty):
-    """Errors, theta, psi, q1 and q2 of a readout of rows with a two-level spectrum."""
-    generator = np.random.default_rng(seed)
-    bulk, left = _isotropic_rows(generator, p, d, level)
-    rows = bulk.copy()
-    rows[:, 0] += SPIKE["spike_strength"]
-    cost = np.repeat(penalty or (1.0, 1.0), [round(share * p) for share in SHARES])
-    gamma = SPIKE["alignment"]
-
-    def sample(size):
-        x = generator.standard_normal((size, d))
-        field = gamma * x[:, 0] + math.sqrt(1 - gamma**2) * x[:, 1]
-        return np.sin(x @ rows.T) / math.sqrt(p), np.sin(field)
-
-    features, clean = sample(n)
-    labels = clean + math.sqrt(SPIKE["noise_variance"]) * generator.standard_normal(n)
-    matrix = features.T @ features + ridge * (left * cost) @ left.T
-    w = np.linalg.solve(matrix, features.T @ labels)
-    fresh, target = sample(2000)
-    overlaps = w @ bulk / math.sqrt(p)
-    errors = np.mean((target - fresh @ w) ** 2), np.mean((labels - features @ w) ** 2)
-    return (*errors, *overlaps[:2], overlaps[1:] @ overlaps[1:], w @ w / p)
-
-
 # ---------------------------------------------------------------------- as part of a model
 
 

@@ -18,7 +18,7 @@ from giantstep.derivations.kernels.certified import enclosed_parameter
 from giantstep.derivations.kernels.solution import KernelSolution
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.derivations.one_gradient_step.risk import RidgeRisk
-from giantstep.derivations.spiked_random_features.reference import reference_cases
+from giantstep.derivations.spiked_random_features.published import reference_cases
 from giantstep.errors import (
     ApproximationWarning,
     CertificationError,

@@ -11,8 +11,8 @@ import sympy as sp
 
 from giantstep import OneGradientStep, SpikedRandomFeatures
 from giantstep.derivations.one_gradient_step import reference
-from giantstep.derivations.spiked_random_features.certified_spike import exact_spike
-from giantstep.derivations.spiked_random_features.reference import reference_cases
+from giantstep.derivations.spiked_random_features.precise import exact_spike
+from giantstep.derivations.spiked_random_features.published import reference_cases
 from giantstep.errors import CertificationError, MissingDependencyError, ParameterError
 
 from .one_step_cases import FIRST_LAYER

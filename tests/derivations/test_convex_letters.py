@@ -120,3 +120,20 @@ def test_the_square_loss_as_a_convex_one(bulk):
     assert found.test_error == pytest.approx(expected.test_error, rel=1e-11)
     assert 2 * found.training_loss == pytest.approx(expected.training_error, rel=1e-11)
     assert found.q1_12 == pytest.approx(expected.q1[0, 1], rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("pair", "step"),
+    [(("tanh", "sin"), {}), (("relu", "relu"), {"step_size": 2, "allow_non_odd": True})],
+)
+def test_the_square_loss_with_the_complete_leading_order_is_ridge_regression(pair, step):
+    features = gs.SpikedRandomFeatures(
+        *pair, **step, noise_variance=0.1, alpha0=30, leading_order="complete"
+    )
+    readout = features.with_loss("square").solve(alpha=2, ridge=0.1)
+    ridge = features.solve(alpha=2, ridge=0.1)
+    assert readout.test_error == pytest.approx(ridge.test_error, rel=1e-12)
+    assert readout.objective == pytest.approx(
+        (ridge.training_error + 0.1 * features.beta / 2 * ridge.q2) / 2, rel=1e-12
+    )

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
-from giantstep.derivations.spiked_random_features.reference import (
+from giantstep.derivations.spiked_random_features.published import (
     reference_cases,
     reference_document,
 )

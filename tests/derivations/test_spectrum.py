@@ -14,7 +14,7 @@ from scipy.optimize import brentq, fsolve
 
 from giantstep import Spectrum, SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features import physics as symbols
-from giantstep.derivations.spiked_random_features.spectrum.equations import spectrum_equations
+from giantstep.derivations.spiked_random_features.spectrum.law import spectrum_equations
 from giantstep.errors import ParameterError
 from giantstep.symbolic.activations import activation
 

@@ -22,23 +22,23 @@ from giantstep import SpikedRandomFeatures
 from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
-from giantstep.derivations.spiked_random_features.expansions.order_equations import (
-    OrderEquations,
-    coefficient,
-)
 from giantstep.derivations.spiked_random_features.expansions.scaling import (
     MANY_SAMPLES,
     MANY_SAMPLES_AT_WIDTH,
     scaled_system,
     small,
 )
-from giantstep.derivations.spiked_random_features.expansions.step_tables import (
+from giantstep.derivations.spiked_random_features.expansions.small_step import (
     HermiteNumbers,
     student_table,
 )
-from giantstep.derivations.spiked_random_features.expansions.symbolic_side import series_of
+from giantstep.derivations.spiked_random_features.expansions.symbolic_side import (
+    OrderEquations,
+    coefficient,
+    series_of,
+)
 from giantstep.derivations.spiked_random_features.mapping import alpha0
-from giantstep.derivations.spiked_random_features.refine import exact_parameters
+from giantstep.derivations.spiked_random_features.precise import exact_parameters
 from giantstep.errors import ParameterError
 from giantstep.symbolic.asymptotic_series import Series
 from giantstep.symbolic.gaussian import GaussianExpectation

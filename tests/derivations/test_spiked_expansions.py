@@ -14,7 +14,7 @@ import pytest
 from giantstep import SpikedRandomFeatures
 from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.spiked_random_features.expansions.expand import _zeros
-from giantstep.derivations.spiked_random_features.expansions.tails import (
+from giantstep.derivations.spiked_random_features.expansions.scaling import (
     highest_moment,
     saturation_rate,
 )

@@ -21,7 +21,7 @@ from giantstep.derivations.hermite_gradients.network_functions import network_fu
 from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
 from giantstep.derivations.one_gradient_step.simulated import one_step_network
 from giantstep.derivations.spiked_random_features.paper_figures.drawing import Simulated
-from giantstep.derivations.spiked_random_features.paper_figures.functions import learned_function
+from giantstep.derivations.spiked_random_features.paper_figures.numbered import learned_function
 from giantstep.numeric.networks.gradient import GradientParts
 from giantstep.numeric.networks.network import Network
 from giantstep.numeric.networks.neuron_gradients import GradientSlopes, label_gradient

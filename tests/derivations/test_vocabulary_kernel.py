@@ -1,5 +1,7 @@
 """Letters through the chain of all other models: their kernel against the vectorised solver."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,64 @@ def test_what_has_no_kernel_is_refused():
         letters("tanh", "sin", [1.0, 0.5, -0.5, -1.0]).kernel()
     with pytest.raises(ParameterError, match="rank one and a teacher of one coordinate"):
         letters("tanh", "x1*x2", [1.0, 0.5], alignment=[[0.5, 0.5]]).kernel()
+
+
+def assert_one_letter_is_one_kind(student, teacher, **step):
+    """Letters with the complete leading order against the equations of one kind of rows."""
+    step = {**step, "leading_order": "complete"}
+    one = gs.SpikedRandomFeatures(student, teacher, **step)
+    letter = gs.VocabularyFeatures.of_one_kind(one)
+    assert letter == gs.VocabularyFeatures(student, teacher, **step)
+    for width in (None, 300):
+        found = letter.solve(alpha=2, ridge=0.1, width=width)
+        other = one.solve(alpha=2, ridge=0.1, width=width)
+        for name in ("test_error", "training_error"):
+            assert getattr(found, name) == pytest.approx(getattr(other, name), rel=1e-12)
+        assert found.q2[0] == pytest.approx(other.q2, rel=1e-12)
+    assert found.strict_limit.test_error == pytest.approx(
+        one.solve(alpha=2, ridge=0.1).test_error, rel=1e-12
+    )
+    published = gs.VocabularyFeatures(student, teacher, **step | {"leading_order": "published"})
+    change = published.solve(alpha=2, ridge=0.1).test_error / found.strict_limit.test_error - 1
+    assert abs(change) > 0.02
+
+
+def test_one_letter_with_correlated_norms_is_one_kind_of_rows():
+    assert_one_letter_is_one_kind("tanh", "sin")
+
+
+@pytest.mark.slow
+def test_one_letter_with_stretched_rows_is_one_kind_of_rows():
+    assert_one_letter_is_one_kind("relu", "relu", step_size=2, alpha0=30, allow_non_odd=True)
+
+
+@pytest.mark.slow
+def test_sensitivities_with_the_complete_leading_order():
+    model = gs.VocabularyFeatures(
+        "relu", "relu", [1, 0.4], [0.6, 0.4], step_size=2.0, alpha0=30, allow_non_odd=True,
+        leading_order="complete", width=300,
+    )  # fmt: skip
+    slope = model.sensitivities(alpha=2, ridge=0.1)["test_error", "step_size"]
+    step = 1e-4
+    high, low = (
+        model.at(step_size=2.0 + h).solve(alpha=2, ridge=0.1).test_error for h in (step, -step)
+    )
+    assert slope == pytest.approx((high - low) / (2 * step), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"bulk": "orthonormal", "beta": 0.5}, "independent bulk rows"),
+        ({"letters": [1, 2, 3, 4], "fractions": [0.25] * 4}, "at most 3 of them, and there are 4"),
+        ({"leading_order": "all"}, "leading_order must be one of"),
+    ],
+)
+def test_where_the_complete_leading_order_of_letters_is_refused(options, message):
+    with pytest.raises(ParameterError, match=message):
+        gs.VocabularyFeatures("tanh", "sin", **{"leading_order": "complete"} | options)
+
+
+def test_a_model_given_by_its_spikes_has_no_leading_order():
+    with pytest.raises(ParameterError, match="is about a gradient step"):
+        replace(letters("tanh", "sin", [1.0]), leading_order="complete")

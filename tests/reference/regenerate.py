@@ -80,7 +80,7 @@ def groups() -> list[Group]:
 
 
 def _spiked_groups() -> Iterator[Group]:
-    from giantstep.derivations.spiked_random_features.reference import (
+    from giantstep.derivations.spiked_random_features.published import (
         reference_cases,
         reference_document,
     )
@@ -168,7 +168,7 @@ def _order_parameters(
 
 
 def _spiked(digits: int, case: str) -> dict[str, Any]:
-    from giantstep.derivations.spiked_random_features.reference import reference_cases
+    from giantstep.derivations.spiked_random_features.published import reference_cases
 
     (found,) = (c for c in reference_cases() if c.name == case)
     solution = found.solve(digits=digits)

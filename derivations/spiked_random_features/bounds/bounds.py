@@ -1,26 +1,118 @@
-"""Bounds of the test error of a model, and its limit for many samples, as numbers.
+r"""Bounds of the test error of a model, and its limit for many samples, as numbers.
 
-The expressions are those of :mod:`.bound_system`; here they become a kernel, which is cached like
+The expressions are those of :func:`bound_system`; here they become a kernel, which is cached like
 every other, and answers with floats and estimated errors or with any number of digits.
+
+**Bounds of the test error, and its limit for many samples, as projections in :math:`L^2(\kappa)`.**
+Given its projection κ on the spike the network predicts :math:`m\mu_0(\kappa) +
+\vartheta\kappa\mu_1(\kappa) + \psi\mu_1(\kappa)s` and noise, s being the projection of the input on
+the part of the teacher's direction that is orthogonal to the spike. Of the target, whose
+conditional moments are T_0 and T_1 (Result 3.2, :mod:`.physics`), an error
+
+.. math::
+    E(k) = \langle\tau_2^2\rangle
+      + \min_{m,\vartheta,\psi}\big[\langle (T_0 - m\mu_0 - \vartheta g)^2\rangle
+      + \langle (T_1 - \psi\mu_1)^2\rangle + k\,(\vartheta^2 + \psi^2)\big]
+
+is left, with :math:`g = \kappa\mu_1` less its projection on :math:`\mu_0` and
+:math:`\tau_2^2 = \mathbb{E}_s(\sigma_* - T_0 - T_1 s)^2`. In these terms (Cui et al., arXiv
+2402.04980, equations (26)–(28))
+
+- E(0) = L, a lower bound for all α, β and λ;
+- E(∞) = U, an upper bound of the error at the best λ: for λ → ∞ only m, which costs nothing,
+  survives;
+- E(k) with :math:`k = 1/(\beta c V_2^\circ)`,
+  :math:`V_2^\circ = \mathbb{E}[1/(\langle\mu_2^2\rangle + \langle\mu_1^2\rangle cX)]`, is the
+  limit α → ∞ at any fixed λ (derived here, in the section on limits).
+
+So L ≤ E_∞ ≤ U without any computation, and the limit of E_∞ for β → ∞, where k → 0, is L. Every
+term is a mean of squares, so that a bound of 1e-20 is as accurate as one of order one.
+
+**The limit of many samples, α → ∞ at fixed ridge penalty, derived from the free energy.** With
+:math:`\varepsilon = \beta/\alpha` the conjugates grow like 1/ε and the responses V shrink like ε.
+In the scaled variables ε times the free energy of :mod:`.physics` has the limit
+
+.. math::
+    f_0 = \tfrac12\langle\mathrm{err}\rangle - \tfrac12(q_1\hat V_1 + q_2\hat V_2)
+    + \vartheta\hat\vartheta + \psi\hat\psi - \tfrac\beta2\big(c\,\hat\vartheta^2\,
+    \mathbb{E}[1/S] + \hat\psi^2\,\mathbb{E}[D/S]\big), \qquad S = \hat V_2 + \hat V_1 D,
+
+from which λ has gone. It is stationary where the readout minimises the error itself, under the
+penalty :math:`\vartheta^2/(\beta c V_2) + \psi^2/(\beta V_1)`: overlaps with p directions of the
+bulk come at a price even with infinitely many samples. Derived here; for β → ∞ the price vanishes
+and the error is the lower bound L of :func:`bound_system`.
+
+**Tables of the functions along the spike: the target, what networks realise, spans of letters.**
+All are printed from the conditional coefficients and from the prediction :math:`m\,\mu_0(\kappa) +
+\vartheta\,\kappa\mu_1(\kappa)` of :mod:`.physics`. The best linear predictor :math:`h^*_0 +
+h^*_1\,\theta\cdot x` is :math:`h^*_0 + h^*_1\gamma\kappa` on average.
+
+**The functions of the projection on the spike that a network realises, beside the target.** A
+network predicts :math:`m\,\mu_0(\kappa) + \vartheta\,\kappa\mu_1(\kappa)` on average over inputs
+with a given projection κ on the spike (Result 3.2 of Cui et al., arXiv 2402.04980), the target is
+:math:`T_0(\kappa)` there. The coefficients are those of the bounds (:mod:`.bounds`) or of a saddle
+point; the functions come from generated tables (in the section on shape tables).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ....digits import checked_digits
+import numpy as np
+import sympy as sp
+
+from ....digits import checked_digits, error_text
+from ....errors import ConvergenceError, ParameterError
+from ....numeric.arguments import positive_number
 from ....numeric.cache import FileCache
+from ....numeric.kernel_arrays import converged_tables
 from ....numeric.kernel_code import KernelCode
+from ....pages import Block
 from ....result import Number, Result, quantity
+from ....symbolic.activations import Activation
+from ....symbolic.equations import FreeEnergy
+from ....symbolic.equivalence import mean_definition, slope_definition
+from ....symbolic.gaussian import GaussianExpectation
+from ....symbolic.hermite import hermite_coefficient
+from ....symbolic.lowering.targets.table_source import table_source
+from ....symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
+from ....symbolic.regularity import Parity
+from ....symbolic.saddle_point import SaddlePointSystem
 from ...certificates.certificate import Certificate, certificate_wanted
 from ...derived import derived
 from ...kernels.kernel import Kernel
+from .. import physics as fe
+from ..derive import _determined
+from ..physics import (
+    IDENTIFIERS,
+    T0,
+    T1,
+    T2,
+    average,
+    beta,
+    c,
+    chi,
+    conditional_coefficients,
+    conditional_mean,
+    gamma,
+    kappa,
+    mu0,
+    mu1,
+    mu2_squared,
+    norm_overlap,
+    norm_response,
+    r,
+    rho,
+    s,
+    theta,
+    z,
+)
 
 if TYPE_CHECKING:
-    import sympy as sp
+    import xarray as xr
 
     from ....symbolic.lowering.lowered import LoweredSystem
     from ...kernels.solution import KernelSolution
@@ -95,7 +187,7 @@ class Bounds(Result):
 def bounds(
     model: SpikedRandomFeatures, *, digits: int | None = None, certify: bool = False
 ) -> Bounds:
-    """Return the bounds of a model; see :meth:`.analyses.Analyses.bounds`."""
+    """Return the bounds of a model; see :meth:`.model.SpikedRandomFeatures.bounds`."""
     if digits is not None:
         digits = checked_digits(digits)
     if certificate_wanted(certify):
@@ -108,7 +200,7 @@ def bounds(
 
 def _floats(model: SpikedRandomFeatures) -> KernelSolution:
     """Return the bounds with the smallest estimated errors that floats give."""
-    from .span_bounds import span_bounds
+    from .letter_bounds import span_bounds
 
     kernel = bound_kernel(model)
     found = kernel.solve(rtol=_ANY)
@@ -187,7 +279,6 @@ def bound_expressions(
     """
     from ....symbolic.activations import activation
     from ..mapping import best_linear_error
-    from .bound_system import bound_system
 
     student_ = activation(student, argument="student")
     teacher_ = activation(teacher, argument="teacher")
@@ -289,7 +380,6 @@ def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
 def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
     from ....symbolic.activations import activation
     from ....symbolic.lowering.lowered import lower
-    from .bound_system import bound_system
 
     return lower(
         bound_system(
@@ -303,7 +393,7 @@ def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
 def _exact_defaults(
     model: SpikedRandomFeatures, names: tuple[str, ...], ctx: Any
 ) -> dict[str, Any]:
-    from ..refine import exact_parameters
+    from ..precise import exact_parameters
 
     exact = exact_parameters(model, ctx)
     return {name: exact[name] for name in names}
@@ -312,7 +402,614 @@ def _exact_defaults(
 def _proven_defaults(
     model: SpikedRandomFeatures, names: tuple[str, ...], digits: int
 ) -> dict[str, Any]:
-    from ..certified import proven_parameters
+    from ..precise import proven_parameters
 
     proven = proven_parameters(model, digits)
     return {name: proven[name] for name in names}
+
+
+# ------------------------------------------------------------------ bound system
+
+# What is left of the target given κ after the best affine fit in s.
+tau2_squared = sp.Function("tau_2^2", nonnegative=True)(kappa)
+
+mean_square, tilt, overlap = sp.symbols("A_00 t y_0", real=True)
+along_square, along_overlap = sp.symbols("B y_1", real=True)
+slope_square, slope_overlap = sp.symbols("b h", real=True)
+# Derivative of χ with respect to the centre rκ of the student's argument.
+chi_slope = sp.Function("chi_1", real=True)(kappa)
+residual_square, unexplained = sp.symbols("a u", nonnegative=True)
+along_size = sp.Symbol("A_11", real=True)
+cost = sp.Symbol("k", nonnegative=True)
+
+# Below this part of its square, what is left of κμ_1 after the projection on μ_0 is rounding: the
+# two are proportional, as for a linear student.
+_PROPORTIONAL = sp.Rational(1, 10**26)
+
+SOURCE = "Cui et al., arXiv 2402.04980, equations (26)-(28); the limit is derived here"
+_IDENTIFIERS = {
+    mean_square: "mean_square", tilt: "tilt", overlap: "overlap",
+    along_square: "along_square", along_overlap: "along_overlap", along_size: "along_size",
+    slope_square: "slope_square", slope_overlap: "slope_overlap",
+    residual_square: "residual_square", unexplained: "unexplained", cost: "cost",
+}  # fmt: skip
+
+
+def bound_definitions(
+    student: Activation,
+    teacher: Activation,
+    *,
+    unspiked: bool = False,
+    aligned: bool = False,
+    curved: bool = False,
+) -> dict[sp.Expr, sp.Expr]:
+    r"""Return the definitions of μ_0, μ_1, μ_2², T_0, T_1, τ_2²; those that vanish are zero.
+
+    With `curved` also that of χ.
+    """
+    definitions = conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
+    del definitions[T2]
+    label = teacher(gamma * kappa + rho * s)
+    left = sp.S.Zero if aligned else GaussianExpectation((label - T0 - s * T1) ** 2, s)
+    definitions[tau2_squared] = left
+    if curved:
+        definitions[chi] = norm_response(student, unspiked=unspiked)
+    return definitions
+
+
+def error(penalty: sp.Expr | None, shape: sp.Expr = kappa * mu1) -> sp.Expr:
+    """Return E(k) in the unknowns of :func:`bound_system`; without a penalty it is E(∞)."""
+    along, across = coefficients(penalty)
+    along_shape = shape - tilt * mu0
+    kept = average((T0 - overlap / mean_square * mu0 - along * along_shape) ** 2)
+    kept += average((T1 - across * mu1) ** 2)
+    return unexplained + kept + (penalty or 0) * (along**2 + across**2)
+
+
+def coefficients(penalty: sp.Expr | None) -> tuple[sp.Expr, sp.Expr]:
+    """Return ϑ and ψ at the minimum E(k)."""
+    if penalty is None:
+        return sp.S.Zero, sp.S.Zero
+    along = sp.Piecewise(
+        (0, along_square <= _PROPORTIONAL * along_size),
+        (along_overlap / (along_square + penalty), True),
+    )
+    return along, slope_overlap / (slope_square + penalty)
+
+
+def bound_system(
+    student: Activation,
+    teacher: Activation,
+    *,
+    unspiked: bool = False,
+    aligned: bool = False,
+    correlated_norms: bool = False,
+    slopes: bool = False,
+) -> SaddlePointSystem:
+    r"""Return the bounds and the limit as a system whose unknowns are explicit averages.
+
+    Parameters
+    ----------
+    student, teacher : Activation
+    unspiked, aligned : bool
+        Exactly r = 0, exactly \|γ\| = 1.
+    correlated_norms : bool
+        Include that norms and overlaps of the rows are correlated, so that ϑ multiplies
+        κμ_1 + aχ.
+    slopes : bool
+        Give the derivatives of U and L with respect to r and c instead of the coefficients;
+        without correlated norms, for students that do not jump.
+
+    Returns
+    -------
+    SaddlePointSystem
+        Parameters β, r, c, γ, ρ; outputs ``upper``, ``lower``, ``limit``, the coefficients of the
+        functions that realise them (``m_upper``, ``m_lower``, ``theta_lower``, ``psi_lower``,
+        ``m_limit``, ``theta_limit``, ``psi_limit``) or, with `slopes`, ``upper_slope`` and
+        ``lower_slope`` (with respect to r), ``upper_widening`` and ``lower_widening`` (c).
+
+    Notes
+    -----
+    Derivatives by the envelope theorem: of a minimum over m, ϑ, ψ only the explicit dependence on
+    r and c counts, :math:`\partial_r\mu_0 = \kappa\mu_1`, :math:`\partial_r\mu_1 = \kappa\chi`
+    and, by the heat equation, :math:`\partial_c\mu_0 = \chi/2` and
+    :math:`\partial_c\mu_1 = \chi_1/2`, with χ_1 the derivative of χ by its centre. So
+    :math:`\mathrm{d}U/\mathrm{d}r = -2m\langle\kappa\mu_1(T_0 - m\mu_0)\rangle`: where U is
+    stationary the residual is orthogonal to :math:`\kappa\mu_1`, and, with γ = ±1, L = E_∞ = U.
+    """
+    definitions = bound_definitions(
+        student, teacher, unspiked=unspiked, aligned=aligned, curved=correlated_norms or slopes
+    )
+    if slopes:
+        inside = student.derivative.xreplace({z: r * kappa + sp.sqrt(c) * z})
+        definitions[chi_slope] = GaussianExpectation((z**2 - 1) * inside / c, z)
+    shape = sp.diff(conditional_mean(correlated_norms=correlated_norms), theta)
+    along_shape = shape - tilt * mu0
+    left_over = T0 - overlap / mean_square * mu0
+    values = {
+        mean_square: average(mu0**2),
+        overlap: average(mu0 * T0),
+        tilt: average(mu0 * shape) / mean_square,
+        along_size: average(shape**2),
+        along_square: average(along_shape**2),
+        along_overlap: average(along_shape * left_over),
+        slope_square: average(mu1**2),
+        slope_overlap: average(mu1 * T1),
+        residual_square: average(mu2_squared),
+        unexplained: average(tau2_squared),
+        cost: _inverse_resolvent(residual_square, c * slope_square) / (beta * c),
+    }
+    if {student.parity, teacher.parity} == {Parity.EVEN, Parity.ODD}:
+        # Nothing is learnt. Left to quadrature, zeros would have no relative accuracy.
+        values |= dict.fromkeys((overlap, along_overlap, slope_overlap), sp.S.Zero)
+    outputs = {
+        name: error(penalty, shape)
+        for name, penalty in (("upper", None), ("lower", sp.S.Zero), ("limit", cost))
+    }
+    # Of a number that vanishes, as ϑ where U is stationary, every digit is rounding: next to
+    # slopes, which are there to find such points, it would spoil the error estimates.
+    outputs |= _slopes() if slopes else _overlaps()
+    return _without_vanishing(definitions, values, outputs, correlated_norms)
+
+
+def _overlaps() -> dict[str, sp.Expr]:
+    best = overlap / mean_square
+    found = {"m_upper": best}
+    for name, penalty in (("lower", sp.S.Zero), ("limit", cost)):
+        along, across = coefficients(penalty)
+        found |= {
+            f"m_{name}": best - tilt * along, f"theta_{name}": along, f"psi_{name}": across
+        }  # fmt: skip
+    return found
+
+
+def _slopes() -> dict[str, sp.Expr]:
+    found = {}
+    moved_by = {"slope": (kappa * mu1, kappa * chi), "widening": (chi / 2, chi_slope / 2)}
+    for name, penalty in (("upper", None), ("lower", sp.S.Zero)):
+        along, across = coefficients(penalty)
+        mean = overlap / mean_square - tilt * along
+        residual = T0 - mean * mu0 - along * kappa * mu1
+        for change, (of_mu0, of_mu1) in moved_by.items():
+            moved = mean * of_mu0 + along * kappa * of_mu1
+            found[f"{name}_{change}"] = -2 * average(residual * moved) - 2 * across * average(
+                (T1 - across * mu1) * of_mu1
+            )
+    return found
+
+
+def _inverse_resolvent(a: sp.Expr, b: sp.Expr) -> sp.Expr:
+    """Return 1/E[1/(a + bX)], which is finite where a vanishes."""
+    branches = Resolvent(a, b, beta).rewrite(sp.Piecewise).args
+    return sp.Piecewise(*((1 / value, condition) for value, condition in branches))
+
+
+def _without_vanishing(
+    definitions: dict[sp.Expr, sp.Expr],
+    values: dict[sp.Symbol, sp.Expr],
+    outputs: dict[str, sp.Expr],
+    correlated_norms: bool,
+) -> SaddlePointSystem:
+    """Leave out functions that vanish, and the shapes that they would span."""
+    zero = {f: sp.S.Zero for f, value in definitions.items() if value == 0}
+    gone: dict[sp.Expr, sp.Expr] = dict(zero)
+    if mu0 in zero:
+        gone |= {mean_square: sp.S.One, overlap: sp.S.Zero, tilt: sp.S.Zero}
+    if mu1 in zero:
+        gone |= {
+            along_square: sp.S.One, along_size: sp.S.One, along_overlap: sp.S.Zero,
+            slope_square: sp.S.One, slope_overlap: sp.S.Zero, cost: sp.S.One,
+        }  # fmt: skip
+    while True:
+        values = {x: value.subs(gone) for x, value in values.items() if x not in gone}
+        more = {x: value for x, value in values.items() if value == 0}
+        if not more:
+            break
+        gone |= more
+    outputs = {
+        name: sp.sympify(value, strict=True).subs(gone).doit() for name, value in outputs.items()
+    }
+    used = set(values) & set().union(
+        *(e.free_symbols for e in outputs.values()), *(e.free_symbols for e in values.values())
+    )
+    kept = {
+        f: value.subs(zero) if zero else value for f, value in definitions.items() if f not in zero
+    }
+    parameters = (beta, r, c, gamma, rho, *((norm_overlap,) if correlated_norms else ()))
+    names = {**IDENTIFIERS, norm_overlap: "norm_overlap", **_IDENTIFIERS}
+    return SaddlePointSystem.from_fixed_point(
+        {x: value for x, value in values.items() if x in used},
+        name="spiked_random_features_bounds",
+        parameters=parameters,
+        outputs=outputs,
+        definitions=kept,
+        node=kappa,
+        identifiers={x: name for x, name in names.items() if x in used or x in parameters},
+        source=SOURCE,
+        title="Bounds of the test error of spiked random features, and its limit for many samples",
+    )
+
+
+# ------------------------------------------------------------------ limits
+
+_OVERLAPS = ("m", "theta", "psi", "q1", "q2")
+
+
+@dataclass(frozen=True, repr=False)
+class Asymptotics(Result):
+    r"""Where the test error of a model goes.
+
+    Attributes
+    ----------
+    many_samples : float or mpmath number
+        α → ∞ at fixed β and any fixed λ > 0: E_∞.
+    many_samples_and_neurons : float or mpmath number
+        β → ∞ after α → ∞: the lower bound L.
+    strong_ridge : float or mpmath number
+        λ → ∞ at fixed α and β: the upper bound U. Only m survives, which costs nothing.
+    order_parameters : mapping from str to float
+        m, ϑ, ψ, q_1 and q_2 for α → ∞, and the rescaled responses ``V1_scaled``, ``V2_scaled``:
+        V_i → (β/α) times them. Empty where V_2 diverges, for an affine student at β ≥ 1.
+    error : float
+        Estimated error of `many_samples`.
+    digits : int or None
+    """
+
+    _document = "limits of the test error"
+    _column = 31
+
+    many_samples: Number = field(metadata=quantity("test error, α → ∞", r"E_\infty"))
+    many_samples_and_neurons: Number = field(
+        metadata=quantity("test error, α → ∞, then β → ∞", "L")
+    )
+    strong_ridge: Number = field(metadata=quantity("test error, λ → ∞", "U"))
+    order_parameters: Mapping[str, Number]
+    error: Number
+    digits: int | None = None
+
+    @property
+    def rests_on(self) -> str:
+        """What the numbers rest on, in words."""
+        if self.digits is not None:
+            return (
+                f"{self.digits} digits asked for; estimated error of the limit "
+                f"{error_text(self.error)}; digits cut off, not rounded"
+            )
+        return f"float with an error estimate of {self.error:.1e}"
+
+    def page(self) -> Iterable[Block]:
+        """Return the limits and the order parameters of the first."""
+        numbers, rests_on = super().page()
+        yield numbers
+        overlaps = ", ".join(f"{k} = {float(v):.6g}" for k, v in self.order_parameters.items())
+        yield f"for α → ∞: {overlaps or 'V_2 diverges, the features are affine'}"
+        yield rests_on
+
+
+def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> Asymptotics:
+    """Return the limits of a model; see :meth:`.model.SpikedRandomFeatures.asymptotics`."""
+    digits = None if digits is None else checked_digits(digits)
+    bound = bounds(model, digits=digits)
+    names = {**{name: name for name in _OVERLAPS}, "V1_scaled": "V1", "V2_scaled": "V2"}
+    try:
+        values = limit_kernel(model).solve(digits=digits).values
+        found = {label: values.get(name, 0.0) for label, name in names.items()}
+    except ConvergenceError:
+        # An affine student has no conditional noise: for β >= 1 V_2 is infinite then.
+        found = {}
+    return Asymptotics(
+        many_samples=bound.limit,
+        many_samples_and_neurons=bound.lower,
+        strong_ridge=bound.upper,
+        order_parameters=found,
+        error=bound.errors["limit"],
+        digits=digits,
+    )
+
+
+def limit_kernel(model: SpikedRandomFeatures) -> Kernel:
+    """Return the saddle point for α → ∞ as a kernel, the parameters of a model as defaults."""
+    flags = dict(model._case)
+    del flags["stretched"]
+    code = _limit_code(model._cache, model.student, model.teacher, **flags)
+    kernel = Kernel(
+        name="spiked_random_features_limit",
+        title=f"Infinitely many samples, student {model.student}, teacher {model.teacher}",
+        code=code,
+        domains={**spike_domains(**flags), "noise_variance": "nonnegative"},
+        make=partial(_lowered_limit, model.student, model.teacher, **flags),
+        cache_folder=model._cache.folder,
+    )
+    return with_defaults(kernel, model)
+
+
+@derived("spiked_random_features/limit", KernelCode)
+def _limit_code(student: str, teacher: str, **flags: bool) -> KernelCode:
+    return code_of_bounds(lambda: _lowered_limit(student, teacher, **flags))
+
+
+def _lowered_limit(student: str, teacher: str, **flags: bool) -> LoweredSystem:
+    from ....symbolic.activations import activation
+    from ....symbolic.lowering.lowered import lower
+
+    return lower(
+        limit_system(
+            activation(student, argument="student"),
+            activation(teacher, argument="teacher"),
+            **flags,
+        )
+    )
+
+
+# ------------------------------------------------------------------ limit system
+
+# Without λ the resolvent needs a positive one: features that are not linear in the input.
+V2_HAT = sp.Symbol("Vhat_2", positive=True)
+
+
+def limit_free_energy(
+    student: Activation,
+    teacher: Activation,
+    *,
+    unspiked: bool = False,
+    aligned: bool = False,
+    correlated_norms: bool = False,
+) -> FreeEnergy:
+    r"""Return :math:`f_0 = \lim_{\varepsilon \to 0} \varepsilon f` in the scaled variables.
+
+    The variables keep their names: V and the conjugates are those of the model divided or
+    multiplied by ε = β/α. V and \hat q do not occur in the limit.
+    """
+    found = fe.spiked_free_energy(
+        student, teacher, unspiked=unspiked, aligned=aligned, correlated_norms=correlated_norms
+    ).free_energy
+    epsilon = sp.Symbol("epsilon", positive=True)
+    positive = {fe.V2_hat: V2_HAT}
+    scaled = {x: x / epsilon for x in found.conjugates} | {
+        fe.V1: fe.V1 * epsilon,
+        fe.V2: fe.V2 * epsilon,
+        fe.alpha: fe.beta / epsilon,
+    }
+
+    marks: dict[sp.Expr, sp.Expr] = {}
+    limits: dict[sp.Expr, sp.Expr] = {}
+    for node in found.expression.atoms(GaussianExpectation, MarchenkoPasturAverage):
+        inside, *bound = node.args
+        inside, mark = inside.xreplace(scaled).xreplace(positive), sp.Dummy()
+        if isinstance(node, MarchenkoPasturAverage):
+            # 1/S is ε over something that has a limit.
+            inside = sp.cancel(inside / epsilon)
+            marks[node] = epsilon * mark
+        else:
+            marks[node] = mark
+        limits[mark] = node.func(inside.subs(epsilon, 0), *bound)
+    whole = (epsilon * found.expression.xreplace(marks).xreplace(scaled)).expand()
+    expression = whole.subs(epsilon, 0).xreplace({**limits, **positive})
+    kept = expression.free_symbols
+    return FreeEnergy(
+        expression=expression,
+        order_parameters=tuple(x for x in found.order_parameters if x in kept),
+        conjugates=tuple(x for x in (positive.get(x, x) for x in found.conjugates) if x in kept),
+        parameters=tuple(x for x in found.parameters if x not in (fe.alpha, fe.ridge)),
+        definitions=found.definitions,
+        source="derived here from the free energy of Result 3.3 of Cui et al., arXiv 2402.04980",
+    )
+
+
+def limit_system(student: Activation, teacher: Activation, **flags: Any) -> SaddlePointSystem:
+    """Return the saddle point for α → ∞, with the test error, V1 and V2 as outputs.
+
+    Parameters
+    ----------
+    student, teacher : Activation
+    **flags
+        ``unspiked``, ``aligned`` and ``correlated_norms`` of :func:`limit_free_energy`.
+    """
+    energy = fe.spiked_free_energy(student, teacher, **flags)
+    resolvent = 1 / (V2_HAT + fe.V1_hat * fe.c * fe.eigenvalue)
+    return SaddlePointSystem.from_free_energy(
+        _determined(limit_free_energy(student, teacher, **flags)),
+        name="spiked_random_features_limit",
+        node=fe.kappa,
+        identifiers={**fe.IDENTIFIERS, V2_HAT: "V2_hat", fe.norm_overlap: "norm_overlap"},
+        outputs={
+            "test_error": energy.test_error,
+            "V1": MarchenkoPasturAverage(fe.c * fe.eigenvalue * resolvent, fe.eigenvalue, fe.beta),
+            "V2": MarchenkoPasturAverage(resolvent, fe.eigenvalue, fe.beta),
+        },
+        title="Spiked random features with infinitely many samples",
+    )
+
+
+# ------------------------------------------------------------------ shape tables
+
+bias = sp.Symbol("b_1", real=True)
+
+
+def realised_table_source(
+    student: Activation,
+    teacher: Activation,
+    *,
+    unspiked: bool = False,
+    aligned: bool = False,
+    correlated_norms: bool = False,
+) -> str:
+    """Return the source of the tables ``target``, ``target_variance``, ``linear``, ``realised``.
+
+    Their parameters are r, c, γ, ρ, the norm overlap a, and m and ϑ of the prediction.
+    """
+    coefficients = fe.conditional_coefficients(student, teacher, unspiked=unspiked, aligned=aligned)
+    if correlated_norms:
+        coefficients[fe.chi] = fe.norm_response(student, unspiked=unspiked)
+    label = teacher(fe.gamma * fe.kappa + fe.rho * fe.s)
+    h0, h1 = (hermite_coefficient(teacher, k) for k in range(2))
+    target = _function("target")
+    spread = sp.S.Zero if aligned else GaussianExpectation((label - target) ** 2, fe.s)
+    definitions = {f: coefficients[f] for f in (fe.mu0, fe.mu1, fe.chi) if f in coefficients}
+    definitions |= {
+        target: coefficients[fe.T0],
+        _function("target_variance"): spread,
+        _function("linear"): h0 + h1 * fe.gamma * fe.kappa,
+        _function("realised"): fe.conditional_mean(correlated_norms=correlated_norms),
+    }
+    return _shape_source(definitions, (fe.norm_overlap, fe.m, fe.theta))
+
+
+def letter_table_source(student: Activation, teacher: Activation, *, aligned: bool) -> str:
+    r"""Return the source of the tables of one letter, with a bias.
+
+    They are what m, ϑ and ψ multiply, ``mu_0``, ``along`` and ``mu_1``, and the moments ``T_0``,
+    ``T_1`` and ``tau_2_squared`` of the target. Parameters: r, c, γ, ρ, b.
+    """
+    centre, spread = fe.r * fe.kappa + bias, sp.sqrt(fe.c)
+    definitions = bound_definitions(student, teacher, aligned=aligned)
+    del definitions[fe.mu2_squared]
+    definitions[fe.mu0] = mean_definition(student, centre, spread)
+    definitions[fe.mu1] = slope_definition(student, centre, spread)
+    definitions[_function("along")] = sp.diff(fe.conditional_mean(), fe.theta)
+    return _shape_source(definitions, (bias,))
+
+
+def span_table_source(
+    student: Activation,
+    teacher: Activation,
+    *,
+    aligned: bool = False,
+    correlated_norms: bool = False,
+) -> str:
+    r"""Return the source of the tables that the bounds of one letter are made of.
+
+    They are those of :func:`letter_table_source` and ``mu_2_squared``, without a bias; ``along``
+    includes aχ with correlated norms. Parameters: r, c, γ, ρ, a.
+    """
+    definitions = bound_definitions(student, teacher, aligned=aligned, curved=correlated_norms)
+    mean = fe.conditional_mean(correlated_norms=correlated_norms)
+    definitions[_function("along")] = sp.diff(mean, fe.theta)
+    return _shape_source(definitions, (fe.norm_overlap,))
+
+
+def _function(name: str) -> sp.Expr:
+    return sp.Function(name, real=True)(fe.kappa)
+
+
+def _shape_source(definitions: dict[sp.Expr, sp.Expr], more: tuple[sp.Symbol, ...]) -> str:
+    """Print tables; a function that vanishes, but for those that are asked for, is left out."""
+    zero = {f: sp.S.Zero for f, value in definitions.items() if value == 0}
+    return table_source(
+        {f: value.xreplace(zero) for f, value in definitions.items() if f not in zero},
+        node=fe.kappa,
+        identifiers={**fe.IDENTIFIERS, bias: "bias"},
+        parameters=(fe.r, fe.c, fe.gamma, fe.rho, *more),
+    )
+
+
+# ------------------------------------------------------------------ realised functions
+
+_REACH, _POINTS = 3.5, 281
+
+
+def realised_functions(
+    model: SpikedRandomFeatures,
+    *,
+    kappa: object = None,
+    alpha: float | None = None,
+    ridge: float | None = None,
+) -> xr.Dataset:
+    """Return target and realised functions on a grid.
+
+    See :meth:`.model.SpikedRandomFeatures.realised_functions`.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+    kappa : array-like (n,), optional
+        Projections on the spike; default 281 points from -3.5 to 3.5.
+    alpha, ridge : float, optional
+        Both: add the function that is learnt at this sample complexity and ridge penalty.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``kappa``: ``target`` (mean label), ``target_spread`` (standard deviation of the
+        target at this κ, without noise), ``linear`` (best linear predictor), ``upper``, ``lower``
+        and ``limit``, the functions that have the errors U, L and E_∞, and ``learnt``;
+        coefficients and errors in the attributes.
+
+    Raises
+    ------
+    ParameterError
+        If `kappa` holds something else than finite numbers, or only one of α and λ is given.
+    """
+    import xarray as xr
+
+    if (alpha is None) != (ridge is None):
+        raise ParameterError("alpha and ridge go together: give both for the learnt function")
+    x = np.linspace(-_REACH, _REACH, _POINTS) if kappa is None else _checked(kappa)
+    found = bounds(model)
+    sets = {
+        "upper": (found.upper_coefficient, 0.0),
+        "lower": found.lower_coefficients[:2],
+        "limit": found.limit_coefficients[:2],
+    }
+    if alpha is not None and ridge is not None:
+        solution = model.solve(
+            alpha=positive_number("alpha", alpha), ridge=positive_number("ridge", ridge)
+        )
+        sets["learnt"] = (solution.m, solution.theta)
+    columns: dict[str, Any] = {}
+    attributes: dict[str, Any] = {"student": model.student, "teacher": model.teacher}
+    for name, (mean, overlap) in sets.items():
+        tables = _tables(model, x, mean, overlap)
+        columns[name] = ("kappa", tables["realised"])
+        attributes |= {f"m_{name}": float(mean), f"theta_{name}": float(overlap)}
+    spread = np.sqrt(tables["target_variance"])
+    given = "at this projection"
+    columns = {
+        "target": ("kappa", tables["target"], {"long_name": f"mean target {given}"}),
+        "target_spread": ("kappa", spread, {"long_name": f"standard deviation {given}"}),
+        "linear": ("kappa", tables["linear"], {"long_name": f"best linear predictor {given}"}),
+        **columns,
+    }
+    errors = {
+        "error_upper": found.upper, "error_lower": found.lower, "error_limit": found.limit,
+        "error_linear": found.linear,
+    }  # fmt: skip
+    return xr.Dataset(columns, {"kappa": x}, {**attributes, **errors})
+
+
+def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict[str, Any]:
+    """Return the functions at given projections, the prediction with overlaps m and ϑ."""
+    spike, cache = model.spike, model._cache
+    flags = dict(model._case)
+    del flags["stretched"]
+    source = _source(cache, model.student, model.teacher, **flags)
+    values = (
+        spike.spike_strength, spike.bulk_variance, spike.alignment, spike.orthogonal_alignment,
+        spike.norm_overlap, m, theta,
+    )  # fmt: skip
+    module = cache.load_module("realised_functions", source)
+    found = converged_tables(module, [np.float64(v) for v in values], x)
+    names = ("target", "target_variance", "linear", "realised")
+    # Functions that vanish have no table, and constants have one value.
+    return {name: np.broadcast_to(found.get(name, 0.0), x.shape).copy() for name in names}
+
+
+@derived("spiked_random_features/realised", str)
+def _source(student: str, teacher: str, **flags: bool) -> str:
+    from ....symbolic.activations import activation
+
+    return realised_table_source(
+        activation(student, argument="student"), activation(teacher, argument="teacher"), **flags
+    )
+
+
+def _checked(kappa: object) -> Any:
+    try:
+        x = np.atleast_1d(np.asarray(kappa, dtype=float))
+    except (TypeError, ValueError):
+        x = np.zeros((0, 0))
+    if x.ndim != 1 or not x.size or not np.isfinite(x).all():
+        raise ParameterError(
+            f"kappa must be finite numbers in one dimension, such as [-1, 0, 1], got {kappa!r}"
+        )
+    return x

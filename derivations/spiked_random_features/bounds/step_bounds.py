@@ -1,11 +1,21 @@
 r"""Bounds over the size of the step: what tuning it can reach, and where learning is perfect.
 
-Tuning the step walks along a curve of spikes (:mod:`.step_path`), and
+Tuning the step walks along a curve of spikes (in the section on the step path), and
 :math:`\min_s L \le \min_s \mathrm{test} \le \min_s U`. With the population gradient (α_0 = ∞) one
 has c = 1, γ = ±1 and :math:`r = s h_1|h^*_1|`, so that the curve is that of all r (Cui et al.,
 arXiv 2402.04980, equation (28)). Because :math:`\partial_r\mu_0 = \kappa\mu_1`, wherever U is
 stationary then its residual is orthogonal to :math:`\kappa\mu_1` and L = E_∞ = U (derived here).
 At a finite α_0 the bulk variance grows with the step, and there is no such coincidence.
+
+**The spikes that one step of any size makes: r and c as functions of each other.** At given α_0 and
+noise all steps share the direction of the spike, hence γ, and r grows in proportion to the
+per-neuron step s (:mod:`.mapping`), so that tuning the step walks along a curve c(r); with the
+population gradient (α_0 = ∞) c = 1.
+
+**Spikes at which a network learns its target: :math:`\mu_0 \propto \sigma_*`, so that U = 0.** With
+the population gradient (c = 1, γ = ±1) the upper bound of the test error vanishes where the
+smoothed student is the target: erf and erf at :math:`r = \sqrt 3`, sin and sin at r = 1 (Cui et
+al., arXiv 2402.04980, section on realisable functions).
 """
 
 from __future__ import annotations
@@ -18,18 +28,26 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
 
-from ....errors import ParameterError
+from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import real_number, whole_number
 from ....numeric.cache import FileCache
 from ....pages import Block, Indented, Page
+from ....runtime.generated import defined
+from ....symbolic.activations import activation
+from ....symbolic.gaussian import expect
+from ....symbolic.hermite import hermite_coefficient
+from ...derived import derived
+from .. import physics as fe
 from ..arguments import checked_arguments
 from .bounds import activation_bounds
-from .step_path import StepPath, step_path
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ....symbolic.activations import Activation
     from ...kernels.kernel import Kernel
 
 _Item = TypeVar("_Item")
@@ -360,3 +378,212 @@ class _Search:
             kind=kind,
             error=float(here[f"{name}_error_estimate"]),
         )
+
+
+# ------------------------------------------------------------------ step path
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class StepPath:
+    """Spikes over the step at one α_0 and noise.
+
+    Attributes
+    ----------
+    unit : float
+        r of the step s = 1; zero if no step makes a spike.
+    alignment, orthogonal_alignment : float
+        γ and ρ of every step.
+    odd_student : bool
+    linear : float
+        Error of the best linear predictor of the target.
+    """
+
+    unit: float
+    alignment: float
+    orthogonal_alignment: float
+    odd_student: bool
+    linear: float
+    _function: Any
+
+    def step_size(self, strength: float) -> float | None:
+        """Return the step that makes a spike of this strength; None if no step does."""
+        return strength / self.unit if self.unit else None
+
+    def bulk_variance(self, strength: Array) -> tuple[Array, Array]:
+        """Return c and its derivative with respect to r."""
+        if not self.unit or self._function is None:
+            return np.ones_like(strength), np.zeros_like(strength)
+        found = [self._function(float(r) / self.unit) for r in strength]
+        return np.array([f[0] for f in found]), np.array([f[1] / self.unit for f in found])
+
+
+def step_path(
+    student: str, teacher: str, *, alpha0: float, noise_variance: float, cache: FileCache
+) -> StepPath:
+    """Return the path of a pair of activations in canonical names.
+
+    Raises
+    ------
+    AssumptionError
+        If the student jumps, so that no step can be taken; or if no step makes a spike, at a
+        finite α_0.
+    """
+    document = _derived(cache, student, teacher)
+    if document["error"]:
+        raise AssumptionError(document["error"])
+    path = defined(document["source"]).path
+    population = alpha0 == math.inf
+    vanishes = population and document["leap_index"] > 1
+    unit, _, _, gamma, rho = path(1.0, alpha0, noise_variance) if not vanishes else (0.0,) * 5
+    if population:
+        # Only the orientation is left; without a gradient, of a spike that is put there by hand.
+        gamma, rho = math.copysign(1.0, gamma), 0.0
+    elif not unit:
+        raise AssumptionError(
+            f"no step makes a spike of student {student!r}, whose mean slope E sigma'(z) vanishes; "
+            "use a student that is not even, or alpha0=inf to scan spikes that are put in by hand"
+        )
+    return StepPath(
+        unit=unit,
+        alignment=gamma,
+        orthogonal_alignment=rho,
+        odd_student=document["odd_student"],
+        linear=document["linear"],
+        _function=None if population else lambda s: path(s, alpha0, noise_variance)[1:3],
+    )
+
+
+@derived("spiked_random_features/bounds/step_path", dict)
+def _derived(student: str, teacher: str) -> dict[str, Any]:
+    import sympy as sp
+
+    from ....symbolic.activations import activation
+    from ....symbolic.hermite import information_exponent
+    from ....symbolic.printing.compiled import Formula
+    from ..derive import STEP_ARGUMENTS, scalar_functions
+    from ..mapping import best_linear_error, is_odd, spike_mapping, step_size
+
+    sigma = activation(student, argument="student")
+    target = activation(teacher, argument="teacher")
+    source = error = ""
+    try:
+        found = spike_mapping(sigma, target)
+        values = (
+            found.spike_strength, found.bulk_variance, sp.diff(found.bulk_variance, step_size),
+            found.alignment, found.orthogonal_alignment,
+        )  # fmt: skip
+        source = scalar_functions({"path": Formula(tuple(STEP_ARGUMENTS), values)})
+    except AssumptionError as refused:
+        error = str(refused)
+    return {
+        "source": source,
+        "error": error,
+        "odd_student": is_odd(sigma),
+        "leap_index": int(information_exponent(target)),
+        "linear": float(best_linear_error(target).evalf(20)),
+    }
+
+
+# ------------------------------------------------------------------ perfect learning
+
+_LARGEST_DENOMINATOR = 1000
+
+
+@dataclass(frozen=True)
+class PerfectLearning:
+    r"""A spike at which U = 0.
+
+    Attributes
+    ----------
+    spike_strength, step_size : Expr
+        r, and the per-neuron step s that makes it; exact if `proven`. The step is None if the
+        population gradient makes no spike.
+    coefficient : Expr
+        m with :math:`m\,\mu_0 = \sigma_*`.
+    proven : bool
+        SymPy has shown :math:`m\,\mu_0(\kappa) = \sigma_*(\gamma\kappa)` for all κ; else U vanishes
+        up to rounding.
+    upper : float
+        U there, as computed.
+    """
+
+    spike_strength: sp.Expr
+    step_size: sp.Expr | None
+    coefficient: sp.Expr
+    proven: bool
+    upper: float
+
+    @property
+    def rests_on(self) -> str:
+        """What it rests on, in words."""
+        if self.proven:
+            return "exact: the smoothed student is a multiple of the target"
+        return f"float: U = {self.upper:.1e}, zero up to rounding"
+
+    def __str__(self) -> str:
+        step = "" if self.step_size is None else f", s = {self.step_size}"
+        return f"r = {self.spike_strength}{step}, m = {self.coefficient}; {self.rests_on}"
+
+
+def perfect_learning(
+    student: str, teacher: str, *, cache_folder: str | os.PathLike[str] | None = None
+) -> tuple[PerfectLearning, ...]:
+    """Return the spikes at which a pair of activations has U = 0; empty if there is none.
+
+    Parameters
+    ----------
+    student, teacher : str
+        As for :func:`.step_bounds.bounds_over_step`, whose range is searched.
+    cache_folder : path, optional
+
+    Examples
+    --------
+    >>> print(*perfect_learning("erf", "erf"))
+    r = sqrt(3), s = 3*sqrt(3)*pi/4, m = 1; exact: the smoothed student is a multiple of the target
+    >>> perfect_learning("tanh", "tanh")
+    ()
+    """
+    found = bounds_over_step(student, teacher, cache_folder=cache_folder)
+    sigma, target = activation(found.student), activation(found.teacher)
+    slopes = [hermite_coefficient(f, 1) for f in (sigma, target)]
+    return tuple(
+        _examined(sigma, target, point.spike_strength, slopes, point.upper)
+        for point in found.upper_points
+        if point.perfect
+    )
+
+
+def _examined(
+    student: Activation,
+    teacher: Activation,
+    strength: float,
+    slopes: list[sp.Expr],
+    upper: float,
+) -> PerfectLearning:
+    square = sp.nsimplify(sp.Float(strength**2, 15), rational=True, tolerance=1e-12)
+    guess = sp.sign(strength) * sp.sqrt(square)
+    gamma = sp.sign(slopes[1]) if slopes[1].is_extended_nonzero else sp.S.One
+    ratio = None
+    if sp.Rational(square).q <= _LARGEST_DENOMINATOR:
+        value = student(guess * fe.kappa + fe.z)
+        smoothed = expect(value, fe.z)
+        ratio = sp.simplify(teacher(gamma * fe.kappa) / smoothed)
+    proven = ratio is not None and not ratio.has(fe.kappa)
+    exact = guess if proven else sp.Float(strength)
+    unit = slopes[0] * sp.Abs(slopes[1])
+    step = sp.simplify(exact / unit) if unit.is_extended_nonzero else None
+    if not proven:
+        ratio = sp.Float(_coefficient(student, teacher, strength, gamma))
+    return PerfectLearning(exact, step, ratio, proven, upper)
+
+
+def _coefficient(
+    student: Activation, teacher: Activation, strength: float, gamma: sp.Expr
+) -> sp.Expr:
+    from ....symbolic.gaussian import GaussianExpectation
+
+    # Both at one point where neither vanishes tell their ratio.
+    mean = GaussianExpectation(student(strength + fe.z), fe.z).evalf(17)
+    return teacher(gamma).evalf(17) / mean

@@ -39,6 +39,8 @@ class ConvexCase:
         Which parameters of the loss are positive; the others are negative.
     bulk : str
         Law of the bulk, as for the free energies of :mod:`.physics`.
+    correlated_norms, stretched : bool
+        Of letters, likewise.
     """
 
     loss: str
@@ -53,6 +55,8 @@ class ConvexCase:
     metrics: tuple[tuple[str, str], ...] = ()
     signs: tuple[tuple[str, bool], ...] = ()
     bulk: str = IID
+    correlated_norms: bool = False
+    stretched: bool = False
 
     def energy(self) -> ConvexFreeEnergy:
         """Return the free energy."""
@@ -70,6 +74,8 @@ class ConvexCase:
             finite_width=self.finite_width,
             letters=self.letters,
             bulk=self.bulk,
+            correlated_norms=self.correlated_norms,
+            stretched=self.stretched,
         )
 
     def system(self) -> SaddlePointSystem:

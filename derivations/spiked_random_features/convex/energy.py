@@ -176,6 +176,8 @@ def convex_free_energy(
     finite_width: bool = False,
     letters: int | None = None,
     bulk: str = IID,
+    correlated_norms: bool = False,
+    stretched: bool = False,
 ) -> ConvexFreeEnergy:
     r"""Return the free energy of a convex loss.
 
@@ -191,6 +193,8 @@ def convex_free_energy(
         by default one, as the paper prints it.
     bulk : str
         As for the function of :mod:`.physics` that has so many letters.
+    correlated_norms, stretched : bool
+        As for :func:`.physics.letters_free_energy`.
 
     Raises
     ------
@@ -211,8 +215,9 @@ def convex_free_energy(
         )  # fmt: skip
     else:
         base = letters_free_energy(
-            student, labels.teacher, letters, bulk, aligned=aligned, loss_term=loss_term
-        )
+            student, labels.teacher, letters, bulk, aligned=aligned,
+            correlated_norms=correlated_norms, stretched=stretched, loss_term=loss_term,
+        )  # fmt: skip
     averages, given = averages_of(base.prediction), base.free_energy
     # Without noise Δ is no parameter, and the square of a label is that of the target.
     silent = {} if labels.has_noise else {physics.noise: sp.S.Zero}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
+from ..arguments import PUBLISHED
 from ..bulk_law import BulkData
 from ..model import SpikedRandomFeatures
 from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters, orthogonal_alignment
 from ..vocabulary.kernel import (
+    beyond_published,
     letter_unknowns,
     letter_values,
     require_direct_letters,
@@ -25,7 +27,7 @@ from ..vocabulary.kernel import (
 )
 from ..vocabulary.model import MODEL as VOCABULARY
 from ..vocabulary.model import VocabularyFeatures
-from ..vocabulary.results import model_attributes
+from ..vocabulary.solution import model_attributes
 from ..vocabulary.solving import solve_at
 
 if TYPE_CHECKING:
@@ -156,13 +158,13 @@ class OneKind(Rows):
     def directions(self, *, exact: bool) -> Directions:
         """Return those of the model."""
         # Needs SymPy, which a readout that is only solved does not.
-        from ..directions import directions
+        from ..differentiation import directions
 
         return directions(self.features, exact=exact)
 
     def exact(self, ctx: Any) -> dict[str, Any]:
         """Return the parameters, those of a step to any number of digits."""
-        from ..refine import exact_parameters
+        from ..precise import exact_parameters
 
         return exact_parameters(self.features, ctx)
 
@@ -185,12 +187,15 @@ class SeveralKinds(Rows):
 
     @property
     def case(self) -> Mapping[str, Any]:
-        """The number of letters and their bulk; equations of letters have a width always."""
+        """The number of letters and their rows; equations of letters have a width always."""
+        found = self.parameters
         return {
             "letters": len(self.parameters.classes),
             "bulk": self.features.bulk,
-            "aligned": orthogonal_alignment(self.parameters.overlaps) == 0,
+            "aligned": orthogonal_alignment(found.overlaps) == 0,
             "finite_width": True,
+            "correlated_norms": bool(found.norm_overlaps),
+            "stretched": bool(found.stretches),
         }
 
     @property
@@ -199,6 +204,7 @@ class SeveralKinds(Rows):
         overlaps = self.parameters.overlaps
         return {
             **letter_values(self.parameters),
+            **beyond_published(self.parameters),
             "inverse_width": 0.0 if self.features.width is None else 1.0 / self.features.width,
             "alignment": float(overlaps[0, 0]),
             "orthogonal_alignment": orthogonal_alignment(overlaps),
@@ -228,7 +234,7 @@ class SeveralKinds(Rows):
 
     def directions(self, *, exact: bool) -> Directions:
         """Return those of the model."""
-        from ..vocabulary.directions import letter_directions
+        from ..vocabulary.kernel import letter_directions
 
         return letter_directions(self.features, exact=exact)
 
@@ -248,11 +254,12 @@ def rows_of(features: object, width: int | None = None) -> Rows:
         If they are no features, or of letters that have no equations written out.
     """
     if isinstance(features, SpikedRandomFeatures):
-        if features.leading_order != "published":
-            raise ParameterError(
-                'features have leading_order="complete", which is known for the square loss only; '
-                'use leading_order="published"'
-            )
+        if features.leading_order != PUBLISHED:
+            letters = VocabularyFeatures.of_one_kind(features)
+            if letters.parameters.published:
+                return OneKind(replace(features, leading_order=PUBLISHED))
+            # In closed form what goes beyond the published terms is in predictions alone.
+            return rows_of(letters, width)
         direct = features.direct_parameters
         if direct is not None and (direct.norm_overlap or any(direct.stretch)):
             raise ParameterError(

@@ -25,10 +25,8 @@ from ...expansions.expansion import (
 )
 from .. import physics as fe
 from ..solution import CONJUGATES, ORDER_PARAMETERS
-from .cases import checked_point, line_case
-from .line_tables import LineTables
-from .orders import OrderByOrder
-from .scaling import scaled_system
+from .orders import LineTables, OrderByOrder
+from .scaling import checked_point, line_case, scaled_system
 from .symbolic_side import line_series, step_series
 
 if TYPE_CHECKING:
@@ -56,7 +54,7 @@ def expansion(
     digits: int,
     width: int | None,
 ) -> Expansion:
-    """Return an asymptotic expansion; see :meth:`.analyses.Analyses.expansion`."""
+    """Return an asymptotic expansion; see :meth:`.model.SpikedRandomFeatures.expansion`."""
     name = checked_name(name)
     order, digits = checked_order(order), checked_digits(digits)
     model = model if width is None else model.at_width(width)

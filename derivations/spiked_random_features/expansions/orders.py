@@ -2,20 +2,51 @@
 
 The leading coefficients are a root of the leading system, found by Newton's method. Derivatives
 need no formulas: the coefficient of t of F at X_0 + t e_j is column j of the Jacobian.
+
+**Expressions with averages over κ as programs on power series.** The integrands of all averages
+become one function of the tables and unknowns, and what stands outside of them another; both are
+printed from the SymPy expressions. Their arguments are numbers, arrays over the quadrature nodes,
+and power series of either, for which the same source yields the coefficients of the expanded
+integrands.
+
+**Nodes on the line of κ with the tables on them, to any number of digits.** Trapezoidal rules, each
+with half the step of the one before; composite Gauss–Legendre rules where a table has kinks. Far
+nodes matter more than usual here: without a ridge penalty integrands hold inverse powers of the
+conditional variance, which decays for a student that saturates. So the line reaches as far as the
+weight times such powers asks for, and the tables carry as many more digits as the smallest
+conditional variance has leading zeros.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import sympy as sp
 
 from ....errors import ConvergenceError
+from ....runtime.generated import defined
+from ....runtime.precise_averages import InnerRule
+from ....runtime.precise_lines import outer_rule
+from ....runtime.precise_rules import folded
+from ....runtime.precision import local_context
+from ....runtime.quadrature import inner_extent
 from ....symbolic.asymptotic_series import Series, order_by_order
-from .scaling import ScaledSystem
-from .series_program import SeriesProgram
+from ....symbolic.gaussian import GaussianExpectation
+from ....symbolic.lowering.targets.table_source import mpmath_table_source
+from ....symbolic.printing.compiled import Formula, function_source
+from ....symbolic.random_matrix import Resolvent
+from .. import physics as fe
+from ..derive import TABLE_PARAMETERS
+from ..precise import exact_parameters
+from .scaling import ScaledSystem, small
+
+if TYPE_CHECKING:
+    from ..derive import SymbolicModel
+    from ..model import SpikedRandomFeatures
 
 # ε itself; products with an integer are exact.
 _EPSILON = Series.monomial(1, 1)
@@ -201,3 +232,253 @@ def _solved(ctx: Any, matrix: Any, right: Sequence[Any], *, names: str) -> list[
         return list(ctx.lu_solve(matrix, ctx.matrix([ctx.zero + x for x in right])))
     except ZeroDivisionError:
         raise ConvergenceError(f"the leading equations do not determine {names}") from None
+
+
+# ------------------------------------------------------------------ series program
+
+_RESOLVENT = "resolvent"
+
+
+class SeriesContext:
+    """What printed source asks of an mpmath context, for series and arrays."""
+
+    def __init__(self, ctx: Any) -> None:
+        self._ctx = ctx
+        self._root = np.frompyfunc(ctx.sqrt, 1, 1)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
+
+    def sqrt(self, x: Any) -> Any:
+        """Return the square root of a number, an array or a series."""
+        if isinstance(x, Series):
+            return x.power(sp.S.Half, lambda e: self._ctx.mpf(int(e.p)) / int(e.q))
+        return self._root(x) if isinstance(x, np.ndarray) else self._ctx.sqrt(x)
+
+
+class SeriesProgram:
+    """Values of expressions whose averages run over given nodes.
+
+    Parameters
+    ----------
+    expressions : sequence of Expr
+        In unknowns, parameters and ε, with averages over κ of rational functions of tables.
+    unknowns, parameters : sequence of Symbol
+    tables : sequence of applied function
+    """
+
+    def __init__(
+        self,
+        expressions: Sequence[sp.Expr],
+        unknowns: Sequence[sp.Symbol],
+        parameters: Sequence[sp.Symbol],
+        tables: Sequence[sp.Expr],
+    ) -> None:
+        nodes = sorted({n for e in expressions for n in e.atoms(GaussianExpectation)}, key=str)
+        means = [sp.Symbol(f"mean_{k}", real=True) for k in range(len(nodes))]
+        outer = [e.xreplace(dict(zip(nodes, means, strict=True))) for e in expressions]
+        self._tables = tuple(tables)
+        common = [small, *parameters, *unknowns]
+        names = {x: f"given_{k}" for k, x in enumerate(common)}
+        at_node = [fe.kappa, *tables]
+        names |= {x: f"table_{k}" for k, x in enumerate(at_node)}
+        named = [e.replace(Resolvent, sp.Function(_RESOLVENT)) for e in outer]
+        self._source = function_source(
+            {
+                "integrands": Formula([*common, *at_node], [n.integrand for n in nodes]),
+                "outer": Formula([*common, *means], named),
+            },
+            "mpmath",
+            names=names,
+            own_functions={_RESOLVENT: _RESOLVENT},
+        )
+
+    def on(
+        self, ctx: Any, weights: Any, tables: Mapping[sp.Expr, Any], node: Any
+    ) -> Callable[[Any, Sequence[Any], Sequence[Any], int], list[Series]]:
+        """Return the function of (ε, parameters, unknowns, length) that evaluates on nodes.
+
+        Parameters
+        ----------
+        ctx : mpmath context
+        weights, node : array of numbers
+        tables : mapping from applied function to array or Series of arrays
+        """
+        series = SeriesContext(ctx)
+        branches = defined(_resolvent_branches(), ctx=series)
+        program = defined(self._source, ctx=series, resolvent=partial(_resolvent, branches))
+        given = [node, *(tables[f] for f in self._tables)]
+
+        def mean(value: Any) -> Any:
+            if isinstance(value, Series):
+                return value.map(mean)
+            if isinstance(value, np.ndarray):
+                return ctx.fdot(weights, value)
+            return value * total if value else 0
+
+        total = ctx.fsum(weights)
+
+        def evaluate(
+            epsilon: Any, parameters: Sequence[Any], unknowns: Sequence[Any], length: int
+        ) -> list[Series]:
+            inputs = [_cut(x, length) for x in (epsilon, *parameters, *unknowns)]
+            values = program.integrands(*inputs, *(_cut(x, length) for x in given))
+            found = program.outer(*inputs, *map(mean, values))
+            return [x if isinstance(x, Series) else Series.monomial(0, length, x) for x in found]
+
+        return evaluate
+
+
+def _cut(value: Any, length: int) -> Any:
+    """Return a series or an array as a series with so many coefficients, a number as it is."""
+    if isinstance(value, np.ndarray):
+        # Products with arrays then keep them on the left: numbers do not know what to do with one.
+        return Series.monomial(0, length, value)
+    if not isinstance(value, Series):
+        return value
+    return Series(tuple(value.coefficient(k) if k < value.end else 0 for k in range(length)))
+
+
+def _resolvent_branches() -> str:
+    """Return the source of the two forms of the resolvent and of what decides between them."""
+    arguments = [sp.Symbol(f"argument_{k}", positive=True) for k in range(3)]
+    (first, condition), (second, _) = Resolvent(*arguments).rewrite(sp.Piecewise).args
+    values = {"first": first, "second": second, "middle": condition.lhs - condition.rhs}
+    return function_source({k: Formula(arguments, value) for k, value in values.items()}, "mpmath")
+
+
+def _resolvent(branches: SimpleNamespace, a: Any, b: Any, beta: Any) -> Any:
+    """Choose the form that does not cancel by the leading coefficients; it may have a pole."""
+    leading = [x.coefficient(0) if isinstance(x, Series) else x for x in (a, b)]
+    form = branches.first if branches.middle(*leading, beta) >= 0 else branches.second
+    return form(a, b, beta)
+
+
+# ------------------------------------------------------------------ line tables
+
+_SPARE_DIGITS = 10
+_FARTHEST = 60
+_STEP = 0.4
+_FLOAT_DIGITS = 16
+_MOST_LEVELS = 7
+
+
+class LineTables:
+    """Rules of increasing fineness for one model.
+
+    Parameters
+    ----------
+    model : SpikedRandomFeatures
+    symbolic : SymbolicModel
+    digits : int
+    inverse_powers : int
+        Highest power of the inverse conditional variance in an integrand.
+    """
+
+    def __init__(
+        self, model: SpikedRandomFeatures, symbolic: SymbolicModel, digits: int,
+        inverse_powers: int,
+    ) -> None:  # fmt: skip
+        self._model, self._symbolic, self._digits = model, symbolic, digits
+        self._powers = inverse_powers
+        self._source = mpmath_table_source(
+            symbolic.system.definitions,
+            node=fe.kappa,
+            identifiers=fe.IDENTIFIERS,
+            parameters=TABLE_PARAMETERS,
+        )
+        self._functions = list(symbolic.system.definitions)
+        spare = 0
+        for _ in range(_MOST_LEVELS):
+            self._prepare(spare)
+            needed = self._find_reach()
+            if needed <= spare:
+                return
+            spare = needed + _SPARE_DIGITS
+        raise ConvergenceError(
+            "the conditional variance of the student cannot be resolved at the ends of the line; "
+            "ask for fewer digits or a lower order"
+        )
+
+    def _prepare(self, spare: int) -> None:
+        self.ctx = ctx = local_context(self._digits, spare)
+        self.parameters = exact_parameters(self._model, ctx)
+        known: Any = self._model._kernel.tables
+        names = self._model._kernel.table_parameters
+        floats = [np.float64(float(self.parameters[name])) for name in names]
+        node = np.zeros(1)
+        with np.errstate(divide="ignore", over="ignore"):
+            self._width = min(1.0, float(known.outer_scale(node, *floats)))
+        inner = {
+            slot: inner_extent(*rule) for slot, rule in known.inner_rules(node, *floats).items()
+        }
+        self._breaks = [ctx.mpf(float(b)) for b in known.breaks(node, *floats)]
+        rule = InnerRule(ctx, self._digits + spare, inner)
+        tabulate = defined(self._source, ctx=ctx).tables
+        values = [self.parameters[fe.IDENTIFIERS[p]] for p in TABLE_PARAMETERS]
+        self._even = self._model.derivation.even
+        self._known: dict[Any, tuple[Any, ...]] = {}
+
+        def tables(x: Any) -> tuple[Any, ...]:
+            if x not in self._known:
+                self._known[x] = tabulate(x, *values, rule)
+            return self._known[x]
+
+        self._tables = tables
+        for probe in (0.0, 0.7, -1.9, 3.1):
+            tables(ctx.mpf(probe))
+        rule.checked = False
+
+    def _find_reach(self) -> int:
+        """Set the reach; return how many more digits than usual its ends need."""
+        ctx = self.ctx
+        negligible = ctx.mpf(10) ** (-self._digits - _SPARE_DIGITS)
+        lost = ctx.mpf(10) ** (self._digits + _SPARE_DIGITS - ctx.dps)
+        missing = 0
+        reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _SPARE_DIGITS)) + 2
+        while reach < _FARTHEST:
+            sizes = []
+            for x in (reach, -reach):
+                table = dict(zip(self._functions, self._tables(x), strict=True))
+                largest = max(1, *(abs(t) for t in table.values())) ** 2
+                if self._powers:
+                    slope, rest = table.get(fe.mu1, 0), table.get(fe.mu2_squared, 0)
+                    variance = slope**2 + rest
+                    if variance <= lost:
+                        # Rounding is all that is left; how much is missing cannot be told yet.
+                        return max(missing, 2 * (ctx.dps - self._digits))
+                    missing = max(missing, 1 + int(-ctx.log10(min(variance, ctx.one))))
+                    largest *= max(1, variance**-self._powers)
+                sizes.append(ctx.npdf(x) * largest)
+            if max(sizes) <= negligible:
+                self._reach = reach
+                return missing
+            reach *= ctx.mpf(9) / 8
+        raise ConvergenceError(
+            "averages over the projection on the spike converge too slowly to be computed; "
+            "ask for a lower order or fewer digits"
+        )
+
+    def rule(self, level: int) -> tuple[Any, Any, dict[sp.Expr, Any]]:
+        """Return weights, nodes and tables of a level; each is twice as fine as the one before."""
+        share = max(1.0, self._digits / _FLOAT_DIGITS) ** 0.9
+        step = _STEP * self._width / share / 2**level
+        found = outer_rule(self.ctx, self._digits, self._reach, step, level, False, self._breaks)
+        # Breaks come in pairs, so that the rule is symmetric.
+        nodes, weights = zip(*(folded(found) if self._even else found), strict=True)
+        columns = zip(*(self._tables(x) for x in nodes), strict=True)
+        tables = {
+            f: _column(list(values)) for f, values in zip(self._functions, columns, strict=True)
+        }
+        return _column(weights), _column(nodes), tables
+
+    @property
+    def composite(self) -> bool:
+        """Whether rules are composite: two that agree then tell of the digits of both."""
+        return bool(self._breaks)
+
+
+def _column(values: Sequence[Any]) -> Any:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found

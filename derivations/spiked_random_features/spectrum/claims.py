@@ -16,7 +16,7 @@ from ...identities import equal, identities_hold
 from .. import physics as fe
 from ..model import SpikedRandomFeatures
 from ..published import VARIANCE, written_out
-from .equations import spectrum_equations
+from .law import spectrum_equations
 
 declare_claim(
     "feature-spectrum",

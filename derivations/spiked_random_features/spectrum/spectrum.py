@@ -15,9 +15,7 @@ from ....numeric.arguments import is_one_of, whole_number
 from ....numeric.spectral_bulk import Bulk
 from ....pages import Block
 from ...figures import plain_text
-from ...spectra.figure import Caption
-from ...spectra.simulated import SimulatedSpectrum
-from ...spectra.spectrum import GRID, Numbers, Spectrum
+from ...spectra.spectrum import GRID, Caption, Numbers, SimulatedSpectrum, Spectrum
 from ..arguments import checked_point
 from .law import FeatureLaw
 

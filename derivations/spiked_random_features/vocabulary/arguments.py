@@ -1,22 +1,35 @@
-"""What users give to a vocabulary of letters, checked and brought to one form."""
+r"""What users give to a vocabulary of letters, checked and brought to one form.
+
+**Letters of a continuous law: a Gauss rule for it, whose nodes are the letters.** With n letters
+the rule integrates polynomials of degree 2n - 1 in the letter exactly, and what is averaged over
+letters, functions such as :math:`\mu_0^a(\kappa)^2`, is smooth in them.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
-from ....numeric.arguments import positive_number, real_number
+from ....numeric.arguments import positive_number, real_number, whole_number
+from ....numeric.cache import FileCache
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.networks.sizes import SUM_TOLERANCE
-from ..spike import checked_spike
+from ....runtime.quadrature import legendre_panels
+from ..arguments import PUBLISHED
+from ..model import SpikedRandomFeatures
+from ..spike import SpikeParameters, checked_letters, checked_spike, spikes_of_letters
+
+if TYPE_CHECKING:
+    from .model import VocabularyFeatures
 
 HIGHEST_RANK = 3
 """Spikes may have this rank: averages over κ run over a grid of as many dimensions."""
@@ -44,10 +57,21 @@ class VocabularyParameters:
         Fraction, spike, bulk variance and bias of each kind of rows, all different.
     alignment : tuple of tuple of float
         γ as k rows and r columns: overlaps of the spikes with the directions of the teacher.
+    norm_overlaps : tuple of float
+        a of each class, where the complete leading order of a step has them.
+    stretches : tuple of (float, float, float)
+        T_vv, T_vζ and T_ζζ of each class, likewise.
     """
 
     classes: tuple[FeatureClass, ...]
     alignment: tuple[tuple[float, ...], ...]
+    norm_overlaps: tuple[float, ...] = ()
+    stretches: tuple[tuple[float, float, float], ...] = ()
+
+    @property
+    def published(self) -> bool:
+        """Whether the equations are those of independent rows of one norm for each class."""
+        return not (self.norm_overlaps or self.stretches)
 
     @property
     def rank(self) -> int:
@@ -317,3 +341,214 @@ def _same_length(columns: Mapping[str, Sequence[Any]]) -> None:
     if len({len(values) for values in columns.values()}) > 1:
         sizes = ", ".join(f"{len(values)} {name}" for name, values in columns.items())
         raise ParameterError(f"every letter needs one entry of each, got {sizes}")
+
+
+# ------------------------------------------------------------------ laws
+
+
+_MOST_LETTERS = 40
+_PANELS = 400
+# Of an unbounded support, where a quantile of this size ends it.
+_TAIL = 1e-13
+_MASS_TOLERANCE = 1e-6
+# Letters this rare change nothing that their neighbours do not.
+_LEAST_WEIGHT = 1e-10
+
+
+@dataclass(frozen=True)
+class LetterLaw:
+    """A law of letters as points with weights, fine enough to stand for it.
+
+    Attributes
+    ----------
+    points, weights : array (N,)
+    discrete : bool
+        The points are all values that there are.
+    """
+
+    points: Array
+    weights: Array
+    discrete: bool
+
+    def rule(self, letters: int) -> tuple[Array, Array]:
+        """Return letters and fractions: the Gauss rule of the law, by the Lanczos algorithm."""
+        if self.discrete:
+            return self.points, self.weights
+        centre = float(self.weights @ self.points)
+        scale = math.sqrt(float(self.weights @ (self.points - centre) ** 2))
+        x = (self.points - centre) / scale
+        root = np.sqrt(self.weights)
+        basis = [root / np.linalg.norm(root)]
+        diagonal, beside = [], []
+        for k in range(letters):
+            image = x * basis[-1]
+            diagonal.append(float(basis[-1] @ image))
+            # Twice: rounding would let the basis lose its orthogonality.
+            for _ in range(2):
+                for vector in basis:
+                    image = image - (vector @ image) * vector
+            beside.append(float(np.linalg.norm(image)))
+            if k + 1 < letters:
+                basis.append(image / beside[-1])
+        nodes, vectors = scipy.linalg.eigh_tridiagonal(np.array(diagonal), np.array(beside[:-1]))
+        fractions = vectors[0] ** 2
+        kept = fractions > _LEAST_WEIGHT
+        return centre + scale * nodes[kept], fractions[kept] / fractions[kept].sum()
+
+
+def letter_law(law: Any, support: object, cache: FileCache) -> LetterLaw:
+    """Return the law that a user gives.
+
+    Parameters
+    ----------
+    law : frozen distribution of scipy.stats, or str
+        A text is a density in the variable a on `support`.
+    support : (low, high) or None
+        Needed with a text.
+    cache : FileCache
+        Where the generated function of a text is kept.
+
+    Raises
+    ------
+    ParameterError
+        If it is no distribution, or its mass is not one.
+    ExpressionError
+        If a text is not an expression in a.
+    """
+    if isinstance(law, str):
+        return _of_density(_density(law, cache), *_interval(support), f"density {law!r}")
+    if not hasattr(law, "support") or not hasattr(law, "ppf"):
+        raise ParameterError(
+            "law must be a frozen distribution of scipy.stats, such as scipy.stats.uniform(-1, 2), "
+            f"or the text of a density in a with support=(low, high); got {law!r}"
+        )
+    low, high = (float(x) for x in law.support())
+    if hasattr(getattr(law, "dist", law), "pmf"):
+        return _discrete(law, low, high)
+    low = low if math.isfinite(low) else float(law.ppf(_TAIL))
+    high = high if math.isfinite(high) else float(law.isf(_TAIL))
+    return _of_density(law.pdf, low, high, "law")
+
+
+def checked_letter_number(letters: object) -> int:
+    """Return how many letters stand for a continuous law.
+
+    Raises
+    ------
+    ParameterError
+    """
+    number = whole_number("nodes", letters, minimum=2)
+    if number > _MOST_LETTERS:
+        raise ParameterError(f"nodes must be at most {_MOST_LETTERS}, got {number}")
+    return number
+
+
+def _of_density(density: Callable[[Array], Any], low: float, high: float, name: str) -> LetterLaw:
+    # Panels that shrink towards both ends: densities may be infinite there.
+    edges = low + (high - low) * (1 - np.cos(np.linspace(0, math.pi, _PANELS + 1))) / 2
+    x, w = (part.ravel() for part in legendre_panels(edges))
+    with np.errstate(all="ignore"):
+        values = np.broadcast_to(np.asarray(density(x), dtype=float), x.shape)
+    if not np.isfinite(values).all() or np.min(values) < 0:
+        bad = float(x[np.argmin(np.where(np.isfinite(values), values, -np.inf))])
+        raise ParameterError(f"{name} must be finite and not negative; it is not at a = {bad:.6g}")
+    weights = w * values
+    mass = float(weights.sum())
+    if abs(mass - 1) > _MASS_TOLERANCE:
+        raise ParameterError(
+            f"{name} must integrate to 1 over its support, and integrates to {mass:.8g}"
+        )
+    kept = weights > 0
+    return LetterLaw(x[kept], weights[kept] / mass, False)
+
+
+def _discrete(law: Any, low: float, high: float) -> LetterLaw:
+    if not (math.isfinite(low) and math.isfinite(high) and high - low < _MOST_LETTERS):
+        raise ParameterError(
+            f"a discrete law must have at most {_MOST_LETTERS} values, got support from {low:g} to "
+            f"{high:g}; give letters= and fractions="
+        )
+    points = np.arange(low, high + 1)
+    weights = np.asarray(law.pmf(points), dtype=float)
+    return LetterLaw(points[weights > 0], weights[weights > 0], True)
+
+
+def _density(text: str, cache: FileCache) -> Callable[[Array], Any]:
+    import sympy as sp
+
+    from ....symbolic.parser import parse_expression
+    from ....symbolic.printing.compiled import compiled
+
+    a = sp.Symbol("a", real=True)
+    expr = parse_expression(text, [a], argument="law")
+    return compiled(expr, (a,))
+
+
+def _interval(support: object) -> tuple[float, float]:
+    if not isinstance(support, tuple | list) or len(support) != 2:
+        raise ParameterError(
+            f"support must be (low, high), the interval of a density given as text, got {support!r}"
+        )
+    low, high = (real_number("support", x) for x in support)
+    if not -math.inf < low < high < math.inf:
+        raise ParameterError(f"support must be finite with low < high, got ({low}, {high})")
+    return low, high
+
+
+# ------------------------------------------------------------------ step letters
+
+
+def parameters_after_step(model: VocabularyFeatures) -> VocabularyParameters:
+    """Return the rows that a step makes of the letters of a model.
+
+    Raises
+    ------
+    ParameterError, AssumptionError
+        If letters are none, or the student is not odd where it has to be.
+    """
+    letters, fractions = checked_letters(model.letters, model.fractions)
+    checked_fractions(fractions)
+    # Asks for an odd student, as the step assumes.
+    SpikedRandomFeatures(
+        model.student, model.teacher, allow_non_odd=model.allow_non_odd, step_size=0.0,
+        cache_folder=model.cache_folder,
+    )  # fmt: skip
+    spikes = (SpikeParameters(0.0, 1.0, 0.0, 1.0),) * len(letters)
+    if model.step_size:
+        spikes = spikes_of(model)
+    gamma = next((x.alignment for x in spikes if x.spike_strength), 0.0)
+    classes = with_biases(
+        [
+            FeatureClass(share, x.spike_strength, x.bulk_variance)
+            for share, x in zip(fractions, spikes, strict=True)
+        ],
+        model.biases,
+    )
+    found = VocabularyParameters(classes, checked_alignment(gamma, 1, None))
+    if model.leading_order == PUBLISHED or not any(x.spike_strength for x in spikes):
+        return found
+    rows = [spikes[letter_of(one, spikes)] for one in classes]
+    overlaps, stretches = tuple(x.norm_overlap for x in rows), tuple(x.stretch for x in rows)
+    return replace(
+        found,
+        norm_overlaps=overlaps if any(overlaps) else (),
+        stretches=stretches if any(map(any, stretches)) else (),
+    )
+
+
+def spikes_of(model: VocabularyFeatures) -> tuple[SpikeParameters, ...]:
+    """Return the rows of each letter of a model after its step."""
+    return spikes_of_letters(
+        model.student, model.teacher, step_size=model.step_size, alpha0=model.alpha0,
+        noise_variance=model.noise_variance, letters=model.letters, fractions=model.fractions,
+        cache=model._cache, stretched=model.leading_order != PUBLISHED,
+    )  # fmt: skip
+
+
+def letter_of(rows: FeatureClass, spikes: Sequence[SpikeParameters]) -> int:
+    """Return the number of a letter that makes these rows; all that do move alike."""
+    distances = [
+        abs(x.spike_strength - rows.strengths[0]) + abs(x.bulk_variance - rows.bulk_variance)
+        for x in spikes
+    ]
+    return distances.index(min(distances))

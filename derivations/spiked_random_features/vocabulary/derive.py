@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import sympy as sp
 
 from ....errors import ExpressionError
+from ....numeric.cache import FileCache
 from ....symbolic.activations import Activation, activation
 from ....symbolic.activations import z as activation_variable
-from ....symbolic.equivalence import (
-    mean_definition,
-    residual_variance_definition,
-    slope_definition,
-)
+from ....symbolic.equivalence import mean_definition, residual_variance_definition, slope_definition
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
 from ....symbolic.parser import parse_target
 from ....symbolic.printing.compiled import Formula, function_source
+from ...derived import derived
 from .. import physics
 from ..bulk_law import BULKS
-from .derivation import Derivation
 
 # One letter: V_1^aa, V_2^a, π_a and squares of its overlaps, summed over directions.
 _X, _V2, _FRACTION = sp.symbols("X V2 fraction", positive=True)
@@ -36,7 +36,7 @@ _INNER = sp.Symbol("s", real=True)
 
 
 def derive(student: str, teacher: str, *, teacher_kind: str) -> Derivation:
-    """Derive everything that numbers need, as text; see :class:`.derivation.Derivation`."""
+    """Derive everything that numbers need, as text; see :class:`Derivation`."""
     student_ = activation(student, argument="student")
     if teacher_kind == "multi-index":
         teacher_name, teacher_tables = teacher, ""
@@ -179,3 +179,57 @@ def _teacher_tables(teacher: Activation, *, aligned: bool) -> str:
         identifiers={_SPREAD: "orthogonal_alignment"},
         parameters=(_SPREAD,),
     )
+
+
+# ------------------------------------------------------------------ derivation
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """Generated sources for one student and one teacher, for any number of letters.
+
+    Attributes
+    ----------
+    student, teacher : str
+        Names.
+    coordinates : int
+        Of the teacher: 1 for a single-index one.
+    student_tables : str
+        Tables of μ_0, √c μ_1 and μ_2² in the centre and the bulk variance.
+    precise_means : str
+        The table of μ_0 for mpmath.
+    teacher_tables : str
+        Tables of T_0, T_1, T_2 in γ·κ and ρ; empty for a teacher of several coordinates.
+    teacher_source : str
+        The vectorised function ``teacher``.
+    equations : mapping from str to str
+        For each kind of bulk rows, the derivatives of the free energy.
+    """
+
+    student: str
+    teacher: str
+    coordinates: int
+    student_tables: str
+    precise_means: str
+    teacher_tables: str
+    teacher_source: str
+    equations: Mapping[str, str]
+
+
+def derivation(student: str, teacher: str, *, teacher_kind: str, cache: FileCache) -> Derivation:
+    """Return the derivation, from the cache where it is there.
+
+    Parameters
+    ----------
+    student, teacher : str
+    teacher_kind : {"single-index", "aligned", "multi-index"}
+        "aligned": the labels are a function of κ, exactly.
+    cache : FileCache
+    """
+    return _derivation(cache, student, teacher, teacher_kind)
+
+
+@derived("spiked_random_features/vocabulary", Derivation)
+def _derivation(student: str, teacher: str, teacher_kind: str) -> Derivation:
+
+    return derive(student, teacher, teacher_kind=teacher_kind)

@@ -23,11 +23,19 @@ from ....symbolic.saddle_point import SaddlePointSystem, complement
 from ...kernels.deriving import deriving
 from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
+from ...sensitivities import Directions
 from .. import physics
+from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, STRETCH, fixed_step_parameters, step_rates
 from ..physics import IDENTIFIERS, letters_free_energy
 from ..solution import ORDER_PARAMETERS
-from .arguments import VocabularyParameters, names_coordinates, orthogonal_alignment
-from .results import component
+from .arguments import (
+    VocabularyParameters,
+    letter_of,
+    names_coordinates,
+    orthogonal_alignment,
+    spikes_of,
+)
+from .solution import component
 from .solving import solve_at
 
 if TYPE_CHECKING:
@@ -46,6 +54,8 @@ def letters_system(
     bulk: str = "iid",
     *,
     aligned: int = 0,
+    correlated_norms: bool = False,
+    stretched: bool = False,
 ) -> SaddlePointSystem:
     r"""Return the saddle-point equations of a spike of rank one and K letters.
 
@@ -59,6 +69,8 @@ def letters_system(
     aligned : {0, 1, -1}
         The alignment γ if that is 1 or -1: labels are functions of κ then. By default γ is a
         parameter inside (-1, 1).
+    correlated_norms, stretched : bool
+        As for :func:`.physics.letters_free_energy`.
 
     Raises
     ------
@@ -66,7 +78,10 @@ def letters_system(
         If there are too many letters to write the determinant of V_1 out.
     """
     _require_few(letters)
-    energy = letters_free_energy(student, teacher, letters, bulk, aligned=bool(aligned))
+    energy = letters_free_energy(
+        student, teacher, letters, bulk, aligned=bool(aligned), correlated_norms=correlated_norms,
+        stretched=stretched,
+    )  # fmt: skip
     found = energy.free_energy
     assert energy.letters is not None
     return SaddlePointSystem.from_free_energy(
@@ -142,6 +157,16 @@ def letter_values(parameters: VocabularyParameters) -> dict[str, float]:
     return found
 
 
+def beyond_published(parameters: VocabularyParameters) -> dict[str, float]:
+    """Return norm overlaps and stretches of every letter by their names in a kernel, if any."""
+    found = {f"norm_overlap_{k}": a for k, a in enumerate(parameters.norm_overlaps, start=1)}
+    # Labels that are a function of κ see a stretch along the spike only.
+    names = STRETCH[:1] if orthogonal_alignment(parameters.overlaps) == 0 else STRETCH
+    for k, row in enumerate(parameters.stretches, start=1):
+        found |= {f"{name}_{k}": t for name, t in zip(names, row, strict=False)}
+    return found
+
+
 def letter_unknowns(overlaps: Mapping[str, Any], letters: int) -> dict[str, float]:
     """Return the entries of arrays of order parameters by their names in a kernel."""
     return {
@@ -164,6 +189,8 @@ def model_kernel(model: VocabularyFeatures) -> Kernel:
             len(found.classes),
             model.bulk,
             aligned=aligned,
+            correlated_norms=bool(found.norm_overlaps),
+            stretched=bool(found.stretches),
         )
         done()
         kernel = lower(system, cache_folder=model.cache_folder)
@@ -174,7 +201,7 @@ def model_kernel(model: VocabularyFeatures) -> Kernel:
     }
     if not aligned:
         defaults["alignment"] = alignment
-    defaults |= letter_values(found)
+    defaults |= letter_values(found) | beyond_published(found)
     return replace(
         kernel, defaults=defaults, exact_defaults=partial(_exact_defaults, model.width, defaults)
     )
@@ -188,45 +215,62 @@ def _exact_defaults(width: int | None, defaults: Mapping[str, float], ctx: Any) 
     return found
 
 
-def refined(
-    model: VocabularyFeatures, alpha: float, ridge: float, digits: int, *, progress: bool
+def kernel_solution(
+    model: VocabularyFeatures, alpha: float, ridge: float, digits: int | None, *, progress: bool
 ) -> VocabularySolution:
-    """Return the solution at one point with many digits; see ``VocabularyFeatures.solve``.
+    """Return the solution of a model's kernel at one point; see ``VocabularyFeatures.solve``.
+
+    It starts from that of the published leading order in floats.
 
     Raises
     ------
     ParameterError
-        If the letters follow from a step or a law, or have no kernel.
+        If digits are asked for of letters that follow from a step or a law, or there is no kernel.
     """
-    require_direct_letters(model)
-    kernel = model_kernel(model)
+    if digits is not None:
+        require_direct_letters(model)
+    kernel = model._kernel
     coarse = solve_at(model, alpha, ridge, model.width)
-    places = _all_places(len(model.classes))
-    start = first_values(kernel, coarse)
-    found = kernel.solve(alpha=alpha, ridge=ridge, digits=digits, start=start, progress=progress)
+    found = kernel.solve(
+        alpha=alpha, ridge=ridge, digits=digits, start=first_values(kernel, coarse),
+        progress=progress,
+    )  # fmt: skip
+    zero = 0 * found["test_error"]
     overlaps = {}
-    for name, one in places.items():
+    for name, places in _all_places(len(model.classes)).items():
         values = np.empty(coarse.order_parameters[name].shape, dtype=object)
-        for unknown, index in one:
+        for unknown, index in places:
             # psi is zero, and no unknown, where the teacher has no direction outside the spike.
-            value = found.values.get(unknown, 0 * found["test_error"])
+            value = found.values.get(unknown, zero)
             values[index] = value
             if name in ("V1", "q1"):
                 values[index[::-1]] = value
-        overlaps[name] = values
-    ctx = found["test_error"].context
+        overlaps[name] = values if digits is not None else values.astype(float)
+    number = float if digits is None else zero.context.mpf
     arguments = (physics.alpha, physics.beta, physics.ridge, physics.q2)
-    penalty = compiled(physics.penalty(physics.q2), arguments, ctx)
-    point = (ctx.mpf(repr(x)) for x in (alpha, model.beta, ridge))
+    penalty = compiled(
+        physics.penalty(physics.q2), arguments, "numpy" if digits is None else zero.context
+    )
+    point = [number(repr(x)) for x in (alpha, model.beta, ridge)]
+    errors = {name: found.errors[name] for name in ("test_error", "training_error")}
+    limit = None
+    if model.width is not None:
+        limit = coarse.strict_limit
+        if digits is None:
+            strict = model.at(width=None)
+            limit = kernel_solution(strict, alpha, ridge, None, progress=progress)
     return replace(
         coarse,
         test_error=found["test_error"],
         training_error=found["training_error"],
-        regularised_training_error=found["training_error"] + penalty(*point, sum(overlaps["q2"])),
+        regularised_training_error=found["training_error"]
+        + number(penalty(*point, sum(overlaps["q2"]))),
         order_parameters=overlaps,
+        strict_limit=limit,
+        quadrature_error=coarse.quadrature_error if digits else float(errors["test_error"]),
         residual=found.residual,
         nodes=found.nodes,
-        errors={name: found.errors[name] for name in ("test_error", "training_error")},
+        errors={} if digits is None else errors,
         digits=digits,
     )
 
@@ -260,3 +304,64 @@ def letter_places(name: str, letters: int) -> list[tuple[str, tuple[int, ...]]]:
     # theta and psi have a row for the one spike and the one direction of the teacher.
     row = (0,) if name in ("theta", "psi") else ()
     return [(f"{name}_{a + 1}", (*row, a)) for a in indices]
+
+
+# ------------------------------------------------------------------ directions
+
+
+def letter_directions(model: VocabularyFeatures, *, exact: bool) -> Directions:
+    """Return the rates of kernel parameters for each parameter, and those that have none.
+
+    Raises
+    ------
+    ParameterError
+        If exact rates are wanted of letters that follow from a step.
+    """
+    moving: dict[str, dict[str, Any]] = {
+        name: {name: 1} for name in ("alpha", "beta", "ridge", "noise_variance")
+    }
+    excluded = {
+        "fractions": "they sum to one, and none moves alone; kernel().sensitivities has them as "
+        "pi_1, pi_2, …, each with all others fixed"
+    }
+    if model.direct_parameters is None:
+        if exact:
+            require_direct_letters(model)
+        excluded |= fixed_step_parameters(model)
+        for name in OF_STEP if model.step_size > 0 else ():
+            if name not in excluded:
+                moving[name] = {**moving.get(name, {}), **_step_rates(model, name)}
+    for k, letter in enumerate(model.classes, start=1):
+        names = (f"spike_strength_{k}", f"bulk_variance_{k}", f"bias_{k}")
+        moving |= {name: {name: 1} for name in names}
+        if not letter.strengths[0]:
+            del moving[names[0]]
+            excluded[names[0]] = NO_SPIKE
+    moving |= {name: {name: 1} for name in beyond_published(model.parameters)}
+    if orthogonal_alignment(model.parameters.overlaps) == 0:
+        excluded["alignment"] = ALIGNED
+    else:
+        moving["alignment"] = {"alignment": 1}
+    if model.width is not None:
+        moving["inverse_width"] = {"inverse_width": 1}
+    return Directions(moving, excluded)
+
+
+def _step_rates(model: VocabularyFeatures, parameter: str) -> dict[str, float]:
+    """Return the derivatives of the spikes of all letters, and of the alignment."""
+    spikes = spikes_of(model)
+    mean = sum(a * share for a, share in zip(model.letters, model.fractions, strict=True))
+    given = model.parameters
+    moving = ["spike_strength", "bulk_variance"]
+    moving += ["norm_overlap"] * bool(given.norm_overlaps)
+    moving += STRETCH if given.stretches else ()
+    found: dict[str, float] = {}
+    for k, rows in enumerate(model.classes, start=1):
+        letter = model.letters[letter_of(rows, spikes)]
+        rates = step_rates(
+            model, parameter, letter=letter, mean_letter=mean,
+            stretched=bool(model.parameters.stretches),
+        )  # fmt: skip
+        found |= {f"{name}_{k}": rates[name] for name in moving}
+        found["alignment"] = rates["alignment"]
+    return found

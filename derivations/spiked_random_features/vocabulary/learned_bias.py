@@ -124,8 +124,13 @@ def learned_bias(
     Raises
     ------
     ParameterError
-        If the interval is none, or the grid too coarse.
+        If the interval is none, the grid too coarse, or the leading order not the published one.
     """
+    if not model.parameters.published:
+        raise ParameterError(
+            'learned biases are derived for leading_order="published"; take that, or solve at '
+            "biases of your own"
+        )
     low, high = _checked_interval(interval)
     grid = np.linspace(low, high, whole_number("points", points, minimum=5))
 

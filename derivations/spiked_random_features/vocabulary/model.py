@@ -26,22 +26,31 @@ from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names
 from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
-from ..arguments import READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
-from ..bulk_law import checked_kind
+from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
+from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
 from .arguments import (
+    LetterLaw,
     VocabularyParameters,
+    checked_letter_number,
     checked_parameters,
+    letter_law,
     names_coordinates,
     orthogonal_alignment,
     plain_biases,
     with_biases,
 )
-from .derivation import Derivation, derivation
-from .laws import LetterLaw, checked_letter_number, letter_law
+from .derive import Derivation, derivation
+from .kernel import (
+    MOST_LETTERS,
+    first_values,
+    kernel_solution,
+    letter_directions,
+    model_kernel,
+    names_on_curves,
+)
 from .nodes import student_coefficients, teacher_moments
-from .results import arranged, curve_attributes, curve_batch, curve_names
-from .solution import VocabularySolution
+from .solution import VocabularySolution, arranged, curve_attributes, curve_batch, curve_names
 from .solving import LetterQuadrature, solve_at
 
 if TYPE_CHECKING:
@@ -50,6 +59,7 @@ if TYPE_CHECKING:
     from ....numeric.networks.network import Network
     from ...kernels.kernel import Kernel
     from ..convex.readout import ConvexReadout
+    from ..model import SpikedRandomFeatures
     from .learned_bias import LearnedBias
 
 MODEL = "vocabulary_features"
@@ -92,6 +102,11 @@ class VocabularyFeatures(DifferencedOptimum):
         Set by :meth:`from_parameters`.
     law : LetterLaw, optional
         Set by :meth:`from_law`.
+    leading_order : {"published", "complete"}
+        As for :class:`~giantstep.SpikedRandomFeatures`: "complete" includes the norm overlap and
+        the stretch that the step gives to the rows of each letter. For at most three letters and
+        independent bulk rows; the equations are derived and compiled at first use, within a minute
+        for two letters.
 
     Raises
     ------
@@ -138,16 +153,15 @@ class VocabularyFeatures(DifferencedOptimum):
     cache_folder: str | os.PathLike[str] | None = None
     direct_parameters: VocabularyParameters | None = None
     law: LetterLaw | None = None
+    leading_order: str = PUBLISHED
 
     def __post_init__(self) -> None:
         names = (
             "student", "teacher", "step_size", "alpha0", "beta", "noise_variance", "allow_non_odd",
-            "width", "cache_folder",
+            "width", "cache_folder", "leading_order",
         )  # fmt: skip
-        given = {name: getattr(self, name) for name in names}
-        for name, value in checked_arguments(**given, leading_order="published").items():
-            if name in names:
-                object.__setattr__(self, name, value)
+        for name, value in checked_arguments(**{x: getattr(self, x) for x in names}).items():
+            object.__setattr__(self, name, value)
         for name, kind, maker in (
             ("direct_parameters", VocabularyParameters, "from_parameters"),
             ("law", LetterLaw, "from_law"),
@@ -165,10 +179,30 @@ class VocabularyFeatures(DifferencedOptimum):
                 "rank one; give spikes by VocabularyFeatures.from_parameters"
             )
         _ = self.parameters  # refuses bad letters now
+        self._check_leading_order()
         # As plain values: models from a file are equal to those that were written.
         for name in ("letters", "fractions"):
             object.__setattr__(self, name, tuple(map(float, getattr(self, name))))
         object.__setattr__(self, "biases", plain_biases(self.biases))
+
+    def _check_leading_order(self) -> None:
+        if self.leading_order == PUBLISHED:
+            return
+        why = ""
+        if self.direct_parameters is not None:
+            why = "is about a gradient step, and a model that is given by its spikes takes none"
+        elif self.bulk != IID:
+            why = f"is derived for independent bulk rows, and not for bulk={self.bulk!r}"
+        elif not self.parameters.published and len(self.classes) > MOST_LETTERS:
+            why = (
+                f"is solved with the determinants of the letters written out, for at most "
+                f"{MOST_LETTERS} of them, and there are {len(self.classes)}"
+            )
+        if why:
+            raise ParameterError(
+                f'leading_order="complete" {why}; use leading_order="published", which takes '
+                "any letters"
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         # Tables and loaded modules stay behind; the other process makes its own.
@@ -230,6 +264,32 @@ class VocabularyFeatures(DifferencedOptimum):
         )  # fmt: skip
 
     @classmethod
+    def of_one_kind(cls, features: SpikedRandomFeatures) -> Self:
+        """Return the model of one letter that has these features.
+
+        Raises
+        ------
+        ParameterError
+            If the features have a law of the bulk, or are given with a norm overlap or a stretch.
+        """
+        features._refuse_law("letters")
+        names = ("student", "teacher", "beta", "noise_variance", "width", "cache_folder")
+        shared = {name: getattr(features, name) for name in names}
+        direct = features.direct_parameters
+        if direct is None:
+            step = ("step_size", "alpha0", "allow_non_odd", "leading_order")
+            return cls(**shared, **{name: getattr(features, name) for name in step})
+        if direct.norm_overlap or any(direct.stretch):
+            raise ParameterError(
+                "features are given with a norm overlap or a stretch, which letters have from a "
+                "step only; give step_size and alpha0, or leave them out"
+            )
+        return cls.from_parameters(
+            spike_strengths=[direct.spike_strength], bulk_variances=[direct.bulk_variance],
+            fractions=[1.0], alignment=direct.alignment, **shared,
+        )  # fmt: skip
+
+    @classmethod
     def from_law(
         cls,
         student: str,
@@ -284,7 +344,7 @@ class VocabularyFeatures(DifferencedOptimum):
         """Spikes, bulk variances, biases and fractions of the rows, and the alignment."""
         if self.direct_parameters is not None:
             return self.direct_parameters
-        from .step_letters import parameters_after_step
+        from .arguments import parameters_after_step
 
         return parameters_after_step(self)
 
@@ -361,7 +421,8 @@ class VocabularyFeatures(DifferencedOptimum):
             given by :meth:`from_parameters`. Floats are then read as the decimal numbers that
             they print as.
         certify : bool
-            Only a uniform readout has certificates: True is refused.
+            Only one letter, :class:`~giantstep.SpikedRandomFeatures`, has certificates: True is
+            refused.
         progress : bool
             Show a progress bar if the digits take longer than a second.
         width : int, optional
@@ -380,17 +441,19 @@ class VocabularyFeatures(DifferencedOptimum):
         """
         refuse_certificate(
             certify,
-            "vocabularies",
-            "their equations are solved by code of their own, which balls cannot run",
+            "letters",
+            "the equations of their matrix V_1 are implicit, with absolute values in what bounds "
+            "their residuals, and no ball encloses an average of these; digits= gives as many "
+            "digits with estimated errors, and a model of one letter is one of "
+            "SpikedRandomFeatures, which has proofs",
         )
         alpha = positive_number("alpha", alpha)
         ridge = readout_penalty(ridge, alpha, self.beta, exact=digits is not None)
         model = self if width is None else self.at(width=width)
-        if digits is None:
+        if digits is None and model.parameters.published:
             return solve_at(model, alpha, ridge, model.width)
-        from .kernel import refined
-
-        return refined(model, alpha, ridge, checked_digits(digits), progress=progress)
+        digits = None if digits is None else checked_digits(digits)
+        return kernel_solution(model, alpha, ridge, digits, progress=progress)
 
     def kernel(self) -> Kernel:
         """Return the saddle-point equations as a kernel: any digits, sweeps, all languages.
@@ -403,24 +466,20 @@ class VocabularyFeatures(DifferencedOptimum):
         ParameterError
             If there are more letters, spikes of higher rank or a teacher of several coordinates.
         """
-        from .kernel import model_kernel
+        return self._kernel
 
+    @cached_property
+    def _kernel(self) -> Kernel:
         return model_kernel(self)
 
     def _directions(self, *, exact: bool) -> Directions:
-        from .directions import letter_directions
-
         return letter_directions(self, exact=exact)
 
     def _start(self, kernel: Kernel, point: Mapping[str, Any]) -> Mapping[str, float]:
-        from .kernel import first_values
-
         found = solve_at(self, point["alpha"], point["ridge"], self.width)
         return first_values(kernel, found)
 
     def _named(self, kernel: Kernel) -> Mapping[str, str]:
-        from .kernel import names_on_curves
-
         return names_on_curves(self)
 
     @renamed("curve(alpha=..., ridge=...)")

@@ -15,9 +15,8 @@ from ....numeric.cache import FileCache
 from ....numeric.column_span import ColumnSpan
 from ....numeric.letter_saddle_point import LetterArrays, LetterValues, solve_letters
 from .arguments import VocabularyParameters
-from .derivation import Derivation
-from .mean_span import DIGITS, is_cheap, mean_span, sample
-from .nodes import Functions, letter_arrays, teacher_frame
+from .derive import Derivation
+from .nodes import DIGITS, Functions, is_cheap, letter_arrays, mean_span, sample, teacher_frame
 from .solution import MEANING, VocabularySolution
 
 if TYPE_CHECKING:

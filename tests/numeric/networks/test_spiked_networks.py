@@ -10,12 +10,12 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import erf
 
-from giantstep.derivations.spiked_random_features.conditional_errors import (
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
+from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
+from giantstep.derivations.spiked_random_features.simulated import (
     ConditionalPrediction,
     ControlVariate,
 )
-from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
-from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
 from giantstep.errors import ConvergenceError, ParameterError
 from giantstep.numeric.networks.bulk import bulk_overlaps, bulk_spectrum, norm_overlap, row_stretch
 from giantstep.numeric.networks.convex import smooth_loss

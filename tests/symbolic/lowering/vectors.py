@@ -16,7 +16,7 @@ from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covari
 from giantstep.derivations.mean_field.logistic_regression import margin_classifier
 from giantstep.derivations.mean_field.ridge_regression import ridge_regression
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
-from giantstep.derivations.spiked_random_features.reference import ReferenceCase, reference_cases
+from giantstep.derivations.spiked_random_features.published import ReferenceCase, reference_cases
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 # Smooth with closed forms; without; kinked with a mean; a tiny ridge; a jump; noise, a polynomial.
