@@ -579,7 +579,7 @@ def random_command(
 
 def command_trials(seed: int, only: str) -> Iterator[Trial]:
     """Yield random command lines; ``verify`` is none of them, it recomputes everything."""
-    from giantstep.cli_parser import build_parser
+    from giantstep.cli import build_parser
 
     draw = random.Random(seed)
     commands = [c for c in _commands(build_parser()) if only in " ".join(c[0])]

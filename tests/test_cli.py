@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 from giantstep import __version__, cli_curve
-from giantstep.cli_numbers import sample_complexities
+from giantstep.cli_options import sample_complexities
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 
 PAIR = ["--student", "tanh", "--teacher", "sin"]

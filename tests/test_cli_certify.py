@@ -34,7 +34,7 @@ def test_risks_with_a_proof(run: Run, tmp_path: Path) -> None:
 def test_solve_asks_for_the_proof_and_keeps_it(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from giantstep import cli_commands
+    from giantstep import cli_curve
     from giantstep.derivations.certificates.certificate import Certificate
     from giantstep.symbolic.enclosures import Enclosure
 
@@ -50,8 +50,8 @@ def test_solve_asks_for_the_proof_and_keeps_it(
             asked.append((alpha, ridge, given))
             return SimpleNamespace(certificate=proof if given.get("certify") else None)
 
-    monkeypatch.setattr(cli_commands, "model_from", lambda arguments: Model())
-    monkeypatch.setattr(cli_commands, "describe_model", lambda *given: "a model")
+    monkeypatch.setattr(cli_curve, "model_from", lambda arguments: Model())
+    monkeypatch.setattr(cli_curve, "describe_model", lambda *given: "a model")
     out = tmp_path / "proof.json"
     point = ("solve", "--alpha", 2, "--ridge", 0.5)
     code, text, _ = run(*point, "--certify", "--digits", 20, "--out", out)

@@ -16,7 +16,7 @@ import giantstep.derivations
 from giantstep import OneGradientStep, SpikedRandomFeatures, VocabularyFeatures
 from giantstep.derivations.certificates.certificate import Certificate
 from giantstep.derivations.certificates.certified_values import CertifiedValues
-from giantstep.derivations.giant_steps.conjecture_outcomes import (
+from giantstep.derivations.giant_steps.conjectures import (
     ConjectureReport,
     Figure,
     Outcome,

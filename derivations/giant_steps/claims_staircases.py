@@ -34,9 +34,9 @@ from ...symbolic.activations import z as variable
 from ...symbolic.gaussian import expect
 from ...symbolic.hermite import hermite_coefficients
 from ...symbolic.leaps.activation_mask import activation_mask
-from ...symbolic.leaps.coordinate_leap import coordinate_leap
 from ...symbolic.leaps.generative_leap import generative_leap
 from ...symbolic.leaps.isotropic_leap import isotropic_leap
+from ...symbolic.leaps.leap_index import coordinate_leap
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.printing.compiled import compiled
@@ -48,20 +48,20 @@ from ..certificates.agreement import decided
 from ..claims import Finding, Status, declare_claim, evidence
 from ..hermite_gradients.claims_expansion import mean_of_polynomial
 from ..identities import identities_hold
-from .conjecture_networks import (
+from .conjectures import (
     READOUTS,
     STUDENT,
+    Figure,
+    Outcome,
     Plan,
+    TargetFamily,
     axes_within,
+    check_conjecture_1,
     direction_figure,
     expected_grams,
     trained_on_readouts,
 )
-from .conjecture_outcomes import Figure, Outcome
-from .conjectures import check_conjecture_1
-from .population_dynamics import gaussian_readouts, population_overlaps
-from .population_ranks import population_ranks
-from .target_family import TargetFamily
+from .population_dynamics import gaussian_readouts, population_overlaps, population_ranks
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
 SEED = 230518270

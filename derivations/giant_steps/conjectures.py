@@ -17,8 +17,8 @@ The rules:
   *resolution* is the `LEVEL` quantile of Student's distribution, in standard errors, and what the
   extrapolation from d added or took off, for 1/d is not all that depends on d where starts grow
   from step to step. The signal is *seen* if it exceeds the resolution.
-- "rank": the rank that :mod:`.population_ranks` proves for a network on the population loss. Less
-  than dim U_t after t steps is disagreement: what is not learned there is too weak for "inside".
+- "rank": the rank that :mod:`.population_dynamics` proves on the population loss. Less than dim U_t
+  after t steps is disagreement: what is not learned there is too weak for "inside".
 - "inside": the axes, within U_t, of the overlaps that the exact population dynamics of the same
   network predict (:mod:`.population_dynamics`), with the squares predicted. Measured are products
   of the updates of different neurons with the same readout ("shared" of
@@ -39,44 +39,623 @@ The rules:
 The rules were made while looking at targets and networks of seeds between 1000 and 5100, and of 0,
 101, 113 and 123, which were those of the claims before. The claims now have a seed of which nothing
 had been looked at when the rules were fixed: the number of the preprint.
+
+What networks say of a prediction: outcomes of single figures, of targets, and of them all.
+
+Networks that decide on conjectures: how they are made, and when a direction is seen.
+
+The rules are stated in :mod:`.conjectures`.
+
+Outcomes of finished targets on disk: one JSON file each, written at once or not at all.
+
+A family of random sparse polynomial targets, to hold conjectures against.
+
+A target is a short sum :math:`\sum c_\alpha \mathrm{He}_\alpha` in an orthonormal frame, with small
+rational coefficients and no constant. Two targets count as one if a permutation or reflection of
+the coordinates, or a factor, takes one to the other: nothing that giant steps learn tells them
+apart. Rotations by other angles are not looked for; sums of several linear terms already point
+into directions that are no axis.
 """
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
+import logging
+import math
 import os
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, replace
+import random
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import special
 
+from ...atomic_files import write_atomically
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import whole_number
 from ...numeric.networks.directions import PARTS
+from ...numeric.networks.network import Network
 from ...numeric.networks.readout import RidgeReadout
 from ...numeric.networks.run import progress_bar
+from ...pages import Block, Listing
+from ...result import Result, quantity
+from ...symbolic.activations import activation
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.projections import residual_norms
 from ...symbolic.subspaces import Subspace
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
-from .conjecture_networks import (
-    CLEAR,
-    READOUTS,
-    Plan,
-    axes_within,
-    direction_figure,
-    expected_grams,
-    extrapolated,
-    trained,
-    trained_on_readouts,
+from ..claims import Finding
+from ..hermite_gradients.network_functions import network_functions
+from .learned_directions import GiantStepsResult, take_giant_steps
+from .population_dynamics import (
+    PopulationStudent,
+    gaussian_readouts,
+    population_overlaps,
+    population_ranks,
 )
-from .conjecture_outcomes import ConjectureReport, Figure, Outcome, TargetOutcome
-from .conjecture_store import OutcomeStore
-from .population_dynamics import gaussian_readouts
-from .population_ranks import population_ranks
-from .target_family import TargetFamily
+
+
+class Outcome(StrEnum):
+    """What networks say of a prediction."""
+
+    AGREES = "agrees"
+    DISAGREES = "disagrees"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured number beside its prediction.
+
+    Attributes
+    ----------
+    kind : str
+        What was predicted, such as "inside": figures of one kind are counted together.
+    where : str
+        Step and direction.
+    predicted : float
+        What the networks should tend to.
+    measured, resolution : float
+        Free of corrections of order 1/d, and how far that can be trusted.
+    outcome : Outcome
+    """
+
+    kind: str
+    where: str
+    predicted: float
+    measured: float
+    resolution: float
+    outcome: Outcome
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind}, {self.where}: predicted {self.predicted:.2g}, measured "
+            f"{self.measured:.2g} ± {self.resolution:.1g}: {self.outcome.value}"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class TargetOutcome(Result):
+    """What was seen of one target.
+
+    Attributes
+    ----------
+    target : str
+        Text that reads back.
+    chain : tuple of str
+        The predicted U_1, U_2, ….
+    figures : tuple of Figure
+    repeated : bool
+        Whether a first run disagreed and this is the second one.
+    """
+
+    _document = "outcome of a target"
+    _derived = ("outcome",)
+
+    target: str = field(metadata=quantity("target"))
+    chain: tuple[str, ...]
+    figures: tuple[Figure, ...]
+    repeated: bool = False
+
+    @property
+    def outcome(self) -> Outcome:
+        """Disagreement if any figure disagrees, agreement if all agree."""
+        found = {figure.outcome for figure in self.figures}
+        if Outcome.DISAGREES in found:
+            return Outcome.DISAGREES
+        return Outcome.AGREES if found == {Outcome.AGREES} else Outcome.UNDECIDED
+
+    def page(self) -> Iterable[Block]:
+        """Return the outcome and the figures that do not agree."""
+        again = ", in a second run" if self.repeated else ""
+        yield f"{self.target}: {self.outcome.value}{again}; {' ⊂ '.join(self.chain)}"
+        others = [str(f) for f in self.figures if f.outcome is not Outcome.AGREES]
+        if others:
+            yield Listing(others, mark="")
+
+
+@dataclass(frozen=True, repr=False)
+class ConjectureReport(Result):
+    """What all targets say of a conjecture.
+
+    Attributes
+    ----------
+    conjecture : str
+        Identifier of the claim.
+    targets : tuple of TargetOutcome
+    description : str
+        Sizes and numbers of networks.
+    """
+
+    _document = "report on a conjecture"
+
+    conjecture: str = field(metadata=quantity("conjecture"))
+    targets: tuple[TargetOutcome, ...]
+    description: str
+
+    @property
+    def disagreements(self) -> tuple[TargetOutcome, ...]:
+        """The targets that disagree: candidates for counterexamples."""
+        return tuple(t for t in self.targets if t.outcome is Outcome.DISAGREES)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of figures that occur."""
+        return tuple(sorted({f.kind for t in self.targets for f in t.figures}))
+
+    def count(self, outcome: Outcome, kind: str | None = None) -> int:
+        """Return how many figures of a kind, or of all kinds, have an outcome."""
+        figures = (f for t in self.targets for f in t.figures if kind in (None, f.kind))
+        return Counter(f.outcome for f in figures)[outcome]
+
+    def agreement(self, kind: str | None = None) -> float:
+        """Return the share of agreement among decided figures; NaN if there are none."""
+        agree = self.count(Outcome.AGREES, kind)
+        decided = agree + self.count(Outcome.DISAGREES, kind)
+        return agree / decided if decided else math.nan
+
+    @property
+    def summary(self) -> str:
+        """The figures that decide, and every disagreement."""
+        parts = [
+            f"{kind}: "
+            + ", ".join(f"{self.count(outcome, kind)} {_VERBS[outcome]}" for outcome in Outcome)
+            for kind in self.kinds
+        ]
+        outcomes = Counter(t.outcome for t in self.targets)
+        whole = ", ".join(f"{outcomes[outcome]} {_VERBS[outcome]}" for outcome in Outcome)
+        text = f"{len(self.targets)} targets ({whole}), {self.description}; {'; '.join(parts)}"
+        if self.disagreements:
+            text += "; disagreements: " + ", ".join(t.target for t in self.disagreements)
+        return text
+
+    def page(self) -> Iterable[Block]:
+        """Return the summary, and what was seen of each target."""
+        yield self.summary
+        yield from self.targets
+
+    def finding(self) -> Finding:
+        """Return the report as evidence: no disagreement, and agreement on figures of all kinds."""
+        agree = all(self.count(Outcome.AGREES, kind) for kind in self.kinds)
+        details = {
+            "agreement": {kind: self.agreement(kind) for kind in self.kinds},
+            "targets": [t.to_dict() for t in self.targets],
+        }
+        passed = bool(self.kinds) and agree and not self.disagreements
+        return Finding(passed, self.summary, details)
+
+
+_VERBS = {
+    Outcome.AGREES: "agree",
+    Outcome.DISAGREES: "disagree",
+    Outcome.UNDECIDED: "undecided",
+}
+
+
+Array = NDArray[np.float64]
+
+STUDENT = PopulationStudent.SHIFTED_SINE
+READOUTS = 8
+REPLICAS = 4
+RATE = 2.0
+LEVEL = 1e-3
+VISIBLE = 0.01
+CLEAR = 3.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sizes and seeds of a run; the fields are the arguments of `check_conjecture_1`."""
+
+    dimension: int
+    steps: int
+    networks: int
+    samples_per_dimension: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("dimension", 40), ("steps", 1), ("networks", 2), ("samples_per_dimension", 1),
+            ("seed", 0),
+        ):  # fmt: skip
+            object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
+        if self.dimension % 2:
+            raise ParameterError(
+                f"dimension must be even, the smaller size is half of it; got {self.dimension}"
+            )
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The two input dimensions."""
+        return self.dimension // 2, self.dimension
+
+    @property
+    def description(self) -> str:
+        """The sizes in words."""
+        return (
+            f"{self.steps} steps of {self.samples_per_dimension} d samples, d = {self.sizes[0]} "
+            f"and {self.sizes[1]}, {self.networks} networks each"
+        )
+
+    def entropy(self, *key: object) -> int:
+        """A seed that depends on nothing but the seed of the run and the key."""
+        text = repr(key).encode()
+        state = np.random.SeedSequence([self.seed, zlib.crc32(text), len(text)])
+        return int(state.generate_state(1, np.uint64)[0])
+
+    def again(self) -> Plan:
+        """The plan of the second run of a target."""
+        return replace(self, networks=2 * self.networks, seed=self.seed + 2**32)
+
+
+# ------------------------------------------------------------------ what is seen
+
+
+def axes_within(subspace: Subspace, gram: Array) -> list[tuple[Array, float]]:
+    """Return the orthonormal axes of a quadratic form within a subspace, with its values."""
+    if subspace.is_zero:
+        return []
+    basis = np.linalg.qr(np.array(subspace.numeric()).T)[0]
+    values, vectors = np.linalg.eigh(basis.T @ gram @ basis)
+    return [
+        (basis @ vector, max(float(value), 0.0))
+        for value, vector in zip(values[::-1], vectors.T[::-1], strict=True)
+    ]
+
+
+def direction_figure(
+    kind: str, step: int, axis: Array, predicted: float, grams: Sequence[Array]
+) -> Figure:
+    """Return what was seen along an axis, by the rules of the module.
+
+    Parameters
+    ----------
+    kind : {"inside", "outside"}
+    step : int
+    axis : ndarray, shape (r,)
+    predicted : float
+        The mean squared overlap to be seen inside; 0 outside.
+    grams : two ndarrays, shape (networks, r, r)
+        Mean products of updates at the two sizes.
+    """
+    half, full = (np.einsum("i,sij,j->s", axis, gram, axis) for gram in grams)
+    signal, resolution = extrapolated(half, full)
+    seen = signal > resolution
+    if kind == "inside":
+        outcome = Outcome.AGREES if seen else Outcome.DISAGREES
+        if not predicted > CLEAR * resolution:
+            outcome = Outcome.UNDECIDED
+    else:
+        outcome = Outcome.AGREES if resolution <= VISIBLE else Outcome.UNDECIDED
+        if seen:
+            outcome = Outcome.DISAGREES
+    # A sign of its own for each axis means nothing.
+    sign = 1 if axis[np.argmax(abs(axis))] > 0 else -1
+    where = f"step {step}, ({', '.join(f'{sign * v + 0.0:.3g}' for v in axis)})"
+    return Figure(kind, where, predicted, signal, resolution, outcome)
+
+
+def extrapolated(half: Array, full: Array) -> tuple[float, float]:
+    """Return twice the mean at d less that at d/2, and how far that can be trusted.
+
+    Parameters
+    ----------
+    half, full : ndarray
+        One value for each network, at least two.
+    """
+    parts = (full.var(ddof=1) * 4 / len(full), half.var(ddof=1) / len(half))
+    variance = float(sum(parts))
+    moved = float(full.mean() - half.mean())
+    value = float(full.mean()) + moved
+    # Where 1/d is not all that depends on d, the rest may be as large as what was taken off.
+    if variance == 0:
+        return value, abs(moved)
+    # Degrees of freedom after Welch and Satterthwaite.
+    freedom = variance**2 / (parts[0] ** 2 / (len(full) - 1) + parts[1] ** 2 / (len(half) - 1))
+    return value, float(-special.stdtrit(freedom, LEVEL)) * math.sqrt(variance) + abs(moved)
+
+
+# ------------------------------------------------------------------ networks
+
+
+def trained_on_readouts(
+    f: Target, plan: Plan, dimension: int, readouts: Array, **options: Any
+) -> GiantStepsResult:
+    """Train networks with given positive readouts and their negatives, `REPLICAS` pairs each."""
+    return trained(
+        f, plan, dimension, width=2 * REPLICAS * len(readouts), replicas=REPLICAS,
+        readout=tuple(readouts.tolist()), **options,
+    )  # fmt: skip
+
+
+def expected_grams(f: Target, plan: Plan, readouts: Array, rate: float = RATE) -> list[Array]:
+    """Return mean products of overlaps of such networks on the population loss, for each step."""
+    paired = np.repeat(readouts, 2 * REPLICAS)
+    paired[1::2] *= -1
+    overlaps = population_overlaps(
+        f, plan.steps, readouts=paired, step_size=rate / _norm(f), student=STUDENT
+    )
+    return [u.T @ u / len(u) for u in overlaps]
+
+
+def _norm(f: Target) -> float:
+    return math.sqrt(float(f.norm_squared))
+
+
+def trained(
+    f: Target, plan: Plan, dimension: int, *, student: str = STUDENT.text, rate: float = RATE,
+    ridge: RidgeReadout | None = None, **options: Any,
+) -> GiantStepsResult:  # fmt: skip
+    """Train the networks of one size, in pairs; further options are those of `Network`."""
+    functions = network_functions(activation(student), f)
+    network = Network(
+        student=functions.student, student_derivative=functions.student_derivative,
+        teacher=functions.target, directions=f.dimension, dimension=dimension, paired=True,
+        steps=plan.steps, step_size=rate / _norm(f),
+        step_samples=plan.samples_per_dimension * dimension, **options,
+    )  # fmt: skip
+    entropy = plan.entropy(str(f), dimension)
+    found = take_giant_steps(network, ridge, seeds=plan.networks, seed=entropy, progress=False)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    return found
+
+
+logger = logging.getLogger(__name__)
+
+
+class OutcomeStore:
+    """Folder of ``<hash of everything that fixes the numbers>.json`` files.
+
+    Parameters
+    ----------
+    folder : path
+        Created with the first file.
+    key : mapping
+        Everything but the target that fixes the numbers.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], key: Mapping[str, object]) -> None:
+        self.folder = Path(folder).expanduser()
+        self.key = dict(key)
+
+    def path(self, target: str) -> Path:
+        """File of a target."""
+        text = json.dumps({**self.key, "target": target}, sort_keys=True)
+        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+
+    def load(self, target: str) -> TargetOutcome | None:
+        """Stored outcome of a target; None if there is none or its file is damaged."""
+        path = self.path(target)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+        try:
+            content = json.loads(text)
+            if content.pop("key") != self.key:
+                raise ValueError("written by another run")
+            found = TargetOutcome.from_dict(content)
+            if found.target != target:
+                raise ValueError("written for another target")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            logger.warning("running target %s again, %s is damaged: %s", target, path, error)
+            return None
+        return found
+
+    def save(self, outcome: TargetOutcome) -> None:
+        """Write an outcome; a reader sees the whole file or none."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        content = {"key": self.key, **outcome.to_dict()}
+        write_atomically(self.path(outcome.target), json.dumps(content, ensure_ascii=False))
+
+
+LARGEST_DIMENSION = 5
+"""All permutations and reflections are tried, 3840 of them in five coordinates."""
+
+HIGHEST_DEGREE = 8
+
+COEFFICIENTS = tuple(Fraction(c) for c in ("1", "-1", "2", "-2", "1/2", "-1/2", "3/2"))
+
+_LINEAR_SHARE = 0.75
+r"""Share of targets that begin with a linear term; without one no step at n = Θ(d) learns."""
+
+_MOST_REPETITIONS = 2000
+"""So many repetitions in a row mean that the family is used up."""
+
+Terms = dict[tuple[int, ...], Fraction]
+
+
+@dataclass(frozen=True)
+class TargetFamily:
+    r"""Random sparse targets of bounded size, in an order that the seed fixes.
+
+    Parameters
+    ----------
+    dimension : int
+        Largest number r of coordinates, 1 to `LARGEST_DIMENSION`.
+    degree : int
+        Highest total degree, 1 to `HIGHEST_DEGREE`.
+    terms : int
+        Largest number of Hermite terms; at least 1.
+    seed : int
+        Fixes the targets and their order: `draw(10)` begins with `draw(5)`.
+
+    Notes
+    -----
+    A term is :math:`c/\lfloor\sqrt{\alpha!}\rfloor \cdot \mathrm{He}_\alpha` with c from
+    `COEFFICIENTS`, so that no term drowns the others: its norm is :math:`|c|` to within a factor
+    2. Every coordinate up to r occurs, three quarters of the targets have a linear term, and
+    targets of one coordinate occur only where no more are allowed.
+
+    Examples
+    --------
+    >>> for f in TargetFamily(dimension=2, degree=3, terms=3, seed=1).draw(3):
+    ...     print(f)
+    -2*x2 + x1*x2
+    x1 - 1/2*x2 + 1/2*He(2, x1)
+    3/4*He(3, x1) - He(3, x2)
+    """
+
+    dimension: int = 4
+    degree: int = 4
+    terms: int = 4
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("dimension", 1, LARGEST_DIMENSION),
+            ("degree", 1, HIGHEST_DEGREE),
+            ("terms", 1, math.inf),
+            ("seed", 0, math.inf),
+        ):
+            value = whole_number(name, getattr(self, name), least)
+            if value > most:
+                raise ParameterError(f"{name} must be at most {most}, got {value}")
+            object.__setattr__(self, name, value)
+
+    def draw(self, count: int) -> tuple[Target, ...]:
+        """Return the first targets of the family.
+
+        Raises
+        ------
+        ParameterError
+            If the family does not hold that many.
+        """
+        wanted = whole_number("count", count, 0)
+        found = tuple(itertools.islice(self, wanted))
+        if len(found) < wanted:
+            raise ParameterError(
+                f"{self} holds only {len(found)} different targets, not {wanted}\n"
+                "  allow more dimensions, terms or a higher degree"
+            )
+        return found
+
+    def __iter__(self) -> Iterator[Target]:
+        """Go through the targets; ends when the family seems to be used up."""
+        generator = random.Random(self.seed)
+        seen: set[tuple[object, ...]] = set()
+        repetitions = 0
+        while repetitions < _MOST_REPETITIONS:
+            drawn = self._terms(generator)
+            form = canonical_form(drawn)
+            # Of one coordinate there is nothing to learn step by step.
+            if form in seen or len(next(iter(drawn))) == 1 < self.dimension:
+                repetitions += 1
+                continue
+            repetitions = 0
+            seen.add(form)
+            yield read_target(target_text(drawn))
+
+    def _terms(self, generator: random.Random) -> Terms:
+        # One coordinate or one term is tried only where nothing else is allowed.
+        r = generator.randrange(min(2, self.dimension), self.dimension + 1)
+        count = generator.randrange(min(2, self.terms), self.terms + 1)
+        indices: list[tuple[int, ...]] = []
+        if generator.random() < _LINEAR_SHARE:
+            indices.append(self._multi_index(generator, r, 1))
+        while len(indices) < count:
+            indices.append(self._multi_index(generator, r, generator.randrange(1, self.degree + 1)))
+        unused = [i for i in range(r) if not any(alpha[i] for alpha in indices)]
+        kept = [i for i in range(r) if i not in unused]
+        found: Terms = {}
+        for alpha in indices:
+            size = math.isqrt(math.prod(map(math.factorial, alpha)))
+            short = tuple(alpha[i] for i in kept)
+            found.setdefault(short, generator.choice(COEFFICIENTS) / size)
+        return found
+
+    @staticmethod
+    def _multi_index(generator: random.Random, r: int, degree: int) -> tuple[int, ...]:
+        alpha = [0] * r
+        support = generator.sample(range(r), generator.randrange(1, min(r, degree) + 1))
+        for i in support:
+            alpha[i] += 1
+        for _ in range(degree - len(support)):
+            alpha[generator.choice(support)] += 1
+        return tuple(alpha)
+
+
+def canonical_form(terms: Terms) -> tuple[object, ...]:
+    """Return what all permutations, reflections and multiples of a sum of terms share.
+
+    Parameters
+    ----------
+    terms : dict
+        Multi-index to coefficient, none of them zero; all multi-indices of one length.
+
+    Examples
+    --------
+    >>> canonical_form({(1, 0): 2, (1, 1): 2}) == canonical_form({(0, 1): -1, (1, 1): 1})
+    True
+    >>> canonical_form({(1, 0): 1, (1, 1): 2}) == canonical_form({(1, 0): 1, (1, 1): 1})
+    False
+    """
+    r = len(next(iter(terms)))
+    forms = []
+    for order in itertools.permutations(range(r)):
+        permuted = sorted(
+            (tuple(alpha[i] for i in order), Fraction(c)) for alpha, c in terms.items()
+        )
+        for signs in itertools.product((1, -1), repeat=r):
+            values = [
+                c * math.prod(s**n for s, n in zip(signs, alpha, strict=True))
+                for alpha, c in permuted
+            ]
+            forms.append(
+                tuple((a, v / values[0]) for (a, _), v in zip(permuted, values, strict=True))
+            )
+    return min(forms)
+
+
+def target_text(terms: Terms) -> str:
+    """Return a sum of terms as text that reads back, by degree and then by the first coordinates.
+
+    Examples
+    --------
+    >>> target_text({(2, 1): Fraction(-1, 2), (1, 0): Fraction(1)})
+    'x1 - 1/2*He(2, x1)*x2'
+    """
+    parts = []
+    for alpha in sorted(terms, key=lambda a: (sum(a), [-n for n in a])):
+        names = [f"x{i}" if n == 1 else f"He({n}, x{i})" for i, n in enumerate(alpha, start=1) if n]
+        c = terms[alpha]
+        size = [] if abs(c) == 1 and names else [str(abs(c))]
+        parts.append(("- " if c < 0 else "+ ") + "*".join(size + names))
+    text = " ".join(parts)
+    return text.removeprefix("+ ") if text.startswith("+") else "-" + text.removeprefix("- ")
+
 
 FINE = 0.1
 TEST_SAMPLES = 40_000

@@ -20,39 +20,409 @@ Thresholds are theorems of Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305
 :math:`\ell = 1`, and for :math:`f = \sum_k \sigma^*_k(\langle w_k^*, x\rangle)` with orthonormal
 :math:`w_k^*`. Constants, other targets of higher order, and students that miss the leap index are
 derived here from the gradient expansion (:mod:`giantstep.symbolic.stein`).
+
+One giant step in numbers: symbols of its formulas, weighing of neurons, finite sizes.
+
+The step of a neuron is s = η a times the prefactor of the network: with
+:math:`\hat f = \frac1p\sum_i a_i\sigma(\langle w_i, x\rangle)` and readouts of order 1 it is η a/p.
+Only this product enters, so other prefactors are other scales of the learning rate η.
+
+Spike, part along w and noise of one giant step: their sizes, exact in d, n and the step s.
+
+All sizes are those of the gradient of one neuron of unit norm, with :math:`\ell` the order of its
+spike: the spike, :math:`d^{-(\ell-1)/2}` times a function of the overlaps :math:`u = \sqrt d\,w`,
+the part along w, and noise of mean square :math:`\frac dn(\mathbb{E}f^2+\Delta)\,
+\mathbb{E}\,\sigma'^2`. Means over neurons are over the unit sphere, exact in d; what is left out of
+the gradient and of the noise changes them by relative corrections of order 1/d.
+
+One giant step in print: its statements, each with what it rests on.
 """
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
 import sympy as sp
 
 from ...errors import AssumptionError, ExpressionError, ParameterError
-from ...pages import Block, Page, Typeset
+from ...numeric.arguments import positive_number, real_number, whole_number
+from ...pages import Block, Page, Table, Typeset
 from ...symbolic.activations import Activation, activation
 from ...symbolic.activations import z as variable
 from ...symbolic.expression_text import expression_text
+from ...symbolic.gaussian import expect
+from ...symbolic.heat_flow import gaussian_moment
 from ...symbolic.leaps.activation_mask import DegreeMask, activation_mask
 from ...symbolic.leaps.closed_symbols import closed_symbol
 from ...symbolic.leaps.leap_index import leap_index
 from ...symbolic.leaps.spans import spans_of
 from ...symbolic.parser import parse_expression
 from ...symbolic.regularity import Parity, require_square_integrable
+from ...symbolic.standing import Standing
 from ...symbolic.stein import (
     DIMENSION,
+    SAMPLES,
+    Direction,
     GradientExpansion,
+    GradientTerm,
     gradient_expansion,
 )
 from ...symbolic.subspaces import Subspace
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
 from ...symbolic.zero_test import is_exactly_zero
-from .one_step_sizes import StepSizes
-from .one_step_values import BIAS, GiantStepValues, Prefactor, prefactor_of
+from ..hermite_gradients.first_step import first_step
+from ..readable import readable
+from ..spiked_random_features.mapping import alpha0
+from ..spiked_random_features.mapping import noise as label_noise
+
+WIDTH = sp.Symbol("p", positive=True)
+"""The number of neurons p in step sizes."""
+
+STEP = sp.Symbol("s", real=True)
+"""The step of one neuron, s = η a/p; its sign is that of the readout weight a."""
+
+BIAS = sp.Symbol("b", real=True)
+"""The bias of a neuron, if there are biases."""
+
+
+class Prefactor(StrEnum):
+    """How a network weighs its neurons: in front of the sum, and the size of readout weights."""
+
+    MEAN = "1/p, readouts of order 1"
+    ROOT = "1/sqrt(p), readouts of order 1"
+    SMALL_READOUT = "1/sqrt(p), readouts of order 1/sqrt(p)"
+
+    @property
+    def learning_rate(self) -> sp.Expr:
+        """The learning rate η, in p, with which s is of order 1."""
+        return sp.sqrt(WIDTH) if self is Prefactor.ROOT else WIDTH
+
+
+@dataclass(frozen=True)
+class GiantStepValues:
+    r"""One giant step in numbers, means over neurons.
+
+    Attributes
+    ----------
+    step, learning_rate : float
+        s and η.
+    spike, along, noise : float
+        Mean squares of the three parts of the gradient.
+    alignment : float
+        Share of the spike in them: the best possible.
+    squared_norm : float
+        Mean of :math:`|w^1|^2`.
+    relevant_share : float
+        Share of it in the space of all coordinates of the target.
+    directions : int
+        Directions learned at most.
+    """
+
+    step: float
+    learning_rate: float
+    spike: float
+    along: float
+    noise: float
+    alignment: float
+    squared_norm: float
+    relevant_share: float
+    directions: int
+
+
+def step_values(
+    step: GiantStep,
+    dimension: int,
+    samples: int,
+    *,
+    width: int,
+    learning_rate: float | None,
+    readout: float,
+    prefactor: Prefactor | str,
+    bias: float | None,
+) -> GiantStepValues:
+    """Evaluate a step at finite size; see :meth:`.GiantStep.values`."""
+
+    def finite_number(name: str, value: float) -> float:
+        number = real_number(name, value)
+        if not math.isfinite(number):
+            raise ParameterError(f"{name} must be finite, got {value}")
+        return number
+
+    weighing = prefactor_of(prefactor)
+    if step.biases != (bias is not None):
+        raise ParameterError(
+            "bias is missing: the numbers depend on that of the neuron"
+            if step.biases
+            else "bias is for neurons with biases; use giant_step(..., biases=True)"
+        )
+    p = whole_number("width", width)
+    rule: dict[sp.Symbol, sp.Expr] = {
+        DIMENSION: sp.Integer(whole_number("dimension", dimension, step.target.dimension)),
+        SAMPLES: sp.Integer(whole_number("samples", samples)),
+        WIDTH: sp.Integer(p),
+    }
+    if bias is not None:
+        rule[BIAS] = sp.Float(finite_number("bias", bias), 17)
+    scale = step.step_size(weighing)
+    if scale is None:
+        raise AssumptionError(f"{step.obstruction}; there is no step to evaluate")
+    if learning_rate is None:
+        eta = float(scale.subs(rule))
+    else:
+        eta = positive_number("learning_rate", learning_rate)
+    s = eta / float(weighing.learning_rate.subs(rule)) * finite_number("readout", readout)
+    rule[STEP] = sp.Float(s, 17)
+
+    def number(expr: sp.Expr) -> float:
+        found = expr.subs(rule).evalf(17)
+        if not found.is_number:
+            names = ", ".join(sorted(map(str, found.free_symbols)))
+            raise ParameterError(f"noise_variance holds {names}; give it as a number")
+        return float(found)
+
+    return GiantStepValues(
+        step=s,
+        learning_rate=eta,
+        spike=number(step.spike_square),
+        along=number(step.along_square),
+        noise=number(step.noise_square),
+        alignment=number(step.mean_alignment),
+        squared_norm=number(step.squared_norm),
+        relevant_share=number(step.relevant_share),
+        directions=step.directions(p),
+    )
+
+
+def prefactor_of(value: Prefactor | str) -> Prefactor:
+    """Return the weighing of a name or a value."""
+    names = {**Prefactor.__members__, **{member.value: member for member in Prefactor}}
+    found = names.get(value) if isinstance(value, str) else None
+    if found is None:
+        known = "; ".join(f"{name} ({member.value})" for name, member in names.items()
+                          if name == member.name)  # fmt: skip
+        raise ParameterError(f"prefactor must be one of {known}, got {value!r}")
+    return found
+
+
+class StepSizes:
+    """What follows for the sizes from the expansion of the gradient; see :class:`.GiantStep`."""
+
+    target: Target
+    student: Activation
+    noise_variance: sp.Expr
+    order: int | None
+    expansion: GradientExpansion
+
+    @property
+    def leading(self) -> GradientTerm | None:
+        """The leading term inside the relevant space, in the components w1..wr of a neuron."""
+        wanted = (Direction.INSIDE, self._order - 1) if self.order else None
+        return next((t for t in self.expansion.terms if (t.direction, t.k) == wanted), None)
+
+    @property
+    def leading_vector(self) -> sp.Matrix:
+        r""":math:`\mu_\ell/(\ell-1)!\;C_\ell[w^{\ell-1},\cdot]`; zero if there is none.
+
+        After the step :math:`P w^1 = P w^0 + s` times this, up to :math:`1 + o(1)`, noise of order
+        :math:`s/\sqrt n` in each direction, and what rescales :math:`w^0`.
+        """
+        term = self.leading
+        return sp.zeros(self.target.dimension, 1) if term is None else term.value
+
+    @property
+    def overlaps(self) -> tuple[sp.Symbol, ...]:
+        r"""Symbols u1..ur for :math:`\sqrt d\,\langle w, e_i\rangle`.
+
+        They are standard Gaussian for neurons uniform on the sphere and d → ∞.
+        """
+        return sp.symbols(f"u1:{self.target.dimension + 1}", real=True)
+
+    @property
+    def signal(self) -> sp.Expr:
+        r"""c, the squared norm of the spike times :math:`d^{\ell-1}`, in the overlaps u."""
+        return sp.Add(*(entry**2 for entry in self._scaled(self.leading_vector)))
+
+    @property
+    def mean_signal(self) -> sp.Expr:
+        """Mean of c over neurons uniform on the sphere, exact in d."""
+        term = self.leading
+        if term is None:
+            return sp.S.Zero
+        return term.mean_square * DIMENSION**term.k
+
+    @property
+    def along(self) -> sp.Expr:
+        r"""The part along w times :math:`d^{(\ell-1)/2}`, in u and d; 0 if it is smaller."""
+        if self.order is None:
+            return sp.S.Zero
+        scale = sp.Rational(self.order - 1, 2)
+        terms = (
+            DIMENSION ** (scale - sp.Rational(term.k, 2)) * self._scaled(term.value)
+            for term in self.expansion.terms
+            if term.direction is Direction.ALONG
+        )
+        return sp.Add(*terms)
+
+    @property
+    def noise(self) -> sp.Expr:
+        r"""V, of which the mean square of the noise is V d/n.
+
+        :math:`(\mathbb{E}f^2+\Delta)\,\mathbb{E}\,\sigma'^2`.
+        """
+        slope_square = expect(self.student.derivative**2, variable)
+        return (self.target.norm_squared + self.noise_variance) * slope_square
+
+    @property
+    def alignment(self) -> sp.Expr:
+        r"""Share of the spike in the squared step of one neuron: the best possible, η → ∞.
+
+        :math:`c/(c + A^2 + V d^\ell/n)` in the overlaps u of the neuron, d and n; 0 if there is
+        no order :math:`\ell`. It is the squared cosine of step and spike too, unless A w is longer
+        than the spike (:attr:`along_exceeds`): then both vanish for d → ∞, but the overlap of w
+        itself with the spike makes the squared cosine of order 1/d at least.
+        """
+        if self.order is None:
+            return sp.S.Zero
+        return self.signal / (self.signal + self.along**2 + self._scaled_noise)
+
+    @property
+    def mean_alignment(self) -> sp.Expr:
+        """The same from means over neurons: the share of their squared steps that is spike."""
+        if self.order is None:
+            return sp.S.Zero
+        along = self.along_square * DIMENSION ** (self.order - 1)
+        signal = self.mean_signal
+        return 1 / (1 + along / signal + self._scaled_noise / signal)
+
+    @property
+    def _scaled_noise(self) -> sp.Expr:
+        return self.noise * DIMENSION**self._order / SAMPLES
+
+    @property
+    def label_overlap(self) -> sp.Expr | None:
+        r"""For :math:`\ell = 1` the squared overlap of :math:`X^Ty/n` with C_1; else None."""
+        if self.order != 1:
+            return None
+        return self._at_finite_ratio(first_step("identity", self.target).alignment)
+
+    @property
+    def bulk_growth(self) -> sp.Expr | None:
+        r"""For :math:`\ell = 1` the B in the bulk variance :math:`(1 + sA)^2 + s^2 B`; else None.
+
+        The other part of the noise, :math:`\mu_1^2 \mathbb{E}y^2 d/n`, lies along :math:`X^Ty` for
+        all neurons: the step is a matrix of rank one and this bulk. A is :attr:`along`.
+        """
+        if self.order != 1:
+            return None
+        bulk = first_step(self.student, self.target).bulk
+        return self._at_finite_ratio(bulk**2) - self.along**2
+
+    def _at_finite_ratio(self, limit: sp.Expr) -> sp.Expr:
+        return limit.subs({alpha0: SAMPLES / DIMENSION, label_noise: self.noise_variance})
+
+    @property
+    def squared_norm(self) -> sp.Expr:
+        r"""Mean of :math:`|w^1|^2` over neurons and samples, in s, d and n.
+
+        :math:`|w^0 + sG|^2 + s^2\,\mathbb{E}|\text{noise}|^2` with the terms of `expansion` for G,
+        averaged over the sphere exactly.
+        """
+        along, inward = self.expansion.along(), self._inward
+        linear = 2 * self.start_overlap
+        square = self._mean(along**2 + 2 * along * inward) + self.spike_square
+        return 1 + STEP * linear + STEP**2 * (square + self.noise_square)
+
+    @property
+    def start_overlap(self) -> sp.Expr:
+        r"""Mean of :math:`\langle w^0, G\rangle` over neurons, in d, to the order of the spike.
+
+        That of the spike, and of the parts along w, of which the one of :math:`C_\ell[w^\ell]`
+        is as large: for even :math:`\ell` its mean is not zero.
+        """
+        order = self.order or 0
+        along = gradient_expansion(self.student, self.target, order).along()
+        return self._mean(along + self._inward)
+
+    @property
+    def relevant_share(self) -> sp.Expr:
+        r"""Share of the mean :math:`|w^1|^2` in the space of all coordinates of the target.
+
+        In s, d and n; 1/d of the noise is in each direction.
+        """
+        along, inward = self.expansion.along(), self._inward
+        own = sp.Add(*(w**2 for w in self.expansion.weights))
+        linear = 2 * self._mean(along * own + inward)
+        square = self._mean(along**2 * own + 2 * along * inward) + self.spike_square
+        part = sp.Rational(self.target.dimension) / DIMENSION
+        inside = part + STEP * linear + STEP**2 * (square + part * self.noise_square)
+        return inside / self.squared_norm
+
+    @property
+    def _inward(self) -> sp.Expr:
+        """The inner product of w and the spike."""
+        pairs = zip(self.expansion.weights, self.leading_vector, strict=True)
+        return sp.Add(*(w * entry for w, entry in pairs))
+
+    @property
+    def spike_square(self) -> sp.Expr:
+        """Mean square of the spike over neurons, in d."""
+        return sp.S.Zero if self.leading is None else self.leading.mean_square
+
+    @property
+    def along_square(self) -> sp.Expr:
+        """Mean square of the part along w over neurons, in d."""
+        return self._mean(self.expansion.along() ** 2)
+
+    @property
+    def noise_square(self) -> sp.Expr:
+        """Mean square of the noise, in d and n."""
+        return self.noise * DIMENSION / SAMPLES
+
+    def _mean(self, polynomial: sp.Expr) -> sp.Expr:
+        return sphere_mean(polynomial, self.expansion.weights)
+
+    @property
+    def _order(self) -> int:
+        assert self.order is not None
+        return self.order
+
+    def _scaled(self, value: Any) -> Any:
+        return value.xreplace(dict(zip(self.expansion.weights, self.overlaps, strict=True)))
+
+    @property
+    def along_exceeds(self) -> bool:
+        """Whether the part along w grows faster with d than the spike, so that it hides it."""
+        along = [t.order for t in self.expansion.terms if t.direction is Direction.ALONG]
+        return self.leading is not None and any(order > self.leading.order for order in along)
+
+
+def sphere_mean(polynomial: sp.Expr, weights: tuple[sp.Symbol, ...]) -> sp.Expr:
+    r"""Return the mean of a polynomial in r components of w over the unit sphere of R^d.
+
+    A monomial of degree 2k has the mean :math:`\mathbb{E}\,g^\alpha/(d(d+2)\cdots(d+2k-2))` over
+    standard Gaussian g.
+
+    Examples
+    --------
+    >>> w1, w2 = sp.symbols("w1 w2", real=True)
+    >>> sphere_mean(w1**2 * w2**2 + 5 * w1, (w1, w2))
+    1/(d*(d + 2))
+    """
+    total = []
+    for alpha, c in sp.Poly(polynomial, *weights, domain=sp.EXRAW).terms():
+        moment = gaussian_moment(alpha)
+        if moment:
+            factors = (DIMENSION + 2 * i for i in range(sum(alpha) // 2))
+            total.append(c * moment / sp.Mul(*factors))
+    return sp.Add(*total)
+
 
 _HIGHEST_ORDER = 12
 """Orders up to which a target that is no polynomial is looked at."""
@@ -149,8 +519,6 @@ class GiantStep(StepSizes, Page, Typeset):
 
     def directions(self, width: int) -> int:
         """Return how many directions that many neurons learn at most: min(p, dim range(C_l))."""
-        from ...numeric.arguments import whole_number
-
         return min(whole_number("width", width), self.learned.dimension)
 
     # ------------------------------------------------------------------ scales
@@ -213,7 +581,6 @@ class GiantStep(StepSizes, Page, Typeset):
         AssumptionError
             If the student sees nothing of the target.
         """
-        from .one_step_values import step_values
 
         return step_values(
             self, dimension, samples, width=width, learning_rate=learning_rate, readout=readout,
@@ -239,7 +606,6 @@ class GiantStep(StepSizes, Page, Typeset):
 
     def page(self) -> Iterable[Block]:
         """Return the statements as a table with their remarks below."""
-        from .one_step_presentation import page
 
         return page(self)
 
@@ -253,13 +619,11 @@ class GiantStep(StepSizes, Page, Typeset):
 
     def latex(self) -> str:
         """Return the statements as lines of LaTeX, without delimiters."""
-        from .one_step_presentation import as_latex
 
         return as_latex(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values: what the step was made of, and what was found."""
-        from .one_step_presentation import as_dict
 
         return as_dict(self)
 
@@ -426,3 +790,272 @@ def _variance(value: sp.Expr | Fraction | int | str) -> sp.Expr:
 def student_text(step: GiantStep) -> str:
     """Return the student without its bias as text that is read back."""
     return expression_text(step.student.expr.xreplace({BIAS: sp.S.Zero}))
+
+
+_DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
+_EXPANSION = "leading term of the gradient expansion"
+_AGAINST_NOISE = "gradient expansion against its noise"
+_MOST_CHARACTERS = 72
+"""Longer formulas are shown by their letters alone: the table has 120 columns at most."""
+
+_TEXT_WIDTH = 100
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One row: what is said of the step, and what it rests on.
+
+    Attributes
+    ----------
+    subject, text, latex : str
+    standing : Standing
+    source : str
+    remark : str
+        Under which conditions, and what else has to be known.
+    """
+
+    subject: str
+    text: str
+    latex: str
+    standing: Standing
+    source: str
+    remark: str = ""
+
+
+def statements(step: GiantStep) -> tuple[Statement, ...]:
+    """Return what holds of a step, the most important first; nothing if nothing is learned."""
+    if step.order is None:
+        return ()
+    found = [*_thresholds(step), *_spike(step), *_sizes(step)]
+    if step.order == 1:
+        found += _rank_one(step)
+    return tuple(found)
+
+
+def _thresholds(step: GiantStep) -> list[Statement]:
+    order = step.order or 0
+    proven = not _why_not_proven(step)
+    standing = Standing.THEOREM if proven else Standing.DERIVED_HERE
+    source = _DKLPS if proven else _AGAINST_NOISE
+    remark = _why_not_proven(step)
+    power = _power(order)
+    rates = [readable(str(step.step_size(name))) for name in Prefactor]
+    others = zip(rates[1:], list(Prefactor)[1:], strict=True)
+    eta = sp.latex(step.step_size())
+    dimension = step.learned.dimension
+    return [
+        Statement(
+            "samples", f"n ≍ {power}", rf"n \asymp d^{{{order}}}", standing, source,
+            remark or f"from n = O(d^({order} - ε)) no step of any size learns a constant share",
+        ),
+        Statement(
+            "learned subspace", f"{step.learned}, dimension {dimension}",
+            rf"\mathrm{{range}}\,C_{{{order}}} = {step.learned.latex()}", standing, source,
+            "" if step.basis == "exact" else step.basis,
+        ),
+        Statement(
+            "by p neurons", f"at most min(p, {dimension}) directions",
+            rf"\min(p, {dimension})\ \text{{directions}}", Standing.DERIVED_HERE, _EXPANSION,
+            f"neuron i moves along {_contraction(order)}",
+        ),
+        Statement(
+            "learning rate", f"η ≍ {rates[0]}", rf"\eta \asymp {eta}", standing, source,
+            f"for the prefactor {Prefactor.MEAN.value}; "
+            + "; ".join(f"{rate} for {name.value}" for rate, name in others),
+        ),
+        Statement(
+            "detectable", f"n ≫ {_power(order - 1)}", rf"n \gg d^{{{order - 1}}}",
+            Standing.DERIVED_HERE, _AGAINST_NOISE,
+            f"in a fixed direction the spike, of order {_power(sp.Rational(1 - order, 2))}, "
+            "exceeds the noise of order n^(-1/2)",
+        ),
+    ]  # fmt: skip
+
+
+def _spike(step: GiantStep) -> list[Statement]:
+    order, constants = step.order or 0, step.ridge_constants
+    found = [
+        Statement(
+            "spike of a neuron", _shown(step.leading_vector, readable(_letters(order))),
+            sp.latex(step.leading_vector.T), Standing.DERIVED_HERE, _EXPANSION,
+            f"{readable(_letters(order))} in the components w1, w2, … of the neuron; its part in "
+            "the relevant space moves by η a/p times this",
+        )
+    ]  # fmt: skip
+    # Of order 1 the spike itself is constant.
+    if constants is not None and order > 1:
+        power = "w_k" if order == 2 else f"w_k^{order - 1}"
+        found.append(
+            Statement(
+                "by direction", _shown(sp.Matrix(constants), f"μ_{order} μ*_{order}/{order - 1}!"),
+                ",\\ ".join(map(sp.latex, constants)), Standing.DERIVED_HERE, _EXPANSION,
+                f"the component k of the spike is this times {power}",
+            )
+        )  # fmt: skip
+    return found
+
+
+def _sizes(step: GiantStep) -> list[Statement]:
+    order = step.order or 0
+    power = _power(order)
+    signal = f"{f'{_power(order - 1)} ' if order > 1 else ''}|spike|²"
+    along = "" if step.along == 0 else " + A²"
+    return [
+        Statement(
+            "signal of a neuron, c", _shown(step.signal, signal),
+            sp.latex(step.signal), Standing.DERIVED_HERE, _EXPANSION,
+            signal + ("" if order == 1 else " in u = √d w, standard Gaussian for random neurons"),
+        ),
+        Statement(
+            "noise of a neuron, V", _shown(step.noise, "E y² E σ'²"), sp.latex(step.noise),
+            Standing.DERIVED_HERE, _AGAINST_NOISE, "mean square of the noise is V d/n",
+        ),
+        Statement(
+            "best alignment", _shown(step.mean_alignment, f"c/(c{along} + V {power}/n)"),
+            sp.latex(step.mean_alignment), Standing.DERIVED_HERE, _AGAINST_NOISE,
+            f"share c/(c{along} + V {power}/n) of the spike in the squared step, which is its "
+            "squared cosine to the spike, for η → ∞, from means over neurons" + _along_remark(step),
+        ),
+        Statement(
+            "squared norm", _shown(step.squared_norm, "|w + s G|² + s² V d/n"),
+            sp.latex(step.squared_norm), Standing.DERIVED_HERE, _AGAINST_NOISE,
+            "mean of |w|² after the step, s = η a/p",
+        ),
+    ]  # fmt: skip
+
+
+def _rank_one(step: GiantStep) -> list[Statement]:
+    overlap, growth = step.label_overlap, step.bulk_growth
+    assert overlap is not None and growth is not None
+    bulk = (1 + STEP * step.along) ** 2 + STEP**2 * growth
+    return [
+        Statement(
+            "overlap of X^T y", _shown(overlap, "|C_1|²/(|C_1|² + (d/n) E y²)"),
+            sp.latex(overlap), Standing.DERIVED_HERE, "E|X^T v/n|² = |E v x|² + (d/n) E v²",
+            "squared cosine with C_1",
+        ),
+        Statement(
+            "bulk variance", _shown(bulk, "(1 + s A)² + s² (d/n) E y² Var σ'"), sp.latex(bulk),
+            Standing.DERIVED_HERE,
+            "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, section 3, for E y = 0",
+            "rank one: all the rest of the step lies along X^T y, for all neurons",
+        ),
+    ]  # fmt: skip
+
+
+def _why_not_proven(step: GiantStep) -> str:
+    """In what a step is not that of the theorems; empty if it is."""
+    if step.along_exceeds:
+        return "a constant share of what is orthogonal to the old w; see the best alignment"
+    if step.order != step.leap_index:
+        return "the source has the leap index, which this student does not see"
+    if step.biases:
+        return "the source has no biases"
+    if step.order != 1 and not step.is_separable:
+        return "the source has sums of functions of orthonormal directions"
+    return ""
+
+
+def _along_remark(step: GiantStep) -> str:
+    along = [term for term in step.expansion.terms if term.direction is Direction.ALONG]
+    if not along:
+        return ""
+    text = f"; A is the part along w, {readable(', '.join(term.name for term in along))}"
+    if step.along_exceeds:
+        text += ", longer than the spike: the share goes to 0, the cosine to that of w itself"
+    if any(term.k == 0 for term in along):
+        text += "; the mean of the target is in it: take it off the labels"
+    return text
+
+
+def headline(step: GiantStep) -> str:
+    """Return student, target and orders in a line."""
+    order = "none" if step.order is None else str(step.order)
+    noise = "" if step.noise_variance == 0 else f", label noise {step.noise_variance}"
+    return (
+        f"one giant step: student {step.student}, target {step.target}{noise}; "
+        f"leap index {step.leap_index}, order seen {order}"
+    )
+
+
+def page(step: GiantStep) -> Iterable[Block]:
+    """Return the statements as a table with their remarks below."""
+    yield _wrapped(headline(step))
+    if step.obstruction:
+        yield _wrapped(_advice(step))
+    rows = statements(step)
+    if not rows:
+        return
+    yield Table(
+        [(row.subject, row.text, row.standing.value) for row in rows],
+        ("what", "is", "rests on", "source"),
+        beside=[(row.source,) for row in rows],
+    )
+    yield from (_wrapped(f"{row.subject}: {row.remark}") for row in rows if row.remark)
+    sources = dict.fromkeys(row.source for row in rows if row.standing is Standing.THEOREM)
+    yield from (_wrapped(f"theorem: {source}") for source in sources)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _TEXT_WIDTH, subsequent_indent="  ", break_long_words=False)
+
+
+def _advice(step: GiantStep) -> str:
+    if step.biases:
+        return step.obstruction
+    return f"{step.obstruction}; random biases take the obstruction away, if σ is no polynomial"
+
+
+def as_latex(step: GiantStep) -> str:
+    """Return the statements as an array in LaTeX, without delimiters."""
+    lines = [
+        rf"\text{{{_escaped(row.subject)}}} & {row.latex} & \text{{{row.standing.value}}}"
+        for row in statements(step)
+    ] or [rf"\text{{{_escaped(step.obstruction)}}}"]
+    return r"\begin{array}{lll}" + r" \\ ".join(lines) + r"\end{array}"
+
+
+def as_dict(step: GiantStep) -> dict[str, Any]:
+    """Return plain values: texts, numbers, lists and dictionaries."""
+
+    return {
+        "target": expression_text(step.target.expr),
+        "variables": [x.name for x in step.target.variables],
+        "student": student_text(step),
+        "biases": step.biases,
+        "noise_variance": expression_text(step.noise_variance),
+        "leap_index": step.leap_index,
+        "order": step.order,
+        "learned": step.learned.to_dict(),
+        "basis": step.basis,
+        "unseen": list(step.unseen),
+        "statements": [asdict(row) | {"standing": row.standing.value} for row in statements(step)],
+    }
+
+
+def _shown(formula: sp.Expr | sp.MatrixBase, letters: str) -> str:
+    """Return a formula as text, or the letters that stand for it if it is long."""
+    if isinstance(formula, sp.MatrixBase):
+        text = ", ".join(map(str, formula))
+        text = f"({text})" if len(formula) > 1 else text
+    else:
+        text = str(formula)
+    return readable(text) if len(text) <= _MOST_CHARACTERS else letters
+
+
+def _letters(order: int) -> str:
+    factorial = f"/{order - 1}!" if order > 2 else ""
+    return f"mu_{order}{factorial} {_contraction(order)}"
+
+
+def _contraction(order: int) -> str:
+    slots = {1: "", 2: "[w, .]"}.get(order, f"[w^{order - 1}, .]")
+    return f"C_{order}{slots}"
+
+
+def _power(exponent: int | sp.Rational) -> str:
+    return readable(str(DIMENSION**exponent))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\backslash ").replace("_", r"\_").replace("^", r"\hat{}")

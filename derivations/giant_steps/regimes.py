@@ -15,10 +15,18 @@ Sources: Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270 (learned su
 bound for p = O(1); Conjectures 1 and 3; the five regimes of their example); Mei, Misiakiewicz and
 Montanari, Appl. Comput. Harmon. Anal. 59 (2022), and Ghorbani, Mei, Misiakiewicz and Montanari,
 Ann. Statist. 49 (2021), for U = {0}, random features.
+
+What predictions of fits rest on: the learned subspace, and the error given the subspace.
+
+For both parts it is decided which theorem, conjecture or extrapolation covers the case at hand, and
+what has to be known beside it. See :mod:`.regimes` for the statements and the sources.
+
+Predicted fits in print: text, LaTeX, HTML, plain data.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,23 +36,173 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...errors import AssumptionError, ParameterError, UndecidedError
-from ...pages import Typeset
+from ...pages import Table, Typeset, aligned, as_html
 from ...symbolic.activations import Activation, activation
-from ...symbolic.leaps.activation_mask import activation_mask
+from ...symbolic.expression_text import expression_text
+from ...symbolic.hermite_expansion_text import expansion_latex
+from ...symbolic.leaps.activation_mask import DegreeMask, activation_mask
+from ...symbolic.leaps.spans import spans_of
+from ...symbolic.projection_presentation import digits_of, function_text, number_text
 from ...symbolic.projections import Projection, project
+from ...symbolic.ridge_terms import ridge_terms
 from ...symbolic.standing import Standing
 from ...symbolic.subspaces import Subspace
 from ...symbolic.targets import Target
 from ...symbolic.targets import target as read_target
 from ...symbolic.zero_test import is_exactly_zero
-from .fit_grounds import Statement, learned_subspace, origin_of_error, origin_of_subspace
-from .regime_presentation import (
-    prediction_dict,
-    prediction_text,
-    table_html,
-    table_latex,
-    table_text,
+
+_DANDI = "Dandi et al., arXiv 2305.18270"
+_RANDOM_FEATURES = "Mei, Misiakiewicz, Montanari, Appl. Comput. Harmon. Anal. 59 (2022)"
+_LOWER_BOUND = "Ghorbani, Mei, Misiakiewicz, Montanari, Ann. Statist. 49 (2021)"
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one part of a prediction rests on."""
+
+    standing: Standing
+    source: str
+    caveats: tuple[str, ...] = ()
+
+    def with_caveat(self, caveat: str) -> Statement:
+        """Return the same with one more thing to be known."""
+        return Statement(self.standing, self.source, (*self.caveats, caveat))
+
+
+@functools.lru_cache(maxsize=256)
+def learned_subspace(f: Target, order: int, steps: int, mask: DegreeMask) -> tuple[Subspace, bool]:
+    """Return the subspace after T steps of orders ≤ κ1, and whether it was decided."""
+    subspace, decided = Subspace.zero(f.dimension), True
+    for t in range(1, steps + 1 if order else 0):
+        found = spans_of(f, mask, step=min(t, 2)).grow(subspace, order)
+        decided = decided and found.decided
+        # What a student sees differs between the first step and later ones only.
+        if t > 1 and found.subspace == subspace:
+            break
+        subspace = found.subspace
+    return subspace, decided or subspace.is_whole
+
+
+def origin_of_subspace(
+    f: Target, order: int, steps: int, mask: DegreeMask, subspace: Subspace, decided: bool
+) -> Statement:
+    """Say what the learned subspace rests on."""
+    if steps == 0:
+        return Statement(Standing.THEOREM, "no step: the first layer is random")
+    if not decided:
+        return Statement(
+            Standing.HEURISTIC,
+            _DANDI,
+            ("the rank is not decided: U may be larger, and the error then smaller",),
+        )
+    masked = not mask.is_whole and learned_subspace(f, order, steps, DegreeMask())[0] != subspace
+    if masked:
+        weakest = Standing.CONJECTURE if order == 1 else Standing.EXTRAPOLATION
+        return Statement(
+            Standing.DERIVED_HERE if steps == order == 1 else weakest,
+            f"{_DANDI}, for the degrees that the student sees",
+            (f"the student {mask.activation} does not see all degrees of the target",),
+        )
+    if subspace.is_zero:
+        what = f"{_DANDI}: with n = O(d^(l - eps)), l the leap index, nothing is learned"
+        return Statement(Standing.THEOREM if steps == 1 else Standing.CONJECTURE, what)
+    if steps == 1:
+        return _one_step(f, order, subspace)
+    if learned_subspace(f, 1, steps, mask) == (subspace, True):
+        if steps == 2:
+            return Statement(
+                Standing.THEOREM, f"{_DANDI}, two steps", ("proven for the expected gradient",)
+            )
+        return Statement(Standing.CONJECTURE, f"{_DANDI}, Conjecture 1")
+    return Statement(
+        Standing.EXTRAPOLATION,
+        f"{_DANDI}, Conjecture 1 taken to orders up to {order}",
+        (_LOWER_ORDERS_FIRST,),
+    )
+
+
+_LOWER_ORDERS_FIRST = (
+    "directions of several orders in one step: higher orders are visible only beside, or without, "
+    "the lower ones"
 )
+
+
+def _one_step(f: Target, order: int, subspace: Subspace) -> Statement:
+    spans = spans_of(f)
+    lowest = spans.grow(Subspace.zero(f.dimension), order, strict=True)
+    leap = lowest.lowest_order
+    if lowest.subspace != subspace:
+        return Statement(
+            Standing.EXTRAPOLATION,
+            f"all orders up to {order}, as in the five regimes of {_DANDI}",
+            (_LOWER_ORDERS_FIRST,),
+        )
+    if leap == 1 or _is_separable(f):
+        return Statement(Standing.THEOREM, f"{_DANDI}, one step at leap index {leap}")
+    return Statement(
+        Standing.DERIVED_HERE,
+        f"range of C_{leap}; theorem of {_DANDI} for sums of functions of one coordinate each",
+    )
+
+
+def _is_separable(f: Target) -> bool:
+    """Whether f is a sum of functions of one coordinate each."""
+    if f.is_polynomial:
+        indices = f.expansion.he_coefficients()
+        return all(sum(map(bool, alpha)) <= 1 for alpha in indices)
+    for term in ridge_terms(f.expr, f.variables):
+        used = [i for i, n in enumerate(term.powers) if n]
+        used += [i for ridge in term.ridges for i, a in enumerate(ridge.direction) if a != 0]
+        if len(set(used)) > 1:
+            return False
+    return True
+
+
+def origin_of_error(
+    projection: Projection,
+    kappa1: sp.Rational,
+    kappa2: sp.Rational,
+    steps: int,
+    mask: DegreeMask,
+) -> tuple[str, Statement]:
+    """Say how the error is related to the residual, and what that rests on."""
+    kappa = min(kappa1, kappa2)
+    if kappa2 == 0:
+        return "≥", Statement(
+            Standing.THEOREM,
+            f"{_DANDI}: E Var(f | x_U) for p = O(1)",
+            ("for bounded readout weights",),
+        )
+    degree = projection.degree
+    caveats = []
+    if kappa.is_Integer and projection.has_degree(degree):
+        caveats.append(
+            f"at the whole exponent {kappa} the part of degree {kappa} outside U is fitted in "
+            "part only"
+        )
+    if not projection.onto.is_zero:
+        return "≥", Statement(Standing.CONJECTURE, f"{_DANDI}, Conjecture 3", tuple(caveats))
+    if kappa.is_Integer:
+        caveats.append(f"the limit itself is proven for exponents that are not whole, not {kappa}")
+    if kappa1 == kappa2:
+        caveats.append("n and p of one order: the limit is proven where they are a power apart")
+    unseen = [
+        k for k in range(1, degree + 1) if projection.has_degree(k) and not mask.admits(k, step=1)
+    ]
+    if unseen:
+        caveats.append(
+            f"features of the student {mask.activation} have no part of degree "
+            f"{', '.join(map(str, unseen))}, which is not fitted"
+        )
+    if steps:
+        caveats.append(
+            "a theorem for a first layer that is not trained; here training finds nothing"
+        )
+        return "≥", Statement(Standing.CONJECTURE, f"{_DANDI}, Conjecture 3", tuple(caveats))
+    exact = not caveats
+    source = _RANDOM_FEATURES if exact else f"{_LOWER_BOUND}; {_RANDOM_FEATURES}"
+    return "→" if exact else "≥", Statement(Standing.THEOREM, source, tuple(caveats))
+
 
 Exponent: TypeAlias = int | float | Fraction | sp.Rational
 
@@ -374,3 +532,151 @@ def _checked_pairs(
         )
         for first, second in pairs
     ]
+
+
+# Cells of the table in text, which is to fit into 120 columns.
+_LONGEST_SUBSPACE, _LONGEST_FUNCTION = 22, 26
+_LONGEST_LATEX = 300
+_HEADINGS = ("n", "p", "T", "learned U", "κ", "fitted", "error", "rests on")
+_LEGEND = (
+    "n samples in each of T steps, p neurons; the first layer learns U, the second one fits "
+    "degrees up to κ outside U"
+)
+
+
+def prediction_text(prediction: FitPrediction) -> str:
+    """Return one prediction as lines."""
+    degree = prediction.projection.degree
+    n, p = _power(prediction.samples_exponent), _power(prediction.width_exponent)
+    student = "" if prediction.student is None else f", student {prediction.student}"
+    lines = [
+        f"f = {prediction.target}; n ~ {n}, p ~ {p}, steps {prediction.steps}{student}",
+        f"learned subspace U = {prediction.subspace}"
+        f" ({prediction.subspace_basis.standing.value}: {prediction.subspace_basis.source})",
+        f"fitted P_U,<={degree} f = {function_text(prediction.projection)}",
+        f"error {prediction.relation} {number_text(prediction.residual)}"
+        f" of E f^2 = {number_text(prediction.projection.norm_squared)}"
+        f" ({prediction.error_basis.standing.value}: {prediction.error_basis.source})",
+        *(f"note: {caveat}" for caveat in prediction.caveats),
+    ]
+    return "\n".join(lines)
+
+
+def table_text(table: RegimeTable) -> str:
+    """Return the table, and below it the sources and caveats by number."""
+    notes: dict[str, int] = {}
+    cells = []
+    for row in table.rows:
+        marks = [notes.setdefault(note, len(notes) + 1) for note in _notes(row)]
+        basis = f"{row.standing.value} [{','.join(map(str, sorted(marks)))}]"
+        n, p, steps, subspace, kappa, fitted, _ = _cells(row)
+        subspace = _cut(str(row.subspace), _LONGEST_SUBSPACE) + ("" if row.decided else " +")
+        error = f"{row.relation} {_short_number(row.residual)}"
+        cells.append([n, p, steps, subspace, kappa, _cut(fitted, _LONGEST_FUNCTION), error, basis])
+    head = f"f = {table.target}, E f^2 = {number_text(table.rows[0].projection.norm_squared)}"
+    if table.student is not None:
+        head += f", student {table.student}"
+    below = [f"[{number}] {note}" for note, number in notes.items()]
+    lines = [head, aligned(_HEADINGS, cells), _LEGEND]
+    if any(not row.decided for row in table.rows):
+        lines.append("+: U may be larger")
+    return "\n".join([*lines, *below])
+
+
+def table_latex(rows: Sequence[FitPrediction]) -> str:
+    """Return the rows as an array in LaTeX, without delimiters."""
+    head = r"n & p & T & U & \kappa & P_{U,\le\kappa} f & \|P_{U,>\kappa} f\|^2 & \text{rests on}"
+    lines = [head + r" \\ \hline"]
+    for row in rows:
+        relation = {"→": r"\to", "≥": r"\ge"}[row.relation]
+        cells = [
+            _power_latex(row.samples_exponent),
+            _power_latex(row.width_exponent),
+            str(row.steps),
+            row.subspace.latex(),
+            sp.latex(row.kappa),
+            _fitted_latex(row),
+            rf"{relation} {sp.latex(row.residual)}",
+            rf"\text{{{row.standing.value}}}",
+        ]
+        lines.append(" & ".join(cells) + r" \\")
+    return r"\begin{array}{llllllll}" + " ".join(lines).removesuffix(r" \\") + r"\end{array}"
+
+
+def table_html(table: RegimeTable) -> str:
+    """Return the table in HTML."""
+    title = f"f = {table.target}, E f² = {number_text(table.rows[0].projection.norm_squared)}"
+    if table.student is not None:
+        title += f", student {table.student}"
+    rows = [[*_cells(row), row.standing.value, "; ".join(_notes(row))] for row in table.rows]
+    return as_html([title, Table(rows, (*_HEADINGS, "sources and caveats"))])
+
+
+def prediction_dict(prediction: FitPrediction) -> dict[str, Any]:
+    """Return plain data for JSON."""
+    return {
+        "samples_exponent": str(prediction.samples_exponent),
+        "width_exponent": str(prediction.width_exponent),
+        "steps": prediction.steps,
+        "student": None if prediction.student is None else str(prediction.student),
+        "subspace": prediction.subspace.to_dict(),
+        "decided": prediction.decided,
+        "kappa": str(prediction.kappa),
+        "fitted": None if prediction.projection.bounds else expression_text(prediction.fitted),
+        "residual": expression_text(prediction.residual),
+        "relation": prediction.relation,
+        "standing": prediction.standing.value,
+        "subspace_standing": prediction.subspace_basis.standing.value,
+        "error_standing": prediction.error_basis.standing.value,
+        "source": prediction.source,
+        "caveats": list(prediction.caveats),
+    }
+
+
+def _cells(row: FitPrediction) -> list[str]:
+    return [
+        _power(row.samples_exponent),
+        _power(row.width_exponent),
+        str(row.steps),
+        str(row.subspace) + ("" if row.decided else " or more"),
+        str(row.kappa),
+        function_text(row.projection),
+        f"{row.relation} {number_text(row.residual)}",
+    ]
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def _short_number(value: sp.Expr) -> str:
+    """Return a rational number as it is, digits of others if there are any."""
+    return str(value) if value.is_Rational else digits_of(value) or "(no digits)"
+
+
+def _notes(row: FitPrediction) -> list[str]:
+    parts = (("U", row.subspace_basis), ("error", row.error_basis))
+    sources = [f"{name}: {part.standing.value}, {part.source}" for name, part in parts]
+    return [*sources, *row.caveats]
+
+
+def _fitted_latex(row: FitPrediction) -> str:
+    if row.projection.bounds is not None:
+        return r"\dots"
+    expansion = row.projection.fitted_expansion
+    if expansion is not None:
+        return expansion_latex(expansion.symbol_element)
+    text: str = sp.latex(row.fitted)
+    return text if len(text) <= _LONGEST_LATEX else r"\dots"
+
+
+def _power(exponent: sp.Rational) -> str:
+    if exponent == 0:
+        return "1"
+    if exponent == 1:
+        return "d"
+    return f"d^{exponent}" if exponent.is_Integer else f"d^({exponent})"
+
+
+def _power_latex(exponent: sp.Rational) -> str:
+    return sp.latex(sp.Symbol("d") ** exponent, fold_frac_powers=True)

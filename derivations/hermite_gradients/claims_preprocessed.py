@@ -24,9 +24,9 @@ from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import noise
 from .claims_expansion import APART, mean_of_polynomial
-from .preprocessed_networks import preprocessed_networks
 from .sample_complexity import SampleComplexity, sample_complexity
 from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tolerance_square
+from .training import preprocessed_networks
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from ...numeric.arguments import nonnegative_number, positive_number
 from ...pages import Typeset
 from ...symbolic.activations import Activation, activation
 from ...symbolic.hermite import hermite_coefficient
@@ -86,8 +87,6 @@ class FirstStep(Typeset):
         ParameterError
             If one is outside its range.
         """
-        from ...numeric.arguments import nonnegative_number, positive_number
-
         rule = {
             alpha0: sp.oo if alpha == math.inf else sp.Float(positive_number("alpha", alpha), 17),
             noise: sp.Float(nonnegative_number("noise_variance", noise_variance), 17),

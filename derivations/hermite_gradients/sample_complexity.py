@@ -24,6 +24,7 @@ from typing import Any
 import sympy as sp
 
 from ...errors import AssumptionError
+from ...numeric.arguments import nonnegative_number, whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...runtime.precision import local_context
 from ...symbolic.activations import Activation, activation
@@ -150,8 +151,6 @@ class SampleComplexity(Page, Typeset):
         AssumptionError
             If S and V vanish: the student is linear, and the target has no linear part.
         """
-        from ...numeric.arguments import nonnegative_number, whole_number
-
         rule = {
             DIMENSION: whole_number("dimension", dimension),
             SAMPLES: whole_number("samples", samples),

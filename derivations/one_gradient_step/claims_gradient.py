@@ -224,7 +224,7 @@ def population_kernels() -> Finding:
     readout = generator.standard_normal(5)
     for student, teacher in (("erf", "erf"), ("sin", "sin"), ("z + z**3/6", "z**2 + z")):
         model = OneGradientStep(student, teacher, alpha=2, centre=True)
-        closed = population_gradient(model, weights, readout, None)
+        closed = population_gradient(model, weights, readout)
         slow = _by_quadrature(model, weights, readout)
         size = float(np.abs(closed.gradient).max())
         worst = max(worst, float(np.abs(closed.gradient - slow).max()) / size)
@@ -279,7 +279,7 @@ def sampled_population(
         initial, readout = training.layer.rows.T.copy(), training.layer.readout / root
         training.step()
         sampled = (training.layer.rows.T - initial) / root
-        exact = population_gradient(model, initial, readout, None)
+        exact = population_gradient(model, initial, readout)
         first = np.zeros_like(sampled)
         first[0] = leading * readout / root
         error = sampled - exact.gradient

@@ -37,7 +37,7 @@ from ...result import Result, quantity
 from ...runtime.generated import defined
 from ...symbolic.printing.compiled import Formula, function_source
 from ..derived import derived
-from ..penalties import penalty_of
+from ..penalties import one_penalty, penalty_of
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -336,6 +336,7 @@ def conditional_prediction(
     )  # fmt: skip
 
 
+@one_penalty
 def conditional_risk(
     model: OneGradientStep,
     weights: ArrayLike,
@@ -343,16 +344,14 @@ def conditional_risk(
     ridge: object = None,
     direction: ArrayLike | None = None,
 ) -> ConditionalRisk:
-    """Predict the risk of a ridge readout of a given first layer.
+    """Return the risk that Gaussian equivalence predicts for a given first layer.
 
     Parameters
     ----------
-    model : OneGradientStep
-        Its step size is not used: the layer is what its steps have made of it.
     weights : array_like, shape (d, N)
-        A column for each neuron; N/d must be the model's ratio.
-    ridge : float or PaperRidge
-        The penalty, ≥ 0.
+        A column for each neuron, after any number of steps of any size.
+    ridge : float
+        λ ≥ 0, or :func:`giantstep.paper_ridge`.
     direction : array_like, shape (d,), optional
         The teacher's, of any length; by default the first axis, as in simulations.
 
@@ -360,15 +359,6 @@ def conditional_risk(
     ------
     ParameterError
         If an argument has a wrong shape or is outside its range.
-
-    Examples
-    --------
-    >>> from giantstep import OneGradientStep
-    >>> model = OneGradientStep("tanh", "tanh", alpha=2, beta=1.5, step_size=0)
-    >>> weights = np.random.default_rng(0).standard_normal((400, 600)) / 20
-    >>> found = conditional_risk(model, weights, ridge=0.1)
-    >>> bool(0.02 < found.bias < found.risk < 0.2)
-    True
     """
     layer = _checked_weights(weights, model.beta)
     dimension, width = layer.shape

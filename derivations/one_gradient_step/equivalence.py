@@ -387,14 +387,9 @@ def _assumptions(
 
 
 def gaussian_equivalence(model: OneGradientStep, step_exponent: object = 0) -> GaussianEquivalence:
-    """Return what is known of the equivalence for a model; see :class:`GaussianEquivalence`.
+    """Say whether features are equivalent to Gaussian ones, for η ~ N^step_exponent.
 
-    Raises
-    ------
-    ParameterError
-        If `step_exponent` is not between 0 and 1/2.
-    UndecidedError
-        If whether a Hermite coefficient of the student vanishes cannot be decided.
+    See :func:`.equivalence.gaussian_equivalence`.
     """
     if isinstance(step_exponent, sp.Rational):
         step_exponent = Fraction(int(step_exponent.p), int(step_exponent.q))

@@ -49,6 +49,7 @@ from ...numeric.inverse_branch import inverse_radius
 from ...runtime.precision import local_context
 from ...runtime.roots import secant
 from ...symbolic.asymptotic_series import Series, solve_series, substitute
+from ...symbolic.printing.compiled import compiled
 from ...symbolic.random_matrix import Resolvent
 from ...symbolic.ridge_closed_form import ScalarForm
 from ...symbolic.ridge_equivalent import FeatureCovariance, Spike, ridgeless_effective_ridge
@@ -61,7 +62,8 @@ from ..expansions.names import (
     checked_name,
     checked_order,
 )
-from ..penalties import PaperRidge, given_penalty, in_convention
+from ..expansions.symbolic_series import SymbolicSeries
+from ..penalties import PaperRidge, given_penalty, in_convention, one_penalty
 from ..spiked_random_features.arguments import checked_switch
 from .decimals import mp_number
 from .optimal_ridge import exact_parameters
@@ -631,9 +633,6 @@ class _Run:
 
     def _effective_ridge(self) -> sp.Expr:
         """Return ν of the fixed penalty, by the secant method from the float solution."""
-        from ...symbolic.printing.compiled import compiled
-        from .risk import covariance
-
         known, ctx = self._known, self._ctx
         at = covariance(nu)
         penalty = (at.ridge(alpha / beta - 1) - ridge).rewrite(sp.Piecewise)
@@ -944,18 +943,62 @@ class Question:
         return self.model.risk(ridge=self.ridge)
 
 
+@one_penalty
 def expansion(
     model: OneGradientStep,
-    name: object,
-    order: object,
+    name: str,
+    order: int = 2,
     *,
-    ridge: object,
-    digits: object,
-    formulas: object,
+    ridge: object = None,
+    digits: int = 30,
+    formulas: bool = False,
 ) -> Expansion:
-    """Return an expansion; see :meth:`.risk_analyses.RiskAnalyses.expansion`."""
-    from ..expansions.symbolic_series import SymbolicSeries
+    r"""Return the risk as a series: many samples, a vanishing penalty, or short steps.
 
+    Parameters
+    ----------
+    name : {"large_alpha", "small_ridge", "small_step"}
+        In 1/α (the samples of the step follow, unless the model has its own `alpha0`), in λ,
+        or in the step size.
+    order : int
+        The last power of the small quantity, from 0 to 20.
+    ridge : float
+        The penalty that is held fixed, or :func:`giantstep.paper_ridge`; none for
+        "small_ridge".
+    digits : int
+        Of the coefficients, from 1 to 1000.
+    formulas : bool
+        With formulas of the first coefficients, which take up to a few seconds once; for
+        students and teachers with linear part and students that are not linear.
+
+    Returns
+    -------
+    Expansion
+        Of risk, bias, variance, training error and objective, before and after the step, with
+        the radius of convergence. At the interpolation threshold "small_ridge" is a series in
+        √λ that begins with the peak.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such expansion, an argument is outside its range, or not exactly the
+        penalties are given that are held fixed.
+    AssumptionError
+        If the fixed penalty is 0 at the interpolation peak, or the student jumps and the
+        series is in the step size.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+    ...                         noise_variance=0.25)
+    >>> series = model.expansion("large_alpha", ridge=0.1)
+    >>> print(series.latex("initial"))
+    R_0 = 0.0955154 + 0.518273\,\alpha^{-1} - 0.723410\,\alpha^{-2} + O(\alpha^{-3})
+    >>> left = series.estimate_of_remainder(100.0, "initial")
+    >>> print(f"{series(100.0, 'initial'):.7f} {left:.1e}")
+    0.1006258 1.9e-06
+    """
     question = _question(model, checked_name(name), ridge, checked_digits(digits))
     last = checked_order(order)
     written = checked_switch("formulas", formulas)

@@ -15,6 +15,11 @@ there imports no SymPy.
 The expected kernel, the covariance of the features over fresh inputs: limit and matrices.
 
 The spectrum of a model's conjugate kernel: bulk, outlier, threshold, labels.
+
+Proven intervals of the kernel's edges, which are values of ζ at critical points.
+
+Those are real roots of the numerator of its derivative, a polynomial in T: all its real roots are
+isolated, and exactly one lies above √β, T_c.
 """
 
 from __future__ import annotations
@@ -26,11 +31,14 @@ from functools import cached_property, lru_cache
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 
+import mpmath
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 
+from ...deprecations import by_name
 from ...digits import checked_digits
-from ...errors import ClosedFormNotFoundError, ParameterError
+from ...errors import CertificationError, ClosedFormNotFoundError, ParameterError
 from ...numeric.algebraic_curves import AlgebraicTransform, aligned_quadratic_root, real_crossing
 from ...numeric.spectral_bulk import Bulk, known_bulk
 from ...pages import Block, Page, Typeset
@@ -38,7 +46,14 @@ from ...result import Number, quantity
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ...runtime.roots import newton
-from ..certificates.certified_values import CertifiedValues
+from ...symbolic.activations import activation
+from ...symbolic.activations import z as variable
+from ...symbolic.enclosed_formulas import FormulaBalls
+from ...symbolic.enclosures import Enclosure
+from ...symbolic.gaussian import expect
+from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.printing.compiled import Formula, compiled, function_source
+from ..certificates.certified_values import LIBRARIES, CertifiedValues, midpoint
 from ..certificates.wanted import certificate_wanted
 from ..derived import derived
 from ..figures import plain_text
@@ -46,7 +61,20 @@ from ..spectra.figure import Caption
 from ..spectra.simulated import SimulatedSpectrum
 from ..spectra.spectrum import Spectrum
 from ..spiked_random_features.arguments import checked_switch
+from . import kernel_equations as eq
+from . import kernel_equations as equations
+from . import symbols
 from .figures import loss_note
+from .pair_kernels import c, p, pair_kernel, q
+from .symbols import IDENTIFIERS, spike_square
+from .weight_spike import (
+    CERTIFIED_LIMIT,
+    DEFAULT_DIGITS,
+    exact_constants,
+    proven_above,
+    proven_sign,
+    spike_length,
+)
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
@@ -68,10 +96,6 @@ def spectrum_sources() -> dict[str, str]:
     ``upper_half_plane``. Those of ``"arrays"``: ``quartic``, ``resolvent_quadratic``,
     ``equation_terms``, ``equation_slope`` and ``counting_function``.
     """
-    from ...symbolic.printing.compiled import Formula, function_source
-    from . import kernel_equations as eq
-    from .symbols import IDENTIFIERS, spike_square
-
     axis, step, plane = eq.REAL_PARAMETERS, eq.STEP_PARAMETERS, eq.PLANE_PARAMETERS
     inside = (eq.effective_ridge, *plane)
     quartic = Formula(plane, eq.quartic(), "coefficients, from the highest power")
@@ -501,9 +525,6 @@ def _second_coefficient(model: OneGradientStep) -> str:
 
 @derived("one_gradient_step/second_coefficient", str)
 def _second_hermite(student: str) -> str:
-    from ...symbolic.activations import activation
-    from ...symbolic.hermite import hermite_coefficient
-
     return str(hermite_coefficient(activation(student, argument="student"), 2).evalf(40))
 
 
@@ -547,14 +568,6 @@ def difference_norm(model: OneGradientStep, weights: Real) -> float:
 
 @lru_cache(maxsize=32)
 def _functions(student: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    import sympy as sp
-
-    from ...symbolic.activations import activation
-    from ...symbolic.activations import z as variable
-    from ...symbolic.gaussian import expect
-    from ...symbolic.printing.compiled import compiled
-    from .pair_kernels import c, p, pair_kernel, q
-
     sigma = activation(student, argument="student")
     kernel = pair_kernel(sigma, sigma)
     if kernel is None:
@@ -795,7 +808,9 @@ class ConjugateKernel(Spectrum):
         """
         kept = super().from_dict(values)
         certify = kept.certificate is not None
-        found: Any = conjugate_kernel(kept.model, kept.trained, kept.digits, certify)
+        found: Any = conjugate_kernel(
+            kept.model, trained=kept.trained, digits=kept.digits, certify=certify
+        )
         for row in found.rows():
             before = getattr(kept, row.name)
             if before is None or not math.isclose(
@@ -808,17 +823,47 @@ class ConjugateKernel(Spectrum):
         return found
 
 
+@by_name("trained", "digits", "certify")
 def conjugate_kernel(
     model: OneGradientStep,
-    trained: object = True,
-    digits: object = None,
-    certify: object = False,
+    *,
+    trained: bool = True,
+    digits: int | None = None,
+    certify: bool = False,
 ) -> ConjugateKernel:
-    """Return the spectrum of a model's kernel; see ``OneGradientStep.conjugate_kernel``."""
+    r"""Return the spectrum of the conjugate kernel: bulk, edges, outlier, label alignment.
+
+    Parameters
+    ----------
+    trained : bool
+        After the step; else at initialisation.
+    digits : int, optional
+        So many digits of the scalars with mpmath. Floats are then read as the decimal numbers
+        that they print as.
+    certify : bool
+        Also prove intervals of the numbers, ``certificate``, to 15 digits or `digits`; needs
+        python-flint.
+
+    Raises
+    ------
+    ParameterError
+        If `digits` is no positive whole number, `trained` no boolean, or the outlier is too
+        large for a float.
+    CertificationError
+        If an interval cannot be proven, as where a gap of the bulk closes.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4)
+    >>> kernel = model.conjugate_kernel()
+    >>> kernel.supercritical, round(kernel.bulk_edge, 6), round(kernel.eigenvalue, 6)
+    (True, 4.213821, 4.935209)
+    """
     after = checked_switch("trained", trained)
     count = None if digits is None else checked_digits(digits)
     if certificate_wanted(certify):
-        return _certified(conjugate_kernel(model, after, count))
+        return _certified(conjugate_kernel(model, trained=after, digits=count))
     curve = curve_of(model, count)
     ctx, functions = curve.context, curve.functions
     step = _step_numbers(model, curve)
@@ -852,9 +897,6 @@ def conjugate_kernel(
 
 
 def _certified(found: ConjugateKernel) -> ConjugateKernel:
-    from ..certificates.certified_values import midpoint
-    from .certified_spikes import DEFAULT_DIGITS, certified_kernel
-
     proof = certified_kernel(found.model, found.trained, found.digits or DEFAULT_DIGITS)
     ctx = None if found.digits is None else rounded_to(found.digits)
     fields = ("threshold", "spike", "outlier", "label_alignment", "critical_step_size")
@@ -906,8 +948,101 @@ def _critical_step_size(model: OneGradientStep, curve: KernelCurve, step: tuple[
 
 def rounded_to(digits: int) -> Any:
     """Return an mpmath context whose numbers print as so many digits."""
-    import mpmath
-
     ctx = mpmath.mp.clone()
     ctx.dps = digits
     return ctx
+
+
+_OUTLIER = "the outlier of the kernel: derived for linearised features, a conjecture for networks"
+
+
+def certified_kernel(
+    model: OneGradientStep, trained: bool = True, digits: int = DEFAULT_DIGITS
+) -> CertifiedValues:
+    """Return proven intervals of edges, threshold and outlier of the conjugate kernel.
+
+    Raises
+    ------
+    CertificationError
+        If the roots behind the edges cannot be isolated, as where a gap of the bulk closes; if the
+        step is at the threshold; if the student has no linear part.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
+    constants = exact_constants(model)
+    if constants[symbols.linear] == 0:
+        raise CertificationError(
+            f"the conjugate kernel of student {model.student!r} is that of pure noise, without "
+            "threshold or outlier: only its edges could be proven, and they have a closed form; "
+            "ask for digits instead of a proof"
+        )
+    slope = constants[symbols.linear] ** 2
+    kappa = constants[symbols.residual] / slope
+    formulas = FormulaBalls({**constants, equations.kappa: kappa})
+    polynomial = _slope_numerator(kappa == 0)
+    place, unit = equations.place, symbols.linear**2
+    formulas.define_root(place, polynomial, above=sp.sqrt(symbols.beta))
+    zeta = unit * equations.zeta()
+    values = {
+        "threshold": formulas.enclosure(place, digits),
+        "bulk_edge": formulas.enclosure(zeta, digits),
+    }
+    for index, root in enumerate(_left_edges(formulas, polynomial, digits)):
+        values[f"inner edge {index + 1}"] = root
+    above = False
+    if trained:
+        spike = spike_square()
+        values["spike"] = formulas.enclosure(spike, digits)
+        sign = proven_sign(formulas, spike_length(), "the spike at step size one")
+        moved = sign == 1 and not model.student_moments.jumps
+        if moved:
+            critical = equations.critical_step_size() / model.loss_factor
+            values["critical_step_size"] = formulas.enclosure(critical, digits)
+        above = proven_above(formulas, spike - place, moved, model)
+        if above:
+            rule = {place: spike}
+            values["outlier"] = formulas.enclosure(zeta.subs(rule), digits)
+            share = equations.label_alignment().subs(rule)
+            values["label_alignment"] = formulas.enclosure(share, digits)
+    verdict = "an outlier" if above else "no outlier"
+    return CertifiedValues(
+        title=f"conjugate kernel {'after' if trained else 'before'} {model}",
+        values=values,
+        statement=(
+            "each limit lies in its interval; T_c is the only critical point of ζ above √β, and "
+            f"there is {verdict}"
+        ),
+        assumptions=(*LIBRARIES, CERTIFIED_LIMIT, _OUTLIER),
+        digits=digits,
+    )
+
+
+@lru_cache(maxsize=2)
+def _slope_numerator(linear_student: bool) -> sp.Expr:
+    """Return the polynomial in T whose real roots are the critical points of ζ."""
+    slope = equations.slope_sign()
+    if linear_student:
+        slope = slope.subs(equations.kappa, 0)
+    numerator, _ = sp.fraction(sp.cancel(sp.together(slope)))
+    return numerator
+
+
+def _left_edges(formulas: FormulaBalls, polynomial: sp.Expr, digits: int) -> list[Enclosure]:
+    """Return the edges of the bulk but the last one, ascending, without one at zero."""
+    # In a variable of its own: equations.place stands for T_c.
+    variable = sp.Dummy("T", real=True)
+    roots = formulas.define_roots(
+        variable, polynomial.xreplace({equations.place: variable}), digits
+    )
+    found = []
+    for root in roots:
+        zeta = symbols.linear**2 * equations.zeta().xreplace({equations.place: root})
+        sign = formulas.sign(root + sp.sqrt(symbols.beta))
+        if sign == 1:
+            continue
+        edge = formulas.enclosure(zeta, digits)
+        if sign is None and not edge.contains_zero:
+            raise CertificationError("whether a critical point of ζ is an edge is not proven")
+        if sign is not None:
+            found.append(edge)
+    return sorted(found, key=lambda value: value.midpoint)

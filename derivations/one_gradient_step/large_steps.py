@@ -30,6 +30,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import ParameterError
 from ...numeric.cache import FileCache
@@ -43,13 +44,13 @@ from ..spiked_random_features.arguments import activation_text, checked_switch
 from .amplitude_minimum import (
     AmplitudeError,
     AmplitudeMinimum,
+    certified_tau_star,
     float_distance,
     least_error,
     precise_minimum,
 )
-from .arguments import require_centred
 from .equivalence import Assumption, all_hold, boundedness
-from .moments import Moments, moments
+from .moments import Moments, moments, require_centred
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -337,8 +338,6 @@ def large_step_limit(
     )
     if not certify:
         return found
-    from .amplitude_minimum import certified_tau_star
-
     proof = certified_tau_star(found._error, found.minimum, wanted or 15, progress=progress)
     return replace(found, certificate=proof)
 
@@ -385,10 +384,16 @@ def _moved(student: Moments, teacher: Moments) -> Assumption:
     return Assumption(statement, product != 0, reason)
 
 
-def large_steps_of(
-    model: OneGradientStep, digits: int | None = None, certify: bool = False
+@by_name("digits", "certify")
+def large_steps(
+    model: OneGradientStep, *, digits: int | None = None, certify: bool = False
 ) -> LargeStepLimit:
-    """Return the limit of a model's student and teacher; its other parameters do not matter."""
+    """Return what steps with η of order √N can represent of the teacher, τ_*.
+
+    With `certify` and python-flint, τ_* is also a proven interval.
+
+    See :func:`.large_steps.large_step_limit`.
+    """
     return large_step_limit(
         model.student,
         model.teacher,

@@ -22,28 +22,39 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...pages import Block, Page, Table, Typeset
 from ...result import Number, Result, quantity
-from ...symbolic.ridge_equivalent import NO_SPIKE, Spike
+from ...runtime.precision import local_context
+from ...symbolic.ridge_equivalent import NO_SPIKE, Spike, paper_ridge, response_without_floor
 from ..formulas import latex
-from ..penalties import given_penalty, penalty_of
+from ..penalties import given_penalty, one_penalty, penalty_of
+from .optimal_ridge import exact_parameters
 from .properties import (
+    COVARIANCE,
+    Identity,
+    Positive,
+    Property,
     aligned,
     aligned_rate,
     kappa,
     large_ridge_limit,
     large_step_limit,
+    nu,
     orthogonal_rate,
     slope,
     wide_network_limit,
 )
-from .risk import covariance, model_parameters
+from .risk import STEP, covariance, model_parameters
 from .symbols import (
     IDENTIFIERS,
     aligned_square,
+    alpha0,
+    beta,
     linear,
+    noise,
     orthogonal_square,
     residual,
     step_size,
@@ -129,8 +140,27 @@ class RiskLimits(Page, Typeset):
         return f"RiskLimits({len(self.limits)} limits at paper_ridge={self.paper_ridge:g})"
 
 
-def risk_limits(model: OneGradientStep, ridge: object) -> RiskLimits:
-    """Return the limits of a model; see :meth:`.analyses.Analyses.limits`."""
+@one_penalty
+@by_name("ridge", outer=1)
+def limits(model: OneGradientStep, *, ridge: object = None) -> RiskLimits:
+    """Return the limits of the risk in step size, samples, width and penalty.
+
+    Parameters
+    ----------
+    ridge : float
+        λ > 0 of the limits that keep a penalty, or :func:`giantstep.paper_ridge`.
+
+    Returns
+    -------
+    RiskLimits
+        Each with its formula and its number for this model; what they follow from is in
+        :mod:`.properties`.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one penalty is given, or it is not positive and finite.
+    """
     penalty = penalty_of(ridge, model.beta / model.alpha)
     if not penalty:
         name, _ = given_penalty(ridge)
@@ -326,12 +356,33 @@ class InterpolationPeak(Result):
         yield f"relative error of the leading order {self.relative_error:.2g}"
 
 
+@one_penalty
+@by_name("ridge", outer=1)
 def interpolation_peak(
-    model: OneGradientStep, ridge: object, *, digits: int | None
+    model: OneGradientStep, *, ridge: object = None, digits: int | None = None
 ) -> InterpolationPeak:
-    """Return the peak; see ``OneGradientStep.interpolation_peak``."""
-    from ...runtime.precision import local_context
+    r"""Return the height of the peak at n = N for a small penalty.
 
+    Parameters
+    ----------
+    ridge : float
+        λ > 0; that of the paper is the same at n = N.
+    digits : int, optional
+        So many digits. Floats are read as the decimal numbers that they print as.
+
+    Returns
+    -------
+    InterpolationPeak
+        The leading term :math:`(B + \Delta)/(2\sqrt{\lambda\tau_1})` beside the exact risk,
+        for this model at α = β.
+
+    Raises
+    ------
+    ParameterError
+        If not exactly one penalty is given, or it is not positive and finite.
+    AssumptionError
+        If the student is linear and N ≥ d: its peak is at n = d and has another form.
+    """
     penalty = penalty_of(ridge, 1.0)
     if not penalty:
         name, _ = given_penalty(ridge)
@@ -374,12 +425,6 @@ def amplitudes(*, floor: bool = True) -> dict[str, sp.Expr]:
     floor : bool
         Of a student with nonlinear part; without one, for N < d.
     """
-    import sympy as sp
-
-    from ...symbolic.ridge_equivalent import NO_SPIKE, response_without_floor
-    from .risk import STEP, covariance
-    from .symbols import beta, linear, noise, teacher_linear, teacher_residual
-
     at = covariance(sp.S.Zero)
     # Without a floor the resolvent of W^T W at zero exists for N < d.
     trace = at.resolvent if floor else 1 / (linear**2 * (1 - beta))
@@ -393,11 +438,6 @@ def amplitudes(*, floor: bool = True) -> dict[str, sp.Expr]:
 
 def peak_property() -> Property:
     """The leading order of the peak, with its proof."""
-    import sympy as sp
-
-    from ...symbolic.ridge_equivalent import paper_ridge
-    from .properties import COVARIANCE, Identity, Positive, Property, nu
-
     one = sp.S.One
     penalty = paper_ridge(COVARIANCE, one)
     pace = sp.expand(COVARIANCE.derivative(one, penalty / nu) / nu)
@@ -416,11 +456,6 @@ def peak_property() -> Property:
 
 
 def _evaluate(model: OneGradientStep, digits: int) -> dict[str, sp.Expr]:
-    import sympy as sp
-
-    from .optimal_ridge import exact_parameters
-    from .symbols import alpha0
-
     known = exact_parameters(model, digits)
     rule = {x: sp.Rational(f.numerator, f.denominator) for x, f in known.items()}
     found = amplitudes(floor=bool(model.student_moments.residual))

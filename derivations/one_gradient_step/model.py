@@ -1,6 +1,6 @@
 """The model that users build: one gradient step in the proportional limit.
 
-Nothing here imports SymPy, xarray or matplotlib before it is needed.
+What can be asked of it are the functions of the modules beside this one, as its methods.
 """
 
 from __future__ import annotations
@@ -13,27 +13,50 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ...atomic_files import write_atomically
+from ...deprecations import by_name, renamed
 from ...errors import AssumptionError, ParameterError
+from ...numeric.arguments import is_one_of, nonnegative_number, positive_number, real_number
 from ...numeric.cache import FileCache
 from ...pages import Table, as_html
+from ...symbolic.activations import activation
+from ..bridge import spiked_from_step
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
+from ..hermite_gradients.first_step import FirstStep, first_step
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
+from ..kernels.kernel import Kernel
+from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
-from .analyses import Analyses
-from .arguments import checked_arguments, require_centred
-from .moments import Moments, moments
+from ..spiked_random_features.arguments import activation_text, checked_switch
+from .conditional_risk import conditional_risk
+from .equivalence import gaussian_equivalence, standing
+from .expansion import expansion
+from .figures import FiniteSizes, phase_data, plot_phase, plot_risk, risk_data
+from .kernel_spectrum import conjugate_kernel
+from .large_steps import large_steps
+from .limits import interpolation_peak, limits
+from .moments import Moments, moments, require_centred
+from .optimal_ridge import optimal_ridge, optimal_ridge_curve, optimum
+from .population_gradient import population_gradient
+from .risk import DOMAINS, NAMES, RidgeRisk, curve_attributes, risk_kernel, solve, solved_rows
+from .several_steps import several_steps
+from .simulated import one_step_network, simulate, simulate_spectra
+from .weight_spike import plot_model, weight_spike, weight_spike_curve
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from ...numeric.saddle_point_solver import BatchSolution
     from ..nonlinear_spikes.model import StepAtWidth
+    from ..spiked_random_features.model import SpikedRandomFeatures
 
 _MODEL = "one_gradient_step"
+_LOSSES = ("half", "full")
 
 
 @dataclass(frozen=True)
-class OneGradientStep(Analyses, HasSensitivities):
+class OneGradientStep(HasSensitivities):
     r"""A two-layer network after one gradient step on its first layer, in the proportional limit.
 
     The network :math:`f(x) = N^{-1/2}\sum_i a_i\sigma(w_i\cdot x)` starts from
@@ -103,7 +126,7 @@ class OneGradientStep(Analyses, HasSensitivities):
 
     def __post_init__(self) -> None:
         given = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name, value in checked_arguments(**given).items():
+        for name, value in _checked(**given).items():
             object.__setattr__(self, name, value)
         if not self.centre:
             require_centred(self.student_moments, self.teacher_moments)
@@ -175,8 +198,6 @@ class OneGradientStep(Analyses, HasSensitivities):
         # Kept as text, so that a run that finds them imports no SymPy.
         @derived("one_gradient_step/standing", list)
         def standings(student: str, teacher: str, centre: bool) -> list[str]:
-            from .equivalence import standing
-
             return [standing(self, vanishing_ridge=limit) for limit in (False, True)]
 
         return standings(self.cache, self.student, self.teacher, self.centre)
@@ -229,23 +250,15 @@ class OneGradientStep(Analyses, HasSensitivities):
         return replace(self, **parameters)
 
     def _axes(self) -> Mapping[str, str]:
-        from .risk import DOMAINS
-
         return DOMAINS
 
     def _names(self) -> Names:
-        from .risk import NAMES
-
         return NAMES
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
-        from .risk import curve_attributes
-
         return curve_attributes(self, columns)
 
     def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
-        from .risk import solved_rows
-
         return solve_groups(
             self, columns, solved_rows, outputs=self._names().outputs, raising=raising,
             together=tuple(columns),
@@ -261,6 +274,168 @@ class OneGradientStep(Analyses, HasSensitivities):
         if self.alpha0 == math.inf:
             return Directions(moving, {"alpha0": "alpha0 is infinite"})
         return Directions({**moving, "alpha0": {"alpha0": 1}})
+
+    # ------------------------------------------------------------------ what can be asked
+
+    solve = solve
+    risk = solve
+    """The field's word for :meth:`solve`."""
+    optimum = optimum
+    optimal_ridge = optimal_ridge
+    optimal_ridge_curve = optimal_ridge_curve
+    interpolation_peak = interpolation_peak
+    limits = limits
+    expansion = expansion
+    conditional_risk = conditional_risk
+    weight_spike = weight_spike
+    weight_spike_curve = weight_spike_curve
+    plot_singular_values = plot_model
+    conjugate_kernel = conjugate_kernel
+    population_gradient = population_gradient
+    equivalence = gaussian_equivalence
+    large_steps = large_steps
+    several_steps = several_steps
+    network = one_step_network
+    simulate = simulate
+    simulate_spectra = simulate_spectra
+
+    @by_name("digits")
+    def ridgeless(self, *, digits: int | None = None) -> RidgeRisk:
+        """Return the risk in the limit of a vanishing penalty, in closed form.
+
+        Raises
+        ------
+        AssumptionError
+            At the interpolation peak: n = N, or n = d < N for a linear student.
+        """
+        return self.solve(ridge=0.0, digits=digits)
+
+    @renamed("curve(...)")
+    def risk_curve(
+        self, *, paper_ridge: object = None, progress: bool | None = None, **parameters: Any
+    ) -> xr.Dataset:
+        """Return :meth:`curve` as a dataset, as the last release did."""
+        if paper_ridge is not None:
+            if parameters.get("ridge") is not None:
+                raise ParameterError("give the penalty once: ridge or paper_ridge")
+            parameters["ridge"] = in_convention("paper_ridge", paper_ridge)
+        # The penalty was the first axis, and the others stood in this order.
+        names = ("ridge", "alpha", "beta", "step_size", "noise_variance")
+        parameters = {name: parameters.pop(name, None) for name in names} | parameters
+        given = {name: value for name, value in parameters.items() if value is not None}
+        found = self.curve(**given, progress=progress is not False).to_dataset()
+        scalars = [name for name, coordinate in found.coords.items() if not coordinate.dims]
+        return found.drop_vars([*scalars, "iterations", "converged"])
+
+    def kernel(self) -> Kernel:
+        """Return the kernel of the risk: sweeps, derivatives, files for other languages.
+
+        Its parameters are those of the model and the moments of student and teacher, with the
+        model's values as defaults; `step_size` is η of the formulas, twice that of a model with
+        ``loss="full"``. The penalty `ridge` must be given, and is positive. Files that it writes
+        take finite numbers only: for the population gradient, ``alpha0=math.inf``, give them
+        1e300, of which no digit differs.
+        """
+        return risk_kernel(self)
+
+    @one_penalty
+    def plot_risk(
+        self,
+        over: str,
+        values: object,
+        *,
+        ridge: object = None,
+        simulated: FiniteSizes | None = None,
+        ax: Any = None,
+    ) -> Any:
+        """Draw the risk before and after the step over one parameter.
+
+        Parameters
+        ----------
+        over : {"alpha", "beta", "step_size", "noise_variance", "ridge", "paper_ridge"}
+        values : sequence of float
+            Where on that axis.
+        ridge : float, optional
+            λ or :func:`giantstep.paper_ridge`; needed unless the axis is the penalty.
+        simulated : FiniteSizes, optional
+            Networks, and models with Gaussian features, to be drawn with standard errors.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        data = risk_data(self, over, values, ridge=ridge, simulated=simulated)
+        return plot_risk(data, ax=ax)
+
+    @one_penalty
+    def plot_phase(
+        self,
+        x: str,
+        x_values: object,
+        y: str,
+        y_values: object,
+        *,
+        ridge: object = None,
+        quantity: str = "improvement",
+        ax: Any = None,
+    ) -> Any:
+        """Draw what the step improves over two parameters, with the critical step sizes.
+
+        Parameters
+        ----------
+        x, y : str
+            Two different of the axes of :meth:`plot_risk`, such as "step_size" and "alpha".
+        x_values, y_values : sequence of float
+        ridge : float, optional
+            λ or :func:`giantstep.paper_ridge`; needed unless an axis is the penalty.
+        quantity : {"improvement", "relative_improvement", "risk_initial", "risk_trained"}
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        data = phase_data(self, x, x_values, y, y_values, ridge=ridge)
+        return plot_phase(data, quantity, ax=ax)
+
+    def gradient(self) -> FirstStep:
+        r"""Derive the limits of the three parts of the first gradient, G = A + B + C.
+
+        A is the spike, B the residual and C what the network's own output contributes. Of the
+        result, ``values(alpha=model.step_samples, noise_variance=model.noise_variance)`` are
+        numbers and ``population_spike`` is the leading term with infinitely many samples.
+
+        Raises
+        ------
+        AssumptionError
+            If the student jumps: its gradient is not defined.
+        """
+        model = self
+        return first_step(model.student, activation(model.teacher), centre=model.centre)
+
+    def as_spiked_features(self) -> SpikedRandomFeatures:
+        """Return this model of plain random features as spiked random features without spike.
+
+        Solutions at the same `alpha` and `ridge` are the same: its test error is the risk here.
+
+        Raises
+        ------
+        AssumptionError
+            If there is a step: the two theories are of steps of different order. If a mean has to
+            be subtracted that has no closed form.
+
+        Examples
+        --------
+        >>> from giantstep import OneGradientStep
+        >>> plain = OneGradientStep("erf", "tanh", alpha=2, beta=1.5, step_size=0)
+        >>> spiked = plain.as_spiked_features().solve(alpha=2, ridge=0.1)
+        >>> abs(spiked.test_error - plain.solve(ridge=0.1).initial) < 1e-13
+        True
+        """
+        return spiked_from_step(self)
 
     # ------------------------------------------------------------------ files
 
@@ -302,6 +477,62 @@ class OneGradientStep(Analyses, HasSensitivities):
             rows.append((f"{layer}, linear part", f"{known.linear:.12g}"))
             rows.append((f"{layer}, variance of the rest", f"{known.residual:.12g}"))
         return as_html([Table(rows), self.standing])
+
+
+def _checked(
+    *,
+    student: object,
+    teacher: object,
+    alpha: object,
+    beta: object,
+    step_size: object,
+    noise_variance: object,
+    alpha0: object,
+    loss: object,
+    centre: object,
+    cache_folder: object,
+) -> dict[str, Any]:
+    """Return the arguments of a model as texts, floats and booleans.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is of the wrong kind or outside its range; the message names it.
+    """
+    if not is_one_of(loss, _LOSSES):
+        raise ParameterError(
+            f"loss must be 'half', for (1/2n) sum (f - y)^2 as in the formulas, or 'full', for "
+            f"(1/n) sum (f - y)^2, whose gradient is twice as long; got {loss!r}"
+        )
+    if cache_folder is not None and not isinstance(cache_folder, str | os.PathLike):
+        raise ParameterError(f"cache_folder must be a path or None, got {cache_folder!r}")
+    step = real_number("step_size", step_size)
+    if not 0 <= step < math.inf:
+        raise ParameterError(f"step_size must be >= 0 and finite, got {step}")
+    if loss == "full" and 2 * step == math.inf:
+        raise ParameterError(
+            f"step_size = {step:g} is too large: with loss='full' the formulas take twice that, "
+            "which is no float"
+        )
+    return {
+        "student": activation_text("student", student),
+        "teacher": activation_text("teacher", teacher),
+        "alpha": positive_number("alpha", alpha),
+        "beta": positive_number("beta", beta),
+        "step_size": step,
+        "noise_variance": nonnegative_number("noise_variance", noise_variance),
+        "alpha0": None if alpha0 is None else _samples(alpha0),
+        "loss": loss,
+        "centre": checked_switch("centre", centre),
+        "cache_folder": cache_folder,
+    }
+
+
+def _samples(value: object) -> float:
+    number = real_number("alpha0", value)
+    if not number > 0:
+        raise ParameterError(f"alpha0 must be positive (inf is allowed), got {number}")
+    return number
 
 
 def _shown(value: object) -> str:

@@ -10,8 +10,18 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import sympy as sp
+
 from ...digits import MOST_DIGITS, checked_digits
+from ...errors import AssumptionError
 from ...numeric.cache import FileCache
+from ...symbolic.activations import activation
+from ...symbolic.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS
+from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.linear_part import residual_variance, slope_variance
+from ...symbolic.regularity import Parity
+from ...symbolic.zero_test import is_exactly_zero
 from ..derived import derived
 
 if TYPE_CHECKING:
@@ -83,11 +93,6 @@ class Moments:
         MissingDependencyError
             If python-flint is not installed.
         """
-        import sympy as sp
-
-        from ...symbolic.enclosed_formulas import FormulaBalls
-        from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS
-
         formulas = FormulaBalls({})
         return {
             name: formulas.enclosure(value, digits, most=INTERMEDIATE_DIGITS)
@@ -160,9 +165,6 @@ def _with_digits(name: str, digits: int) -> dict[str, str]:
 
 @derived("one_gradient_step/moments", dict, words=("argument",))
 def _derivation(name: str, *, argument: str) -> dict[str, Any]:
-    from ...symbolic.activations import activation
-    from ...symbolic.regularity import Parity
-
     function = activation(name, argument=argument)
     texts = _texts(exact_moments(name), _DIGITS)
     return {
@@ -185,13 +187,6 @@ def exact_moments(name: str) -> dict[str, sp.Expr]:
     dict of str to Expr
         Zeros are decided exactly; the slope variance of a function that jumps is nan.
     """
-    import sympy as sp
-
-    from ...symbolic.activations import activation
-    from ...symbolic.hermite import hermite_coefficient
-    from ...symbolic.linear_part import residual_variance, slope_variance
-    from ...symbolic.zero_test import is_exactly_zero
-
     function = activation(name)
     mean, linear = (hermite_coefficient(function, k) for k in range(2))
     found = {
@@ -208,3 +203,26 @@ def exact_moments(name: str) -> dict[str, sp.Expr]:
 
 def _texts(exact: dict[str, sp.Expr], digits: int) -> dict[str, str]:
     return {k: str(value.evalf(digits)) for k, value in exact.items()}
+
+
+def require_centred(student: Moments, teacher: Moments) -> None:
+    """Refuse functions with a mean.
+
+    Raises
+    ------
+    AssumptionError
+        If student or teacher has a mean; the message says what it does.
+    """
+    if student.mean:
+        raise AssumptionError(
+            f"student {student.name!r} is not centred: its mean is mu_0 = {student.mean:.6g}. Its "
+            "kernel then has a trivial outlier of size O(sqrt(n)) along the constant vector, which "
+            "hides the spike of the step; pass centre=True (--centre) to use the function minus "
+            "its mean"
+        )
+    if teacher.mean:
+        raise AssumptionError(
+            f"teacher {teacher.name!r} is not centred: its mean is {teacher.mean:.6g}, which no "
+            "centred feature can fit and which lengthens the spike of the step; pass centre=True "
+            "(--centre) to use the function minus its mean"
+        )

@@ -17,7 +17,7 @@ arithmetic on rational numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
+from ...deprecations import renamed
 from ...digits import checked_digits
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number
@@ -328,14 +329,56 @@ class OptimalRidge(Result):
 def optimum(
     model: OneGradientStep,
     *,
-    over: object,
-    of: object,
-    trained: bool,
-    digits: int | None,
-    progress: bool | None,
-    parameters: Mapping[str, Any],
-) -> OptimalRidge | xr.Dataset:
-    """Answer :meth:`.risk_analyses.RiskAnalyses.optimum`."""
+    over: str | Sequence[str] = "ridge",
+    of: str = "risk",
+    trained: bool = True,
+    digits: int | None = None,
+    progress: bool | None = None,
+    **parameters: Any,
+) -> Any:
+    r"""Return the penalty with the smallest risk, the best of all local minima.
+
+    All stationary points are roots of one polynomial, so that nothing is searched and there
+    are no bounds.
+
+    Parameters
+    ----------
+    over : {"ridge"}
+        There is no best step size beside it: the risk at its best penalty falls with the step.
+    of : {"risk", "test_error"}
+        Two words for the same.
+    trained : bool
+        After the step, or before it.
+    digits : int, optional
+        So many digits. Floats are read as the decimal numbers that they print as.
+    progress : bool, optional
+        Show a bar over several α if it takes longer than a second; default: if stderr is a
+        terminal.
+    **parameters
+        ``alpha``: n/d of the readout (and of the step, if the model has no `alpha0`); default:
+        that of the model.
+
+    Returns
+    -------
+    OptimalRidge or xarray.Dataset
+        Where the risk falls towards an end of the range the penalty is 0 or inf, and `kind`
+        says so. A dataset where `alpha` is a sequence: ``ridge_…``, ``paper_ridge_…``,
+        ``risk_…`` and ``curvature_…``, before (initial) and after (trained) the step.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range, or another output or parameter is named.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+    ...                         noise_variance=0.25)
+    >>> best = model.optimum(over="ridge")
+    >>> print(f"{best.paper_ridge:.12f} {best.risk:.12f}")
+    0.272826395556 0.226236404702
+    """
     names = [over] if isinstance(over, str) else over
     if not isinstance(names, list | tuple) or [*names] != ["ridge"]:
         raise ParameterError(
@@ -360,14 +403,15 @@ def optimum(
     return optimal_ridge_curve(model, alpha, progress=progress)
 
 
+@renamed("optimum(over='ridge')")
 def optimal_ridge(
     model: OneGradientStep,
-    *,
     trained: bool = True,
+    *,
     digits: int | None = None,
-    alpha: object = None,
+    alpha: float | None = None,
 ) -> OptimalRidge:
-    """Minimise the risk over the penalty."""
+    """Return the penalty with the smallest risk, as :meth:`optimum` does."""
     if not isinstance(trained, bool):
         raise ParameterError(f"trained must be True or False, got {trained!r}")
     if digits is not None:
@@ -381,10 +425,11 @@ def optimal_ridge(
     return _best(model, landscape, trained, digits)
 
 
+@renamed("optimum(over='ridge', alpha=[...])")
 def optimal_ridge_curve(
-    model: OneGradientStep, alpha: Any, *, progress: bool | None = None
+    model: OneGradientStep, alpha: Sequence[float], *, progress: bool | None = None
 ) -> xr.Dataset:
-    """Minimise over a range of α, before and after the step."""
+    """Return the best penalties and their risks over n/d, as :meth:`optimum` does."""
     import xarray as xr
 
     # Imported here: tqdm.auto looks for notebook widgets, which costs time at every import.
@@ -417,8 +462,6 @@ def _without_linear_part(model: OneGradientStep, digits: int | None) -> RidgeLan
 
     Their noise enters with D alone, which increases with the penalty.
     """
-    from ...runtime.precision import local_context
-
     ctx = local_context(digits or _FLOAT_DIGITS)
     moments = model.teacher_moments.precise(digits or _FLOAT_DIGITS)
     infinite = ctx.mpf(moments["linear"]) ** 2 + ctx.mpf(moments["residual"])
@@ -449,8 +492,6 @@ def _best(
 ) -> OptimalRidge:
     """Return the lowest of all minima and of both ends."""
     minima = sorted(landscape.minima, key=lambda point: point.risk)
-    from ...runtime.precision import local_context
-
     ctx = None if digits is None else local_context(digits)
     # λ/λ_B, exactly: results may have more digits than a float.
     ratio = decimal_fraction(model.alpha) / decimal_fraction(model.beta)

@@ -27,7 +27,9 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.pair_gradients import pair_averages
 from ...runtime.generated import defined
+from ...symbolic.activations import activation
 from ..derived import derived
+from .pair_kernels import label_source, output_source
 from .simulated import network_functions
 
 if TYPE_CHECKING:
@@ -65,9 +67,29 @@ class PopulationGradient:
 
 
 def population_gradient(
-    model: OneGradientStep, weights: ArrayLike, readout: ArrayLike, direction: ArrayLike | None
+    model: OneGradientStep,
+    weights: ArrayLike,
+    readout: ArrayLike,
+    *,
+    direction: ArrayLike | None = None,
 ) -> PopulationGradient:
-    """Return the population gradient; see ``OneGradientStep.population_gradient``.
+    r"""Return the first gradient of given weights with infinitely many samples.
+
+    Parameters
+    ----------
+    weights : array-like (d, N)
+        W, a column of any length for each neuron.
+    readout : array-like (N,)
+        a of the network :math:`N^{-1/2}\,a\cdot\sigma(W^\top x)`.
+    direction : array-like (d,), optional
+        The teacher's direction β_*; default: the first axis.
+
+    Returns
+    -------
+    PopulationGradient
+        The average of G with :math:`W_1 = W_0 + \eta\sqrt N\,G`, and its two parts. Without a
+        closed form, functions that both have kinks take some milliseconds for each pair of
+        neurons.
 
     Raises
     ------
@@ -226,9 +248,6 @@ def _real_array(name: str, values: ArrayLike, dimensions: int, wanted: str) -> A
 @derived("one_gradient_step/population", dict)
 def _sources(student: str, teacher: str, centre: bool) -> dict[str, Any]:
     """Return source of closed forms, empty where there is none, and where functions have kinks."""
-    from ...symbolic.activations import activation
-    from .pair_kernels import label_source, output_source
-
     names = {"student": student, "teacher": teacher}
     return {
         "labels": label_source(student, teacher, centre) or "",

@@ -27,7 +27,7 @@ from typing import Protocol
 import sympy as sp
 
 from ...pages import Block, Listing, Page
-from ...symbolic.random_matrix import Resolvent
+from ...symbolic.random_matrix import Resolvent, resolvent_moment
 from ...symbolic.ridge_closed_form import ScalarForm
 from ...symbolic.ridge_equivalent import FeatureCovariance, Spike
 from ..formulas import latex
@@ -471,8 +471,6 @@ def _bias_slope() -> sp.Expr:
 
 def _third_moment() -> sp.Expr:
     r"""(1/N) tr Σ²(Σ+ν)^{-3}, with moments of which every monomial is positive."""
-    from ...symbolic.random_matrix import resolvent_moment
-
     moments = (sp.factor(resolvent_moment(j, 3, COVARIANCE.shift, slope, beta)) for j in range(3))
     flat, mixed, steep = moments
     return floor**2 * flat + 2 * floor * slope * mixed + slope**2 * steep

@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .model import OneGradientStep
+
 if TYPE_CHECKING:
     from .model import OneGradientStep
 
@@ -49,8 +51,6 @@ class ReferenceCase:
 
 def model_of(document: Mapping[str, str], **changes: Any) -> OneGradientStep:
     """Return the centred model that an entry of the file describes."""
-    from .model import OneGradientStep
-
     given: dict[str, Any] = {
         name: value if name in ("student", "teacher") else float(value)
         for name, value in document.items()

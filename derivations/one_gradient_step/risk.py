@@ -21,6 +21,8 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
+from ... import __version__
+from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number
@@ -28,6 +30,7 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution, refusal
 from ...result import Number, Result, quantity
+from ...symbolic.lowering.lowered import lower
 from ...symbolic.ridge_equivalent import (
     NO_SPIKE,
     FeatureCovariance,
@@ -42,9 +45,12 @@ from ..certificates.certificate import Certificate
 from ..certificates.wanted import certificate_wanted
 from ..curves import Columns, Names
 from ..derived import derived
+from ..kernels.certified import enclosed_parameter
+from ..kernels.code import kernel_code, latex_names, parameter_domains
 from ..kernels.kernel import Kernel
 from ..kernels.points import Tie
-from ..penalties import PAPER_RIDGE, RIDGE, given_penalty
+from ..kernels.precise import exact_number
+from ..penalties import PAPER_RIDGE, RIDGE, given_penalty, one_penalty
 from .symbols import (
     IDENTIFIERS,
     aligned_square,
@@ -313,9 +319,6 @@ def exact_parameters(model: OneGradientStep, ctx: Any) -> dict[str, Any]:
 
 def proven_parameters(model: OneGradientStep, digits: int) -> dict[str, Any]:
     """Return the same as proven intervals."""
-    from ..kernels.certified import enclosed_parameter
-    from ..kernels.precise import exact_number
-
     found: dict[str, Any] = {
         name: enclosed_parameter(exact_number(value), digits)
         for name, value in model_parameters(model).items()
@@ -339,8 +342,6 @@ class RiskDerivation:
     @classmethod
     def of(cls, lowered: LoweredSystem) -> Self:
         """Return what is kept of a lowered system."""
-        from ..kernels.code import kernel_code, latex_names, parameter_domains
-
         domains = parameter_domains(lowered) | {"alpha0": "extended positive"}
         if "ridge" in domains:
             # A vanishing penalty has equations of its own.
@@ -361,8 +362,6 @@ def _derivation(kind: str) -> RiskDerivation:
 
 @lru_cache(maxsize=3)
 def _lowered(kind: str) -> LoweredSystem:
-    from ...symbolic.lowering.lowered import lower
-
     systems = {
         RIDGE: risk_system,
         RIDGELESS: ridgeless_system,
@@ -478,23 +477,49 @@ class RidgeRisk(Result):
         return self.improvement / self.initial if self.initial else 0 * self.improvement
 
 
-def risk(
+@one_penalty
+@by_name("ridge", outer=1)
+def solve(
     model: OneGradientStep,
-    ridge: object = None,
     *,
+    ridge: object = None,
     digits: int | None = None,
     certify: bool = False,
 ) -> RidgeRisk:
-    """Return the risk at one penalty.
+    r"""Return the risk of the ridge readout before and after the step, at one penalty.
+
+    Parameters
+    ----------
+    ridge : float
+        λ ≥ 0 of :math:`\sum(y - \varphi\cdot w/\sqrt N)^2 + \lambda|w|^2`; 0 is the limit of
+        a vanishing penalty. :func:`giantstep.paper_ridge` gives it as λ_B of
+        :math:`\frac1n\sum(y - f)^2 + \frac{\lambda_B}{N}|a|^2`.
+    digits : int, optional
+        So many digits with mpmath. Floats are then read as the decimal numbers that they
+        print as.
+    certify : bool
+        Prove `digits` digits (default: 15) with ball arithmetic; the result holds the
+        certificate.
 
     Raises
     ------
     ParameterError
         If no penalty is given, or it is negative or infinite.
     AssumptionError
-        If the penalty is zero where the limit of a vanishing penalty does not exist.
-    ConvergenceError
-        If parameters are so large or small that their products are no floats.
+        If the penalty is zero at the interpolation peak, n = N.
+    CertificationError
+        If a proof is wanted and does not succeed.
+    MissingDependencyError
+        If a proof is wanted and python-flint is not installed.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep, paper_ridge
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2,
+    ...                         noise_variance=0.25)
+    >>> risk = model.risk(ridge=paper_ridge(0.05))
+    >>> print(f"{risk.initial:.12f} - {risk.improvement:.12f} = {risk.trained:.12f}")
+    0.310294640925 - 0.027682845422 = 0.282611795503
     """
     certify = certificate_wanted(certify)
     name, value = given_penalty(ridge)
@@ -523,8 +548,6 @@ def risk(
 
 def exact_penalty(model: OneGradientStep, name: str, number: Any) -> sp.Expr:
     """Return the penalty λ, given in the convention of this name, as an exact number."""
-    from ..kernels.precise import exact_number
-
     found = exact_number(number)
     if name == "paper_ridge":
         found *= exact_number(model.alpha) / exact_number(model.beta)
@@ -576,8 +599,6 @@ def _result(model: OneGradientStep, solution: KernelSolution, *, ridge: Any) -> 
     standing = model.standing_at(vanishing_ridge=not ridge)
     ratio = model.beta / model.alpha
     if exact:
-        from ..kernels.precise import exact_number
-
         ratio = _in_context(solution, exact_number(model.beta) / exact_number(model.alpha))
     return RidgeRisk(
         ridge=ridge,
@@ -762,8 +783,6 @@ def _parts(
 
 def curve_attributes(model: OneGradientStep, columns: Columns) -> dict[str, Any]:
     """Return what identifies a curve: the model, and what it holds fixed."""
-    from ... import __version__
-
     fixed = {name: getattr(model, name) for name in DOMAINS if name not in (RIDGE, *columns)}
     fixed |= {name: float(values) for name, values in columns.items() if not values.ndim}
     vanishing = not all(np.all(columns[name]) for name in (RIDGE, PAPER_RIDGE) if name in columns)

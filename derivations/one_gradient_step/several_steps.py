@@ -34,7 +34,7 @@ from ...numeric.arguments import whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.standing import Standing
 from ..spiked_random_features.arguments import checked_switch
-from .symbols import alpha0, label_square, linear, step_size, teacher_linear
+from .symbols import alpha0, label_square, linear, spike_square, step_size, teacher_linear
 
 if TYPE_CHECKING:
     from .model import OneGradientStep
@@ -191,12 +191,9 @@ class SeveralSteps(Page, Typeset):
 
 
 def several_steps(model: OneGradientStep, steps: object, fresh: object = False) -> SeveralSteps:
-    """Return a model after several steps with η of order one.
+    """Return this model after several steps with η of order one.
 
-    Raises
-    ------
-    ParameterError
-        If `steps` is no whole number from 0 to 100, or `fresh` neither True nor False.
+    See :func:`.several_steps.several_steps`.
     """
     number = whole_number("steps", steps, minimum=0)
     if number > _MOST_STEPS:
@@ -281,8 +278,6 @@ def _fresh_sizes(steps: int, c: sp.Expr, ratio: sp.Expr) -> tuple[sp.Expr, sp.Ex
 
 def leading_sizes(steps: int, *, fresh: bool) -> tuple[sp.Expr, sp.Expr]:
     """Return θ1² and θ2 of the equivalent single step, for comparison with :func:`spike_sizes`."""
-    from .symbols import spike_square
-
     rule = {step_size: steps * step_size}
     if fresh:
         rule[alpha0] = steps * alpha0

@@ -42,7 +42,7 @@ from ...symbolic.hermite import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source
 from ..activation_functions import kept_elementwise
 from ..derived import derived
-from ..penalties import items_of, penalties
+from ..penalties import items_of, one_penalty, penalties
 from ..spiked_random_features.arguments import checked_switch
 from .conditional_risk import conditional_prediction
 from .pair_kernels import c, p, pair_kernel, q
@@ -214,25 +214,24 @@ def one_step_network(
     layer: str = "gradient",
     exponent: float = 0.0,
 ) -> Network:
-    """Return the network of a model at a finite dimension.
+    """Return the network of the model at a finite dimension, for :func:`giantstep.simulate`.
 
     Parameters
     ----------
-    model : OneGradientStep
-    dimension : int
-        d ≥ 2.
-    steps : int
-    fresh : bool
-        Whether every step has samples of its own.
-    layer : {"gradient", "rank one", "theory"}
-        The steps of the network, their rank-one parts, or the spike of the limit added to W.
-    exponent : float
-        Steps of size η N^exponent.
+    dimension, steps, fresh, layer, exponent
+        As for :meth:`simulate`, with one number of steps.
 
     Raises
     ------
     ParameterError
         If an argument is outside its range, or the dimension too small.
+
+    Examples
+    --------
+    >>> import giantstep as gs
+    >>> network = gs.OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4).network(40)
+    >>> network.rows, network.scaling, network.width
+    ('gaussian', 'standard', 60)
     """
     dimension = whole_number("dimension", dimension, minimum=2)
     if not is_one_of(layer, LAYERS):
@@ -295,6 +294,7 @@ def _spike(model: OneGradientStep, steps: int, fresh: bool) -> tuple[float, floa
     return spike.theta2, math.sqrt(max(spike.theta1**2 - spike.theta2**2, 0.0))
 
 
+@one_penalty
 def simulate(
     model: OneGradientStep,
     dimension: int,
@@ -316,7 +316,75 @@ def simulate(
     progress: bool | None = None,
     executor: Executor | None = None,
 ) -> xr.Dataset:
-    """Train networks of a model; see :meth:`.model.OneGradientStep.simulate`."""
+    r"""Train networks of finite size and measure the risks of their ridge readouts.
+
+    Readouts before and after the steps are fitted to the same samples, which are independent
+    of those of the steps: the improvement is a paired difference.
+
+    Parameters
+    ----------
+    dimension : int
+        Input dimension d; α d, α0 d and β d have to be (close to) whole numbers.
+    ridge : float or sequence of float
+        λ ≥ 0, or :func:`giantstep.paper_ridge`.
+    seeds : int
+        Number of networks.
+    features : {"network", "gaussian"}
+        Features of the network, whose risk is measured on test samples; or their Gaussian
+        equivalent :math:`\mu_1W^\top x + \mu_{>1}z`, whose population risk is exact.
+    labels : {"teacher", "gaussian"}
+        ``gaussian`` replaces the nonlinear part of the teacher in the readout's labels by
+        independent Gaussian numbers; for Gaussian features.
+    layer : {"gradient", "rank one", "theory"}
+        Full gradient steps, their rank-one parts, or the spike of the limit.
+    steps : int or sequence of int
+        Gradient steps; readouts are fitted at each of these numbers, and at zero.
+    fresh : bool
+        Whether each step has samples of its own.
+    exponent : float
+        Steps of size :math:`\eta N^e`, such as 1/2 for large steps: no theory beside them.
+    conditional : bool
+        Also predict the errors of each layer by Gaussian equivalence; see
+        :meth:`conditional_risk`.
+    exact_risk : bool
+        Population risk of the network by closed forms of E σσᵀ and E f_*σ, which there are for
+        pairs such as erf/erf, sin/sin or relu/relu, in place of test samples.
+    n_test : int, optional
+        Test samples; max(10000, 10 d) by default.
+    seed : int
+        Entropy; the result depends on it and not on `workers`.
+    workers : int, optional
+        Threads.
+    store : path, optional
+        Folder for finished networks; a run that was interrupted resumes from it.
+    progress : bool, optional
+        Progress bar on the standard error stream; by default where that is a terminal.
+    executor : concurrent.futures.Executor, optional
+        Where to run the networks instead of in threads of this process.
+
+    Returns
+    -------
+    xarray.Dataset
+        ``risk``, ``training_error`` and ``objective`` over ``seed``, ``step`` and ``ridge``;
+        over ``ridge`` their means before and after the steps, ``risk_initial``,
+        ``risk_trained``, …, and ``improvement``, with ``…_standard_error`` and, without
+        `exponent`, the limit as ``…_theory``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range, or the dimension is too small.
+    ClosedFormNotFoundError
+        With `exact_risk`, if there are no such closed forms.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2)
+    >>> found = model.simulate(40, ridge=[0.01, 0.1], seeds=2, n_test=1000)
+    >>> dict(found.risk.sizes), bool((found.risk_trained > 0).all())
+    ({'seed': 2, 'step': 2, 'ridge': 2}, True)
+    """
     record = recorded_steps(steps, layer)
     network = one_step_network(
         model, dimension, steps=record[-1], fresh=fresh, layer=layer, exponent=exponent
@@ -496,7 +564,7 @@ def simulate_spectra(
     dimension: int,
     *,
     seeds: int = 5,
-    matrices: Sequence[str] = MATRICES,
+    matrices: Sequence[str] = ("weights", "kernel", "linearised"),
     layer: str = "gradient",
     steps: object = 1,
     fresh: bool = False,
@@ -506,7 +574,40 @@ def simulate_spectra(
     store: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> xr.Dataset:
-    """Train networks; see :meth:`.model.OneGradientStep.simulate_spectra`."""
+    r"""Train networks of finite size and return spectra of first layers and kernels.
+
+    Parameters
+    ----------
+    dimension : int
+    seeds : int
+    matrices : sequence of str
+        "weights", the first layer; "kernel", :math:`\Phi\Phi^\top` of the features of α d
+        samples; "linearised", the same of their Gaussian equivalent.
+    layer, steps, fresh, exponent, seed, workers, store, progress
+        As for :meth:`simulate`.
+
+    Returns
+    -------
+    xarray.Dataset
+        Over ``seed`` and ``step``: ``singular_values`` (descending, over ``mode``), squared
+        cosines ``teacher_alignment``, ``spike_alignment`` (with X^T y of the steps so far, zero
+        before the first) and ``readout_alignment``;
+        ``kernel_eigenvalues`` (descending, over ``sample``) with ``label_alignment``, and the
+        same with names that begin with ``linearised``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range, or the dimension is too small.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> model = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=4)
+    >>> found = model.simulate_spectra(40, seeds=2, matrices=["weights"])
+    >>> dict(found.singular_values.sizes)
+    {'seed': 2, 'step': 2, 'mode': 40}
+    """
     import xarray as xr
 
     record = recorded_steps(steps, layer)

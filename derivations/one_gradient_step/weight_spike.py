@@ -22,6 +22,11 @@ The sizes of the spike at one model, by functions that were printed once and kep
 The spike of the first layer over step sizes.
 
 The figure of the first layer: simulated singular values, theory over them, the outlier.
+
+Proven intervals of the spike: the formulas are those that the numbers are printed from.
+
+Moments of student and teacher enter as proven enclosures, parameters as the decimal numbers that
+they print as. Whether there is an outlier is proven by a sign; at the threshold it cannot be.
 """
 
 from __future__ import annotations
@@ -36,13 +41,17 @@ import numpy as np
 import sympy as sp
 from numpy.typing import ArrayLike, NDArray
 
+from ... import __version__
+from ...deprecations import by_name
 from ...digits import checked_digits
-from ...errors import ParameterError
+from ...errors import CertificationError, ParameterError
 from ...numeric.arguments import nonnegative_number
 from ...pages import Block, Indented
 from ...result import Number, Result, Row, quantity
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
+from ...symbolic.enclosed_formulas import FormulaBalls
+from ...symbolic.enclosures import Enclosure
 from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.rank_one_perturbation import (
     RankOneOutlier,
@@ -51,12 +60,15 @@ from ...symbolic.rank_one_perturbation import (
     rank_one_outlier,
     singular_value_density,
 )
-from ..certificates.certified_values import CertifiedValues
+from ..certificates.certified_values import LIBRARIES, CertifiedValues, midpoint
 from ..certificates.wanted import certificate_wanted
 from ..derived import derived
 from ..figures import checked_axes, number_text, plain_text, styled
+from ..kernels.precise import exact_number
 from ..spectra.figure import Caption, Drawing, draw
+from . import symbols
 from .figures import loss_note
+from .moments import exact_moments
 from .symbols import (
     IDENTIFIERS,
     aligned_square,
@@ -492,21 +504,38 @@ class WeightSpike(Result):
         return plot_singular_values(self, singular_values, ax=ax)
 
 
+@by_name("digits", "certify")
 def weight_spike(
-    model: OneGradientStep, digits: object = None, certify: object = False
+    model: OneGradientStep, *, digits: int | None = None, certify: bool = False
 ) -> WeightSpike:
-    """Return the spike of the first layer; see ``OneGradientStep.weight_spike``.
+    r"""Return the spike of the first layer after the step: sizes, outlier and overlaps.
+
+    Parameters
+    ----------
+    digits : int, optional
+        So many digits with mpmath. Floats are then read as the decimal numbers that they
+        print as.
+    certify : bool
+        Also prove intervals of the numbers, ``certificate``, to 15 digits or `digits`; needs
+        python-flint.
 
     Raises
     ------
     ParameterError
         If `digits` is no positive whole number, or the spike is too large for a float.
-    CertificationError, MissingDependencyError
-        If a proof is asked for and does not succeed, or needs python-flint.
+    CertificationError
+        If an interval cannot be proven, as at the threshold of the outlier.
+
+    Examples
+    --------
+    >>> from giantstep import OneGradientStep
+    >>> spike = OneGradientStep("erf", "erf", alpha=2, beta=1.5, step_size=2).weight_spike()
+    >>> spike.supercritical, round(spike.critical_step_size, 4), round(spike.alignment, 4)
+    (False, 2.0963, 0.8039)
     """
     count = None if digits is None else checked_digits(digits)
     if certificate_wanted(certify):
-        return _certified(weight_spike(model, count))
+        return _certified(weight_spike(model, digits=count))
     point = SpikePoint(model, count)
     theta1, theta2 = point.lengths()
     gamma = point.alignment()
@@ -540,8 +569,6 @@ def weight_spike(
 
 
 def _certified(found: WeightSpike) -> WeightSpike:
-    from ..certificates.certified_values import midpoint
-    from .certified_spikes import DEFAULT_DIGITS, certified_weight_spike
 
     proof = certified_weight_spike(found.model, found.digits or DEFAULT_DIGITS)
     ctx = None if found.digits is None else local_context(found.digits)
@@ -576,7 +603,19 @@ _NEAR = 1e-2
 
 
 def weight_spike_curve(model: OneGradientStep, step_size: object) -> xr.Dataset:
-    """Return the spike over step sizes; see ``OneGradientStep.weight_spike_curve``.
+    """Return the spike of the first layer over step sizes.
+
+    Parameters
+    ----------
+    step_size : array-like
+        Step sizes >= 0, in the `loss` of the model; that of the model itself plays no part.
+
+    Returns
+    -------
+    Dataset
+        ``theta1``, ``theta2``, ``singular_value``, ``alignment_spike``,
+        ``alignment_teacher``, ``alignment_readout`` and ``supercritical`` over
+        ``step_size``; see :class:`.weight_spike.WeightSpike`.
 
     Raises
     ------
@@ -586,8 +625,6 @@ def weight_spike_curve(model: OneGradientStep, step_size: object) -> xr.Dataset:
         If the student jumps and a step is not zero.
     """
     import xarray as xr
-
-    from ... import __version__
 
     steps = _step_sizes(step_size)
     # Refuses what the model refuses at a step size that is not zero.
@@ -694,9 +731,28 @@ def plot_singular_values(spike: WeightSpike, singular_values: Any = None, *, ax:
 
 
 def plot_model(
-    model: OneGradientStep, dimension: int | None, *, seeds: int, seed: int, ax: Any
+    model: OneGradientStep,
+    dimension: int | None = None,
+    *,
+    seeds: int = 1,
+    seed: int = 0,
+    ax: Any = None,
 ) -> Any:
-    """Draw theory and networks; see ``OneGradientStep.plot_singular_values``."""
+    """Draw the singular values of the first layer: theory and a simulated histogram.
+
+    Parameters
+    ----------
+    dimension : int, optional
+        Input dimension d of the simulated networks; default: theory alone.
+    seeds, seed : int
+        Number of networks, and entropy.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; default: a new figure.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+    """
     simulated = None
     if dimension is not None:
         simulated = model.simulate_spectra(dimension, seeds=seeds, matrices=("weights",), seed=seed)
@@ -735,3 +791,102 @@ def _caption(spike: WeightSpike) -> Caption:
     )
     notes = () if spike.supercritical else (r"no outlier: $\theta_1 \leq \beta^{1/4}$",)
     return Caption(r"singular value of the first layer $W_1$", title, notes)
+
+
+DEFAULT_DIGITS = 15
+CERTIFIED_LIMIT = (
+    "the limit formulas of Ba et al. (arXiv 2205.01445) for d → ∞; label noise derived here"
+)
+
+
+def certified_weight_spike(model: OneGradientStep, digits: int = DEFAULT_DIGITS) -> CertifiedValues:
+    """Return proven intervals of the spike of the first layer.
+
+    Raises
+    ------
+    CertificationError
+        If a number cannot be enclosed, or the step is at the threshold as far as can be proven.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
+    formulas = FormulaBalls(exact_constants(model))
+    length, aligned = (x * symbols.step_size for x in (spike_length(), aligned_length()))
+    values = {
+        "theta1": formulas.enclosure(length, digits),
+        "theta2": formulas.enclosure(aligned, digits),
+    }
+    has_threshold = proven_sign(formulas, spike_length(), "the spike at step size one") == 1
+    if has_threshold:
+        values["alignment"] = formulas.enclosure(
+            alignment() * sp.sign(symbols.linear) if _has(formulas) else sp.S.Zero, digits
+        )
+        critical = critical_step_size().xreplace({root_beta: sp.sqrt(symbols.beta)})
+        values["critical_step_size"] = formulas.enclosure(critical / model.loss_factor, digits)
+    above = proven_above(formulas, length**2 - sp.sqrt(symbols.beta), has_threshold, model)
+    if above:
+        quotient = critical / symbols.step_size
+        rule = {root_beta: sp.sqrt(symbols.beta), ratio: quotient, distance: 1 - quotient}
+        scaled, left, right = (x.subs(rule) for x in scaled_outlier())
+        values["singular_value"] = formulas.enclosure(scaled / quotient, digits)
+        values["alignment_spike"] = formulas.enclosure(left, digits)
+        values["alignment_teacher"] = formulas.enclosure(alignment() ** 2 * left, digits)
+        values["alignment_readout"] = formulas.enclosure(right, digits)
+    else:
+        values["singular_value"] = formulas.enclosure(1 + sp.sqrt(symbols.beta), digits)
+        for name in ("alignment_spike", "alignment_teacher", "alignment_readout"):
+            values[name] = Enclosure(sp.S.Zero, sp.S.Zero)
+    found = "an outlier" if above else "no outlier"
+    return CertifiedValues(
+        title=f"first layer after {model}",
+        values=values,
+        statement=(
+            f"each limit lies in its interval, and its formula has {found} at this step size"
+        ),
+        assumptions=(*LIBRARIES, CERTIFIED_LIMIT),
+        digits=digits,
+    )
+
+
+def exact_constants(model: OneGradientStep) -> dict[sp.Symbol, sp.Expr]:
+    """Return the exact values of the symbols of the theory."""
+    student, teacher = exact_moments(model.student), exact_moments(model.teacher)
+    return {
+        symbols.alpha: exact_number(model.alpha),
+        symbols.beta: exact_number(model.beta),
+        symbols.alpha0: exact_number(model.step_samples),
+        symbols.step_size: exact_number(model.step_size) * model.loss_factor,
+        symbols.noise: exact_number(model.noise_variance),
+        symbols.linear: student["linear"],
+        symbols.residual: student["residual"],
+        symbols.teacher_linear: teacher["linear"],
+        symbols.teacher_residual: teacher["residual"],
+    }
+
+
+def _has(formulas: FormulaBalls) -> bool:
+    """Whether the teacher has a linear part; decided exactly where its moments were derived."""
+    return formulas.sign(symbols.teacher_linear) != 0
+
+
+def proven_sign(formulas: FormulaBalls, formula: sp.Expr, what: str) -> int:
+    sign = formulas.sign(formula)
+    if sign is None:
+        raise CertificationError(
+            f"whether {what} is zero is not proven: it agrees with zero to 60 digits"
+        )
+    return sign
+
+
+def proven_above(
+    formulas: FormulaBalls, difference: sp.Expr, possible: bool, model: OneGradientStep
+) -> bool:
+    """Prove on which side of the threshold the step is."""
+    if not possible or not model.step_size:
+        return False
+    sign = formulas.sign(difference)
+    if not sign:
+        raise CertificationError(
+            f"step_size = {model.step_size:g} is at the threshold of the outlier as far as 60 "
+            "digits tell: whether there is one is not proven; take another step_size"
+        )
+    return sign > 0

@@ -63,12 +63,10 @@ if TYPE_CHECKING:
         information_exponent,
     )
     from .symbolic.hermite_expansion import HermiteExpansion
-    from .symbolic.leaps.coordinate_leap import coordinate_leap
     from .symbolic.leaps.generative_leap import generative_leap
     from .symbolic.leaps.isotropic_leap import isotropic_leap
-    from .symbolic.leaps.leap_filtration import leap_filtration
-    from .symbolic.leaps.leap_index import leap_index
-    from .symbolic.leaps.leap_report import leaps
+    from .symbolic.leaps.leap_index import coordinate_leap, leap_index
+    from .symbolic.leaps.leap_report import leap_filtration, leaps
     from .symbolic.leaps.staircase import Staircase, staircase
     from .symbolic.parser import parse_expression
     from .symbolic.projections import Projection, project, residual_norms
@@ -118,7 +116,7 @@ _HOMES = {
     "claims": "derivations.claims",
     "conditional_equivalence": "symbolic.equivalence",
     "convex_loss": "derivations.spiked_random_features.convex.losses",
-    "coordinate_leap": "symbolic.leaps.coordinate_leap",
+    "coordinate_leap": "symbolic.leaps.leap_index",
     "correlated_pair": "symbolic.gaussian_vector",
     "correlational_query_bound": "derivations.hermite_gradients.statistical_queries",
     "declare_activation": "symbolic.activations",
@@ -136,7 +134,7 @@ _HOMES = {
     "information_exponent": "symbolic.hermite",
     "isotropic_leap": "symbolic.leaps.isotropic_leap",
     "large_step_limit": "derivations.one_gradient_step.large_steps",
-    "leap_filtration": "symbolic.leaps.leap_filtration",
+    "leap_filtration": "symbolic.leaps.leap_report",
     "learned_bias_bound": "derivations.spiked_random_features.bounds.letter_bounds",
     "leap_index": "symbolic.leaps.leap_index",
     "leaps": "symbolic.leaps.leap_report",

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .cli_layout import later
-from .cli_numbers import whole
+from .atomic_files import write_atomically
+from .cli_options import whole
+
+if TYPE_CHECKING:
+    from .derivations.claims import Verdict
+
+VERIFY_OPTIONS = ("targets", "dimension", "steps", "networks", "seed", "store")
+"""Flags of ``verify`` that are options of claims."""
+
 
 VERIFY_EPILOG = """\
 giantstep claims lists every claim with its checks, and the options that these take.
@@ -31,7 +42,7 @@ def add_claims(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--certified", action="store_true", help="those that have a proof by intervals"
     )
-    parser.set_defaults(run=later("cli_commands", "list_claims"))
+    parser.set_defaults(run=list_claims)
 
 
 def add_verify(parser: argparse.ArgumentParser) -> None:
@@ -57,4 +68,72 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("output")
     group.add_argument("--out", metavar="FILE", help="write all evidence as JSON, too")
-    parser.set_defaults(run=later("cli_commands", "verify_claims"))
+    parser.set_defaults(run=verify_claims)
+
+
+def list_claims(arguments: argparse.Namespace) -> int:
+    """Print all claims, or those that have a proof by intervals."""
+    from .derivations.claims import claims
+
+    chosen = [claim for claim in claims() if claim.proofs or not arguments.certified]
+    print("\n\n".join(map(str, chosen)))
+    return 0
+
+
+def verify_claims(arguments: argparse.Namespace) -> int:
+    """Recompute the evidence of claims; 1 if one fails, 2 if wanted proofs are not made."""
+    from .derivations.claims import to_json, verify
+
+    given = {name: getattr(arguments, name) for name in VERIFY_OPTIONS}
+    options = {name: value for name, value in given.items() if value is not None}
+    if arguments.certified:
+        options["certified"] = True
+    verdicts = verify(arguments.names or None, slow=arguments.slow, **options)
+    if arguments.out is not None:
+        write_atomically(Path(arguments.out).expanduser(), f"{to_json(verdicts)}\n")
+    for verdict in verdicts:
+        print(f"{verdict}\n")
+    if arguments.certified:
+        print(f"{_proofs(verdicts)}\n")
+    failed = [verdict.claim.identifier for verdict in verdicts if verdict.failed]
+    passed = sum(verdict.passed for verdict in verdicts)
+    print(f"{passed} of {len(verdicts)} claims passed", end="")
+    waiting = sum(verdict.outcome == "not run" for verdict in verdicts)
+    print(f"; not run without --slow: {waiting}" if waiting else "", end="")
+    print(f"; failed: {', '.join(failed)}" if failed else "")
+    missing = list(dict.fromkeys(text for verdict in verdicts for text in verdict.unavailable))
+    if missing:
+        print(
+            f"giantstep: {'1 check was' if len(missing) == 1 else f'{len(missing)} checks were'} "
+            "not made, which says nothing about the claims; "
+            f"{missing[0].partition(': ')[2]}",
+            file=sys.stderr,
+        )
+    if failed:
+        return 1
+    return 2 if (arguments.certified and missing) or waiting == len(verdicts) else 0
+
+
+def _proofs(verdicts: Sequence[Verdict]) -> str:
+    """Return the table of proofs by intervals."""
+    from .derivations.claims import claims
+    from .pages import aligned
+
+    rows = []
+    for verdict in verdicts:
+        name = verdict.claim.identifier
+        rows += [
+            [name, e.description, "proven" if e.passed else "FAILED", f"{e.seconds:.1f}"]
+            for e in verdict.evidence
+        ]
+        rows += [[name, text.partition(": ")[0], "not available", ""]
+                 for text in verdict.unavailable]  # fmt: skip
+        rows += [[name, text, "skipped, slow", ""] for text in verdict.skipped]
+    known = claims()
+    with_proof = sum(bool(claim.proofs) for claim in known)
+    return (
+        f"{aligned(['claim', 'proof by intervals', 'outcome', 'seconds'], rows)}\n"
+        f"{with_proof} of {len(known)} claims have a proof by intervals. It rests on the ball "
+        "arithmetic\n(python-flint), on this package and on the equations; see the page "
+        "certificates of the documentation."
+    )

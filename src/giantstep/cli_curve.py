@@ -2,6 +2,8 @@
 
 Until the table of the theory is printed nothing is imported but NumPy and what solves the
 equations: a derivation that is in the cache needs no SymPy.
+
+``giantstep curve`` and ``giantstep solve``: their arguments.
 """
 
 from __future__ import annotations
@@ -12,7 +14,6 @@ import hashlib
 import importlib.util
 import json
 import math
-import os
 import shlex
 import sys
 import textwrap
@@ -23,13 +24,128 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import _LOADED
-from .atomic_files import replacing
+from .atomic_files import write_atomically
+from .cli_files import check_folder, checked_file, save_data, unusable
+from .cli_options import add_model, digits, positive, sample_complexities, whole
 from .errors import ApproximationWarning, MissingDependencyError, ParameterError
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from .derivations.spiked_random_features.model import SpikedRandomFeatures
+
+CURVE_EPILOG = """\
+conventions:
+  d inputs, p = BETA d neurons, n = ALPHA d samples for the readout, n0 = ALPHA0 d for the step.
+  step     every row moves by STEP_SIZE times its gradient (1/n0) sum (y - f0) sigma'(w.x) x;
+           in the convention W <- W + eta sqrt(p) G of the papers, STEP_SIZE = eta/sqrt(p).
+           0 takes no step: plain random features.
+  rate     --learning-rate R in one of three conventions, which agree at BETA = 1:
+             sqrt-width      W <- W + eta sqrt(p) G, eta = R sqrt(p): STEP_SIZE = R
+             sqrt-dimension  W <- W + eta sqrt(p) G, eta = R sqrt(d): STEP_SIZE = R/sqrt(BETA)
+             dimension       W <- W + eta G,         eta = R d:       STEP_SIZE = R/BETA
+  width    the theory is the limit of many neurons; --width P adds what the ridge penalty takes
+           for the mean of P readout weights, the correction of order 1/P that matters.
+  ridge    the readout minimises sum (y - phi.w/sqrt(p))^2 + RIDGE |w|^2.
+  noise    variance of the Gaussian label noise, in both training sets.
+  errors   test error against the noise-free target on fresh inputs.
+
+files:
+  --out curve.html writes curve.html (report), curve.png and curve.pdf (figure), curve.nc (theory)
+  and, with --simulate, curve-simulation.nc (every network). Finished networks are kept at once
+  in the folder .giantstep-simulations next to it (--store chooses another one): the same command
+  resumes after an interruption, and more --seeds extend a run.
+
+examples:
+  giantstep curve --student tanh --teacher sin --simulate
+  giantstep curve --student tanh --teacher sin --alpha 0.1:10:40 --ridge 0.01 --table-only
+  giantstep curve --student relu --teacher tanh --allow-non-odd --noise 0.25 --out relu.html
+"""
+
+SOLVE_EPILOG = """\
+--digits N   N digits, up to 1000, by mpmath; only digits that hold are printed.
+--certify    a proof by interval arithmetic (python-flint): the equations have exactly one solution
+             in a small box, and training and test error lie in the intervals that are printed;
+             with --digits N as narrow as N digits [15]. It is about the equations of the theory,
+             their integrals included; that they describe networks rests on the replica method.
+             Where there is no proof there is no interval: the command says why, exit code 2.
+--out FILE   with --certify: the intervals, exactly, and what they rest on, as .json.
+
+examples:
+  giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1
+  giantstep solve --student tanh --teacher sin --alpha 2 --ridge 0.1 --digits 50
+  giantstep solve --student erf --teacher erf --alpha 1 --ridge 1e-3 --certify --out proof.json
+"""
+
+
+def add_curve(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``giantstep curve``."""
+    add_model(parser)
+    parser.add_argument(
+        "--alpha",
+        type=sample_complexities("--alpha"),
+        metavar="LIST",
+        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [0.2:3:15]",
+    )
+    group = parser.add_argument_group("simulation")
+    group.add_argument(
+        "--simulate", action="store_true", help="train networks of finite size and compare"
+    )
+    group.add_argument(
+        "--dimension",
+        type=whole("--dimension", 1, 1000),
+        default=1000,
+        metavar="D",
+        help="input dimension d [1000]",
+    )
+    group.add_argument(
+        "--seeds", type=whole("--seeds", 2, 10), default=10, metavar="N", help="networks [10]"
+    )
+    group.add_argument(
+        "--seed",
+        type=whole("--seed", 0, 0),
+        default=0,
+        metavar="N",
+        help="entropy of the run [0]; the same numbers for any number of workers",
+    )
+    group.add_argument(
+        "--workers", type=whole("--workers", 1, 2), metavar="N", help="threads [one per processor]"
+    )
+    group.add_argument(
+        "--store",
+        metavar="FOLDER",
+        help="where finished networks are kept [.giantstep-simulations next to --out]",
+    )
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "--out", default="curve.html", metavar="FILE", help="the report, .html [curve.html]"
+    )
+    group.add_argument("--table-only", action="store_true", help="print the table, write no files")
+    group.add_argument("--latex", action="store_true", help="print the equations in LaTeX, too")
+    parser.set_defaults(run=curve)
+
+
+def add_solve(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``giantstep solve``."""
+    add_model(parser)
+    parser.add_argument(
+        "--alpha",
+        type=positive("--alpha", 2),
+        default=2.0,
+        metavar="A",
+        help="sample complexity n/d of the readout [2]",
+    )
+    parser.add_argument(
+        "--digits", type=digits(50), metavar="N", help="refine to N digits, up to 1000"
+    )
+    parser.add_argument(
+        "--certify", action="store_true", help="prove intervals of training and test error"
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="write the proven intervals, .json; with --certify"
+    )
+    parser.set_defaults(run=solve)
+
 
 _DEFAULT_ALPHA = tuple(round(0.2 * k, 1) for k in range(1, 16))
 _DEFAULT_STEP = 3.0
@@ -47,7 +163,7 @@ def curve(arguments: argparse.Namespace) -> int:
     if arguments.simulate:
         _check_samples(arguments, alphas)
     model = model_from(arguments)
-    store = _checked_store(arguments, out) if arguments.simulate else None
+    store = store_folder(arguments, out) if arguments.simulate else None
     _print_theory(model, alphas, arguments.ridge)
     if arguments.latex:
         from .derivations.spiked_random_features.presentation import equations_latex
@@ -59,8 +175,30 @@ def curve(arguments: argparse.Namespace) -> int:
     if simulation is not None and simulation.attrs["interrupted"]:
         finished = simulation.sizes["seed"]
         raise KeyboardInterrupt(
-            f"after {finished} of {arguments.seeds} networks; these are reported{_resume(store)}"
+            f"after {finished} of {arguments.seeds} networks; these are reported"
+            f"{resume_text(store)}"
         )
+    return 0
+
+
+def solve(arguments: argparse.Namespace) -> int:
+    """Print one saddle point with all order parameters; with a proof, if that is wanted."""
+    out = checked_file(arguments.out, "--out", (".json",), "proof")
+    if out is not None and not arguments.certify:
+        raise ParameterError("--out is for the intervals of --certify; add that, too")
+    model = model_from(arguments)
+    given = {"certify": True} if arguments.certify else {}
+    if arguments.digits is not None:
+        given["digits"] = arguments.digits
+    with stated():
+        solution = model.solve(alpha=arguments.alpha, ridge=arguments.ridge, **given)
+    print(describe_model(model, arguments.ridge))
+    print(f"\nα = {arguments.alpha:g}, λ = {arguments.ridge:g}\n{solution}")
+    if arguments.certify:
+        print(f"\n{solution.certificate}")
+    if out is not None and solution.certificate is not None:
+        write_atomically(out, f"{solution.certificate.to_json()}\n")
+        print(f"\nWrote {out}")
     return 0
 
 
@@ -181,7 +319,7 @@ def _checked_out(text: str) -> Path:
         raise ParameterError(
             f"--out must name an .html file, got {text!r}; figure and data are written next to it"
         )
-    _check_folder(out.parent, "--out")
+    check_folder(out.parent, "--out")
     if out.is_dir():
         raise ParameterError(f"--out {text!r} is a folder; use --out {text}/curve.html")
     for package in ("matplotlib", "jinja2"):
@@ -193,7 +331,7 @@ def _checked_out(text: str) -> Path:
     return out
 
 
-def _checked_store(arguments: argparse.Namespace, out: Path | None) -> Path | None:
+def store_folder(arguments: argparse.Namespace, out: Path | None) -> Path | None:
     if arguments.store is not None:
         store = Path(arguments.store).expanduser()
     elif out is not None:
@@ -203,29 +341,14 @@ def _checked_store(arguments: argparse.Namespace, out: Path | None) -> Path | No
     try:
         store.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ParameterError(_unusable(store, "--store", error)) from None
-    _check_folder(store, "--store")
+        raise ParameterError(unusable(store, "--store", error)) from None
+    check_folder(store, "--store")
     if arguments.store is None:
         # A folder that nobody asked for should not show up in anybody's version control.
         ignore = store / ".gitignore"
         if not ignore.exists():
             ignore.write_text("*\n", encoding="utf-8")
     return store
-
-
-def _check_folder(folder: Path, flag: str) -> None:
-    """Find out now, not after the simulation, whether files can be written."""
-    probe = folder / f".giantstep-{os.urandom(4).hex()}.tmp"
-    try:
-        probe.touch(exist_ok=False)
-        probe.unlink()
-    except OSError as error:
-        raise ParameterError(_unusable(folder, flag, error)) from None
-
-
-def _unusable(folder: Path, flag: str, error: OSError) -> str:
-    reason = (error.strerror or str(error)).lower()
-    return f"{flag}: cannot write to folder {str(folder)!r}: {reason}; choose another place"
 
 
 def _check_samples(arguments: argparse.Namespace, alphas: Sequence[float]) -> None:
@@ -313,14 +436,9 @@ def _simulate(
         )
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
-            f"before two networks had finished, so there is nothing to average{_resume(store)}"
+            f"before two networks had finished, so there is nothing to average{resume_text(store)}"
         ) from None
-    from .derivations.tables import (
-        COMPLETE,
-        COMPLETE_COLUMNS,
-        FINITE_SIZE,
-        simulation_rests_on,
-    )
+    from .derivations.tables import COMPLETE, COMPLETE_COLUMNS, FINITE_SIZE, simulation_rests_on
     from .pages import aligned
 
     headings, rows = _compared(model, alphas, arguments.ridge, simulation)
@@ -395,7 +513,7 @@ def _folder_of_run(
     return store / hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _resume(store: Path | None) -> str:
+def resume_text(store: Path | None) -> str:
     if store is None:
         return ""
     return f"; finished networks are kept in {str(store)!r}, the same command resumes"
@@ -422,9 +540,9 @@ def _write(
         theory = with_complete(model, theory)
     figure = plot_curve(theory, simulation=simulation).figure
     written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
-    written.append(_save_data(theory, out.with_suffix(".nc")))
+    written.append(save_data(theory, out.with_suffix(".nc")))
     if simulation is not None:
-        written.append(_save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
+        written.append(save_data(simulation, out.with_name(f"{out.stem}-simulation.nc")))
     report = write_report(
         out,
         model,
@@ -449,13 +567,6 @@ def _dense(alphas: list[float]) -> list[float]:
     else:
         between = [low + (high - low) * t for t in steps]
     return sorted({*alphas, *between})
-
-
-def _save_data(dataset: xr.Dataset, path: Path) -> Path:
-    with replacing(path) as temporary:
-        # SciPy comes with giantstep; it writes netCDF 3, which every reader knows.
-        dataset.to_netcdf(temporary, engine="scipy")
-    return path
 
 
 def _indented(text: str) -> str:

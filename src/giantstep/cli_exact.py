@@ -1,11 +1,21 @@
-"""Arguments of the exact commands: Hermite coefficients, expectations, gradients, ledgers."""
+"""Arguments of the exact commands: Hermite coefficients, expectations, gradients, ledgers.
+
+The exact commands: Hermite coefficients, Gaussian expectations, gradients, ledgers.
+"""
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from .cli_layout import later
-from .cli_numbers import digits, whole
+from .cli_options import digits, whole
+from .digits import MOST_DIGITS, held_digits
+from .errors import AssumptionError, ParameterError
+
+if TYPE_CHECKING:
+    import sympy as sp
+
+    from .symbolic.stein import GradientExpansion
 
 HERMITE_EPILOG = """\
 conventions:
@@ -62,7 +72,7 @@ examples:
 
 def add_hermite(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep hermite``."""
-    parser.set_defaults(run=later("cli_exact_commands", "hermite"))
+    parser.set_defaults(run=hermite)
     parser.add_argument("expression", metavar="EXPR", help="activation, or expression in z")
     parser.add_argument(
         "--order", type=whole("--order", 0, 9), default=6, metavar="K", help="highest order [6]"
@@ -79,7 +89,7 @@ def add_hermite(parser: argparse.ArgumentParser) -> None:
 
 def add_expect(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep expect``."""
-    parser.set_defaults(run=later("cli_exact_commands", "expect"))
+    parser.set_defaults(run=expect)
     parser.add_argument("expression", metavar="EXPR", help="expression in z, or in u and v")
     parser.add_argument(
         "--joint", metavar="RHO", help="correlation of u and v: name, number or expression"
@@ -92,7 +102,7 @@ def add_expect(parser: argparse.ArgumentParser) -> None:
 
 def add_gradient(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep gradient``."""
-    parser.set_defaults(run=later("cli_exact_commands", "gradient"))
+    parser.set_defaults(run=gradient)
     parser.add_argument("student", metavar="STUDENT", help="activation, expression in z, or mu")
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument(
@@ -115,7 +125,7 @@ def add_gradient(parser: argparse.ArgumentParser) -> None:
 
 def add_complexity(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``giantstep complexity``."""
-    parser.set_defaults(run=later("cli_exact_commands", "complexity"))
+    parser.set_defaults(run=complexity)
     parser.add_argument("target", metavar="TARGET", help="expression in x1, x2, ...")
     parser.add_argument("--student", default="relu", metavar="F", help="activation [relu]")
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
@@ -134,3 +144,249 @@ def _add_parameters(parser: argparse.ArgumentParser) -> None:
 def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--digits", type=digits(20), default=20, metavar="N", help="[20]")
     parser.add_argument("--latex", action="store_true", help="print LaTeX, too")
+
+
+# Digits beyond those that are printed.
+_SPARE_DIGITS = 12
+
+
+def hermite(arguments: argparse.Namespace) -> int:
+    """Print the Hermite coefficients of an activation, exactly and in digits."""
+    from .pages import aligned
+    from .symbolic.activations import activation, z
+    from .symbolic.expression_text import expression_text
+    from .symbolic.hermite import hermite_coefficients
+
+    parameters = _parameters(arguments, reserved="z")
+    if parameters:
+        expr = _expression(arguments.expression, {**parameters, "z": z}, "EXPR")
+        found = hermite_coefficients(expr, arguments.order, variable=z)
+    else:
+        found = hermite_coefficients(
+            activation(arguments.expression, argument="activation"), arguments.order
+        )
+    # All is computed before anything is printed: an error leaves the output empty.
+    closed_form = found.require_closed_form() if arguments.closed_form else None
+    exponent = None if parameters else _information_exponent(arguments.expression)
+    values = [expression_text(value) for value in found]
+    digits = _digits_column(found, arguments, parameters)
+    rows = [
+        [str(k), *([digits[k]] if digits else []), values[k], str(found.basis[k].value)]
+        for k in range(len(values))
+    ]
+    print(f"{found.name}: parity {found.parity.value}")
+    if exponent is not None:
+        print(f"information exponent {exponent}")
+    print("μ_k = E[f(z) He_k(z)], z ∼ N(0, 1), probabilists' He_k; f = Σ μ_k/k! He_k\n")
+    print(aligned(["k", *(["digits"] if digits else []), "μ_k", "rests on"], rows))
+    if closed_form is not None:
+        print(f"\n{closed_form}")
+        if found.decay is not None:
+            print(f"{found.decay}")
+    if arguments.latex:
+        print(f"\n{found.latex()}")
+    return 0
+
+
+def _information_exponent(text: str) -> int:
+    from .symbolic.activations import activation
+    from .symbolic.hermite import information_exponent
+
+    return information_exponent(activation(text))
+
+
+def _digits_column(
+    found: object, arguments: argparse.Namespace, parameters: dict[str, sp.Symbol]
+) -> list[str]:
+    from .symbolic.hermite import HermiteCoefficients
+
+    assert isinstance(found, HermiteCoefficients)
+    if parameters and arguments.certified:
+        raise ParameterError(
+            "--certified needs numbers; leave out --parameter and write numbers in EXPR"
+        )
+    if parameters:
+        return []
+    if arguments.certified:
+        return [str(ball) for ball in found.enclosures(arguments.digits)]
+    more = min(arguments.digits + _SPARE_DIGITS, MOST_DIGITS)
+    return [_held(value, arguments.digits) for value in found.evalf(more)]
+
+
+def _held(value: sp.Expr, digits: int) -> str:
+    """Return digits of a number that was evaluated to some more; what is no Float is exact."""
+    return held_digits(value, digits) if value.is_Float else str(value)
+
+
+def expect(arguments: argparse.Namespace) -> int:
+    """Print a Gaussian expectation: its closed form, or its digits."""
+    import sympy as sp
+
+    from .symbolic.expression_text import expression_text
+    from .symbolic.gaussian import expect as expectation
+
+    parameters = _parameters(arguments, reserved="z" if arguments.joint is None else "uv")
+    if arguments.joint is None:
+        if arguments.variances or arguments.means:
+            raise ParameterError("--variances and --means belong to --joint; give --joint RHO, too")
+        from .symbolic.activations import z
+
+        value = expectation(_expression(arguments.expression, {**parameters, "z": z}, "EXPR"), z)
+        law = "z standard Gaussian"
+    else:
+        value, law = _joint_expectation(arguments, parameters)
+    closed = not value.atoms(*_unevaluated())
+    is_open_number = not value.free_symbols and not value.is_Rational
+    digits = None
+    if is_open_number:
+        digits = _held(value.evalf(arguments.digits + _SPARE_DIGITS), arguments.digits)
+    print(f"E[{arguments.expression.strip()}], {law}")
+    print(f"= {expression_text(value) if closed else value}")
+    if digits is not None:
+        print(f"= {digits}")
+    if closed:
+        print("exact: closed form by rules, valid for all admitted values of the parameters")
+    elif value.free_symbols:
+        print("no closed form is known: an unevaluated expectation")
+    else:
+        print("no closed form is known: digits by two quadrature rules that agree (estimated)")
+    if arguments.latex:
+        print(sp.latex(value))
+    return 0
+
+
+def _joint_expectation(
+    arguments: argparse.Namespace, parameters: dict[str, sp.Symbol]
+) -> tuple[sp.Expr, str]:
+    import sympy as sp
+
+    from .symbolic.gaussian import expect as expectation
+    from .symbolic.gaussian_vector import correlated_pair
+
+    name = arguments.joint.strip()
+    if _is_new_name(name) and name not in parameters:
+        parameters = {**parameters, **_declared({name: "real"}, "--joint", "uv")}
+    rho = _expression(name, parameters, "--joint")
+    if rho.is_number and (1 - rho**2).is_negative:
+        raise ParameterError(f"--joint must be a correlation, a number from -1 to 1, got {name}")
+    u, v = sp.symbols("u v", real=True)
+    variances = _pair(arguments.variances, "--variances", parameters) or (sp.S.One, sp.S.One)
+    means = _pair(arguments.means, "--means", parameters) or (sp.S.Zero, sp.S.Zero)
+    law = correlated_pair(u, v, rho, variances=variances, means=means)
+    integrand = _expression(arguments.expression, {**parameters, "u": u, "v": v}, "EXPR")
+    words = f"u, v Gaussian with means {means[0]}, {means[1]}, "
+    words += f"variances {variances[0]}, {variances[1]}, correlation {rho}"
+    return expectation(integrand, law), words
+
+
+def _pair(
+    text: str | None, flag: str, parameters: dict[str, sp.Symbol]
+) -> tuple[sp.Expr, sp.Expr] | None:
+    if text is None:
+        return None
+    parts = text.split(",")
+    if len(parts) != 2:
+        raise ParameterError(f"{flag} needs two values with a comma, such as {flag} 1,2")
+    first, second = (_expression(part, parameters, flag) for part in parts)
+    return first, second
+
+
+def gradient(arguments: argparse.Namespace) -> int:
+    """Print the expansion of the population gradient of a neuron."""
+    import sympy as sp
+
+    from .symbolic.stein import gradient_expansion
+
+    student = sp.IndexedBase("mu") if arguments.student.strip() == "mu" else arguments.student
+    found = gradient_expansion(
+        student,
+        arguments.target,
+        arguments.order,
+        norm=_norm(arguments.norm),
+        removed=_degrees(arguments.remove),
+    )
+    noise = None if isinstance(student, sp.IndexedBase) else _noise(found)
+    print(found)
+    if noise is not None:
+        print(noise)
+    if arguments.latex:
+        print(f"\n{found.latex()}")
+    return 0
+
+
+def _noise(found: GradientExpansion) -> str:
+    try:
+        return f"noise: E|g - G|^2 = {found.noise} (1 + O(d^(-1/2))) on n fresh samples"
+    except AssumptionError as error:
+        return f"noise: no gradient on samples; {str(error).splitlines()[0]}"
+
+
+def _norm(text: str) -> sp.Expr:
+    name = text.strip()
+    if _is_new_name(name):
+        return _declared({name: "positive"}, "--norm", "")[name]
+    return _expression(name, {}, "--norm")
+
+
+def _degrees(text: str) -> tuple[int, ...]:
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if not all(part.isascii() and part.isdigit() and len(part) < 4 for part in parts):
+        raise ParameterError(f"--remove needs Hermite degrees such as 0,1, got {text!r}")
+    return tuple(map(int, parts))
+
+
+def complexity(arguments: argparse.Namespace) -> int:
+    """Print how many samples the known methods need for a target."""
+    from .derivations.hermite_gradients.sample_complexity import sample_complexity
+
+    found = sample_complexity(arguments.student, arguments.target)
+    print(found)
+    if arguments.latex:
+        print(f"\n{found.latex()}")
+    return 0
+
+
+def _parameters(arguments: argparse.Namespace, *, reserved: str) -> dict[str, sp.Symbol]:
+    kinds: dict[str, str] = {}
+    for text in arguments.parameter:
+        name, colon, kind = (part.strip() for part in text.partition(":"))
+        if not colon or not name or not kind:
+            raise ParameterError(
+                f"--parameter needs NAME:KIND, such as --parameter a:positive, got {text!r}"
+            )
+        if kinds.setdefault(name, kind) != kind:
+            raise ParameterError(f"--parameter {name} is declared twice: {kinds[name]} and {kind}")
+    return _declared(kinds, "--parameter", reserved)
+
+
+def _is_new_name(text: str) -> bool:
+    """Whether a text is a name without a meaning, which a symbol can have."""
+    from .symbolic.vocabulary import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
+
+    known = {*CONSTANTS, *FUNCTIONS, *FUNCTIONS_OF_SEVERAL, *PARTIAL_FUNCTIONS}
+    return text.isidentifier() and text not in known | {"nan", "inf", "oo", "zoo", "I"}
+
+
+def _declared(kinds: dict[str, str], flag: str, reserved: str) -> dict[str, sp.Symbol]:
+    """Return symbols by name; the letters of `reserved` are Gaussian variables."""
+    from .symbolic.parser import declared_symbols
+
+    for name in kinds:
+        if name in set(reserved):
+            raise ParameterError(
+                f"{flag} {name}: {name!r} is a Gaussian variable here; rename the parameter"
+            )
+    return dict(declared_symbols(kinds))
+
+
+def _expression(text: str, names: dict[str, sp.Symbol], argument: str) -> sp.Expr:
+    from .symbolic.parser import parse_expression
+
+    return parse_expression(text, names, argument=argument)
+
+
+def _unevaluated() -> tuple[type, ...]:
+    from .symbolic.gaussian import GaussianExpectation
+    from .symbolic.gaussian_vector import JointExpectation
+
+    return GaussianExpectation, JointExpectation

@@ -11,7 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .cli_numbers import nonnegative, positive, real, whole
+from .cli_files import svg_of, write_page
+from .cli_options import nonnegative, positive, real, whole
 from .errors import (
     AssumptionError,
     GiantstepError,
@@ -24,8 +25,7 @@ from .errors import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .derivations.giant_steps.simulated import SimulatedGiantSteps
-    from .derivations.giant_steps.simulation_plan import GiantStepsPlan
+    from .derivations.giant_steps.simulated import GiantStepsPlan, SimulatedGiantSteps
 
 EPILOG = """\
 The network is (1/p) sum_i a_i s(<w_i, x> [+ b_i]); its rows start on the unit sphere, and each
@@ -191,7 +191,7 @@ def _exact(arguments: argparse.Namespace) -> list[Any]:
 
 
 def _planned(arguments: argparse.Namespace, chosen: dict[str, Any]) -> GiantStepsPlan:
-    from .derivations.giant_steps.simulation_plan import plan_giant_steps
+    from .derivations.giant_steps.simulated import plan_giant_steps
 
     try:
         return plan_giant_steps(
@@ -265,25 +265,16 @@ def _check_store(folder: Path) -> None:
 
 
 def _write(out: Path, target: str, parts: list[Any], found: SimulatedGiantSteps | None) -> None:
-    from .atomic_files import write_atomically
-
     if found is not None and out.suffix.lower() in _FIGURES:
         from .derivations.figures import save_figure
 
         save_figure(found.plot(), out)
         return
-    title = html.escape(f"Giant steps on {target}")
+    title = f"Giant steps on {target}"
     sections = [_fragment(part) for part in parts]
     if found is not None:
         sections += ["<h2>Simulation</h2>", _svg(found), found._repr_html_()]
-    write_atomically(
-        out,
-        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        "<style>body{font-family:sans-serif;max-width:70em;margin:2em auto;padding:0 1em}"
-        "table{border-collapse:collapse}td,th{border:1px solid #999;padding:.3em .6em;"
-        "text-align:left}svg{max-width:100%;height:auto}</style></head><body>"
-        f"<h1>{title}</h1>{''.join(sections)}</body></html>\n",
-    )
+    write_page(out, title, f"<h1>{html.escape(title)}</h1>{''.join(sections)}")
 
 
 def _fragment(part: Any) -> str:
@@ -293,11 +284,7 @@ def _fragment(part: Any) -> str:
 
 
 def _svg(found: SimulatedGiantSteps) -> str:
-    from .derivations.figures import svg_text
-
     try:
-        text = svg_text(found.plot())
+        return svg_of(found.plot())
     except GiantstepError as error:
         return f"<p>{html.escape(str(error).splitlines()[0])}</p>"
-    # Without the declarations of a file of its own.
-    return text[text.index("<svg") :]

@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .cli_model import add_activations
-from .cli_numbers import real
+from .cli_options import add_activations, real
 from .errors import ParameterError
 
 if TYPE_CHECKING:

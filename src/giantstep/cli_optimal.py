@@ -6,8 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
-from .cli_model import add_model
-from .cli_numbers import digits, positive, real, sample_complexities
+from .cli_options import add_model, digits, positive, real, sample_complexities
 from .errors import ParameterError
 
 if TYPE_CHECKING:

@@ -4,25 +4,40 @@ Constants that no exact field knows, such as :math:`\mathbb{E}\tanh'(z)`, erf(1)
 formal generators: computations with them are right for all values they could have, so that a formal
 zero is a zero. That a formal element is none needs its value: an interval that excludes zero
 (:mod:`.constant_enclosures`, or balls of python-flint for expectations), or terms of one sign. The
-same holds for π together with e. :mod:`.certified_ranks` computes ranks so.
+same holds for π together with e. :mod:`.spans` computes ranks so.
+
+Exact numbers and subspaces from plain data, expectations without closed form included.
+
+These are written as they print, ``E_z[z*tanh(z)]``, which texts of users may not hold.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy as sp
 
-from ...errors import GiantstepError, MissingDependencyError, UnsupportedExpressionError
+from ...errors import (
+    ExpressionError,
+    GiantstepError,
+    MissingDependencyError,
+    UnsupportedExpressionError,
+)
 from .._singularities import affine_slope
+from ..activations import z as _z
 from ..averages import Average
 from ..constant_enclosures import NoEnclosure, enclosure
 from ..constant_forms import is_zero_by_structure
 from ..exact_fields import exact_field, independence_is_proved
 from ..functions import relu, sigmoid, softplus
-from ..subspaces import Element
+from ..gaussian import GaussianExpectation
+from ..gaussian_enclosures import enclosed_value
+from ..hermite_expansion_text import read_number
+from ..parser import parse_expression
+from ..subspaces import Element, Subspace
 
 _BITS = (100, 400, 1600)
 # Balls of expectations take a second each beyond.
@@ -210,8 +225,6 @@ def enclosed_number(number: sp.Expr, bits: int) -> Any:
     except NoEnclosure:
         pass
     # Imported here because it needs the activations, which read their texts by the parser.
-    from ..gaussian_enclosures import enclosed_value
-
     try:
         found = enclosed_value(number, digits=max(15, int(bits * _DIGITS_PER_BIT)))
     except MissingDependencyError:
@@ -258,3 +271,53 @@ def known_sign(number: sp.Expr) -> int:
             return 0
         odd += int(exponent)
     return 1 if odd % 2 == 0 else 0
+
+
+_EXPECTATION = re.compile(r"E_z\[([^\[\]]*)\]")
+
+
+def read_open_number(text: Any) -> sp.Expr:
+    """Read an exact number that may hold expectations.
+
+    Examples
+    --------
+    >>> read_open_number("2*E_z[z*tanh(z)]") / read_open_number("E_z[z*tanh(z)]")
+    2
+    """
+    if not isinstance(text, str) or "[" not in text:
+        return read_number(text)
+    rule: dict[sp.Symbol, sp.Expr] = {}
+
+    def named(match: re.Match[str]) -> str:
+        symbol = sp.Symbol(f"expectation{len(rule)}", real=True)
+        rule[symbol] = GaussianExpectation(parse_expression(match[1], [_z]), _z)
+        return f"({symbol.name})"
+
+    written = _EXPECTATION.sub(named, text)
+    return parse_expression(written, list(rule), argument="number").xreplace(rule)
+
+
+def read_subspace(content: Mapping[str, Any]) -> Subspace:
+    """Return the subspace that `Subspace.to_dict` wrote, with whatever numbers."""
+    dimension = int(content["ambient_dimension"])
+    rows = [[read_open_number(entry) for entry in row] for row in content["basis"]]
+    if dimension < 1 or any(len(row) != dimension for row in rows):
+        raise ExpressionError(f"a basis has to have rows of {dimension} numbers, got {rows}")
+    return _spanned(rows, dimension)
+
+
+def in_atoms(subspace: Subspace) -> Subspace:
+    """Return the same subspace over a field whose generators are no sums, products or quotients.
+
+    Only then are entries reduced, and subspaces over different fields compared, as numbers.
+    """
+    generators = getattr(subspace.field, "symbols", ())
+    if not any(g.is_Add or g.is_Mul for g in generators):
+        return subspace
+    return _spanned(subspace.basis, subspace.ambient_dimension)
+
+
+def _spanned(rows: Sequence[Sequence[sp.Expr]], dimension: int) -> Subspace:
+    field, elements = formal_field(entry for row in rows for entry in row)
+    split = (elements[i * dimension : (i + 1) * dimension] for i in range(len(rows)))
+    return Subspace.from_elements(split, field, dimension)

@@ -8,42 +8,387 @@ x_U]`. It is at most the rotation-invariant leap, which only uses T(y) = y.
 
 What is computed are bounds with certificates (derived here).
 
-- Above: a greedy run in which each step names its transform: y itself; y² to y⁴ at points of U
-  (:mod:`.label_moments`); or the indicator of y > M. The latter decides one missing direction n of
-  a polynomial: given x_U, y is a polynomial of one variable, and if it is not even, the order is 1.
+- Above: a greedy run in which each step names its transform: y itself; y² to y⁴ at points of U; or
+  the indicator of y > M. The latter decides one missing direction n of a polynomial: given x_U, y
+  is a polynomial of one variable, and if it is not even, the order is 1.
   (Else the odd measure zφ(z)dz would be mapped to 0 by y. For large \|y\| an odd degree has one
   preimage; an even degree has two, and φ(z_+) = φ(z_-), so that y is even.)
 - Below: 1 always; 2 if a non-trivial orthogonal map of V* leaves f invariant (:mod:`.symmetries`);
   the rotation-invariant leap if y has two values, as every T is then affine.
+
+What powers of a polynomial label show of directions that are not known yet.
+
+Given :math:`x_U = u`, the label :math:`y = f(u + q)` is a polynomial in the Gaussian vector q of
+:math:`W = V^* \cap U^\perp`. By Stein's lemma
+
+.. math:: \mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p], \qquad
+          \mathbb{E}[y^p (q q^T - P_W)] = \mathbb{E}[\nabla_q^2 y^p],
+
+inner products of Hermite coefficients: of y with itself for p = 2, of y² with y and with itself for
+p = 3 and 4, so that y² is the only power that is ever multiplied out. Both sides are polynomials in
+u; a value that is not zero at one point is none on an open set, so single rational points suffice
+to show that :math:`\mathbb{E}[\,\cdot \mid y, x_U]` does not vanish (derived here).
+
+All is done without denominators, in integers if the coefficients are rational: W has an orthogonal
+basis n_a of integer vectors, :math:`q = \sum_a n_a t_a/|n_a|^2`, where t_a has the variance |n_a|².
+
+Facts about the law of a label that decide generative exponents where moments do not.
+
+- A label with two values: every transform T(y) is affine in y.
+- A label that is unbounded above on one half-line and bounded above on the other (or below): the
+  indicator of y > M is carried by one half-line for large M, so that E[z 1{y > M}] ≠ 0.
+- A label of one direction that depends on :math:`|z|\varphi(z)` alone: :math:`\mathrm{He}_2\varphi
+  = -(z\varphi)'`, so that :math:`\mathbb{E}[T(y)\mathrm{He}_2] = -\int T(y)\,d(z\varphi)` is the
+  integral of a function of zφ along a closed path, on either half-line: 0 for every T.
+
+The functions here take expressions; what they return is proven, None means not decided. All three
+are derived here; the third gives z² exp(-z²) the exponent 4 of Damian, Pillaud-Vivien, Lee, Bruna
+(arXiv 2403.05529).
 """
 
 from __future__ import annotations
 
+import enum
+import functools
 import html
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sympy as sp
+from sympy.polys.rings import PolyElement
 
-from ...errors import AssumptionError, GiantstepError, UndecidedError
+from ...errors import AssumptionError, GiantstepError, UndecidedError, UnsupportedExpressionError
 from ...pages import Typeset
-from ..subspaces import Subspace, vector_text
-from ..targets import Target
+from .._singularities import affine_slope, expanded
+from ..constant_enclosures import enclosed_sign
+from ..exact_fields import common_field
+from ..functions import relu
+from ..heat_flow import function_of
+from ..hermite_polynomials import pairings
+from ..regularity import Parity, analyse, reflectable
+from ..subspaces import Element, Subspace, reduced, vector_text
+from ..targets import MultiIndex, Target
 from ..targets import target as read_target
+from ..zero_test import is_exactly_zero
 from .conditional_spans import SpanRow, SpanSource
-from .generative_certificates import (
-    has_two_values,
-    is_blind_to_order_two,
-    label_power,
-    one_sided_infinity,
-    own_part,
-)
 from .isotropic_leap import isotropic_leap
-from .label_moments import HIGHEST_POWER, LabelMoments
 from .leap_index import TargetLike, leap_index
 from .spans import spans_of
 from .symmetries import find_symmetry, reflection_in
+
+HIGHEST_POWER = 4
+# y² is not multiplied out if it takes more products of two terms, in integers or in a larger field.
+_MOST_INTEGER_PRODUCTS = 400_000
+_MOST_PRODUCTS = 20_000
+_LARGEST_LABEL = 100_000
+
+Terms = dict[MultiIndex, Element]
+
+
+@dataclass(frozen=True)
+class Signal:
+    """Vectors that a power of the label shows.
+
+    Attributes
+    ----------
+    power : int
+        p of T(y) = y^p.
+    order : int
+        1 for E[y^p q], 2 for the rows of E[y^p (q qᵀ - P)].
+    point : tuple of Expr
+        u, in R^r.
+    vectors : tuple of tuple of Expr
+        In R^r, exact.
+    """
+
+    power: int
+    order: int
+    point: tuple[sp.Expr, ...]
+    vectors: tuple[tuple[sp.Expr, ...], ...]
+
+
+class LabelMoments:
+    """Conditional moments of the powers of a polynomial label.
+
+    Parameters
+    ----------
+    symbol : PolyElement
+        F, the symbol of the target.
+    relevant : Subspace
+        V*.
+
+    Examples
+    --------
+    >>> ring, x1, x2 = sp.ring("x1:3", sp.QQ)
+    >>> moments = LabelMoments(x1**3 + x1**3 * x2, Subspace.whole(2))
+    >>> [s.vectors for s in moments.signals(Subspace.zero(2), 2, 1)]
+    [((0, 12),)]
+    """
+
+    def __init__(self, symbol: PolyElement, relevant: Subspace) -> None:
+        self.symbol, self.relevant = symbol, relevant
+        self._at: dict[tuple[Subspace, int], _LabelAtPoint] = {}
+
+    @functools.cached_property
+    def function(self) -> PolyElement:
+        """f itself, as a ring element."""
+        return function_of(self.symbol)
+
+    def signals(self, subspace: Subspace, power: int, order: int) -> Iterator[Signal]:
+        """Yield what y^power shows at points of a subspace of V*, one signal per point.
+
+        Parameters
+        ----------
+        subspace : Subspace
+            U, part of V*.
+        power : int
+            1 to `HIGHEST_POWER`.
+        order : int
+            1 or 2.
+        """
+        missing = self.relevant.dimension - subspace.dimension
+        for number in range(1 if subspace.is_zero else missing + 1):
+            if (subspace, number) not in self._at:
+                self._at[subspace, number] = _LabelAtPoint(self, subspace, number)
+            label = self._at[subspace, number]
+            vectors = label.vectors(power, order)
+            if vectors:
+                yield Signal(power, order, label.point, vectors)
+
+
+class _LabelAtPoint:
+    """The label given x_U = u, by its Hermite coefficients in t."""
+
+    def __init__(self, moments: LabelMoments, subspace: Subspace, number: int) -> None:
+        symbol = moments.symbol
+        unknown = moments.relevant.intersection(subspace.orthogonal_complement())
+        part, of_symbol, of_unknown = common_field(symbol.ring.domain, unknown.field)
+        self.field, of_part, of_subspace = common_field(part, subspace.field)
+        self.numbers = _WithoutDenominators(self.field)
+        self.domain = self.numbers.domain
+        degree = self.field.mod.degree() if self.field.is_Algebraic else 1
+        size = len(symbol) * degree**2
+        if size > _LARGEST_LABEL:
+            raise UnsupportedExpressionError(
+                f"powers of this target need {len(symbol)} coefficients in a field of degree "
+                f"{degree}: coefficients times squared degree are {size}, and beyond "
+                f"{_LARGEST_LABEL} they take gigabytes; use fewer terms or fewer roots"
+            )
+        rows = [[of_part(of_unknown(c)) for c in row] for row in unknown.rows]
+        self.basis = [self.numbers.primitive(row) for row in _orthogonal_basis(rows, self.field)]
+        self.lengths = [sum((c * c for c in row), self.domain.zero) for row in self.basis]
+        known = [self.numbers.primitive([of_subspace(c) for c in row]) for row in subspace.rows]
+        u = _point(known, number, symbol.ring.ngens, self.domain)
+        self.point = tuple(self._number(entry) for entry in u)
+        self.series: dict[int, Terms] = {}
+        terms = {alpha: of_part(of_symbol(c)) for alpha, c in moments.function.items()}
+        self.label = self._composed(terms, u)
+
+    def _number(self, value: Element) -> sp.Expr:
+        return self.field.to_sympy(reduced(self.field.convert_from(value, self.domain)))
+
+    def _composed(self, terms: Terms, u: Sequence[Element]) -> PolyElement:
+        """Return y times `self.factor` as a polynomial in t."""
+        # With the common multiple L of the |n_a|², L x has no denominators.
+        common = self.numbers.common_denominator(terms.values())
+        scale = self.numbers.common_multiple(self.lengths)
+        degree = max(map(sum, terms), default=0)
+        self.factor = common * scale**degree
+        cleared = {
+            alpha: self.numbers.cleared(c, common) * scale ** (degree - sum(alpha))
+            for alpha, c in terms.items()
+        }
+        ring = sp.ring([f"t{a}" for a in range(len(self.basis))], self.domain)[0]
+        units = [self.domain.exquo(scale, length) for length in self.lengths]
+        images = []
+        for i, start in enumerate(u):
+            image = ring.ground_new(start * scale)
+            for row, unit, gen in zip(self.basis, units, ring.gens, strict=True):
+                if row[i]:
+                    image += gen * (row[i] * unit)
+            images.append(image)
+        return _horner(cleared, images, 0, ring)
+
+    def vectors(self, power: int, order: int) -> tuple[tuple[sp.Expr, ...], ...]:
+        """Return E[y^p q], or the rows of E[y^p (q qᵀ - P)]; without those that vanish."""
+        found = []
+        unit = self.field.one / self.field.convert_from(self.factor**power, self.domain)
+        for coefficients in self._derivatives(power, order):
+            if not any(coefficients):
+                continue
+            total = [self.domain.zero] * len(self.point)
+            for c, row in zip(coefficients, self.basis, strict=True):
+                total = [a + c * b for a, b in zip(total, row, strict=True)]
+            values = (self.field.convert_from(entry, self.domain) * unit for entry in total)
+            found.append(tuple(self.field.to_sympy(reduced(value)) for value in values))
+        return tuple(found)
+
+    def _derivatives(self, power: int, order: int) -> list[list[Element]]:
+        """Return E[∇ y^p], or E[∇² y^p], in t."""
+        count = len(self.basis)
+        first, second = self._series_of(power // 2), self._series_of(power - power // 2)
+        if not second or (power > 1 and not first):
+            return []
+        if power == 1:
+            first = {(0,) * count: self.domain.one}
+        ones = [_derivative(first, a) for a in range(count)]
+        others = [_derivative(second, a) for a in range(count)]
+        if order == 1:
+            return [
+                [self._inner(ones[a], second) + self._inner(first, others[a]) for a in range(count)]
+            ]
+        matrix = [[self.domain.zero] * count for _ in range(count)]
+        for a, b in itertools.combinations_with_replacement(range(count), 2):
+            matrix[a][b] = matrix[b][a] = (
+                self._inner(_derivative(ones[a], b), second)
+                + self._inner(ones[a], others[b])
+                + self._inner(ones[b], others[a])
+                + self._inner(first, _derivative(others[a], b))
+            )
+        return matrix
+
+    def _series_of(self, power: int) -> Terms:
+        """Return the Hermite coefficients of y or y²; empty if y² would be too long."""
+        if power not in self.series:
+            label = self.label
+            if power == 2:
+                most = _MOST_INTEGER_PRODUCTS if self.field.is_QQ else _MOST_PRODUCTS
+                label = label.ring.zero if len(label) ** 2 > 2 * most else label.square()
+            self.series[power] = _flow(dict(label), self.lengths)
+        return self.series[power]
+
+    def _inner(self, first: Terms, second: Terms) -> Element:
+        total = self.domain.zero
+        if len(second) < len(first):
+            first, second = second, first
+        for alpha, c in first.items():
+            other = second.get(alpha)
+            if other:
+                weight = c * other
+                for n, length in zip(alpha, self.lengths, strict=True):
+                    if n:
+                        weight *= math.factorial(n) * length**n
+                total += weight
+        return total
+
+
+class _WithoutDenominators:
+    """Computation in a ring whose fractions make up the field: much faster than in the field.
+
+    Attributes
+    ----------
+    domain : Domain
+        ZZ for QQ, polynomials for their fractions; an algebraic field is left as it is.
+    """
+
+    def __init__(self, field: Any) -> None:
+        self.field = field
+        self.domain: Any = sp.ZZ if field.is_QQ else field
+        if field.is_FractionField:
+            self.domain = field.get_ring()
+
+    def common_multiple(self, values: Iterable[Element]) -> Element:
+        """Return a multiple of elements of the ring."""
+        product = self.domain.one
+        for value in values:
+            if self.field.is_QQ:
+                product = sp.ZZ(math.lcm(int(product), int(value)))
+            elif self.domain.rem(product, value):
+                product *= value
+        return product
+
+    def common_denominator(self, values: Iterable[Element]) -> Element:
+        """Return a number of the ring that clears the denominators of elements of the field."""
+        if self.domain is self.field:
+            return self.domain.one
+        return self.common_multiple(
+            sp.ZZ(int(value.denominator)) if self.field.is_QQ else reduced(value).denom
+            for value in values
+        )
+
+    def cleared(self, value: Element, denominator: Element) -> Element:
+        """Return value times denominator, in the ring."""
+        if self.domain is self.field:
+            return value * denominator
+        if self.field.is_QQ:
+            return sp.ZZ(int(value * int(denominator)))
+        fraction = reduced(value)
+        return fraction.numer * self.domain.exquo(denominator, fraction.denom)
+
+    def primitive(self, vector: Sequence[Element]) -> list[Element]:
+        """Return a multiple of a vector of the field that is in the ring."""
+        common = self.common_denominator(vector)
+        entries = [self.cleared(entry, common) for entry in vector]
+        if self.field.is_QQ:
+            divisor = math.gcd(*map(int, entries))
+            return [sp.ZZ(int(entry) // divisor) for entry in entries]
+        return entries
+
+
+def _orthogonal_basis(rows: Sequence[Sequence[Element]], field: Any) -> list[list[Element]]:
+    """Orthogonalise without normalising."""
+    found: list[list[Element]] = []
+    for row in rows:
+        vector = list(row)
+        for known in found:
+            overlap = sum((a * b for a, b in zip(vector, known, strict=True)), field.zero)
+            if overlap:
+                factor = overlap / sum((b * b for b in known), field.zero)
+                vector = [a - factor * b for a, b in zip(vector, known, strict=True)]
+        found.append(vector)
+    return found
+
+
+def _point(
+    rows: Sequence[Sequence[Element]], number: int, dimension: int, domain: Any
+) -> list[Element]:
+    """Return one of a few points of small integers in general position."""
+    total = [domain.zero] * dimension
+    for i, row in enumerate(rows):
+        step = (2 * i + 3 * number) % 5 - 2 or 1
+        total = [a + b * step for a, b in zip(total, row, strict=True)]
+    return total
+
+
+def _horner(terms: Terms, images: Sequence[PolyElement], i: int, ring: Any) -> PolyElement:
+    """Return Σ c_α Π images^α, by Horner's rule in one image after the other."""
+    if i == len(images):
+        return ring.ground_new(sum(terms.values(), ring.domain.zero))
+    groups: dict[int, Terms] = {}
+    for alpha, c in terms.items():
+        groups.setdefault(alpha[i], {})[alpha] = c
+    value = ring.zero
+    for n in range(max(groups, default=0), -1, -1):
+        value = value * images[i]
+        if n in groups:
+            value += _horner(groups[n], images, i + 1, ring)
+    return value
+
+
+def _flow(terms: Terms, variances: Sequence[Element]) -> Terms:
+    """Return the Hermite coefficients of a polynomial in Gaussian variables of these variances."""
+    for a, variance in enumerate(variances):
+        found: Terms = {}
+        for alpha, c in terms.items():
+            n = alpha[a]
+            for j, count in enumerate(pairings(n)):
+                lower = (*alpha[:a], n - 2 * j, *alpha[a + 1 :])
+                added = c * count * variance**j
+                found[lower] = found[lower] + added if lower in found else added
+        terms = found
+    return terms
+
+
+def _derivative(terms: Terms, a: int) -> Terms:
+    return {
+        (*alpha[:a], alpha[a] - 1, *alpha[a + 1 :]): c * alpha[a]
+        for alpha, c in terms.items()
+        if alpha[a]
+    }
+
 
 _POWERS_OF_OTHERS = (2, 3)
 _HIGHEST_ORDER_OF_OTHERS = 12
@@ -425,3 +770,279 @@ def _by_y(order: int, subspace: Subspace, rows: Sequence[SpanRow]) -> Generative
 
 def _vector(entries: Sequence[sp.Expr]) -> str:
     return f"({', '.join(map(str, entries))})"
+
+
+_SIGN_BITS = 200
+_Growth = tuple[sp.Expr, sp.Expr, sp.Expr]
+_POWERS_TAKEN = (sp.sign, sp.Abs, relu, sp.Heaviside, sp.exp, sp.sin, sp.cos)
+
+
+def has_two_values(target: Target) -> bool:
+    """Whether a label takes exactly two values, as far as can be seen.
+
+    Examples
+    --------
+    >>> has_two_values(read_target("3 + sign(x1*x2)/2")), has_two_values(read_target("tanh(x1)"))
+    (True, False)
+    >>> has_two_values(read_target("step(x1)*step(x2)"))
+    True
+    """
+    label = _in_signs(target.expr)
+    signs = {atom: sp.Dummy() for atom in label.atoms(sp.sign)}
+    form = label.xreplace(signs)
+    if not signs or form.has(*target.variables):
+        return False
+    names = list(signs.values())
+    values = sp.Poly(form, *names, domain=sp.EXRAW)
+    square = sp.Poly(_in_signs(expanded(label**2)).xreplace(signs), *names, domain=sp.EXRAW)
+    zero = (0,) * len(names)
+    slopes = {m: c for m, c in values.terms() if m != zero and c != 0}
+    if not slopes:
+        return False
+    # y² = a y + b with numbers a and b.
+    monomial, slope = next(iter(slopes.items()))
+    ratio = square.coeff_monomial(monomial) / slope
+    return all(
+        sp.expand(square.coeff_monomial(m) - ratio * values.coeff_monomial(m)) == 0
+        for m in {*square.monoms(), *values.monoms()} - {zero}
+    )
+
+
+def label_power(target: Target, power: int) -> Target | None:
+    """Return f^p of a function that is no polynomial, if rules keep it a sum of products.
+
+    Examples
+    --------
+    >>> print(label_power(read_target("sign(x1) + abs(x1)*x2"), 2))
+    x1**2*x2**2 + 2*x1*x2 + 1
+    """
+    functions = target.expr.atoms(sp.Function)
+    if not all(isinstance(function, _POWERS_TAKEN) for function in functions):
+        return None
+    label = _in_signs(target.expr)
+    result = _in_signs(expanded(label**power))
+    try:
+        return read_target(result, target.variables)
+    except GiantstepError:
+        return None
+
+
+def _in_signs(expr: sp.Expr) -> sp.Expr:
+    """Write relu, steps and moduli by signs, whose squares are 1 almost everywhere."""
+    expr = expr.replace(relu, lambda u: u * (1 + sp.sign(u)) / 2)
+    expr = expr.replace(sp.Heaviside, lambda u, *_: (1 + sp.sign(u)) / 2)
+    expr = expanded(expr.replace(sp.Abs, lambda u: u * sp.sign(u)))
+    return expr.replace(
+        lambda node: node.is_Pow and isinstance(node.base, sp.sign) and node.exp.is_Integer,
+        lambda node: node.base ** (node.exp % 2),
+    )
+
+
+def own_part(target: Target, variable: sp.Symbol) -> sp.Expr | None:
+    """Return g(x_i) if f = g(x_i) + a function of the other coordinates, else None.
+
+    Given these others, the label is then g up to a constant.
+    """
+    _, own = expanded(target.expr).as_independent(variable, as_Add=True)
+    return own if own.free_symbols == {variable} else None
+
+
+def one_sided_infinity(expr: sp.Expr, x: sp.Symbol) -> str | None:
+    """Return the transform with a first-order signal if one half-line alone has the largest labels.
+
+    Parameters
+    ----------
+    expr : Expr
+        Function of one real variable.
+    x : Symbol
+
+    Returns
+    -------
+    str or None
+        The transform, and on which side it lives.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> one_sided_infinity(sp.erf(x) - 2 * x / sp.sqrt(3 * sp.pi), x)
+    '1{y > M} for large M, carried by x < 0'
+    >>> one_sided_infinity(sp.cos(x) + x**2, x) is None
+    True
+    """
+    form = expanded(reflectable(expr))
+    ends = {side: _end(form, x, side) for side in (1, -1)}
+    if None in ends.values():
+        return None
+    for limit, relation in ((_End.PLUS, ">"), (_End.MINUS, "<")):
+        sides = [side for side, end in ends.items() if end is limit]
+        if len(sides) == 1:
+            place = ">" if sides[0] > 0 else "<"
+            sign = "" if limit is _End.PLUS else "-"
+            return f"1{{y {relation} {sign}M}} for large M, carried by {x} {place} 0"
+    return None
+
+
+class _End(enum.Enum):
+    """What a function does far out."""
+
+    PLUS = "tends to infinity"
+    MINUS = "tends to minus infinity"
+    BOUNDED = "stays bounded"
+
+
+@dataclass
+class _Far:
+    """A function far out, up to terms that tend to 0.
+
+    Attributes
+    ----------
+    powers : dict of int to Expr
+        Coefficients of a polynomial.
+    unknown : int
+        Degree of what is bounded by a power but not known; -1 if there is none.
+    growing : dict
+        {(coefficients of z² and z in the exponent, n): coefficient} of growing exponentials.
+    """
+
+    powers: dict[int, sp.Expr] = field(default_factory=dict)
+    unknown: int = -1
+    growing: dict[_Growth, sp.Expr] = field(default_factory=dict)
+
+
+def _end(form: sp.Expr, x: sp.Symbol, side: int) -> _End | None:
+    """Return what a locally bounded function does at one end; None if that is not known."""
+    far = _Far()
+    for term in sp.Add.make_args(form):
+        if not _add_term(far, term, x, side):
+            return None
+    try:
+        if far.growing:
+            keys = sorted(far.growing, key=lambda key: tuple(map(sp.default_sort_key, key)))
+            largest = [key for key in keys if all(_not_smaller(key, other) for other in keys)]
+            if len(largest) != 1:
+                return None
+            return _of_sign(far.growing[largest[0]])
+        for n in sorted(far.powers, reverse=True):
+            if n <= max(far.unknown, 0):
+                break
+            coefficient = sp.expand(far.powers[n])
+            if not is_exactly_zero(coefficient, "a coefficient far out"):
+                return _of_sign(coefficient)
+        return _End.BOUNDED if far.unknown <= 0 else None
+    except GiantstepError:
+        return None
+
+
+def _of_sign(value: sp.Expr) -> _End | None:
+    sign = enclosed_sign(sp.expand(value), _SIGN_BITS)
+    return {1: _End.PLUS, -1: _End.MINUS}.get(sign)
+
+
+def _not_smaller(first: _Growth, second: _Growth) -> bool:
+    for a, b in zip(first, second, strict=True):
+        if a != b:
+            return bool((a - b).is_positive)
+    return True
+
+
+def _add_term(far: _Far, term: sp.Expr, x: sp.Symbol, side: int) -> bool:
+    """Add one product; False if a factor of it is not known far out."""
+    constant, rest = term.as_independent(x, as_Add=False)
+    product = {0: constant}
+    known = True
+    exponent: list[sp.Expr] = []
+    for factor in sp.Mul.make_args(rest):
+        base, n = factor.as_base_exp()
+        if isinstance(factor, sp.exp):
+            exponent.append(factor.exp)
+            continue
+        if not (n.is_Integer and n > 0):
+            return False
+        for _ in range(int(n)):
+            polynomial = _polynomial_far(base, x, side)
+            if polynomial is not None:
+                product = _multiplied(product, polynomial)
+            elif isinstance(base, sp.sin | sp.cos | sp.atan):
+                known = False
+            elif base.has(x):
+                return False
+    degree = max(product)
+    if exponent:
+        total = sp.Poly(sp.Add(*exponent), x) if sp.Add(*exponent).is_polynomial(x) else None
+        if total is None or total.degree() > 2:
+            return False
+        quadratic, linear = total.coeff_monomial(x**2), side * total.coeff_monomial(x)
+        leading = next((c for c in (quadratic, linear) if c != 0), sp.S.Zero)
+        if leading.is_negative:
+            return True
+        if not leading.is_positive or not known:
+            return False
+        key = (quadratic, linear, sp.Integer(degree))
+        value = product[degree] * sp.exp(total.coeff_monomial(1)) * side**degree
+        far.growing[key] = far.growing.get(key, sp.S.Zero) + value
+        return True
+    if not known:
+        far.unknown = max(far.unknown, degree)
+        return True
+    for n, c in product.items():
+        far.powers[n] = far.powers.get(n, sp.S.Zero) + c * side**n
+    return True
+
+
+def _multiplied(first: dict[int, sp.Expr], second: dict[int, sp.Expr]) -> dict[int, sp.Expr]:
+    product: dict[int, sp.Expr] = {}
+    for m, a in first.items():
+        for n, b in second.items():
+            product[m + n] = product.get(m + n, sp.S.Zero) + a * b
+    return product
+
+
+def _polynomial_far(base: sp.Expr, x: sp.Symbol, side: int) -> dict[int, sp.Expr] | None:
+    """Return the polynomial that a factor is far out, up to what falls exponentially."""
+    if base == x:
+        return {1: sp.S.One}
+    if isinstance(base, sp.log):  # log(c cosh u) is |u| + log(c/2) far out; from softplus
+        number, cosine = base.args[0].as_independent(x, as_Add=False)
+        if not isinstance(cosine, sp.cosh):
+            return None
+        argument, offset = cosine.args[0], sp.log(number / 2)
+    elif isinstance(base, sp.Abs | sp.sign | sp.tanh | sp.erf):
+        argument, offset = base.args[0], sp.S.Zero
+    else:
+        return None
+    slope = affine_slope(argument, x)
+    if slope is None or not (slope.is_positive or slope.is_negative):
+        return None
+    sign = side if slope.is_positive else -side
+    if isinstance(base, sp.sign | sp.tanh | sp.erf):
+        return {0: sp.Integer(sign)}
+    return {1: sign * slope, 0: sign * argument.subs(x, 0) + offset}
+
+
+def is_blind_to_order_two(expr: sp.Expr, x: sp.Symbol) -> bool:
+    """Whether a label is a function of |x| φ(x) alone, so that no T(y) has a term He_2.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> is_blind_to_order_two(x**2 * sp.exp(-(x**2)), x)
+    True
+    >>> is_blind_to_order_two(x**2 * sp.exp(-(x**2) / 2), x)
+    False
+    """
+    if analyse(expr, x).parity is not Parity.EVEN:
+        return False
+    for term in sp.Add.make_args(expanded(expr)):
+        _, rest = term.as_independent(x, as_Add=False)
+        power, exponent = sp.S.Zero, sp.S.Zero
+        for factor in [] if rest == 1 else sp.Mul.make_args(rest):
+            base, n = factor.as_base_exp()
+            if isinstance(factor, sp.exp):
+                exponent += factor.exp
+            elif base in (x, sp.Abs(x)) and n.is_positive:
+                power += n
+            else:
+                return False
+        if sp.expand(exponent + power * x**2 / 2) != 0:
+            return False
+    return True

@@ -9,7 +9,7 @@ expansion of :math:`x_\perp \mapsto f(x_U + x_\perp)`,
 
 The first form is that of Abbe, Boix-Adserà, Misiakiewicz (arXiv 2302.11055); the others are derived
 here. In a basis, the leap is the largest k(U) over its coordinate subspaces, by the greedy argument
-of :mod:`.coordinate_leap`, and every U is a coordinate subspace of some basis. If the greedy run
+of :mod:`.leap_index`, and every U is a coordinate subspace of some basis. If the greedy run
 with orders up to κ reaches V*, take for any U that does not hold V* the first step that leaves it:
 its tensor has a slot outside U, and no more than κ of them, so :math:`k(U) \le \kappa`.
 """

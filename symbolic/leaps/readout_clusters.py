@@ -44,16 +44,31 @@ from ..exact_fields import common_field
 from ..exact_numbers import require_exact
 from ..expression_text import expression_text
 from ..regularity import Parity
-from ..subspaces import Number, Subspace, vector_latex
+from ..subspaces import Number, Subspace, vector_latex, vector_text
 from ..targets import Target
 from ..zero_test import is_exactly_zero
 from .activation_mask import DegreeMask
-from .number_data import in_atoms, read_open_number, read_subspace
+from .formal_fields import in_atoms, read_open_number, read_subspace
 from .spans import spans_of
-from .staircase_presentation import short_vector_text
 
 _MOST_READOUTS = 64
+_LONG_VECTOR = 44
 _OVERLAP = sp.Symbol("u", positive=True)
+
+
+def short_vector_text(vector: Sequence[sp.Expr]) -> str:
+    """Write a vector, rounded if it is long.
+
+    Examples
+    --------
+    >>> short_vector_text([0, 1]), short_vector_text([sp.Rational(10**40, 3**60), 1])
+    ('e2', '≈(2.359e+11, 1)')
+    """
+    text = vector_text(vector)
+    if len(text) <= _LONG_VECTOR:
+        return text
+    entries = (e if sp.sympify(e, strict=True).is_Integer else sp.N(e, 4) for e in vector)
+    return f"≈({', '.join(map(str, entries))})"
 
 
 def coefficient_symbol(j: int) -> sp.Symbol:

@@ -16,36 +16,246 @@ at the same subspace. For κ ≥ 2 this is an extrapolation, see `CAVEAT`.
 
 A student restricts the Hermite degrees (:mod:`.activation_mask`), few readout values the directions
 of the step after the first (:mod:`.readout_clusters`).
+
+The steps of a staircase: what each adds, why, and what the claim rests on.
+
+Staircases as plain data for JSON, and back; numbers are exact texts.
+
+Staircases in print: lines of text, LaTeX and HTML.
+
+Terms of the target are Hermite terms as the parser reads them, ``He(2, x1)*x2``; s1, s2, … are the
+coordinates along the rows of the basis that is printed for the subspace before. Long vectors are
+printed rounded; the objects hold the exact ones. Lines have at most 120 characters.
 """
 
 from __future__ import annotations
 
+import html
+import itertools
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 import sympy as sp
+from sympy.polys.rings import PolyElement
 
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
 from ...pages import Typeset
-from ..activations import Activation
+from ..activations import Activation, activation
+from ..expression_text import expression_text
+from ..hermite_expansion_text import expansion_text
+from ..parser import parse_expression
+from ..standing import Standing
 from ..subspaces import Number, Subspace
 from ..targets import HIGHEST_DEGREE, Target
 from ..targets import target as read_target
 from .activation_mask import DegreeMask, activation_mask
-from .conditional_spans import SpanRow, SpanSource
-from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters
+from .conditional_spans import Span, SpanRow, SpanSource
+from .formal_fields import in_atoms, read_open_number, read_subspace
+from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
 from .spans import spans_of
-from .staircase_data import staircase_from_dict, staircase_to_dict
-from .staircase_presentation import (
-    name_text,
-    staircase_html,
-    staircase_latex,
-    staircase_text,
-    subspace_text,
-)
-from .staircase_steps import EXACT, NewDirection, StaircaseStep, climb, with_standing
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True)
+class NewDirection:
+    """A direction that a step adds, and what of the target produces it.
+
+    Attributes
+    ----------
+    row : SpanRow
+        The vector, its order, and the monomial of ∇F whose coefficient it is.
+    term : str
+        The Hermite terms of f that contribute.
+    """
+
+    row: SpanRow
+    term: str
+
+    @property
+    def vector(self) -> tuple[sp.Expr, ...]:
+        """The vector as it was produced, not reduced modulo the subspace before."""
+        return self.row.vector
+
+    @property
+    def order(self) -> int:
+        """Number of slots of the tensor outside the subspace before."""
+        return self.row.order
+
+
+@dataclass(frozen=True)
+class StaircaseStep:
+    """One giant step.
+
+    Attributes
+    ----------
+    number : int
+        t, from 1.
+    before, after : Subspace
+        U_{t-1} and U_t.
+    directions : tuple of NewDirection
+        What was added, lowest orders first; none if the step adds nothing.
+    standing : Standing
+        What the claim that t steps learn U_t rests on.
+    remark : str
+        The theorem or conjecture.
+    decided : bool
+        Whether U_t is all that the step learns; else it may be more.
+    basis : str
+        "exact", "certified" or "undetermined beyond order K".
+    """
+
+    number: int
+    before: Subspace
+    after: Subspace
+    directions: tuple[NewDirection, ...]
+    standing: Standing
+    remark: str
+    decided: bool = True
+    basis: str = EXACT
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The conditional orders of the directions that were added, each once, ascending."""
+        return tuple(sorted({direction.order for direction in self.directions}))
+
+    @property
+    def explanations(self) -> tuple[str, ...]:
+        """For each new direction which terms of f produced it, and with which coordinates."""
+        return tuple(explanation(direction, self) for direction in self.directions)
+
+
+def climb(
+    f: Target,
+    symbol: PolyElement | None,
+    sources: Sequence[SpanSource],
+    kappa: int,
+    strict: bool,
+    limit: int | None,
+) -> tuple[tuple[StaircaseStep, ...], bool, str]:
+    """Return the steps, without standing, whether the end was reached, and the basis of it all.
+
+    Parameters
+    ----------
+    f : Target
+    symbol : PolyElement or None
+        The symbol of a polynomial.
+    sources : sequence of SpanSource
+        That of the first step and that of all later ones.
+    kappa : int
+        Highest order.
+    strict : bool
+        Whether a step uses only the lowest order that adds something.
+    limit : int or None
+        At most so many steps.
+    """
+    names = [x.name for x in f.variables]
+    steps: list[StaircaseStep] = []
+    here = Subspace.zero(f.dimension)
+    bases = []
+    while limit is None or len(steps) < limit:
+        number = len(steps) + 1
+        source = sources[0] if number == 1 else sources[1]
+        span = source.grow(here, kappa, strict=strict)
+        reached = in_atoms(span.subspace)
+        adds = span.subspace.dimension > here.dimension
+        bases.append(span.basis)
+        # A step that adds nothing still changes the norms of the weights, and with them the
+        # coefficients of the activation.
+        goes_on = adds or (number == 1 and _adds(sources[1].grow(here, kappa, strict=strict)))
+        if not goes_on:
+            return tuple(steps), True, _weakest(bases)
+        terms = [terms_text(names, symbol, row) for row in span.rows]
+        steps.append(_step(number, here, reached, span, terms))
+        here = reached
+        if _holds_all(sources[1], here):
+            return tuple(steps), True, _weakest(bases)
+    return tuple(steps), False, _weakest(bases)
+
+
+def _holds_all(source: SpanSource, subspace: Subspace) -> bool:
+    """Whether a subspace is seen to hold all directions of a source."""
+    try:
+        return source.relevant_subspace <= subspace
+    except UndecidedError:
+        return False
+
+
+def _adds(span: Span) -> bool:
+    return bool(span.rows)
+
+
+def _step(
+    number: int, before: Subspace, after: Subspace, span: Span, terms: Sequence[str]
+) -> StaircaseStep:
+    directions = tuple(map(NewDirection, span.rows, terms))
+    return StaircaseStep(
+        number,
+        before,
+        after,
+        directions,
+        Standing.CONJECTURE,
+        "",
+        span.decided,
+        span.basis,
+    )
+
+
+def _weakest(bases: Sequence[str]) -> str:
+    """Return the basis of a result that rests on several."""
+    undetermined = [basis for basis in bases if basis.startswith("undetermined")]
+    if undetermined:
+        return undetermined[0]
+    return next((basis for basis in bases if basis != EXACT), EXACT)
+
+
+def with_standing(
+    steps: Sequence[StaircaseStep], kappa: int, mask: DegreeMask, whole: SpanSource
+) -> tuple[StaircaseStep, ...]:
+    """Return the steps with what the claim that giant steps learn these subspaces rests on."""
+    return tuple(
+        replace(step, standing=standing, remark=remark)
+        for step in steps
+        for standing, remark in [_standing(step, steps[0], kappa, mask, whole)]
+    )
+
+
+def _standing(
+    step: StaircaseStep, first: StaircaseStep, kappa: int, mask: DegreeMask, whole: SpanSource
+) -> tuple[Standing, str]:
+    if kappa > 1:
+        # At leap index κ nothing of lower order is there: that is the theorem on one step.
+        only = step.number == 1 and step.orders == (kappa,) and not mask.biases
+        if only and _leap_index(whole) == kappa:
+            return Standing.THEOREM, f"one step, n = Θ(d^{kappa}), leap index {kappa}"
+        return Standing.EXTRAPOLATION, f"orders <= {kappa}, n = Θ(d^{kappa})"
+    # The network of the theorems has no biases.
+    if mask.biases and step.number <= 2:
+        count = "one step" if step.number == 1 else "two steps"
+        return Standing.DERIVED_HERE, f"{count} with random biases"
+    if step.number == 1 and step.directions:
+        return Standing.THEOREM, "one step, n = Θ(d)"
+    if step.number == 1:
+        return Standing.DERIVED_HERE, "the student has μ_1 = 0"
+    restricted = mask.is_limiting or not first.directions
+    if step.number == 2 and restricted:
+        return Standing.DERIVED_HERE, "two steps with the degrees of the student"
+    if step.number == 2:
+        return Standing.THEOREM, "in expectation, two steps"
+    degrees = " with the degrees of the student" if restricted else ""
+    biases = " with random biases" if mask.biases else ""
+    return Standing.CONJECTURE, f"Conjecture 1{degrees}{biases}"
+
+
+def _leap_index(whole: SpanSource) -> int | None:
+    try:
+        return whole.conditional_order(Subspace.zero(whole.dimension))
+    except UndecidedError:
+        return None
+
 
 SOURCE = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"
 
@@ -357,3 +567,432 @@ def _checked_mask(student: str | sp.Expr | Activation | None, biases: bool) -> D
             "biases matter for a given student only; name its activation, as in student='relu'"
         )
     return activation_mask(student, biases)
+
+
+def staircase_to_dict(found: Staircase) -> dict[str, Any]:
+    """Return plain data for JSON: numbers are exact texts."""
+    f, mask, clusters = found.target, found.mask, found.clusters
+    student = mask.activation
+    return {
+        "target": {
+            "name": f.name,
+            # In parts: texts that are read have a limited length.
+            "summands": [expression_text(part) for part in sp.Add.make_args(f.expr)],
+            "variables": [x.name for x in f.variables],
+        },
+        "order": found.order,
+        "variant": found.variant.value,
+        "student": None
+        if student is None
+        else {
+            "name": student.name,
+            "expression": expression_text(student.expr),
+            "biases": mask.biases,
+        },
+        "relevant_subspace": found.relevant_subspace.to_dict(),
+        "steps": [_step_to_dict(step) for step in found.steps],
+        "has_ended": found.has_ended,
+        "saturates": found.saturates,
+        "stuck_order": found.stuck_order,
+        "student_order": found.student_order,
+        "basis": found.basis,
+        "clusters": None if clusters is None else clusters.to_dict(),
+    }
+
+
+def _step_to_dict(step: StaircaseStep) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "before": step.before.to_dict(),
+        "after": step.after.to_dict(),
+        "directions": [
+            {
+                "vector": [expression_text(entry) for entry in direction.row.vector],
+                "order": direction.row.order,
+                "inside": list(direction.row.inside),
+                "outside": list(direction.row.outside),
+                "sources": [list(alpha) for alpha in direction.row.sources],
+                "term": direction.term,
+            }
+            for direction in step.directions
+        ],
+        "explanations": list(step.explanations),
+        "standing": step.standing.value,
+        "remark": step.remark,
+        "decided": step.decided,
+        "basis": step.basis,
+    }
+
+
+def staircase_from_dict(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the attributes of a staircase, its steps as plain dictionaries.
+
+    Raises
+    ------
+    ExpressionError
+        If the content is not what `staircase_to_dict` writes.
+    """
+    try:
+        clusters = content["clusters"]
+        return {
+            "target": _target(content["target"]),
+            "order": int(content["order"]),
+            "variant": str(content["variant"]),
+            "mask": _mask(content["student"]),
+            "relevant_subspace": read_subspace(content["relevant_subspace"]),
+            "steps": [_read_step(step) for step in content["steps"]],
+            "has_ended": bool(content["has_ended"]),
+            "stuck_order": _count(content["stuck_order"]),
+            "student_order": _count(content["student_order"]),
+            "basis": str(content["basis"]),
+            "clusters": None if clusters is None else ReadoutClusters.from_dict(clusters),
+        }
+    except (LookupError, TypeError, ValueError) as error:
+        if isinstance(error, ExpressionError):
+            raise
+        raise ExpressionError(
+            "the content is not that of a staircase as to_dict writes it"
+        ) from None
+
+
+def _count(value: Any) -> int | None:
+    return None if value is None else int(value)
+
+
+def _target(content: Mapping[str, Any]) -> Target:
+    variables = [sp.Symbol(str(name), real=True) for name in content["variables"]]
+    parts = [parse_expression(text, variables, argument="target") for text in content["summands"]]
+    return replace(read_target(sp.Add(*parts), variables), name=str(content["name"]))
+
+
+def _mask(content: Mapping[str, Any] | None) -> DegreeMask:
+    if content is None:
+        return DegreeMask()
+    read = activation(str(content["expression"]), argument="student")
+    return activation_mask(Activation(str(content["name"]), read.expr), bool(content["biases"]))
+
+
+def _read_step(content: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "number": int(content["number"]),
+        "before": read_subspace(content["before"]),
+        "after": read_subspace(content["after"]),
+        "directions": [
+            (
+                {
+                    "vector": tuple(map(read_open_number, entry["vector"])),
+                    "order": int(entry["order"]),
+                    "inside": tuple(map(int, entry["inside"])),
+                    "outside": tuple(map(int, entry["outside"])),
+                    "sources": tuple(tuple(map(int, alpha)) for alpha in entry["sources"]),
+                },
+                str(entry["term"]),
+            )
+            for entry in content["directions"]
+        ],
+        "standing": Standing(content["standing"]),
+        "remark": str(content["remark"]),
+        "decided": bool(content["decided"]),
+        "basis": str(content["basis"]),
+    }
+
+
+_MOST_TERMS = 4
+_WIDTH = 120
+# Longer vectors, subspaces and names of targets are rounded or cut.
+_LONG_SUBSPACE, _LONG_NAME = 72, 70
+
+
+def terms_text(names: Sequence[str], symbol: PolyElement | None, row: SpanRow) -> str:
+    """Return the Hermite terms of a target that contribute to a vector.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Those of the coordinates.
+    symbol : PolyElement or None
+        The symbol of a polynomial target, which gives the terms their coefficients. Of other
+        targets the multi-indices are those of the expansion of the symbol, whose coefficients are
+        numbers without a short form.
+    row : SpanRow
+        The vector.
+    """
+    sources = row.sources[:_MOST_TERMS]
+    left_out = len(row.sources) - len(sources)
+    more = f"... ({left_out} more)"
+    if symbol is not None:
+        text = expansion_text(symbol.ring.from_dict({m: symbol[m] for m in sources}))
+        return text + (f" + {more}" if left_out else "")
+    ring = sp.ring(list(names), sp.QQ)[0]
+    texts = [expansion_text(ring.from_dict({m: sp.QQ(1)})) for m in sources]
+    noun = "term" if len(row.sources) == 1 else "terms"
+    return f"{noun} {', '.join([*texts, *([more] if left_out else [])])}"
+
+
+def explanation(direction: NewDirection, step: StaircaseStep) -> str:
+    """Return in words which terms of the target move the weights where, and by what."""
+    row = direction.row
+    moves = f"{direction.term}: moves along {_direction(row.vector)}"
+    parts = []
+    factors = [_power(f"s{i}", n) for i, n in enumerate(row.inside, 1) if n]
+    if factors:
+        noun = "the coordinate " if len(factors) == 1 and sum(row.inside) == 1 else ""
+        parts.append(f"{noun}{'*'.join(factors)} of U_{step.number - 1}")
+    outside = [_power(f"q{i}", n) for i, n in enumerate(row.outside, 1) if n]
+    if outside:
+        parts.append(f"{'*'.join(outside)} outside")
+    words = f" with {' and '.join(parts)}" if parts else " by its mean gradient"
+    return moves + words + (f", at order {row.order}" if row.order > 1 else "")
+
+
+def _direction(vector: Sequence[sp.Expr]) -> str:
+    """Write what a vector spans: an axis by its name, a long one rounded."""
+    used = [i for i, entry in enumerate(vector) if entry != 0]
+    if len(used) == 1:
+        return f"e{used[0] + 1}"
+    return short_vector_text(vector)
+
+
+def subspace_text(subspace: Subspace) -> str:
+    """Write a subspace, with long basis vectors rounded.
+
+    Examples
+    --------
+    >>> long = sp.Rational(7**60, 10**50)
+    >>> subspace_text(Subspace.spanned_by([[1, long, 1 / long], [0, 0, 0]]))
+    '⟨≈(1, 5.080, 0.1968)⟩'
+    """
+    text = str(subspace)
+    if len(text) <= _LONG_SUBSPACE:
+        return text
+    return f"⟨{', '.join(map(short_vector_text, subspace.basis))}⟩"
+
+
+def name_text(name: str) -> str:
+    """Cut the name of a long target."""
+    return name if len(name) <= _LONG_NAME else f"{name[: _LONG_NAME - 4]} ..."
+
+
+def _power(name: str, n: int) -> str:
+    return name if n == 1 else f"{name}**{n}"
+
+
+def staircase_text(found: Staircase) -> str:
+    """Return the staircase as a table, with its end and what it rests on."""
+    rows = []
+    for step in found.steps:
+        cells = [
+            f"U_{step.number}",
+            _learned(step),
+            _orders(step),
+            _standing_of_step(step),
+        ]
+        details = step.explanations or ("nothing new",)
+        rows += [[*cells, details[0]], *(["", "", "", "", more] for more in details[1:])]
+    lines = _wrapped([_headline(found)])
+    if rows:
+        lines += ["", *_table(["step", "learned", "orders", "rests on", "because"], rows)]
+    lines += [*_wrapped(_legend(found)), "", *_wrapped(_statements(found))]
+    return "\n".join(lines)
+
+
+def _wrapped(lines: Sequence[str]) -> list[str]:
+    return [
+        part for line in lines for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ")
+    ]
+
+
+def _learned(step: StaircaseStep) -> str:
+    return ("" if step.decided else "at least ") + subspace_text(step.after)
+
+
+def _legend(found: Staircase) -> list[str]:
+    rows = [direction.row for step in found.steps for direction in step.directions]
+    parts = []
+    if any(any(row.inside) for row in rows):
+        parts.append("s1, s2, ...: coordinates along the basis of the subspace before")
+    if any(any(row.outside) for row in rows):
+        parts.append("q1, q2, ...: coordinates along e1, e2, ... outside it")
+    return [f"({'; '.join(parts)})"] if parts else []
+
+
+def staircase_latex(found: Staircase) -> str:
+    r"""Return the chain of subspaces in LaTeX.
+
+    Examples
+    --------
+    >>> from giantstep.symbolic.leaps.staircase import staircase
+    >>> print(staircase("x1*x2 + x3").latex())
+    U_{0} = \{0\} \subset U_{1} = \left\langle e_{3}\right\rangle \subsetneq V^* = \mathbb{R}^{3}
+    """
+    chain = ""
+    for t, subspace in enumerate(found.subspaces):
+        if t:
+            chain += r" \subset " if found.steps[t - 1].directions else " = "
+        equal = "=" if t == 0 or found.steps[t - 1].decided else r"\supseteq"
+        chain += f"U_{{{t}}} {equal} {subspace.latex()}"
+    if found.saturates:
+        return chain + " = V^*"
+    if not found.decided:
+        return chain + rf", \quad V^* = {found.relevant_subspace.latex()}"
+    return chain + rf" \subsetneq V^* = {found.relevant_subspace.latex()}"
+
+
+def staircase_html(found: Staircase) -> str:
+    """Return an HTML fragment: the chain, a table of the steps, and what it rests on."""
+    chain = " ⊂ ".join(
+        f"U<sub>{t}</sub> = {html.escape(text)}"
+        for t, text in enumerate(["{0}", *map(_learned, found.steps)])
+    )
+    head = "".join(
+        f"<th>{name}</th>" for name in ("step", "learned", "orders", "rests on", "because")
+    )
+    rows = "".join(
+        f"<tr><td>{step.number}</td><td>{html.escape(_learned(step))}</td>"
+        f"<td>{_orders(step)}</td><td>{html.escape(_standing(step))}</td>"
+        f"<td>{'<br>'.join(map(html.escape, step.explanations)) or 'nothing new'}</td></tr>"
+        for step in found.steps
+    )
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+    notes = "".join(f"<p>{html.escape(line)}</p>" for line in _statements(found))
+    return f"<p>{html.escape(_headline(found))}</p><p>{chain}</p>{table}{notes}"
+
+
+def _headline(found: Staircase) -> str:
+    samples = "Θ(d)" if found.order == 1 else f"Θ(d^{found.order})"
+    orders = "order 1" if found.order == 1 else f"orders <= {found.order}, {found.variant.value}"
+    student = "" if found.mask.is_whole else f", student {found.mask}"
+    return (
+        f"staircase of {name_text(found.target.name)}: {orders}, n = {samples} samples "
+        f"a step{student}"
+    )
+
+
+def _orders(step: StaircaseStep) -> str:
+    return ", ".join(map(str, step.orders)) or "–"
+
+
+def _standing_of_step(step: StaircaseStep) -> str:
+    return f"{step.standing.value}: {step.remark}"
+
+
+def _statements(found: Staircase) -> list[str]:
+
+    spread = "" if found.clusters is None else "with a continuum of readouts: "
+    lines = [spread + _end(found)]
+    if not found.saturates and found.has_ended:
+        lines += _needs(found)
+    if found.clusters is not None:
+        lines += _cluster_lines(found, found.clusters)
+    lines += [f"subspaces: {found.basis}", f"source of the claim on giant steps: {SOURCE}"]
+    if any(step.standing is Standing.EXTRAPOLATION for step in found.steps):
+        lines.append(f"caveat: {CAVEAT}")
+    return lines
+
+
+def _end(found: Staircase) -> str:
+    count = len(found.steps)
+    steps = f"{count} step" if count == 1 else f"{count} steps"
+    relevant = found.relevant_subspace
+    whole = f"V* = {subspace_text(relevant)}"
+    if found.saturates:
+        return f"saturates: {whole} after {steps}"
+    if not found.has_ended:
+        return f"not at its end after {steps}: max_steps came first; {whole}"
+    where = f"U_{count} = {subspace_text(found.final)}" if count else "{0}"
+    if not found.decided:
+        return f"not seen to go on after {steps}; {whole}, of dimension {relevant.dimension}"
+    return f"stops at {where}, before {whole} of dimension {relevant.dimension}"
+
+
+def _needs(found: Staircase) -> list[str]:
+    if found.basis.startswith("undetermined"):
+        return [f"whether a further step adds a direction is {found.basis}"]
+    order = found.stuck_order
+    if found.student_order is None and order is not None and not found.mask.is_whole:
+        more = " or random biases" if not found.mask.biases else ""
+        return [
+            f"no order leads on with the degrees of the student; another activation{more} would, "
+            f"at order {order}, n = Θ({_power_of_d(order)}) samples a step"
+        ]
+    lines = []
+    if found.student_order is not None:
+        lines.append(
+            f"k(U) = {found.student_order}: needs order {found.student_order}, "
+            f"n = Θ({_power_of_d(found.student_order)}) samples a step"
+        )
+    if found.student_order is not None and order is not None and order < found.student_order:
+        lines.append(f"with all degrees, order {order} would do: another activation or biases")
+    return lines or ["which order would lead on is not decided"]
+
+
+def _power_of_d(order: int) -> str:
+    return "d" if order == 1 else f"d^{order}"
+
+
+def _cluster_lines(found: Staircase, clusters: ReadoutClusters) -> list[str]:
+    values = ", ".join(map(expression_text, clusters.readouts))
+    size, t = len(clusters.readouts), clusters.step
+    noun = "cluster" if size == 1 else "clusters"
+    lines = [
+        f"readouts {values}: neurons move in {size} {noun}, at most {size} new directions a step, "
+        f"and their overlaps with V* have rank {size} at most (derived here)"
+    ]
+    bound = "" if clusters.decided else "at least "
+    reachable = subspace_text(clusters.reachable)
+    rank, dimension = clusters.rank_at_most, clusters.dimension
+    after = f", but with overlaps of rank {rank} at most" if rank < dimension else ""
+    if not clusters.is_limiting:
+        lines.append(f"step {t}: the moves so far span all of {reachable}{after}")
+    else:
+        lines.append(
+            f"step {t}: the moves so far span {bound}dimension {dimension} instead of "
+            f"{clusters.reachable.dimension}, for step sizes and coefficients in general position"
+            f"{after}; what they span holds {subspace_text(clusters.certain)} and lies in "
+            f"{reachable}"
+        )
+    if not clusters.equal_norms and size > 1:
+        paired = any(direction.paired for direction in clusters.directions)
+        factor = ", for this student no more than a factor" if paired else ""
+        lines.append(
+            f"  (the mean of the target gives readouts ±a weights of different norms{factor})"
+        )
+    for direction in clusters.directions:
+        a = expression_text(direction.readout)
+        who = f"readouts ±{a}" if direction.paired else f"readout {a}"
+        lines.append(f"  {who}: {direction}")
+    if clusters.directions:
+        lines.append(
+            f"  u: overlap for readout 1 along {short_vector_text(clusters.line.basis[0])}; "
+            "s_j = E σ^(j)(τz), τ the norm of the neurons"
+        )
+    last = max((step.number for step in found.steps), default=0)
+    if last > t:
+        later = ", ".join(f"{n}" for n in found.dimensions_at_most[t:])
+        lines.append(f"later steps: dimension at most {later} (an upper bound)")
+    return lines
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table; where it is too wide, its texts are wrapped."""
+    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
+    room = _WIDTH - 3 * (len(widths) - 1)
+    if sum(widths) > room:
+        step, learned, orders, standing, _ = widths
+        learned, standing = min(learned, 34), min(standing, 24)
+        widths = [step, learned, orders, standing, room - step - learned - orders - standing]
+    lines = ["─┼─".join("─" * width for width in widths)]
+    for row in rows:
+        lines += _table_row(row, widths)
+    return [*_table_row(headings, widths), *lines]
+
+
+def _table_row(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    cells = [
+        textwrap.wrap(cell, width, subsequent_indent="  ", break_on_hyphens=False)
+        for cell, width in zip(row, widths, strict=True)
+    ]
+    return [
+        " │ ".join(part.ljust(width) for part, width in zip(line, widths, strict=True)).rstrip()
+        for line in itertools.zip_longest(*cells, fillvalue="")
+    ]

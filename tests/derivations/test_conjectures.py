@@ -13,23 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath.ctx_iv import MPIntervalContext
 
-from giantstep.derivations.giant_steps import conjecture_networks, conjectures
-from giantstep.derivations.giant_steps import population_ranks as population_ranks_module
-from giantstep.derivations.giant_steps.conjecture_networks import (
-    Plan,
-    axes_within,
-    direction_figure,
-    extrapolated,
-)
-from giantstep.derivations.giant_steps.conjecture_outcomes import (
+from giantstep.derivations.giant_steps import conjectures
+from giantstep.derivations.giant_steps import conjectures as conjecture_networks
+from giantstep.derivations.giant_steps import population_dynamics as population_ranks_module
+from giantstep.derivations.giant_steps.conjectures import (
     ConjectureReport,
     Figure,
     Outcome,
+    Plan,
+    TargetFamily,
     TargetOutcome,
-)
-from giantstep.derivations.giant_steps.conjectures import (
+    axes_within,
     check_conjecture_1,
     check_conjecture_3,
+    direction_figure,
+    extrapolated,
     predicted_chain,
     rank_figures,
     residual_bound,
@@ -38,10 +36,10 @@ from giantstep.derivations.giant_steps.population_dynamics import (
     PopulationGradient,
     PopulationStudent,
     gaussian_readouts,
+    interval_rank,
     population_overlaps,
+    population_ranks,
 )
-from giantstep.derivations.giant_steps.population_ranks import interval_rank, population_ranks
-from giantstep.derivations.giant_steps.target_family import TargetFamily
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.activations import activation, z
 from giantstep.symbolic.gaussian import expect

@@ -24,7 +24,7 @@ from giantstep.derivations.claims import (
 )
 from giantstep.derivations.giant_steps import claims_conjectures
 from giantstep.derivations.giant_steps import claims_staircases as evidence
-from giantstep.derivations.giant_steps.conjecture_outcomes import Outcome
+from giantstep.derivations.giant_steps.conjectures import Outcome
 from giantstep.errors import ParameterError
 from giantstep.symbolic.leaps.staircase import staircase
 from giantstep.symbolic.projections import residual_norms

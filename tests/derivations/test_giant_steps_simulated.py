@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from giantstep.derivations.figures import save_figure, svg_text
-from giantstep.derivations.giant_steps.figures import plot_giant_steps
 from giantstep.derivations.giant_steps.learned_directions import Verdict, adapted_basis
 from giantstep.derivations.giant_steps.simulated import (
     SimulatedGiantSteps,
+    plan_giant_steps,
+    plot_giant_steps,
     simulate_giant_steps,
 )
-from giantstep.derivations.giant_steps.simulation_plan import plan_giant_steps
 from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
 from giantstep.errors import (
     AssumptionError,

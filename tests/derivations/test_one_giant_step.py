@@ -13,9 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.derivations.giant_steps import claims_one_step as evidence
-from giantstep.derivations.giant_steps.one_step import GiantStep, giant_step
-from giantstep.derivations.giant_steps.one_step_presentation import statements
-from giantstep.derivations.giant_steps.one_step_values import BIAS, WIDTH
+from giantstep.derivations.giant_steps.one_step import (
+    BIAS,
+    WIDTH,
+    GiantStep,
+    giant_step,
+    statements,
+)
 from giantstep.errors import (
     AssumptionError,
     ExpressionError,

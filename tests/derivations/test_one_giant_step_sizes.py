@@ -11,10 +11,13 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from giantstep.derivations.giant_steps.one_step import giant_step
-from giantstep.derivations.giant_steps.one_step_presentation import statements
-from giantstep.derivations.giant_steps.one_step_sizes import sphere_mean
-from giantstep.derivations.giant_steps.one_step_values import STEP, Prefactor
+from giantstep.derivations.giant_steps.one_step import (
+    STEP,
+    Prefactor,
+    giant_step,
+    sphere_mean,
+    statements,
+)
 from giantstep.derivations.hermite_gradients.first_step import first_step
 from giantstep.symbolic.standing import Standing
 from giantstep.symbolic.stein import DIMENSION as d

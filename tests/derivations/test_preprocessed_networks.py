@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from giantstep.derivations.hermite_gradients.preprocessed_networks import preprocessed_networks
+from giantstep.derivations.hermite_gradients.training import preprocessed_networks
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks.network import Network
 from giantstep.numeric.networks.readout import RIDGE_EXPONENTS, RidgeReadout

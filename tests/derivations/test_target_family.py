@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from giantstep.derivations.giant_steps.target_family import (
+from giantstep.derivations.giant_steps.conjectures import (
     COEFFICIENTS,
     TargetFamily,
     canonical_form,

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from giantstep.derivations.giant_steps.trained_networks import PARTS, take_giant_steps
+from giantstep.derivations.giant_steps.learned_directions import PARTS, take_giant_steps
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks import network as network_module
 from giantstep.numeric.networks import run as runner

@@ -11,9 +11,8 @@ from scipy.special import erf
 from giantstep.errors import MissingDependencyError, ParameterError, UndecidedError
 from giantstep.symbolic.functions import relu, softplus
 from giantstep.symbolic.leaps.activation_mask import activation_mask
-from giantstep.symbolic.leaps.certified_spans import ClosedSymbolSpans
 from giantstep.symbolic.leaps.conditional_spans import PolynomialSpans
-from giantstep.symbolic.leaps.spans import spans_of
+from giantstep.symbolic.leaps.spans import ClosedSymbolSpans, spans_of
 from giantstep.symbolic.subspaces import Subspace
 from giantstep.symbolic.targets import target
 

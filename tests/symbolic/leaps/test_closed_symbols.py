@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from giantstep.symbolic.activations import CATALOGUE, z
 from giantstep.symbolic.exact_fields import common_field
 from giantstep.symbolic.hermite import hermite_coefficient
-from giantstep.symbolic.leaps.closed_symbols import closed_symbol
+from giantstep.symbolic.leaps.closed_symbols import closed_symbol, softplus_kernel, tanh_kernel
 from giantstep.symbolic.leaps.formal_fields import formal_field
-from giantstep.symbolic.leaps.symbol_series import Expander, places
-from giantstep.symbolic.leaps.univariate_symbols import softplus_kernel, tanh_kernel
+from giantstep.symbolic.leaps.spans import Expander, places
 from giantstep.symbolic.ridge_terms import T
 from giantstep.symbolic.targets import target
 

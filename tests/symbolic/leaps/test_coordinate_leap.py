@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 
 from giantstep.errors import AssumptionError
-from giantstep.symbolic.leaps.coordinate_leap import coordinate_leap
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
+from giantstep.symbolic.leaps.leap_index import coordinate_leap
 from giantstep.symbolic.targets import target
 
 from .catalogue import CATALOGUE, OPEN_CATALOGUE

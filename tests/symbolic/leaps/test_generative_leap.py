@@ -13,15 +13,15 @@ from scipy.special import erf
 
 from giantstep.errors import AssumptionError
 from giantstep.symbolic.hermite import hermite_coefficient
-from giantstep.symbolic.leaps.generative_certificates import (
+from giantstep.symbolic.leaps.generative_leap import (
+    LabelMoments,
+    generative_leap,
     has_two_values,
     is_blind_to_order_two,
     label_power,
     one_sided_infinity,
 )
-from giantstep.symbolic.leaps.generative_leap import generative_leap
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
-from giantstep.symbolic.leaps.label_moments import LabelMoments
 from giantstep.symbolic.leaps.spans import spans_of
 from giantstep.symbolic.subspaces import Subspace
 from giantstep.symbolic.targets import target

@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import AssumptionError
-from giantstep.symbolic.leaps.coordinate_leap import coordinate_leap
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
-from giantstep.symbolic.leaps.leap_index import leap_index
+from giantstep.symbolic.leaps.leap_index import coordinate_leap, leap_index
 from giantstep.symbolic.leaps.spans import spans_of
 from giantstep.symbolic.subspaces import Subspace
 from giantstep.symbolic.targets import target
