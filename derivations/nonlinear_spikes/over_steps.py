@@ -147,7 +147,7 @@ def risk_over_steps(
     seeds = whole_number("seeds", seeds, minimum=0)
     if options and not seeds:
         raise ParameterError(f"{next(iter(options))} is for networks; give seeds, too")
-    data = model.curve(ridge=ridge, step_size=steps).to_dataset()
+    data = model.curve(ridge=ridge, step_size=steps, progress=False).to_dataset()
     letters, runs = [], []
     # A step size takes seconds: shown where that adds up.
     for step in tqdm(steps.tolist(), desc="step sizes", leave=False, delay=1, disable=None):
