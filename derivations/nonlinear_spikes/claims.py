@@ -19,7 +19,7 @@ from . import physics
 _MLHD = "Moniri, Lee, Hassani, Dobriban, arXiv 2310.07891"
 
 _DEGREE, _EXPONENT = sp.symbols("k s", positive=True)
-_CRITICAL = (_DEGREE - 1) / (2 * _DEGREE)
+_CRITICAL = physics.window_edge(_DEGREE)
 
 declare_claim(
     "nonlinear-windows",

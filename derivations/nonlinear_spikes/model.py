@@ -164,6 +164,8 @@ class DegreeSpikes(Result):
         Squared overlaps of their eigenvectors with :math:`\mathrm{He}_k(\kappa)`, 0 without.
     step_sizes : mapping from str to float
         Where :math:`a_k^2 = 1` at this width, the edges of the windows.
+    exponents : mapping from str to float
+        :math:`(k - 1)/(2k)`: these edges are of order :math:`N^s`.
     """
 
     _document = "spikes at a width"
@@ -174,6 +176,7 @@ class DegreeSpikes(Result):
     outliers: Mapping[str, float] = field(metadata=quantity("outliers"))
     alignments: Mapping[str, float] = field(metadata=quantity("alignments"))
     step_sizes: Mapping[str, float] = field(metadata=quantity("step sizes"))
+    exponents: Mapping[str, float] = field(metadata=quantity("exponents"))
     step: str
     rests_on: str = "linearised features with powers of the step's projection, for d → ∞"
 
@@ -186,10 +189,13 @@ class DegreeSpikes(Result):
                 self.text(self.outliers[name], significant=6) if name in self.outliers else "none",
                 self.text(self.alignments[name], significant=6),
                 self.text(self.step_sizes[name], significant=6),
+                self.text(self.exponents[name], significant=3),
             )
             for name in self.strengths
         ]
-        yield Table(rows, ["degree", "strength", "outlier", "alignment", "step of strength 1"])
+        yield Table(
+            rows, ["degree", "strength", "outlier", "alignment", "step of strength 1", "exponent"]
+        )
         yield (
             f"bulk to {self.text(self.edge, significant=6)}; outliers from strength "
             f"{self.text(self.critical_strength, significant=6)}"
@@ -460,6 +466,12 @@ class StepAtWidth(HasSensitivities):
             values = {"risk": other.test_error, "training_error": other.training_error}
             errors = {"risk": other.quadrature_error, "training_error": other.quadrature_error}
         small = float(solution["small"])
+        if form != "letters" and small > 1:
+            raise ParameterError(
+                f"width = {self.width} is too small for the form {form!r} of this step: θ²/N is "
+                f"{small:.3g}, and the forms of single degrees need it to be small\n"
+                "  use form='letters', a larger width or a shorter step"
+            )
         left_out = self.left_out_per_small * small
         trusted = form == "letters" or left_out <= TRUSTED
         degrees = [k for k in self.degrees or () if k > 1]
@@ -581,6 +593,9 @@ class StepAtWidth(HasSensitivities):
             outliers=outliers,
             alignments=alignments,
             step_sizes=edges,
+            exponents={
+                f"degree {k}": float(physics.window_edge(k)) for k in self.degrees or () if k > 1
+            },
             step=self.step.to_json(),
         )
 

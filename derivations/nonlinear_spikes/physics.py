@@ -265,6 +265,11 @@ def spike_strength(degree: int, degrees: Sequence[int]) -> sp.Expr:
     return right**2 * spike_length() ** (2 * degree) * width ** (1 - degree) * distance**2
 
 
+def window_edge(degree: Any) -> sp.Expr:
+    r"""Return the exponent s for which a degree has a finite strength at :math:`\eta\asymp N^s`."""
+    return (degree - 1) / (2 * sp.S(degree))
+
+
 def shown_energy(degree: int, degrees: Sequence[int]) -> sp.Expr:
     """Return the energy of the labels that a degree shows beyond the lower ones."""
     lower = [j for j in degrees if j < degree]

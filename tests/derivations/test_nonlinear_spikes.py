@@ -194,16 +194,20 @@ def test_large_widths_reach_the_leading_order_at_fixed_strength():
     ids=["one letter", "two letters"],
 )  # fmt: skip
 def test_short_giant_steps_end_on_a_rung(student, teacher, options, letters, rung, value):
-    """Letters span as many powers; what is left of the step vanishes like its square."""
+    """Letters span as many powers; what is left of the step is a series in its square."""
     alpha = 2.0
     step = gs.OneGradientStep(student, teacher, alpha=alpha, step_size=1, **options)
     found = step.at_width(1000).solve(ridge=gs.paper_ridge(0.05))
     assert found.rungs[f"rung {rung}"] == pytest.approx(value, rel=1e-11)
-    giant = gs.VocabularyFeatures(
-        student, teacher, letters, [1 / len(letters)] * len(letters), step_size=0.02, **options
+    shares = [1 / len(letters)] * len(letters)
+    first, second, third = (
+        gs.VocabularyFeatures(student, teacher, letters, shares, step_size=size, **options)
+        .solve(alpha=alpha, ridge=0.05 * alpha / 1.5)
+        .test_error
+        for size in (0.04, 0.02, 0.01)
     )
-    short = giant.solve(alpha=alpha, ridge=0.05 * alpha / 1.5).test_error
-    assert short == pytest.approx(value, rel=5e-5)
+    limit = (16 * (4 * third - second) - (4 * second - first)) / 45
+    assert limit == pytest.approx(found.rungs[f"rung {rung}"], abs=2e-12)
 
 
 def test_a_short_step_with_all_letters_is_the_operator():
@@ -353,6 +357,7 @@ def test_risk_over_step_sizes_has_every_form():
         (lambda: erf_step().at_width(600).solve(ridge=1, form="x"), ParameterError, "one of"),
         (lambda: erf_step().at_width(600).solve(ridge=1, form="operator", digits=20),
          ParameterError, "form of powers"),
+        (lambda: erf_step(step_size=60).at_width(30).solve(ridge=1), ParameterError, "too small"),
         (lambda: erf_step().at_width(600, letters=[1, -1]).spikes(), ParameterError, "normal"),
         (lambda: erf_step().at_width(600).over_steps(step_size=[2, 1], ridge=1), ParameterError,
          "increasing"),
