@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import sympy as sp
 
@@ -134,7 +135,7 @@ def one_spike() -> Finding:
 
 
 _SHORT = 0.02
-_CASES = (
+_CASES: tuple[tuple[str, str, dict[str, Any], tuple[float, ...], str], ...] = (
     ("erf", "erf", {"alpha0": 2.0, "noise_variance": 0.25}, (1.0,), "rung 1"),
     ("erf", "sin", {"alpha0": 5.0, "noise_variance": 0.1}, (1.0, -0.5), "rung 3"),
 )

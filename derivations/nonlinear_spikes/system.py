@@ -11,6 +11,7 @@ from ...symbolic.equations import Equation
 from ...symbolic.saddle_point import SaddlePointSystem
 from ..one_gradient_step.risk import (
     STEP,
+    Readout,
     covariance,
     in_symbols,
     nu,
@@ -124,7 +125,7 @@ def width_system(degrees: Sequence[int], *, normal: bool = True) -> SaddlePointS
     )
 
 
-def _one_by_one(degrees: Sequence[int], readout: object, bulk: physics.Bulk) -> dict[str, sp.Expr]:
+def _one_by_one(degrees: Sequence[int], readout: Readout, bulk: physics.Bulk) -> dict[str, sp.Expr]:
     """Return strengths, shares and the limits of large widths."""
     higher = [k for k in degrees if k > 1]
     share = physics.remaining_fraction(bulk, nu)

@@ -4,6 +4,7 @@ import json
 import math
 from functools import cache
 from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -350,7 +351,7 @@ def test_risk_over_step_sizes_has_every_form():
         (lambda: erf_step().at_width(1), ParameterError, "width must be >= 2"),
         (lambda: erf_step().at_width(600, degrees=[1, 2]), ParameterError, "no coefficient of"),
         (lambda: erf_step().at_width(600, degrees=[3]), ParameterError, "must hold 1"),
-        (lambda: erf_step().at_width(600, degrees="13"), ParameterError, "whole numbers"),
+        (lambda: erf_step().at_width(600, degrees=cast(Any, "13")), ParameterError, "whole numbers"),
         (lambda: erf_step().at_width(600, letters=[1, 2]), ParameterError, "mean square 1"),
         (lambda: erf_step().at_width(600).solve(), ParameterError, "ridge must be given"),
         (lambda: erf_step().at_width(600).solve(ridge=0), ParameterError, "ridge must be positive"),
