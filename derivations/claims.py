@@ -70,6 +70,7 @@ _MODULES = (
     "one_gradient_step.claims_kernel",
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
+    "nonlinear_spikes.claims",
 )
 """Where claims of the package are, in the order in which they are listed."""
 

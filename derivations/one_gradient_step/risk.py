@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sympy as sp
@@ -147,6 +147,17 @@ class Readout:
         }
 
 
+def ridge_readout() -> Readout:
+    """Return what the readout does at a positive penalty, in the effective ridge."""
+    at, shrinkage = covariance(nu), _RATIO * ridge / nu
+    return Readout(
+        response=at.response,
+        shrinkage=shrinkage,
+        derivative=at.derivative(_RATIO, shrinkage),
+        freedom=_RATIO * at.degrees_of_freedom_2,
+    )
+
+
 def risk_system() -> SaddlePointSystem:
     """Return the risk at a positive penalty, its effective ridge by Newton's method.
 
@@ -155,14 +166,7 @@ def risk_system() -> SaddlePointSystem:
     The equation says that ν is the effective ridge of isotropic features whose variance is the
     level of the covariance at ν. It starts from the mean of the eigenvalues, an upper bound.
     """
-    at = covariance(nu)
-    shrinkage = _RATIO * ridge / nu
-    readout = Readout(
-        response=at.response,
-        shrinkage=shrinkage,
-        derivative=at.derivative(_RATIO, shrinkage),
-        freedom=_RATIO * at.degrees_of_freedom_2,
-    )
+    at, readout = covariance(nu), ridge_readout()
     return SaddlePointSystem.from_fixed_point(
         {
             nu: isotropic_effective_ridge(
@@ -173,7 +177,7 @@ def risk_system() -> SaddlePointSystem:
         },
         name="one_step_risk",
         parameters=tuple(IDENTIFIERS),
-        outputs=_in_symbols(readout, at),
+        outputs=in_symbols(readout.outputs(), at),
         identifiers=_identifiers(nu, *IDENTIFIERS),
         start={nu: isotropic_effective_ridge(linear**2 + residual, ridge, _SAMPLING, _EXCESS)},
         source=SOURCE,
@@ -203,7 +207,7 @@ def ridgeless_system() -> SaddlePointSystem:
         resolvent: at.resolvent,
         companion: 1 / (1 + beta * linear**2 * resolvent),
     }
-    return _explicit("one_step_ridgeless_risk", equations, _in_symbols(readout, at))
+    return _explicit("one_step_ridgeless_risk", equations, in_symbols(readout.outputs(), at))
 
 
 def least_squares_system() -> SaddlePointSystem:
@@ -218,13 +222,13 @@ def least_squares_system() -> SaddlePointSystem:
     return _explicit("one_step_least_squares_risk", {nu0: sp.S.Zero}, readout.outputs())
 
 
-def _in_symbols(readout: Readout, at: FeatureCovariance) -> dict[str, sp.Expr]:
-    """Return the outputs in the resolvent and its companion, which the equations name."""
+def in_symbols(outputs: Mapping[str, sp.Expr], at: FeatureCovariance) -> dict[str, sp.Expr]:
+    """Return expressions in the resolvent and its companion, which the equations name."""
     return {
         name: value.xreplace({at.resolvent: resolvent}).subs(
             1 + beta * linear**2 * resolvent, 1 / companion
         )
-        for name, value in readout.outputs().items()
+        for name, value in outputs.items()
     }
 
 
@@ -274,8 +278,8 @@ def risk_kernel(model: OneGradientStep, kind: str = RIDGE) -> Kernel:
         domains=found.domains,
         make=partial(_lowered, kind),
         defaults=model_parameters(model),
-        exact_defaults=partial(_exact_defaults, model),
-        proven_defaults=partial(_proven_defaults, model),
+        exact_defaults=partial(exact_parameters, model),
+        proven_defaults=partial(proven_parameters, model),
         # The step has the samples of the readout, unless it has its own.
         ties={"alpha0": Tie("alpha", _same)} if model.alpha0 is None else {},
         labels=found.labels,
@@ -302,7 +306,7 @@ def _same(value: Any, sqrt: Callable[[Any], Any]) -> Any:
     return value
 
 
-def _exact_defaults(model: OneGradientStep, ctx: Any) -> dict[str, Any]:
+def exact_parameters(model: OneGradientStep, ctx: Any) -> dict[str, Any]:
     """Return the same as mpmath numbers: floats as the decimals they print as, moments exactly."""
     found = {name: ctx.mpf(repr(value)) for name, value in model_parameters(model).items()}
     for layer, known in (("student", model.student_moments), ("teacher", model.teacher_moments)):
@@ -312,7 +316,7 @@ def _exact_defaults(model: OneGradientStep, ctx: Any) -> dict[str, Any]:
     return found
 
 
-def _proven_defaults(model: OneGradientStep, digits: int) -> dict[str, Any]:
+def proven_parameters(model: OneGradientStep, digits: int) -> dict[str, Any]:
     """Return the same as proven intervals."""
     found: dict[str, Any] = {
         name: enclosed_parameter(exact_number(value), digits)
@@ -325,28 +329,34 @@ def _proven_defaults(model: OneGradientStep, digits: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Derivation:
+class RiskDerivation:
+    """What is kept of a system for the risk: all that its kernel is made of but numbers."""
+
     name: str
     title: str
     code: KernelCode
     domains: Mapping[str, str]
     labels: Mapping[str, str]
 
+    @classmethod
+    def of(cls, lowered: LoweredSystem) -> Self:
+        """Return what is kept of a lowered system."""
+        domains = parameter_domains(lowered) | {"alpha0": "extended positive"}
+        if "ridge" in domains:
+            # A vanishing penalty has equations of its own.
+            domains["ridge"] = "positive"
+        return cls(
+            name=lowered.system.name,
+            title=lowered.system.title,
+            code=kernel_code(lowered),
+            domains=domains,
+            labels=latex_names(lowered),
+        )
 
-@derived("one_gradient_step/risk", _Derivation)
-def _derivation(kind: str) -> _Derivation:
-    lowered = _lowered(kind)
-    domains = parameter_domains(lowered) | {"alpha0": "extended positive"}
-    if "ridge" in domains:
-        # A vanishing penalty has equations of its own.
-        domains["ridge"] = "positive"
-    return _Derivation(
-        name=lowered.system.name,
-        title=lowered.system.title,
-        code=kernel_code(lowered),
-        domains=domains,
-        labels=latex_names(lowered),
-    )
+
+@derived("one_gradient_step/risk", RiskDerivation)
+def _derivation(kind: str) -> RiskDerivation:
+    return RiskDerivation.of(_lowered(kind))
 
 
 @lru_cache(maxsize=3)
@@ -528,13 +538,19 @@ def solve(
                 f"which it is alpha/beta times or beta/alpha times as large"
             )
         return _result(model, _solved(kernel, ridge=penalty), ridge=penalty)
-    exact = exact_number(number)
-    if name == "paper_ridge":
-        exact *= exact_number(model.alpha) / exact_number(model.beta)
+    exact = exact_penalty(model, name, number)
     solution = _solved(kernel, ridge=exact, digits=digits, certify=certify)
     # The solution's own context, so that all numbers go together.
     penalty = float(exact) if digits is None else _in_context(solution, exact)
     return _result(model, solution, ridge=penalty)
+
+
+def exact_penalty(model: OneGradientStep, name: str, number: Any) -> sp.Expr:
+    """Return the penalty λ, given in the convention of this name, as an exact number."""
+    found = exact_number(number)
+    if name == "paper_ridge":
+        found *= exact_number(model.alpha) / exact_number(model.beta)
+    return found
 
 
 def limit_kind(
@@ -688,7 +704,7 @@ def solve_points(model: OneGradientStep, points: Mapping[str, Any]) -> dict[str,
             f"student {model.student!r} jumps: its gradient step is not defined; step_size must be "
             "0, which gives random features"
         )
-    columns, penalty = _columns(model, points)
+    columns, penalty = kernel_columns(model, points)
     found = {name: np.empty(len(penalty)) for name in (*_COLUMNS, "residual")}
     for kind, part in _parts(model, columns, penalty):
         kernel = risk_kernel(model, kind)
@@ -722,7 +738,9 @@ def _solved_batch(kernel: Kernel, rows: Array) -> dict[str, Array]:
     return {**batch.values, "residual": batch.residual}
 
 
-def _columns(model: OneGradientStep, points: Mapping[str, Any]) -> tuple[dict[str, Array], Array]:
+def kernel_columns(
+    model: OneGradientStep, points: Mapping[str, Any]
+) -> tuple[dict[str, Array], Array]:
     """Return the parameters of the kernels, and the penalties as they were given."""
     # Steps in the loss of the model, as those that are given.
     values: dict[str, Any] = {**model_parameters(model), "step_size": model.step_size, **points}

@@ -57,6 +57,7 @@ proportional limit (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445).
   spectrum     singular values of the first layer and eigenvalues of the conjugate kernel
   phase        what the step improves, over two parameters; where outliers appear
   optimal      ridge penalty with the smallest risk, before and after the step
+  steps        risk at a finite width, from no step through every window of degrees to giant ones
   large-steps  what steps of order sqrt(N) can reach, and why kernels cannot
 
 Each has its own help, such as giantstep one-step risk --help.
@@ -150,6 +151,24 @@ examples:
   giantstep one-step optimal --student erf --teacher erf --noise-variance 0.25 --digits 30
 """
 
+_STEPS = f"""\
+At N neurons a step shows the student's degree k once ETA is about N^((k-1)/2k): between steps of
+order one, which show the linear part alone, and giant steps, which show all (Moniri, Lee, Hassani,
+Dobriban, arXiv 2310.07891). Printed are the risk with all degrees of the step, how large what that
+leaves out is and whether networks were seen to agree there; with the linear spike alone; for large
+widths at the same strengths; and of spiked random features whose letters are the readouts of the
+step, which hold at every step size. With several step sizes: a table and a figure over them.
+
+Student and teacher as for the other commands; features keep the student's mean.
+
+{_CONVENTIONS}
+examples:
+  giantstep one-step steps --student erf --teacher "sin(3*z/2)" --alpha 4 --width 450
+  giantstep one-step steps --width 600 --step-size 8 --student "z + He(3, z)/3" --digits 20
+  giantstep one-step steps --student erf --teacher "sin(3*z/2)" --alpha 4 --width 450 \\
+      --step-size 0,4,10,20,30 --simulate --seeds 4 --out steps.png
+"""
+
 _LARGE = """\
 Steps of size eta = Theta(sqrt(N)) leave the regime of the Gaussian equivalence. Then
 R <= C tau* + C' (sqrt(tau* d/n) + d/n) with tau* = inf_h E (f*(z) - E sigma(h z + z'))^2, of which
@@ -186,6 +205,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
             _add_optimal,
             optimal,
         ),
+        ("steps", "risk at a width over all step sizes", _STEPS, _add_steps, steps),
         ("large-steps", "what steps of order sqrt(N) can reach", _LARGE, _add_large, large_steps),
     ):
         found = add_command(group, name, summary, epilog)
@@ -424,6 +444,32 @@ def _add_optimal(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(default_out="one-step-optimal.png")
 
 
+def _add_steps(parser: argparse.ArgumentParser) -> None:
+    add_model(parser, lists=("step_size",))
+    parser.set_defaults(step_size=[_DEFAULTS["step_size"]])
+    group = parser.add_argument_group("width")
+    group.add_argument(
+        "--width", type=whole("--width", 2, 600), default=600, metavar="N", help="neurons N [600]"
+    )
+    group.add_argument(
+        "--degrees", type=sample_complexities("--degrees", zero=True), metavar="LIST",
+        help="powers of the step that count, such as 1,3 [all up to 5 that the student has]",
+    )  # fmt: skip
+    _add_penalty(parser, lists=False)
+    _add_digits(parser)
+    _add_certify(parser)
+    group = parser.add_argument_group("networks")
+    group.add_argument("--simulate", action="store_true", help="train networks and compare")
+    group.add_argument(
+        "--seeds", type=whole("--seeds", 2, 8), default=8, metavar="N", help="networks [8]"
+    )
+    group.add_argument(
+        "--seed", type=whole("--seed", 0, 0), default=0, metavar="N", help="entropy [0]"
+    )
+    _add_out(parser, "one-step-steps.png with several step sizes")
+    parser.set_defaults(default_out="one-step-steps.png")
+
+
 def _add_large(parser: argparse.ArgumentParser) -> None:
     _add_pair(parser)
     _add_digits(parser)
@@ -590,6 +636,46 @@ def optimal(arguments: argparse.Namespace) -> int:
     print(text)
     if out is not None:
         write(out, data, text=text, title=str(model), draw=lambda: plot_optimal(data))
+    return 0
+
+
+def steps(arguments: argparse.Namespace) -> int:
+    """Print and draw the risk at a finite width, at one step size or over several."""
+    check_penalty(arguments, ())
+    values = sorted(arguments.step_size)
+    several = len(values) > 1
+    if several and (arguments.digits is not None or arguments.certify):
+        raise ParameterError(
+            "--digits and --certify are for one point; leave them out, or give one --step-size"
+        )
+    out = checked_out(arguments, draws=several)
+    arguments.step_size = values[-1]
+    degrees = arguments.degrees and [int(k) if k.is_integer() else k for k in arguments.degrees]
+    model = model_from(arguments).at_width(arguments.width, degrees=degrees)
+    networks = {"seeds": arguments.seeds, "seed": arguments.seed} if arguments.simulate else {}
+    if several:
+        found = model.over_steps(step_size=values, **_penalty(arguments), **networks)
+        text = f"{model}\n\n{found}"
+        print(text)
+        if out is not None:
+            write(out, found.to_dataset(), text=text, title=str(model),
+                  document=found.to_dict(), draw=lambda: found.plot().figure)  # fmt: skip
+        return 0
+    one = model.solve(**_penalty(arguments), digits=arguments.digits, certify=arguments.certify)
+    text = f"{model}\n\n{one}\n\n{model.spikes()}"
+    if one.certificate is not None:
+        text += f"\n\n{one.certificate}"
+    document = one.to_dict()
+    if networks:
+        simulated = model.simulate(**_penalty(arguments), **networks)
+        text += f"\n\n{simulated}"
+        document["simulated"] = {
+            "risk": float(simulated.mean().item()),
+            "standard_error": float(simulated.standard_error().item()),
+        }
+    print(text)
+    if out is not None:
+        write(out, one.to_dataset(), text=text, title=str(model), document=document)
     return 0
 
 

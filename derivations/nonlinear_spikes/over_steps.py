@@ -1,0 +1,172 @@
+"""Risk over the step size: no step, every window of degrees, giant steps, and networks across."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from ...errors import ParameterError
+from ...json_document import JsonDocument
+from ...numeric.arguments import whole_number
+from ...pages import Block, Page
+from ..curves import Curve
+from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from .model import StepAtWidth
+
+_LINES = {
+    "risk_operator": ("all degrees", BLUE, "-"),
+    "risk_letters": ("spiked random features", GREEN, "-"),
+    "risk_linear": ("linear spike", GREY, "--"),
+    "risk_leading": ("large widths", GREY, ":"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskOverSteps(Page, JsonDocument):
+    """The risk of every form of the theory over the step size.
+
+    Attributes
+    ----------
+    curve : Curve
+        Over ``step_size``: ``risk_operator``, ``risk`` (powers), ``risk_letters``,
+        ``risk_linear``, ``risk_leading``, ``risk_initial``, ``small`` (θ²/N) and, of networks,
+        ``risk_mean`` and ``risk_standard_error``.
+    edges : mapping from str to float
+        Step sizes at which a degree has strength one.
+    """
+
+    _document = "risk over step sizes"
+
+    curve: Curve
+    edges: Mapping[str, float]
+
+    def to_dataset(self) -> xr.Dataset:
+        """Return the labelled arrays."""
+        return self.curve.to_dataset()
+
+    def page(self) -> Iterable[Block]:
+        """Return the table of the curve."""
+        yield from self.curve.page()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return curve and edges as plain values."""
+        return {"curve": self.curve.to_dict(), "edges": dict(self.edges)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Return what :meth:`to_dict` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the values are no such curve.
+        """
+        try:
+            return cls(Curve.from_dict(values["curve"]), dict(values["edges"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"the content is no {cls._document}: {error}") from None
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw all forms, solid where they hold, with the edges of the windows and networks.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw; default: a new figure, found as ``axes.figure``.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        MissingDependencyError
+            Without matplotlib.
+        """
+        data = self.curve.to_dataset()
+        steps = data["step_size"].to_numpy()
+        left_out = data["small"].to_numpy() * float(data.attrs["left_out_per_small"])
+        trusted = left_out <= float(data.attrs["trusted"])
+        with styled():
+            axes = checked_axes(ax)
+            for name, (label, colour, style) in _LINES.items():
+                if name not in data or not np.isfinite(data[name]).any():
+                    continue
+                values = data[name].to_numpy()
+                if name == "risk_operator":
+                    # Continued thinly where networks are known to deviate.
+                    axes.plot(steps, values, color=colour, linewidth=0.8, alpha=0.5)
+                    values = np.where(trusted, values, np.nan)
+                axes.plot(steps, values, color=colour, linestyle=style, label=label)
+            if "risk_mean" in data:
+                axes.errorbar(
+                    steps,
+                    data["risk_mean"],
+                    data["risk_standard_error"],
+                    fmt="o",
+                    markersize=3.5,
+                    color=VERMILLION,
+                    label="networks",
+                )
+            for name, edge in self.edges.items():
+                if steps[0] < edge < steps[-1]:
+                    axes.axvline(edge, color=GREY, linewidth=0.6)
+                    axes.annotate(
+                        name,
+                        (edge, 1.0),
+                        xycoords=("data", "axes fraction"),
+                        xytext=(3, -10),
+                        textcoords="offset points",
+                        fontsize="small",
+                        color=GREY,
+                    )
+            axes.set_xlabel(r"step size $\eta$")
+            axes.set_ylabel("risk")
+            axes.legend()
+        return axes
+
+    def __repr__(self) -> str:
+        return f"RiskOverSteps({self.curve!r})"
+
+
+def risk_over_steps(
+    model: StepAtWidth, step_size: object, ridge: object, seeds: int, options: Mapping[str, Any]
+) -> RiskOverSteps:
+    """Return every form of the risk; see :meth:`.model.StepAtWidth.over_steps`."""
+    steps = np.atleast_1d(np.asarray(step_size, dtype=float))
+    if steps.ndim != 1 or len(steps) < 2 or not (np.diff(steps) > 0).all() or steps[0] < 0:
+        raise ParameterError(f"step_size must be increasing numbers >= 0, got {step_size!r}")
+    seeds = whole_number("seeds", seeds, minimum=0)
+    if options and not seeds:
+        raise ParameterError(f"{next(iter(options))} is for networks; give seeds, too")
+    data = model.curve(ridge=ridge, step_size=steps, progress=False).to_dataset()
+    letters, runs = [], []
+    # A step size takes seconds: shown where that adds up.
+    for step in tqdm(steps.tolist(), desc="step sizes", leave=False, delay=1, disable=None):
+        at = model.at(step_size=step)
+        letters.append(
+            at.solve(ridge=ridge, form="letters").risk if step else data["risk_initial"][0]
+        )
+        if seeds:
+            runs.append(at.simulate(ridge=ridge, seeds=seeds, progress=False, **options))
+    found: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
+    if seeds:
+        found |= {
+            "risk_mean": ("step_size", np.array([float(r.mean().squeeze()) for r in runs])),
+            "risk_standard_error": (
+                "step_size",
+                np.array([float(r.standard_error().squeeze()) for r in runs]),
+            ),
+        }
+    data = data.assign(found)
+    data.attrs["shown"] = "risk_operator risk_letters risk_linear small"
+    edges = model.spikes().step_sizes if model.letters is None else {}
+    return RiskOverSteps(Curve(data), edges)
