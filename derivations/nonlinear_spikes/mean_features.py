@@ -18,8 +18,8 @@ import numpy as np
 from numpy.polynomial.hermite_e import hermegauss, hermevander
 from numpy.typing import NDArray
 
-from ...numeric.resolved_panels import panel_rule, resolved_panels
-from ...numeric.smoothed import Smoothed
+from ...numeric.smoothed import Smoothed, resolved_panels
+from ...runtime.precise_lines import panel_rule
 from ...runtime.quadrature import REACH, normal_density
 from ...symbolic.activations import activation
 from ..activation_functions import elementwise

@@ -28,8 +28,7 @@ from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.zero_test import is_exactly_zero
 from ..activation_functions import elementwise
-from ..certificates.certificate import Certificate
-from ..certificates.wanted import certificate_wanted
+from ..certificates.certificate import Certificate, certificate_wanted
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..json_text import from_json, to_json
