@@ -34,8 +34,8 @@ from giantstep.symbolic.normal_functions import (
     log_normal_cdf,
     normal_cdf,
 )
-from giantstep.symbolic.printing.c_printer import CPrinter
 from giantstep.symbolic.printing.printers import (
+    CPrinter,
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,

@@ -32,7 +32,7 @@ from ...errors import ConvergenceError, EmissionError, GiantstepError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
-from ...runtime.precise_kernel import PreciseKernel
+from ...runtime.generated import PreciseKernel
 from ...symbolic.activations import Activation
 from ...symbolic.activations import z as variable
 from ...symbolic.averages import Average

@@ -10,8 +10,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ...runtime.generated import defined
-from ...runtime.precise_kernel import PreciseKernel
+from ...runtime.generated import PreciseKernel, defined
 from ..derived import derived
 from ..one_gradient_step.decimals import decimal_fraction
 from .tangents import SPIKE, flags_of

@@ -6,12 +6,13 @@ module of its own, and the text of what it made is kept, to be read with ``inspe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, MutableMapping
+from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import sympy as sp
 
+from ...errors import EmissionError
 from ..accuracy import rewrite_for_accuracy
 from ..data_average import DataAverage
 from ..deltas import integrate_deltas
@@ -22,17 +23,33 @@ from ..random_matrix import MarchenkoPasturAverage
 from ..saddle_point import SaddlePointSystem
 from ..structure import block_structure
 from ..traversal import nodes_of
-from .declarations import validate
 from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost
 from .inner_averages import InnerAverage, InnerScale
 from .measures import describe_measures
-from .names import check_code_names
 from .parity import averages_are_even, sums_are_even
 from .product_measures import BROKEN
-from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename
+from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename, validate
 from .schedule import Scheduler
+
+
+def check_code_names(symbols: Sequence[sp.Symbol]) -> None:
+    """Refuse symbols of a program that share a name or whose name is no identifier.
+
+    Words that a language reserves are no concern here: each target escapes its own.
+    """
+    names = [s.name for s in symbols]
+    for name in names:
+        if not name.isidentifier():
+            raise EmissionError(
+                f"{name!r} cannot be a name in code: give its symbol another with identifiers="
+            )
+        if names.count(name) > 1:
+            raise EmissionError(
+                f"two symbols of the program (parameter, unknown, table or output) have the name "
+                f"{name!r}: rename one of them, with identifiers= where it is a symbol"
+            )
 
 
 def lower_to_program(

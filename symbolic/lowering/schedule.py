@@ -1,7 +1,8 @@
 """Pass 6: put computations in order, with as few passes over the nodes as possible.
 
 Scalars are computed as soon as their inputs are known; only when nothing else can go on are all
-sums that are ready collected, one pass for each measure.
+sums that are ready collected, one pass for each measure. Proximal operators without a closed form
+become functions that an equation defines.
 """
 
 from __future__ import annotations
@@ -12,16 +13,80 @@ from dataclasses import replace
 import sympy as sp
 
 from ...errors import EmissionError
+from ..accuracy import rewrite_for_accuracy
 from ..data_average import DataAverage
 from ..gaussian import GaussianExpectation
+from ..proximal import MoreauEnvelope, Proximal
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
 from ..traversal import nodes_of, parts_of
 from .fuse import Abs, FreshSymbols, Item, Size
 from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points
-from .program import Assign, Data, InnerPass, Line, LinearSolve, Measure, NodeLoop, Panels
-from .roots import Roots
+from .program import (
+    Assign,
+    Data,
+    InnerPass,
+    Line,
+    LinearSolve,
+    Measure,
+    NodeLoop,
+    Panels,
+    ScalarRoot,
+)
 from .sharing import share_in_loop, share_scalars, split_off, take_out_invariants
+
+
+class Roots:
+    """Gives each proximal operator a function, and one only."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[sp.Expr, sp.Symbol], ScalarRoot] = {}
+
+    @property
+    def functions(self) -> tuple[ScalarRoot, ...]:
+        """All functions that were made."""
+        return tuple(self._found.values())
+
+    def called(self, expr: sp.Expr) -> sp.Expr:
+        """Replace proximal operators and Moreau envelopes by calls of these functions."""
+        expr = expr.xreplace({m: m.rewrite(Proximal) for m in parts_of(expr, MoreauEnvelope)})
+        while True:
+            # Innermost first: the centre of one may hold another.
+            found = [p for p in parts_of(expr, Proximal) if not p.center.has(Proximal)]
+            if not found:
+                return expr
+            expr = expr.xreplace({p: self._call(p) for p in found})
+
+    def _call(self, node: Proximal) -> sp.Expr:
+        loss, x = node.loss, node.variable
+        key = (loss, x)
+        parameters = sorted(loss.free_symbols - {x}, key=str)
+        if key not in self._found:
+            self._found[key] = _root(f"proximal_{len(self._found) + 1}", loss, x, parameters)
+        function = sp.Function(self._found[key].name, real=True)
+        return function(node.center, node.step, *parameters)
+
+
+def _root(name: str, loss: sp.Expr, x: sp.Symbol, parameters: list[sp.Symbol]) -> ScalarRoot:
+    unknown = sp.Symbol("root_x", real=True)
+    center = sp.Symbol("root_center", real=True)
+    step = sp.Symbol("root_step", positive=True)
+    arguments = {p: sp.Symbol(f"root_{k}", **p.assumptions0) for k, p in enumerate(parameters)}
+    # Where a loss has a kink its derivative jumps and the bracket closes in on the kink; the
+    # second derivative there is never asked for.
+    first = loss.diff(x)
+    second = first.diff(x).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+    renamed = {x: unknown, **arguments}
+    first, second = (rewrite_for_accuracy(f.xreplace(renamed)) for f in (first, second))
+    return ScalarRoot(
+        name=name,
+        unknown=unknown,
+        arguments=(center, step, *arguments.values()),
+        residual=unknown - center + step * first,
+        slope=1 + step * second,
+        start=center,
+    )
+
 
 _Ordered = Assign | LinearSolve | NodeLoop
 

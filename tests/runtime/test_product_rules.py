@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from giantstep.runtime import product_rules as rules
+from giantstep.runtime import product_grids as rules
 
 
 def nothing(*points):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from giantstep.runtime.product_rules import graded_edges, grid_rule
+from giantstep.runtime.product_grids import graded_edges, grid_rule
 
 
 def _no_breaks(*points):

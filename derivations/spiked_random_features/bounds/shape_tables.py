@@ -13,7 +13,7 @@ from ....symbolic.activations import Activation
 from ....symbolic.equivalence import mean_definition, slope_definition
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.hermite import hermite_coefficient
-from ....symbolic.lowering.targets.table_source import table_source
+from ....symbolic.lowering.tables import table_source
 from .. import physics as fe
 from .bound_system import bound_definitions
 

@@ -13,7 +13,7 @@ from ....symbolic.equivalence import (
     slope_definition,
 )
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
+from ....symbolic.lowering.tables import mpmath_table_source, table_source
 from ....symbolic.parser import parse_target
 from ....symbolic.printing.compiled import Formula, function_source
 from .. import physics

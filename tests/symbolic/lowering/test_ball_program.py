@@ -15,8 +15,12 @@ from giantstep.errors import CertificationError, UnsupportedExpressionError
 from giantstep.symbolic.ball_functions import BallTape
 from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.functions import log_cosh, relu, sigmoid, softplus
-from giantstep.symbolic.lowering.ball_program import BallLoop, BallNewton, BallProgram
-from giantstep.symbolic.lowering.forward_derivatives import with_derivatives
+from giantstep.symbolic.lowering.ball_program import (
+    BallLoop,
+    BallNewton,
+    BallProgram,
+    with_derivatives,
+)
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import Assign, Newton, NodeLoop
 from giantstep.symbolic.normal_functions import erfcx, log_normal_cdf, normal_cdf

@@ -9,9 +9,15 @@ from giantstep.errors import EmissionError
 from giantstep.symbolic.data_average import DataAverage
 from giantstep.symbolic.functions import softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.declarations import Kind, validate
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, NodeLoop
+from giantstep.symbolic.lowering.program import (
+    Assign,
+    Kind,
+    LinearSolve,
+    Newton,
+    NodeLoop,
+    validate,
+)
 from giantstep.symbolic.proximal import Proximal
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 

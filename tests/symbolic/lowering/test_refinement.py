@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from giantstep.errors import EmissionError
+from giantstep.symbolic.lowering import driver as refinement
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets import refinement
-from giantstep.symbolic.lowering.targets.language import Function, Parameter
-from giantstep.symbolic.lowering.targets.python_language import ArrayLanguage, PythonLanguage
+from giantstep.symbolic.printing.language import Function, Parameter
+from giantstep.symbolic.printing.spellings import ArrayLanguage, PythonLanguage
 
 from .vectors import MEAN_FIELD
 

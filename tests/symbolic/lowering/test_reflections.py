@@ -4,7 +4,7 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
-from giantstep.symbolic.lowering.reflections import parity_under
+from giantstep.symbolic.lowering.parity import parity_under
 from giantstep.symbolic.normal_functions import erf_difference, erfcx, normal_cdf
 from giantstep.symbolic.proximal import MoreauEnvelope, Proximal
 

@@ -22,10 +22,9 @@ from giantstep.symbolic.lowering.program import (
     Program,
     ScalarRoot,
 )
-from giantstep.symbolic.lowering.targets.language import Function, Kind, Parameter
-from giantstep.symbolic.lowering.targets.python_language import PythonLanguage
-from giantstep.symbolic.lowering.targets.scalar_source import RESERVED, scalar_functions
-from giantstep.symbolic.lowering.targets.solver_source import solver_source
+from giantstep.symbolic.lowering.solver import RESERVED, scalar_functions, solver_source
+from giantstep.symbolic.printing.language import Function, Kind, Parameter
+from giantstep.symbolic.printing.spellings import PythonLanguage
 
 from ..generated_code import mpmath_names_in, names_in
 

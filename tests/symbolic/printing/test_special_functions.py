@@ -27,8 +27,8 @@ from giantstep.symbolic.normal_functions import (
     normal_cdf,
 )
 from giantstep.symbolic.printing import special_functions
-from giantstep.symbolic.printing.c_printer import CPrinter
 from giantstep.symbolic.printing.printers import (
+    CPrinter,
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,
@@ -168,7 +168,7 @@ def test_numba_compiles_every_helper():
 def test_jax(expr):
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from giantstep.symbolic.printing.jax_printer import JaxPrinter
+    from giantstep.symbolic.printing.printers import JaxPrinter
 
     text = JaxPrinter().print(expr)
     namespace = {"jax": jax, "jnp": jax.numpy}
@@ -193,7 +193,7 @@ def test_jax_derivatives_of_two_arguments_where_branches_meet(f):
 def _compare_jax_slopes(expr, points):
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from giantstep.symbolic.printing.jax_printer import JaxPrinter
+    from giantstep.symbolic.printing.printers import JaxPrinter
 
     text = JaxPrinter().print(expr)
     namespace = {"jax": jax, "jnp": jax.numpy}
