@@ -167,7 +167,7 @@ def _schedule(
             continue
         # Newton needs what stands before it, so everything so far is put in order first.
         steps += scheduler.order(waiting, known)
-        known |= _targets(waiting)
+        known = known.union(*(item.writes for item in waiting))
         waiting = []
         body = scheduler.order(task.items, known | set(task.unknowns))
         steps.append(
@@ -190,13 +190,6 @@ def _schedule(
 
 def _text(tasks: Iterable[Task]) -> str:
     return "\n".join(map(str, tasks))
-
-
-def _targets(items: Iterable[Assign | LinearSolve]) -> set[sp.Symbol]:
-    found: set[sp.Symbol] = set()
-    for item in items:
-        found |= {item.target} if isinstance(item, Assign) else set(item.unknowns)
-    return found
 
 
 def _mapped(task: Task, change: Callable[[sp.Expr], sp.Expr]) -> Task:

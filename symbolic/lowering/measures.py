@@ -31,6 +31,7 @@ from ..gaussian_vector import JointExpectation
 from ..normal_functions import log_normal_cdf
 from ..printing.compiled import with_helpers
 from ..printing.language import Function, Kind, Language, Parameter
+from ..printing.printers import NumpyPrinter
 from ..printing.spellings import ArrayLanguage
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency, strip_and_growth
@@ -385,7 +386,7 @@ def width_function(lowered: LoweredSystem, language: Language) -> Function | Non
 
 def width_source(lowered: LoweredSystem) -> str:
     """Return a module that NumPy runs with ``integrand_width``; empty if nothing sets a scale."""
-    language = ArrayLanguage()
+    language = ArrayLanguage(NumpyPrinter())
     function = width_function(lowered, language)
     if function is None:
         return ""
@@ -401,7 +402,7 @@ def width_text(lowered: LoweredSystem, fixed: Mapping[str, float]) -> str:
     fixed : mapping from str to float
         Parameters that are no arguments of the file.
     """
-    language = ArrayLanguage()
+    language = ArrayLanguage(NumpyPrinter())
     function = width_function(lowered, language)
     head = """def width_at(rows, values):
     \"\"\"Return the smallest scale on which integrands vary at solutions of rows.\"\"\"

@@ -235,6 +235,16 @@ class Assign:
     def __str__(self) -> str:
         return f"{self.target} = {self.value}"
 
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from."""
+        return set(self.value.free_symbols)
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return {self.target}
+
 
 @dataclass(frozen=True)
 class Line:
@@ -370,6 +380,24 @@ class NodeLoop:
         return "\n".join(lines)
 
     @property
+    def symbols(self) -> set[sp.Symbol]:
+        """Everything that is read at nodes, the arrays included."""
+        return set().union(*(a.value.free_symbols for a in (*self.at_nodes, *self.sums)))
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from; arrays are not among them."""
+        inside = {*self.tables, *(a.target for a in self.at_nodes)}
+        if isinstance(self.measure, Panels):
+            return self.symbols - inside - {self.measure.node} | set(self.measure.breaks)
+        return self.symbols - inside
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return {a.target for a in self.sums}
+
+    @property
     def at_nodes(self) -> tuple[Assign, ...]:
         """Everything that is computed at nodes and points, in order, but for the sums."""
         return (*(a for inner in self.inner for a in inner.assigns), *self.locals)
@@ -385,6 +413,16 @@ class LinearSolve:
 
     def __str__(self) -> str:
         return f"solve linear for {', '.join(map(str, self.unknowns))}"
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from."""
+        return {x for row in (*self.matrix, self.right_hand_side) for x in row}
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return set(self.unknowns)
 
 
 @dataclass(frozen=True)
@@ -430,6 +468,25 @@ class Newton:
         ]
         how = "safeguarded newton" if self.safeguarded else "newton"
         return f"{how} for {', '.join(coordinates)}:\n    {inside}"
+
+    @property
+    def inputs(self) -> tuple[sp.Symbol, ...]:
+        """The scalars from before that its equations hold."""
+        own, read = set(self.unknowns), dict[sp.Symbol, None]()
+        for step in self.body:
+            read |= dict.fromkeys(sorted(step.reads - own, key=str))
+            own |= step.writes
+        return tuple(read)
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from, those of first values included."""
+        return set(self.inputs).union(*(x.free_symbols for x in self.start))
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return set(self.unknowns).union(*(step.writes for step in self.body))
 
 
 Step = Assign | NodeLoop | LinearSolve | Newton
@@ -506,6 +563,20 @@ class Program:
     roots: tuple[ScalarRoot, ...] = ()
     inner_nodes: tuple[sp.Symbol, ...] = ()
     cut: bool = False
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """Everything scalar that its steps read."""
+        return set().union(*(step.reads for step in self.steps))
+
+    def assigns(self) -> Iterator[Assign]:
+        """Iterate over all assignments, those at nodes, sums and those inside Newton included."""
+        for step in self.steps:
+            for inner in step.body if isinstance(step, Newton) else (step,):
+                if isinstance(inner, Assign):
+                    yield inner
+                elif isinstance(inner, NodeLoop):
+                    yield from (*inner.at_nodes, *inner.sums)
 
     def loops(self) -> Iterator[NodeLoop]:
         """Iterate over all passes over nodes, those inside Newton included."""

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import sympy as sp
 
 from ...errors import EmissionError
 from .program import (
-    Assign,
     Data,
-    InnerPass,
-    LinearSolve,
-    Measure,
-    Newton,
-    NodeLoop,
     Panels,
     Program,
     ScalarRoot,
-    Step,
 )
 
 # Placeholders of expressions, and local arrays with their lengths; helper functions have names
@@ -43,7 +37,7 @@ def safe_program(program: Program, reserved: Iterable[str]) -> Program:
         If a name cannot be a name in code, or is that of a value that the program computes.
     """
     given = (*program.parameters, *program.tables)
-    computed = {a.target for a in _assignments(program)}
+    computed = {a.target for a in program.assigns()}
     for symbol in given:
         if symbol in computed:
             raise EmissionError(
@@ -86,24 +80,11 @@ def _symbols(program: Program) -> Iterator[sp.Symbol]:
     for loop in program.loops():
         if isinstance(loop.measure, Panels):
             seen[loop.measure.node] = None
-    for a in _assignments(program):
+    for a in program.assigns():
         seen[a.target] = None
         seen |= dict.fromkeys(sorted(a.value.free_symbols, key=str))
     # Arguments and unknowns of roots live in functions of their own.
     yield from seen
-
-
-def _assignments(program: Program) -> Iterator[Assign]:
-    def inside(steps: Iterable[Step]) -> Iterator[Assign]:
-        for step in steps:
-            if isinstance(step, Assign):
-                yield step
-            elif isinstance(step, NodeLoop):
-                yield from (*step.at_nodes, *step.sums)
-            elif isinstance(step, Newton):
-                yield from inside(step.body)
-
-    return inside(program.steps)
 
 
 def renamed(
@@ -113,59 +94,23 @@ def renamed(
 ) -> Program:
     """Return the program with other symbols, and other names of data sets."""
 
-    def rename(expr: sp.Expr) -> sp.Expr:
-        return expr.xreplace(dict(names))
+    def new(part: Any) -> Any:
+        if isinstance(part, sp.Basic):
+            return part.xreplace(dict(names))
+        if isinstance(part, tuple):
+            return tuple(map(new, part))
+        if isinstance(part, Mapping):
+            return {new(x): new(y) for x, y in part.items()}
+        # Arguments and unknowns of roots live in functions of their own.
+        if isinstance(part, ScalarRoot) or not is_dataclass(part):
+            return part
+        found: Any = replace(part, **{f.name: new(getattr(part, f.name)) for f in fields(part)})
+        if isinstance(part, Data):
+            return replace(found, name=(data or {}).get(part.name, part.name))
+        return found
 
-    def assign(a: Assign) -> Assign:
-        return Assign(rename(a.target), rename(a.value))
-
-    def measure(m: Measure) -> Measure:
-        if isinstance(m, Panels):
-            return Panels(rename(m.node), tuple(map(rename, m.breaks)))
-        if isinstance(m, Data):
-            return Data((data or {}).get(m.name, m.name), tuple(map(rename, m.columns)))
-        return m
-
-    def inner(p: InnerPass) -> InnerPass:
-        before, local, results = (tuple(map(assign, x)) for x in (p.before, p.locals, p.results))
-        return InnerPass(before, local, results, p.largest)
-
-    def step(s: Step) -> Step:
-        if isinstance(s, Assign):
-            return assign(s)
-        if isinstance(s, NodeLoop):
-            return NodeLoop(
-                tuple(map(rename, s.tables)),
-                tuple(map(assign, s.locals)),
-                tuple(map(assign, s.sums)),
-                measure(s.measure),
-                s.of_node,
-                tuple(map(inner, s.inner)),
-            )
-        rows = s.matrix if isinstance(s, LinearSolve) else s.jacobian
-        matrix = tuple(tuple(map(rename, row)) for row in rows)
-        unknowns = tuple(map(rename, s.unknowns))
-        if isinstance(s, LinearSolve):
-            return LinearSolve(unknowns, matrix, tuple(map(rename, s.right_hand_side)))
-        return replace(
-            s,
-            unknowns=unknowns,
-            start=tuple(map(rename, s.start)),
-            body=tuple(map(step, s.body)),  # type: ignore[arg-type]
-            residual=tuple(map(rename, s.residual)),
-            jacobian=matrix,
-            fixed_point=tuple(map(rename, s.fixed_point)),
-        )
-
-    return replace(
-        program,
-        parameters=tuple(map(rename, program.parameters)),
-        tables=tuple(map(rename, program.tables)),
-        steps=tuple(map(step, program.steps)),
-        outputs=tuple(map(rename, program.outputs)),
-        magnitudes={rename(x): rename(size) for x, size in program.magnitudes.items()},
-        inner_nodes=tuple(map(rename, program.inner_nodes)),
-    )
+    result: Program = new(program)
+    return result
 
 
 def safe_root(root: ScalarRoot, reserved: Iterable[str]) -> ScalarRoot:

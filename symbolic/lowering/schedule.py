@@ -157,14 +157,14 @@ class Scheduler:
         available = set(known) | computed
         steps: list[_Ordered] = []
         # Free symbols of large expressions take long: once for each item, not in every round.
-        inputs = [(item, _inputs(item)) for item in pending]
+        inputs = [(item, item.reads) for item in pending]
         while inputs or waiting:
             ready = [item for item, needed in inputs if needed <= available]
             if ready:
                 steps += ready
                 inputs = [(item, needed) for item, needed in inputs if not needed <= available]
                 for item in ready:
-                    available |= _results(item)
+                    available |= item.writes
                 continue
             now = {s: key for s, key in waiting.items() if self._needs(*key) <= available}
             if not now:
@@ -318,13 +318,3 @@ class Scheduler:
 def _plain_sizes(expr: sp.Expr) -> sp.Expr:
     """Write sizes as the absolute values that they are, the measure being chosen."""
     return expr.replace(Size, Abs) if parts_of(expr, Size) else expr
-
-
-def _inputs(item: Item) -> set[sp.Symbol]:
-    if isinstance(item, Assign):
-        return set(item.value.free_symbols)
-    return {x for row in item.matrix for x in row} | set(item.right_hand_side)
-
-
-def _results(item: Item) -> set[sp.Symbol]:
-    return {item.target} if isinstance(item, Assign) else set(item.unknowns)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import sympy as sp
 
 from ..printing.language import Function, Kind, Parameter
-from ..printing.printers import helper_definitions
+from ..printing.printers import MpmathPrinter, ScalarPrinter, SourcePrinter, helper_definitions
 from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, argument_names
 from .driver import array_driver
 from .fuse import FreshSymbols
@@ -269,9 +269,8 @@ class _Solve:
             for step in newton.body
             for a in (step.sums if isinstance(step, NodeLoop) else (step,))
         ]
-        read = set(self.program.outputs)
-        for step in self.program.steps[self.program.steps.index(newton) + 1 :]:
-            read |= _read_by(step)
+        later = self.program.steps[self.program.steps.index(newton) + 1 :]
+        read = set(self.program.outputs).union(*(step.reads for step in later))
         return [x for x in computed if x in read]
 
     def loop(self, loop: NodeLoop) -> list[str]:
@@ -281,7 +280,7 @@ class _Solve:
         data = isinstance(loop.measure, Data)
         weight = f"weight_{loop.measure.name}" if isinstance(loop.measure, Data) else "weight"
         arrays = loop.measure.columns if isinstance(loop.measure, Data) else loop.tables
-        used = _used(loop) if data else set(arrays)
+        used = loop.symbols if data else set(arrays)
         arrays = tuple(t for t in arrays if t in used)
         # The value at this node shadows nothing: arrays keep their names.
         at_node = {t: sp.Symbol(f"{t}_j", real=True) for t in arrays}
@@ -428,21 +427,6 @@ class _Solve:
         return lines
 
 
-def _read_by(step: Step) -> set[sp.Symbol]:
-    if isinstance(step, Assign):
-        return set(step.value.free_symbols)
-    if isinstance(step, NodeLoop):
-        return _used(step)
-    if isinstance(step, LinearSolve):
-        return {x for row in step.matrix for x in row} | set(step.right_hand_side)
-    within = set().union(*(_read_by(inner) for inner in step.body))
-    return within.union(*(x.free_symbols for x in step.start))
-
-
-def _used(loop: NodeLoop) -> set[sp.Symbol]:
-    return set().union(*(a.value.free_symbols for a in (*loop.at_nodes, *loop.sums)))
-
-
 # Reassociation lets the sums over nodes use vector instructions; NaN checks stay.
 NUMBA_HEADER = """import math
 
@@ -454,10 +438,10 @@ _FAST = {"reassoc", "contract", "nsz", "arcp"}
 """
 PYTHON_HEADER = "import math\n\nimport numpy as np\n"
 
-_LANGUAGES: dict[str, type[PythonLanguage]] = {
-    "numba": NumbaLanguage,
-    "python": PythonLanguage,
-    "mpmath": MpmathLanguage,
+_LANGUAGES: dict[str, tuple[type[PythonLanguage], type[SourcePrinter]]] = {
+    "numba": (NumbaLanguage, ScalarPrinter),
+    "python": (PythonLanguage, ScalarPrinter),
+    "mpmath": (MpmathLanguage, MpmathPrinter),
 }
 
 
@@ -492,7 +476,8 @@ def solver_source(program: Program, target: str = "numba") -> str:
 
 def solver_functions(program: Program, target: str) -> str:
     """Return the definitions of the solver without docstring and imports."""
-    language = _LANGUAGES[target]({root.name: root.name for root in program.roots})
+    spelling, printer = _LANGUAGES[target]
+    language = spelling(printer({root.name: root.name for root in program.roots}))
     functions = scalar_functions(program, language.reserved)
     if target == "mpmath":
         functions = functions[:-1]

@@ -8,7 +8,8 @@ The part of Python:
 
 statements
     ``name = value``, ``name += value`` (``-= *= /=``), ``name[i] = value``, ``name[i, k] = value``
-    and ``+=`` on elements; ``name = array(5)``, a local array of constant length; ``for i in
+    and ``+=`` on elements; ``name = array(5)``, a local array of constant length; ``name = (1.0,
+    2.0)``, numbers that are only read; ``for i in
     range(n)``, ``range(first, last)``; ``while``, ``if``/``elif``/``else``, ``break``,
     ``continue``, ``return`` with or without a value; a call of another function; comments on lines
     of their own; ``with attempt():`` around statements that may divide by zero or take the
@@ -18,8 +19,8 @@ statements
 values
     numbers, ``True``, ``False``, names, ``+ - * /``, comparisons of two values, ``and or not``,
     ``a if test else b``, ``name[i]``, ``name[i, k]``, ``len(name)`` of an array parameter,
-    ``abs min max exp log log2 ceil sqrt isfinite``, ``real`` (a number of the target's precision),
-    calls.
+    ``abs min max exp log log2 log1p sinh erf erfc ceil floor sqrt isfinite``, ``real`` (a number of
+    the target's precision), ``whole`` (an integer, what is behind the point cut off), calls.
 constants
     ``inf``, ``nan``; ``tolerance``, at which a relative residual is as good as zero; ``stalled``,
     below which a residual that falls no further is rounding; ``unit``, the unit roundoff.
@@ -33,18 +34,19 @@ start at zero.
 from __future__ import annotations
 
 import ast
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
 from ...one_thread import syntax_tree
-from .printers import SourcePrinter
+
+if TYPE_CHECKING:
+    from .printers import SourcePrinter
 
 
 class Kind(Enum):
@@ -131,7 +133,7 @@ class Function:
                     found[node.target.id] = Kind.WHOLE
                 elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                     name = node.targets[0].id
-                    if name not in known and name not in arrays:
+                    if name not in (*known, *arrays) and not isinstance(node.value, ast.Tuple):
                         kind = _kind(node.value, {**known, **found}, calls)
                         before = found.get(name, kind)
                         found[name] = kind if kind == before else Kind.REAL
@@ -172,7 +174,7 @@ def _kind(value: ast.expr, known: Mapping[str, Kind], calls: Mapping[str, Kind |
         kinds = {_kind(value.left, known, calls), _kind(value.right, known, calls)}
         return Kind.WHOLE if kinds == {Kind.WHOLE} else Kind.REAL
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name):
-        if value.func.id in ("len", "ceil"):
+        if value.func.id in ("len", "ceil", "whole"):
             return Kind.WHOLE
         if value.func.id == "isfinite":
             return Kind.FLAG
@@ -180,20 +182,29 @@ def _kind(value: ast.expr, known: Mapping[str, Kind], calls: Mapping[str, Kind |
     return Kind.REAL
 
 
-class Language(ABC):
+class Language:
     """Writes functions in the syntax of one target.
+
+    Parameters
+    ----------
+    printer : SourcePrinter, optional
+        Prints the SymPy expressions of functions; those without any need none.
 
     Attributes
     ----------
     name : str
         Of the target.
-    printer : SourcePrinter
-        Prints SymPy expressions.
+    forms : mapping from str to str or None
+        How statements are spelled, as texts for :meth:`str.format`: ``comment`` of a text,
+        ``assign`` of target, operator and value, ``array`` of a name and a length (None where local
+        arrays are declared at the head), ``constants`` of a name and numbers, ``for`` of an index,
+        first and last + 1, ``while``, ``if`` and ``elif`` of a test, ``else``, ``end`` (None where
+        nothing closes a block), ``statement`` of a text, ``conditional`` of a test and two
+        values.
     constants : mapping from str to str
         Text of ``inf``, ``nan``, ``tolerance``, ``stalled``, ``unit``, ``True`` and ``False``.
     functions : mapping from str to str
-        Names of ``abs``, ``min``, ``max``, ``exp``, ``log``, ``sqrt``, ``isfinite`` and ``real``
-        in the target; `call` may write them otherwise.
+        Names of functions in the target, where they are others; `call` may write them otherwise.
     words : mapping from str to str
         Text of the operators ``and``, ``or`` and ``not``.
     reserved : frozenset of str
@@ -201,11 +212,20 @@ class Language(ABC):
     """
 
     name: ClassVar[str]
-    printer: SourcePrinter
-    constants: Mapping[str, str]
-    functions: Mapping[str, str]
-    words: Mapping[str, str]
-    reserved: frozenset[str] = frozenset()
+    forms: ClassVar[Mapping[str, str | None]]
+    constants: ClassVar[Mapping[str, str]]
+    functions: ClassVar[Mapping[str, str]]
+    words: ClassVar[Mapping[str, str]] = {"and": "and", "or": "or", "not": "not "}
+    reserved: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, printer: SourcePrinter | None = None) -> None:
+        self._printer = printer
+
+    @property
+    def printer(self) -> SourcePrinter:
+        """Prints SymPy expressions."""
+        assert self._printer is not None
+        return self._printer
 
     def prints(self, expr: sp.Expr) -> bool:
         """Tell whether the target has all functions of an expression; roots of a program aside."""
@@ -214,57 +234,19 @@ class Language(ABC):
 
     # -- what a target decides
 
-    @abstractmethod
     def source(self, function: Function) -> str:
         """Return the text of one function: head, local declarations, ``self.lines(function)``."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def comment(self, text: str) -> str:
-        """Return a comment line."""
-
-    @abstractmethod
-    def assign(self, target: str, operator: str, value: str) -> str:
-        """Return a statement; `operator` is one of ``= += -= *= /=``."""
-
-    @abstractmethod
-    def local_array(self, name: str, length: int) -> str | None:
-        """Return the statement that makes a local array, or None if it is declared already."""
-
-    @abstractmethod
-    def for_head(self, index: str, first: str, last: str) -> str:
-        """Return the first line of a loop over first, …, last - 1."""
-
-    @abstractmethod
-    def while_head(self, test: str) -> str:
-        """Return the first line of a loop with a condition."""
-
-    @abstractmethod
-    def if_head(self, test: str) -> str:
-        """Return the first line of a branch."""
-
-    @abstractmethod
-    def elif_head(self, test: str) -> str:
-        """Return the line between a branch and a next one with a condition."""
-
-    @abstractmethod
-    def else_head(self) -> str:
-        """Return the line between a branch and the last one."""
-
-    @abstractmethod
-    def end(self) -> str | None:
-        """Return the line that closes a loop or branch, or None."""
-
-    @abstractmethod
-    def statement(self, text: str) -> str:
-        """Return ``break``, ``continue``, ``return …``, or a call as a statement."""
-
-    @abstractmethod
     def element(self, array: str, indices: Sequence[str], function: Function) -> str:
         """Return an element of an array or table; `array` and `indices` are texts, from zero."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def conditional(self, test: str, value: str, otherwise: str) -> str:
-        """Return a value that depends on a condition."""
+    def spelled(self, form: str, *parts: object) -> str:
+        """Return a statement, the head of a block or a value."""
+        text = self.forms[form]
+        assert text is not None
+        return text.format(*parts)
 
     def attempt(self) -> tuple[list[str], list[str]]:
         """Return the lines before and after statements that may fail; none where they go on."""
@@ -311,7 +293,7 @@ class Language(ABC):
         lines: list[str] = []
         for statement in statements:
             for n in sorted(n for n in comments if n < statement.lineno):
-                lines.append(indent + self.comment(comments.pop(n)))
+                lines.append(indent + self.spelled("comment", comments.pop(n)))
             lines += self._statement(statement, function, indent, comments)
         return lines
 
@@ -324,37 +306,43 @@ class Language(ABC):
         def inside(body: Sequence[ast.stmt]) -> list[str]:
             return self._block(body, function, indent + "    ", comments)
 
-        end = self.end()
+        end = self.forms["end"]
         last = [] if end is None else [indent + end]
         if isinstance(node, ast.Assign) and _is_array(node.value):
             assert isinstance(node.targets[0], ast.Name)
             name = node.targets[0].id
-            text = self.local_array(self.identifier(name), function.local_arrays()[name])
-            return [] if text is None else [indent + text]
+            if self.forms["array"] is None:
+                return []
+            length = function.local_arrays()[name]
+            return [indent + self.spelled("array", self.identifier(name), length)]
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple):
+            numbers = ", ".join(map(value, node.value.elts))
+            return [indent + self.spelled("constants", value(node.targets[0]), numbers)]
         if isinstance(node, ast.Assign):
-            return [indent + self.assign(value(node.targets[0]), "=", value(node.value))]
+            return [indent + self.spelled("assign", value(node.targets[0]), "=", value(node.value))]
         if isinstance(node, ast.AugAssign) and type(node.op) in _OPERATORS:
             operator = f"{_OPERATORS[type(node.op)]}="
-            return [indent + self.assign(value(node.target), operator, value(node.value))]
+            parts = (value(node.target), operator, value(node.value))
+            return [indent + self.spelled("assign", *parts)]
         if isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
             bounds = [value(a) for a in node.iter.args]
             first, stop = bounds if len(bounds) == 2 else ("0", bounds[0])
-            head = self.for_head(value(node.target), first, stop)
+            head = self.spelled("for", value(node.target), first, stop)
             return [indent + head, *inside(node.body), *last]
         if isinstance(node, ast.While):
-            return [indent + self.while_head(value(node.test)), *inside(node.body), *last]
+            return [indent + self.spelled("while", value(node.test)), *inside(node.body), *last]
         if isinstance(node, ast.If):
-            lines = [indent + self.if_head(value(node.test)), *inside(node.body)]
+            lines = [indent + self.spelled("if", value(node.test)), *inside(node.body)]
             rest = node.orelse
             while len(rest) == 1 and isinstance(rest[0], ast.If):
                 branch = rest[0]
-                lines += [indent + self.elif_head(value(branch.test)), *inside(branch.body)]
+                lines += [indent + self.spelled("elif", value(branch.test)), *inside(branch.body)]
                 rest = branch.orelse
             if rest:
-                lines += [indent + self.else_head(), *inside(rest)]
+                lines += [indent + self.spelled("else"), *inside(rest)]
             return lines + last
         if isinstance(node, ast.Break | ast.Continue):
-            return [indent + self.statement(type(node).__name__.lower())]
+            return [indent + self.spelled("statement", type(node).__name__.lower())]
         if isinstance(node, ast.With):
             before, after = self.attempt()
             if not before:
@@ -366,12 +354,12 @@ class Language(ABC):
             ]
         if isinstance(node, ast.Return):
             result = "" if node.value is None else f" {value(node.value)}"
-            return [indent + self.statement(f"return{result}")]
+            return [indent + self.spelled("statement", f"return{result}")]
         if isinstance(node, ast.Expr):
             call = node.value
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "real_only":
                 return [indent + line for line in self.real_only([value(a) for a in call.args])]
-            return [indent + self.statement(value(node.value))]
+            return [indent + self.spelled("statement", value(node.value))]
         raise EmissionError(f"{ast.unparse(node)!r} is no statement that every target can say")
 
     def value(self, node: ast.expr, function: Function) -> str:
@@ -405,7 +393,7 @@ class Language(ABC):
             return f" {word} ".join(self._operand(v, function) for v in node.values)
         if isinstance(node, ast.IfExp):
             parts = (node.test, node.body, node.orelse)
-            return self.conditional(*(self._operand(p, function) for p in parts))
+            return self.spelled("conditional", *(self._operand(p, function) for p in parts))
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             indices = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
             texts = [self.value(i, function) for i in indices]

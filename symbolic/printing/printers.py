@@ -18,6 +18,7 @@ from sympy.printing.codeprinter import CodePrinter
 from ...digits import MOST_DIGITS
 from ...errors import EmissionError
 from . import special_functions
+from .spellings import c_identifier
 
 # Integers up to here are floating-point numbers.
 _LARGEST_EXACT = 2**53
@@ -292,6 +293,11 @@ class CPrinter(CompiledPrinter):
     target = "c"
     functions = special_functions.names("c")
     helpers = special_functions.helpers("c")
+
+    def _print_Symbol(self, expr: sp.Symbol) -> str:
+        return c_identifier(str(expr.name))
+
+    _print_Dummy = _print_Symbol
 
     def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
         power = f"{int(exponent)}.0" if exponent.is_Integer else self._print(exponent)

@@ -7,21 +7,17 @@ import builtins
 import keyword
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-
-import sympy as sp
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from ...errors import EmissionError
 from ...one_thread import syntax_tree
 from .language import Function, Kind, Language
-from .printers import (
-    CPrinter,
-    JuliaPrinter,
-    MpmathPrinter,
-    NumpyPrinter,
-    ScalarPrinter,
-    SourcePrinter,
-)
+
+# Functions that languages have under one name.
+LIBRARY = ("exp", "log", "log2", "log1p", "sqrt", "sinh", "floor", "erf", "erfc")
+
+_DOUBLES = {"tolerance": "2e-15", "stalled": "1e-10", "unit": "2.220446049250313e-16"}
 
 _KEYWORDS = (
     "auto break case char const continue default do double else enum extern float for goto if "
@@ -82,41 +78,42 @@ def c_identifier(name: str) -> str:
 
 
 class CLanguage(Language):
-    """Functions are static; arrays are pointers, and those that are counted come with a length.
-
-    Parameters
-    ----------
-    roots : iterable of str
-        Functions that a program defines and its expressions call.
-    """
+    """Functions are static; arrays are pointers, and those that are counted come with a length."""
 
     name = "c"
-    constants: Mapping[str, str] = {
+    forms: ClassVar[Mapping[str, str | None]] = {
+        "comment": "/* {} */",
+        "assign": "{} {} {};",
+        "array": None,
+        "constants": "static const double {}[] = {{{}}};",
+        "for": "for ({0} = {1}; {0} < {2}; {0}++) {{",
+        "while": "while ({}) {{",
+        "if": "if ({}) {{",
+        "elif": "}} else if ({}) {{",
+        "else": "}} else {{",
+        "end": "}",
+        "statement": "{};",
+        "conditional": "({} ? {} : {})",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **_DOUBLES,
         "inf": "INFINITY",
         "nan": "NAN",
-        "tolerance": "2e-15",
-        "stalled": "1e-10",
-        "unit": "2.220446049250313e-16",
         "True": "1",
         "False": "0",
     }
-    functions: Mapping[str, str] = {
+    functions: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in LIBRARY},
         "abs": "fabs",
         "min": "smaller",
         "max": "larger",
-        "exp": "exp",
-        "log": "log",
-        "log2": "log2",
         "ceil": "(ptrdiff_t)ceil",
-        "sqrt": "sqrt",
+        "whole": "(ptrdiff_t)",
         "isfinite": "isfinite",
         "real": "(double)",
     }
-    words: Mapping[str, str] = {"and": "&&", "or": "||", "not": "!"}
+    words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
     reserved = frozenset([*_KEYWORDS, *_LIBRARY])
-
-    def __init__(self, roots: Iterable[str] = ()) -> None:
-        self.printer = _NamedPrinter({root: root for root in roots})
 
     def source(self, function: Function) -> str:
         head = f"static {_returned(function)}{function.name}({self._parameters(function)})"
@@ -146,44 +143,11 @@ class CLanguage(Language):
                 texts.append(f"ptrdiff_t {self.length(self.identifier(p.name))}")
         return ", ".join(texts) or "void"
 
-    def comment(self, text: str) -> str:
-        return f"/* {text} */"
-
-    def assign(self, target: str, operator: str, value: str) -> str:
-        return f"{target} {operator} {value};"
-
-    def local_array(self, name: str, length: int) -> None:
-        return None
-
-    def for_head(self, index: str, first: str, last: str) -> str:
-        return f"for ({index} = {first}; {index} < {last}; {index}++) {{"
-
-    def while_head(self, test: str) -> str:
-        return f"while ({test}) {{"
-
-    def if_head(self, test: str) -> str:
-        return f"if ({test}) {{"
-
-    def elif_head(self, test: str) -> str:
-        return f"}} else if ({test}) {{"
-
-    def else_head(self) -> str:
-        return "} else {"
-
-    def end(self) -> str:
-        return "}"
-
-    def statement(self, text: str) -> str:
-        return f"{text};"
-
     def element(self, array: str, indices: Sequence[str], function: Function) -> str:
         if len(indices) == 1:
             return f"{array}[{indices[0]}]"
         columns = {self.identifier(p.name): p.columns for p in function.parameters}
         return f"{array}[{columns[array]} * ({indices[0]}) + {indices[1]}]"
-
-    def conditional(self, test: str, value: str, otherwise: str) -> str:
-        return f"({test} ? {value} : {otherwise})"
 
     def identifier(self, name: str) -> str:
         return c_identifier(name)
@@ -202,15 +166,6 @@ class CLanguage(Language):
             if p.counted:
                 texts.append(lengths.get(text, self.length(text)))
         return f"{name}({', '.join(texts)})"
-
-
-class _NamedPrinter(CPrinter):
-    """Symbols under the names that C can have."""
-
-    def _print_Symbol(self, expr: sp.Symbol) -> str:
-        return c_identifier(str(expr.name))
-
-    _print_Dummy = _print_Symbol
 
 
 def _returned(function: Function) -> str:
@@ -272,30 +227,33 @@ _BASE = (
 
 
 class JuliaLanguage(Language):
-    """Arrays begin at one; locals are declared first, because loops have scopes of their own.
-
-    Parameters
-    ----------
-    roots : iterable of str
-        Functions that a program defines and its expressions call.
-    """
+    """Arrays begin at one; locals are declared first, because loops have scopes of their own."""
 
     name = "julia"
-    constants: Mapping[str, str] = {
+    forms: ClassVar[Mapping[str, str | None]] = {
+        "comment": "# {}",
+        "assign": "{} {} {}",
+        "array": "{} = zeros({})",
+        "constants": "{} = ({})",
+        "for": "for {} in ({}):({} - 1)",
+        "while": "while {}",
+        "if": "if {}",
+        "elif": "elseif {}",
+        "else": "else",
+        "end": "end",
+        "statement": "{}",
+        "conditional": "({} ? {} : {})",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **_DOUBLES,
         "inf": "Inf",
         "nan": "NaN",
-        "tolerance": "2e-15",
-        "stalled": "1e-10",
-        "unit": "2.220446049250313e-16",
         "True": "true",
         "False": "false",
     }
-    functions: Mapping[str, str] = {"real": "Float64"}
-    words: Mapping[str, str] = {"and": "&&", "or": "||", "not": "!"}
+    functions: ClassVar[Mapping[str, str]] = {"real": "Float64", "erf": "fn_erf", "erfc": "fn_erfc"}
+    words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
     reserved = frozenset([*_JULIA_KEYWORDS, *_BASE])
-
-    def __init__(self, roots: Iterable[str] = ()) -> None:
-        self.printer = JuliaPrinter({root: root for root in roots})
 
     def source(self, function: Function) -> str:
         lines = [f"# {x}".rstrip() for x in function.documentation.strip().splitlines()]
@@ -309,48 +267,15 @@ class JuliaLanguage(Language):
             lines.append("    return nothing")
         return "\n".join([*lines, "end"]) + "\n"
 
-    def comment(self, text: str) -> str:
-        return f"# {text}"
-
-    def assign(self, target: str, operator: str, value: str) -> str:
-        return f"{target} {operator} {value}"
-
-    def local_array(self, name: str, length: int) -> str:
-        return f"{name} = zeros({length})"
-
-    def for_head(self, index: str, first: str, last: str) -> str:
-        return f"for {index} in ({first}):({last} - 1)"
-
-    def while_head(self, test: str) -> str:
-        return f"while {test}"
-
-    def if_head(self, test: str) -> str:
-        return f"if {test}"
-
-    def elif_head(self, test: str) -> str:
-        return f"elseif {test}"
-
-    def else_head(self) -> str:
-        return "else"
-
-    def end(self) -> str:
-        return "end"
-
-    def statement(self, text: str) -> str:
-        return text
-
     def element(self, array: str, indices: Sequence[str], function: Function) -> str:
         if len(indices) == 1:
             return f"{array}[{indices[0]} + 1]"
         columns = {self.identifier(p.name): p.columns for p in function.parameters}
         return f"{array}[{columns[array]} * ({indices[0]}) + {indices[1]} + 1]"
 
-    def conditional(self, test: str, value: str, otherwise: str) -> str:
-        return f"({test} ? {value} : {otherwise})"
-
     def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
-        if name == "ceil":
-            return f"ceil(Int, {arguments[0]})"
+        if name in ("ceil", "whole"):
+            return f"{'ceil' if name == 'ceil' else 'floor'}(Int, {arguments[0]})"
         return super().call(name, arguments, function)
 
     def length(self, array: str) -> str:
@@ -361,39 +286,37 @@ _MODULES = ("math", "np", "numpy", "njit", "prange", "numba", "scipy", "mpmath",
 
 
 class PythonLanguage(Language):
-    """Plain Python on floats.
-
-    Parameters
-    ----------
-    own_functions : mapping from str to str, optional
-        Functions that expressions call and that the file defines: the roots of a program.
-    """
+    """Plain Python on floats."""
 
     name = "python"
-    constants: Mapping[str, str] = {
+    forms: ClassVar[Mapping[str, str | None]] = {
+        "comment": "# {}",
+        "assign": "{} {} {}",
+        # Lists are faster than small NumPy arrays.
+        "array": "{} = [0.0] * {}",
+        "constants": "{} = ({})",
+        "for": "for {} in range({}, {}):",
+        "while": "while {}:",
+        "if": "if {}:",
+        "elif": "elif {}:",
+        "else": "else:",
+        "end": None,
+        "statement": "{}",
+        "conditional": "{1} if {0} else {2}",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **_DOUBLES,
         "inf": "math.inf",
         "nan": "math.nan",
-        "tolerance": "2e-15",
-        "stalled": "1e-10",
-        "unit": "2.220446049250313e-16",
         "True": "True",
         "False": "False",
     }
-    functions: Mapping[str, str] = {
-        "exp": "math.exp",
-        "log": "math.log",
-        "log2": "math.log2",
-        "ceil": "math.ceil",
-        "sqrt": "math.sqrt",
-        "isfinite": "math.isfinite",
+    functions: ClassVar[Mapping[str, str]] = {
+        **{name: f"math.{name}" for name in (*LIBRARY, "ceil", "isfinite")},
         "real": "float",
+        "whole": "int",
     }
-    words: Mapping[str, str] = {"and": "and", "or": "or", "not": "not "}
     reserved = frozenset([*keyword.kwlist, *dir(builtins), *_MODULES])
-    printer_class: type[SourcePrinter] = ScalarPrinter
-
-    def __init__(self, own_functions: Mapping[str, str] | None = None) -> None:
-        self.printer = self.printer_class(own_functions)
 
     def source(self, function: Function) -> str:
         defaults = {p.name: p.default for p in function.parameters if p.default is not None}
@@ -419,42 +342,13 @@ class PythonLanguage(Language):
         """Return the lines before ``def``."""
         return []
 
-    def comment(self, text: str) -> str:
-        return f"# {text}"
-
-    def assign(self, target: str, operator: str, value: str) -> str:
-        return f"{target} {operator} {value}"
-
-    def local_array(self, name: str, length: int) -> str:
-        # Lists are faster than small NumPy arrays.
-        return f"{name} = [0.0] * {length}"
-
-    def for_head(self, index: str, first: str, last: str) -> str:
-        return f"for {index} in range({last if first == '0' else f'{first}, {last}'}):"
-
-    def while_head(self, test: str) -> str:
-        return f"while {test}:"
-
-    def if_head(self, test: str) -> str:
-        return f"if {test}:"
-
-    def elif_head(self, test: str) -> str:
-        return f"elif {test}:"
-
-    def else_head(self) -> str:
-        return "else:"
-
-    def end(self) -> None:
-        return None
-
-    def statement(self, text: str) -> str:
-        return text
+    def spelled(self, form: str, *parts: object) -> str:
+        if form == "for" and parts[1] == "0":
+            return f"for {parts[0]} in range({parts[2]}):"
+        return super().spelled(form, *parts)
 
     def element(self, array: str, indices: Sequence[str], function: Function) -> str:
         return f"{array}[{', '.join(indices)}]"
-
-    def conditional(self, test: str, value: str, otherwise: str) -> str:
-        return f"{value} if {test} else {otherwise}"
 
     def attempt(self) -> tuple[list[str], list[str]]:
         # Complex numbers, from roots of negative ones, raise TypeError where they are compared.
@@ -470,12 +364,13 @@ class NumbaLanguage(PythonLanguage):
     """The same text for numba, which computes with infinities and NaN instead of exceptions."""
 
     name = "numba"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        **PythonLanguage.forms,
+        "array": "{} = np.empty({})",
+    }
 
     def decorators(self, function: Function) -> list[str]:
         return ["@njit(fastmath=_FAST, **_FLAGS)" if function.fast else "@njit(**_FLAGS)"]
-
-    def local_array(self, name: str, length: int) -> str:
-        return f"{name} = np.empty({length})"
 
     def attempt(self) -> tuple[list[str], list[str]]:
         return [], []
@@ -488,9 +383,16 @@ class ArrayLanguage(PythonLanguage):
     """NumPy, for functions of assignments and one result: each number may be an array."""
 
     name = "arrays"
-    printer_class = NumpyPrinter
-    constants: Mapping[str, str] = {**PythonLanguage.constants, "inf": "np.inf", "nan": "np.nan"}
-    functions: Mapping[str, str] = {
+    forms: ClassVar[Mapping[str, str | None]] = {
+        **PythonLanguage.forms,
+        "conditional": "np.where({}, {}, {})",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **PythonLanguage.constants,
+        "inf": "np.inf",
+        "nan": "np.nan",
+    }
+    functions: ClassVar[Mapping[str, str]] = {
         "abs": "np.abs",
         "min": "np.minimum",
         "max": "np.maximum",
@@ -501,26 +403,27 @@ class ArrayLanguage(PythonLanguage):
         "sqrt": "np.sqrt",
         "isfinite": "np.isfinite",
     }
-    words: Mapping[str, str] = {"and": "&", "or": "|", "not": "~"}
+    words: ClassVar[Mapping[str, str]] = {"and": "&", "or": "|", "not": "~"}
 
-    def conditional(self, test: str, value: str, otherwise: str) -> str:
-        return f"np.where({test}, {value}, {otherwise})"
-
-    def for_head(self, index: str, first: str, last: str) -> str:
-        raise EmissionError("rows of an array end loops in different rounds: write one value")
-
-    def while_head(self, test: str) -> str:
-        raise EmissionError("rows of an array end loops in different rounds: write one value")
-
-    def if_head(self, test: str) -> str:
-        raise EmissionError("rows of an array take different branches: write `a if test else b`")
+    def spelled(self, form: str, *parts: object) -> str:
+        if form in ("for", "while"):
+            raise EmissionError("rows of an array end loops in different rounds: write one value")
+        if form == "if":
+            raise EmissionError(
+                "rows of an array take different branches: write `a if test else b`"
+            )
+        return super().spelled(form, *parts)
 
 
 class MpmathLanguage(PythonLanguage):
     """Python on the numbers of an mpmath context named ``ctx``."""
 
     name = "mpmath"
-    constants: Mapping[str, str] = {
+    forms: ClassVar[Mapping[str, str | None]] = {
+        **PythonLanguage.forms,
+        "array": "{} = [ctx.zero] * {}",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
         **PythonLanguage.constants,
         "inf": "ctx.inf",
         "nan": "ctx.nan",
@@ -529,22 +432,18 @@ class MpmathLanguage(PythonLanguage):
         "stalled": "ctx.eps ** 0.625",
         "unit": "ctx.eps",
     }
-    functions: Mapping[str, str] = {
+    functions: ClassVar[Mapping[str, str]] = {
         "exp": "ctx.exp",
         "log": "ctx.log",
         "sqrt": "ctx.sqrt",
         "isfinite": "ctx.isfinite",
         "real": "ctx.mpf",
     }
-    printer_class = MpmathPrinter
 
     def number(self, value: float) -> str:
         if isinstance(value, int):
             return repr(value)
         return {0.0: "ctx.zero", 1.0: "ctx.one"}.get(value, f"ctx.mpf({value!r})")
-
-    def local_array(self, name: str, length: int) -> str:
-        return f"{name} = [ctx.zero] * {length}"
 
     def real_only(self, values: Sequence[str]) -> list[str]:
         # The logarithm of a negative number is complex here.

@@ -106,10 +106,6 @@ class VectorSource:
         taken = name in self._free or _OF_TABLES.fullmatch(name)
         return f"own_{name}_" if taken else name
 
-    def reads(self) -> set[sp.Symbol]:
-        """Return the scalars that the steps of the program read."""
-        return self._read_by(self.program.steps)
-
     # -- functions of the file
 
     def _root(self, root: ScalarRoot) -> str:
@@ -130,7 +126,7 @@ class VectorSource:
         )
 
     def _equations(self, number: int, step: Newton) -> str:
-        inputs, results = self._inputs(step), self._results(step)
+        inputs, results = step.inputs, self._results(step)
         lines = [
             f"def equations_{number}(unknowns, known, arrays):",
             '    """Return residual, Jacobian, fixed-point moves and the values used later."""',
@@ -249,7 +245,7 @@ class VectorSource:
             f"    start_{number} = stack(like, {start})",
             "    if start is not None:",
             f"        start_{number} = choose_start(start[{first}:{last}], start_{number})",
-            f"    known = {self._stack(self._inputs(step), empty=f'start_{number}[:0]')}",
+            f"    known = {self._stack(step.inputs, empty=f'start_{number}[:0]')}",
             "    unknowns, values, report = newton(",
             f"        equations_{number}, start_{number}, known, arrays, report, rough,",
             f"        logarithmic={step.logarithmic!r}, safeguarded={step.safeguarded!r},",
@@ -259,32 +255,13 @@ class VectorSource:
         ]
         return lines + ([f"    {self._unpack(results)} = values"] if results else [])
 
-    # -- what goes into a Newton step and comes out of it
-
-    def _inputs(self, step: Newton) -> list[sp.Symbol]:
-        own = {*step.unknowns}
-        read: dict[sp.Symbol, None] = {}
-        for inner in step.body:
-            for symbol in sorted(_reads(inner), key=str):
-                if symbol not in own:
-                    read[symbol] = None
-            own |= _writes(inner)
-        return list(read)
-
-    def _read_by(self, steps: Sequence[Step]) -> set[sp.Symbol]:
-        found: set[sp.Symbol] = set()
-        for step in steps:
-            if isinstance(step, Newton):
-                found |= {*self._inputs(step)}.union(*(v.free_symbols for v in step.start))
-            else:
-                found |= _reads(step)
-        return found
+    # -- what comes out of a Newton step
 
     def _results(self, step: Newton) -> list[sp.Symbol]:
         """Scalars of the body that later steps read, or that are outputs."""
         following = self.program.steps[self.program.steps.index(step) + 1 :]
-        later = {*self.program.outputs} | self._read_by(following)
-        written = [x for inner in step.body for x in sorted(_writes(inner), key=str)]
+        later = set(self.program.outputs).union(*(s.reads for s in following))
+        written = [x for inner in step.body for x in sorted(inner.writes, key=str)]
         return [x for x in dict.fromkeys(written) if x in later]
 
     # -- names
@@ -295,7 +272,7 @@ class VectorSource:
         names |= {str(t) for t in self.program.tables}
         for step in self.program.steps:
             for inner in step.body if isinstance(step, Newton) else (step,):
-                names |= {*map(str, _reads(inner) | _writes(inner))}
+                names |= {*map(str, inner.reads | inner.writes)}
                 if isinstance(inner, NodeLoop):
                     names |= {str(a.target) for a in inner.at_nodes} | set(map(str, inner.tables))
             if isinstance(step, Newton):
@@ -329,32 +306,6 @@ class VectorSource:
 
     def _stack(self, symbols: Sequence[sp.Symbol], empty: str = "residual[:0]") -> str:
         return f"stack(like, {self._list(symbols)})" if symbols else empty
-
-
-def _reads(step: Step) -> set[sp.Symbol]:
-    """Scalars that a step needs; arrays are not among them."""
-    if isinstance(step, Assign):
-        return set(step.value.free_symbols)
-    if isinstance(step, LinearSolve):
-        return {x for row in step.matrix for x in row} | set(step.right_hand_side)
-    if isinstance(step, NodeLoop):
-        inside = {*step.tables, *(a.target for a in step.at_nodes)}
-        needed = set().union(*(a.value.free_symbols for a in (*step.at_nodes, *step.sums)))
-        if isinstance(step.measure, Panels):
-            inside.add(step.measure.node)
-            needed |= set(step.measure.breaks)
-        return needed - inside
-    raise EmissionError(f"{type(step).__name__} cannot stand inside of another step")
-
-
-def _writes(step: Step) -> set[sp.Symbol]:
-    if isinstance(step, Assign):
-        return {step.target}
-    if isinstance(step, LinearSolve):
-        return set(step.unknowns)
-    if isinstance(step, NodeLoop):
-        return {a.target for a in step.sums}
-    raise EmissionError(f"{type(step).__name__} cannot stand inside of another step")
 
 
 def _with_names(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ....errors import EmissionError
 from ...printing.language import Kind
+from ...printing.printers import CPrinter
 from ...printing.spellings import CLanguage, c_identifier, harmless, wrapped
 from ..documentation import about
 from ..driver import LAST_LEVEL, LEVELS, REACH, BakedTables, first_line
@@ -434,7 +435,7 @@ def files(
     EmissionError
         If C has no function for a node of the program.
     """
-    language = CLanguage(root.name for root in lowered.program.roots)
+    language = CLanguage(CPrinter({root.name: root.name for root in lowered.program.roots}))
     parts = kernel_parts(lowered, language, tables)
     name = c_identifier(lowered.system.name if name is None else name)
     writer = _Writer(lowered, parts, language, name)

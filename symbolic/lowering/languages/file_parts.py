@@ -545,7 +545,7 @@ def constants(
     scales = {str(x): str(size) for x, size in program.magnitudes.items()}
     kept = [x for x in outputs if x not in scales.values()]
     # A parameter that nothing depends on, as the alignment of no spike, may be anything.
-    used = {str(x) for x in source.reads()} | {
+    used = {str(x) for x in program.reads} | {
         lowered.identifiers[p] for p in lowered.table_parameters
     }
     domains = {str(p): domain_of(p) if str(p) in used else "real" for p in program.parameters}

@@ -12,6 +12,7 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from ...printing.language import Kind
+from ...printing.printers import JuliaPrinter
 from ...printing.spellings import JuliaLanguage
 from ..documentation import about
 from ..driver import LEVELS, REACH, BakedTables, first_line
@@ -254,7 +255,7 @@ def files(
     EmissionError
         If Julia has no function for a node of the program.
     """
-    language = JuliaLanguage(root.name for root in lowered.program.roots)
+    language = JuliaLanguage(JuliaPrinter({root.name: root.name for root in lowered.program.roots}))
     parts = kernel_parts(lowered, language, tables)
     name = lowered.system.name if name is None else name
     # A module must not have the name of something that it uses.

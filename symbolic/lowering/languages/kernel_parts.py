@@ -231,7 +231,7 @@ def kernel_parts(
         results=tuple((str(x), k) for k, x in enumerate(program.outputs) if x not in sizes),
         all_outputs=tuple(map(str, program.outputs)),
         data_sets=program.data,
-        used=_used(tuple(symbols), solvers) | set(table_inputs),
+        used=frozenset({*map(str, program.reads), *table_inputs}),
         uses_gauss="gauss_node[" in texts,
         refines=plan is not None or program.has_panels,
     )
@@ -297,16 +297,6 @@ def _plan(
     widths = [x.xreplace(changes) for x in lowered.product.outer_scales]
     breaks = [x.xreplace(changes) for x in lowered.product.outer_breaks]
     return replace(plan, widths=(*plan.widths, *widths), breaks=(*plan.breaks, *breaks))
-
-
-def _used(parameters: tuple[str, ...], solvers: tuple[Function, ...]) -> frozenset[str]:
-    """Parameters that the solver reads; others may be outside their domain, as a limit may."""
-    solve, rows = solvers[-2:]
-    symbols = set().union(*(e.free_symbols for f in (solve, rows) for e in f.expressions.values()))
-    read = {str(s) for s in symbols}
-    # The solver may have other names for them, in the same order.
-    places = zip(parameters, solve.parameters, strict=False)
-    return frozenset(p for p, own in places if own.name in read)
 
 
 def _checked(

@@ -277,7 +277,7 @@ def _closure(name: str, what: str, body: str) -> str:
 
 def _start_source(program: Program) -> str:
     """Return ``first``, which writes the first values of all Newton unknowns."""
-    language = MpmathLanguage()
+    language = MpmathLanguage(MpmathPrinter())
     safe = safe_program(program, {*RESERVED, *language.reserved})
     values = [v for step in safe.steps if isinstance(step, Newton) for v in step.start]
     expressions = {f"expression_{k}_": value for k, value in enumerate(values)}
@@ -314,20 +314,9 @@ def _constants(lowered: LoweredSystem) -> str:
 
 def _domains(lowered: LoweredSystem) -> tuple[str, ...]:
     """Domains of the parameters; one that nothing depends on may be anything."""
-    used: set[sp.Symbol] = set()
-    for step in lowered.program.steps:
-        used |= _read(step)
+    used = lowered.program.reads
     used |= {p for p in lowered.program.parameters if str(p) in _table_parameters(lowered)}
     return tuple(domain_of(p) if p in used else "real" for p in lowered.program.parameters)
-
-
-def _read(step: object) -> set[sp.Symbol]:
-    """Return the symbols in a step."""
-    if isinstance(step, sp.Basic):
-        return set(step.free_symbols)
-    if isinstance(step, tuple):
-        return set().union(*map(_read, step))
-    return set().union(*(_read(value) for value in getattr(step, "__dict__", {}).values()))
 
 
 def _table_parameters(lowered: LoweredSystem) -> tuple[str, ...]:

@@ -133,7 +133,9 @@ def c_library(tmp_path_factory):
     text = "\n".join(parts)
     folder = tmp_path_factory.mktemp("c")
     source, library = folder / "functions.c", folder / "functions.so"
-    source.write_text(f"#include <math.h>\n\n{helper_definitions(printer, text)}\n{text}")
+    source.write_text(
+        f"#include <math.h>\n#include <stddef.h>\n\n{helper_definitions(printer, text)}\n{text}"
+    )
     flags = "-std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -shared -fPIC".split()
     subprocess.run(["gcc", *flags, "-o", library, source, "-lm"], check=True)
     return ctypes.CDLL(str(library))
