@@ -16,10 +16,10 @@ from ...printing.language import Kind
 from ...printing.printers import CPrinter
 from ...printing.spellings import CLanguage, c_identifier, harmless, wrapped
 from ..documentation import about
-from ..driver import LAST_LEVEL, LEVELS, REACH, BakedTables, first_line
-from ..scalar_grids import MOST_FIRST_POINTS, MOST_POINTS, ProductPlan
+from ..driver import LAST_LEVEL, LEVELS, REACH, BakedTables
+from ..scalar_grids import MOST_FIRST_POINTS, MOST_POINTS
 from ..scalar_tables import PANEL_ORDER, gauss_rule
-from .kernel_parts import KernelParts, kernel_parts
+from .kernel_parts import KernelParts
 
 if TYPE_CHECKING:
     from ..lowered import LoweredSystem
@@ -420,23 +420,9 @@ _DRIVER_NAMES = frozenset(
 def files(
     lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
 ) -> dict[str, str]:
-    """Return the header and the source of a kernel in C99.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables, optional
-        Tables to write into the source; else the kernel computes them from its parameters.
-    name : str, optional
-        Prefix of the public functions, stem of the files; default: that of the system.
-
-    Raises
-    ------
-    EmissionError
-        If C has no function for a node of the program.
-    """
+    """Return header and source; see :meth:`..lowered.LoweredSystem.files`."""
     language = CLanguage(CPrinter({root.name: root.name for root in lowered.program.roots}))
-    parts = kernel_parts(lowered, language, tables)
+    parts = KernelParts(lowered, language, tables)
     name = c_identifier(lowered.system.name if name is None else name)
     writer = _Writer(lowered, parts, language, name)
     return {f"{name}.h": writer.header(), f"{name}.c": writer.source()}
@@ -585,18 +571,20 @@ class _Writer:
         functions = "\n".join(language.source(f) for f in parts.functions)
         driver = language.source(parts.driver)
         templates = [*self.rule_templates()]
-        arguments = [f"p[{parts.all_inputs.index(p)}]" for p in parts.table_inputs]
         values: dict[str, object] = {
-            "table_arguments": ", ".join(arguments),
-            "table_arguments_": "".join(f"{a}, " for a in arguments),
+            "table_arguments": parts.table_arguments,
+            "table_arguments_": f"{parts.table_arguments}, " if parts.table_inputs else "",
             "baked_counts": ", ".join(str(n) for n in self.baked_counts()),
             "panel_order": PANEL_ORDER,
+            "first_reach": parts.first_reach,
+            "first_step": parts.first_step,
         }
         product = parts.product is not None
-        values |= self.line_values(str(values["table_arguments"]))
         points = {"points": "", "make_points": ""}
         if parts.product is not None:
-            values["point_arguments"] = self.point_arguments(parts.product)
+            rule = ["rule_coarseness(level, k)", "line_end(set->reach, level, k)"]
+            given = ["made->line_count[k]", "made->line[k]", parts.table_arguments, *rule]
+            values["point_arguments"] = ", ".join(x for x in given if x)
             points["points"] = self.fill(POINTS, **values)
             points["make_points"] = self.fill(MAKE_POINTS, **values)
         tables = bool(parts.plan and parts.plan.tables)
@@ -674,22 +662,6 @@ class _Writer:
             yield "", MAKE_BAKED
         if self.lowered.program.has_panels:
             yield COUNT_PANELS, MAKE_PANELS
-
-    def line_values(self, arguments: str) -> dict[str, str]:
-        """Return where the first rule of the line ends, and its step or length of panels."""
-        plan = self.parts.plan
-        reach, step = first_line(
-            f"outer_width({arguments})",
-            grid=self.parts.product is not None,
-            split=plan is not None and bool(plan.breaks),
-        )
-        return {"first_reach": reach, "first_step": step}
-
-    def point_arguments(self, product: ProductPlan) -> str:
-        """Return what ``product_points`` takes, up to the number of points."""
-        inputs = [f"p[{self.parts.all_inputs.index(x)}]" for x in self.parts.table_inputs]
-        rule = ["rule_coarseness(level, k)", "line_end(set->reach, level, k)"]
-        return ", ".join(["made->line_count[k]", "made->line[k]", *inputs, *rule])
 
     def baked_counts(self) -> list[int]:
         baked = self.parts.baked
@@ -784,7 +756,7 @@ class _Writer:
                 lines.append(f"p[{k}] = row[{self.parts.inputs.index(p)}];")
         if self.parts.plan is not None:
             # The tables of the row before stay where their parameters are the same.
-            inputs = [self.parts.all_inputs.index(p) for p in self.parts.table_inputs]
+            inputs = self.parts.table_places
             changed = " || ".join(f"row[{k}] != made_for[{k}]" for k in inputs)
             test = f"made_for == NULL || {changed}" if changed else "made_for == NULL"
             lines += [*wrapped(f"if ({test})", "        "), "    forget(&set);", "made_for = row;"]

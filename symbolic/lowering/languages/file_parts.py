@@ -1,21 +1,22 @@
-"""Parts of generated Python files that targets share: arguments, constants, rules, tables,
-refinement.
+"""What generated files for Python share: arguments, constants, rules, tables, refinement.
 
-The NumPy, JAX, numba and plain Python files carry them; what solves rows on given rules is theirs.
+The NumPy, JAX, numba and plain Python files carry it; what solves rows on given rules is theirs.
 The text of grids is that of :mod:`giantstep.runtime.product_grids`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...printing.printers import NumpyPrinter
+from ...printing.printers import NumpyPrinter, helper_definitions
 from ...printing.runtime_text import runtime_text
-from ..documentation import domain_of
+from ..documentation import about, domain_of
 from ..driver import array_driver
-from ..program import Newton, Panels, Program
+from ..measures import width_text
+from ..program import Newton, Panels
 from ..tables import table_source
 from .arrays import VectorSource
 from .kernel_parts import baked_step
@@ -342,56 +343,6 @@ class Keyword:
     documentation: str
 
 
-def driver(
-    program: Program,
-    *,
-    line: bool,
-    solver: str = "solve_rows",
-    keyword: Keyword | None = None,
-    grid: bool = False,
-) -> str:
-    """Return ``solve_point``, ``solve_many`` and what they call; host code, in NumPy.
-
-    The file adds the function that solves rows and ``width_at``; with nodes on the line also
-    ``line_tables(values, level)`` and ``tables_at(values, x, level)``.
-
-    Parameters
-    ----------
-    program : Program
-    line : bool
-        Whether the file computes tables on the nodes of the line.
-    solver : str
-        Name of the function of rows and rules that returns values, errors and info.
-    keyword : Keyword, optional
-        An option of ``solve_many`` that goes on to the solver as its last argument.
-    grid : bool
-        Whether these nodes are part of a grid of several variables, whose steps a level divides by
-        the square root of two; the file adds ``finest_level(values)``.
-    """
-    texts = {"{solver}": solver, "{keyword}": "", "{about_keyword}": "", "{argument}": ""}
-    texts["{finest}"] = "finest_level(self.values)" if grid else "LAST_LEVEL if REFINABLE else 0"
-    if keyword is not None:
-        texts |= {
-            "{keyword}": f", {keyword.name}={keyword.default}",
-            "{about_keyword}": f"\n    {keyword.documentation}",
-            "{argument}": f", {keyword.name}",
-        }
-    texts["{rounding}"] = _ROUNDING.replace("{solver}", solver) if line else ""
-    texts["{shaken}"] = _SHAKEN if line else ""
-    # The last two hold places of their own.
-    texts = dict(reversed(texts.items()))
-    text = _DRIVER
-    for place, written in texts.items():
-        text = text.replace(place, written)
-    parts = [array_driver(program, line=line, grid=grid), GIVEN, text]
-    parts += [*([] if grid else [_REACH]), _CONVERGED] if line else [_NO_LINE]
-    return "\n\n\n".join(part.strip("\n") for part in parts)
-
-
-# The type annotations of the copied text stay text.
-FUTURE = "from __future__ import annotations\n"
-IMPORTS = "from types import SimpleNamespace\n"
-
 _GRID_TABLES = '''
 def product_grid(values):
     """Return the rules on the grid of node and inner nodes."""
@@ -420,37 +371,6 @@ def line_tables(values, level, shift=1.0):
     rules = product_grid(values).lines(level, shift)
     return [dict(zip(names, rule, strict=True)) for rule in rules]
 '''
-
-
-def grid_constants(lowered: LoweredSystem) -> list[str]:
-    """Return the lines of constants that name inner nodes and tables of the grid."""
-    program = lowered.program
-    first = 1 + len(program.inner_nodes)
-    last = first + len(lowered.definitions)
-    return [
-        "# Functions of the node, further nodes of the grid and functions of all of them; whether",
-        "# half of the grid suffices.",
-        f"NODE = {str(program.tables[0])!r}",
-        f"TABLES = {tuple(map(str, program.tables[first:last]))!r}",
-        f"INNER_NODES = {tuple(map(str, program.inner_nodes))!r}",
-        f"GRID_TABLES = {tuple(map(str, program.tables[last:]))!r}",
-        f"EVEN = {program.even}",
-    ]
-
-
-def grid_functions(lowered: LoweredSystem) -> str:
-    """Return the generated functions that make the grid as attributes of one object."""
-    names = ["outer_scale", "breaks", "product_scales", "product_tables"]
-    names += [f"product_breaks_{s}" for s in lowered.program.inner_nodes]
-    names.append("NESTED")
-    entries = "".join(f"    {name}={name},\n" for name in names)
-    return f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})"
-
-
-def grid_text(lowered: LoweredSystem) -> str:
-    """Return rules and arrays of the grid, and ``line_tables``."""
-    rules = runtime_text("product_grids", without=("Array", "Tabulate", "Steep"))
-    return "\n\n\n".join([rules, grid_functions(lowered), _GRID_TABLES.strip("\n")])
 
 
 # Names of functions and constants of the file, which the program must not hide.
@@ -518,143 +438,290 @@ def tables_at(values, x, level):
 '''
 
 
-def computes_tables(program: Program, tables: BakedTables | None) -> bool:
-    """Tell whether the file makes arrays on the nodes of the line itself."""
-    return bool(program.tables) and tables is None
-
-
-def docstring(text: str) -> str:
-    """Return a text as the docstring of a module."""
-    text = text.replace("\\", "\\\\").replace('"', '\\"')
+def docstring(lines: Sequence[str]) -> str:
+    """Return lines as the docstring of a module."""
+    text = "\n".join(lines).replace("\\", "\\\\").replace('"', '\\"')
     return f'"""{text}\n"""\n'
 
 
-def constants(
-    lowered: LoweredSystem,
-    source: VectorSource,
-    tables: BakedTables | None,
-    *,
-    estimates: bool = True,
-) -> str:
-    """Return the constants of a file: names of parameters and outputs, and their positions.
+def public_constants(
+    lowered: LoweredSystem, fixed: Mapping[str, float], *, line: bool
+) -> list[str]:
+    """Return the lines of constants that users of a file may read.
 
-    Without `estimates` those are left out that only ``estimate`` of the array targets reads.
+    Parameters
+    ----------
+    lowered : LoweredSystem
+    fixed : mapping from str to float
+        Parameters that have a value in the file.
+    line : bool
+        The file makes arrays on the nodes of the line itself.
     """
     program = lowered.program
-    outputs = [str(x) for x in program.outputs]
-    scales = {str(x): str(size) for x, size in program.magnitudes.items()}
-    kept = [x for x in outputs if x not in scales.values()]
+    scales = {str(size) for size in program.magnitudes.values()}
+    table_parameters = tuple(lowered.identifiers[p] for p in lowered.table_parameters)
     # A parameter that nothing depends on, as the alignment of no spike, may be anything.
-    used = {str(x) for x in program.reads} | {
-        lowered.identifiers[p] for p in lowered.table_parameters
+    used = {*map(str, program.reads), *table_parameters}
+    free = {
+        str(p): domain_of(p) if str(p) in used else "real"
+        for p in program.parameters
+        if str(p) not in fixed
     }
-    domains = {str(p): domain_of(p) if str(p) in used else "real" for p in program.parameters}
-    unknowns = [str(u) for u in program.newton_unknowns]
-    logarithmic = {
-        str(u): log
-        for step in program.steps
-        if isinstance(step, Newton)
-        for u, log in zip(step.unknowns, step.logarithmic, strict=True)
-    }
-    # Where nothing has a size of its own, the first output has to do.
-    measured = {**{u: u for u, log in logarithmic.items() if log}, **scales}
-    measured = measured or {outputs[0]: outputs[0]}
-    pairs = [(outputs.index(x), outputs.index(size)) for x, size in measured.items()]
-    table_parameters = [lowered.identifiers[p] for p in lowered.table_parameters]
-    if not computes_tables(program, tables):
-        table_parameters = []
-    widest = max(
-        (len(x.measure.breaks) + 1 for x in program.loops() if isinstance(x.measure, Panels)),
-        default=0,
-    )
     # In code the columns carry the name of their data set.
     data = {
         d.name: {str(c).removeprefix(f"{d.name}_"): domain_of(c) for c in d.columns}
         for d in program.data
     }
-    lines = [
-        f"PARAMETERS = {tuple(source.parameters)!r}",
-        f"OUTPUTS = {tuple(kept)!r}",
+    return [
+        f"PARAMETERS = {tuple(free)!r}",
+        f"OUTPUTS = {tuple(str(x) for x in program.outputs if str(x) not in scales)!r}",
         "# The numbers that each parameter may be.",
-        f"DOMAINS = {tuple(domains[p] for p in source.parameters)!r}",
+        f"DOMAINS = {tuple(free.values())!r}",
         "# Parameters on which tables depend, and data sets with the domains of their columns.",
-        f"TABLE_PARAMETERS = {tuple(table_parameters)!r}",
+        f"TABLE_PARAMETERS = {table_parameters if line else ()!r}",
         f"DATA = {data!r}",
-        "# Outputs of `solve`: how many, and those for users.",
-        f"N_OUTPUTS = {len(outputs)}",
-        f"KEPT = {[outputs.index(x) for x in kept]!r}",
-        "# Whether rules can be refined, and into how many pieces break points cut the line.",
-        f"REFINABLE = {computes_tables(program, tables) or program.has_panels}",
-        f"PANELS = {widest}",
     ]
-    estimated = [
-        "# Unknowns with absolute residuals; all unknowns of Newton's method; pairs of an output",
-        "# and its scale; each output's scale; whether rules approximate integrals.",
-        f"ABSOLUTE = {[outputs.index(u) for u, log in logarithmic.items() if not log]!r}",
-        f"UNKNOWNS = {tuple(outputs.index(u) for u in unknowns)!r}",
-        f"MEASURED = {tuple(pairs)!r}",
-        f"SCALES = {tuple(outputs.index(scales[x]) if x in scales else -1 for x in outputs)!r}",
-        f"QUADRATURE = {bool(program.tables) or program.has_panels}",
-    ]
-    lines += estimated if estimates else []
-    if computes_tables(program, tables) and program.inner_nodes:
-        lines += grid_constants(lowered)
-    elif computes_tables(program, tables):
-        lines += [
-            "# Functions of the node; whether half of the line suffices.",
-            f"NODE = {str(program.tables[0])!r}",
-            f"TABLES = {tuple(map(str, program.tables[1:]))!r}",
-            f"EVEN = {program.even}",
+
+
+class PythonFile:
+    """A file for Python on its way.
+
+    Parameters
+    ----------
+    lowered : LoweredSystem
+    tables : BakedTables or None
+        Tables to write into the file; else it computes them.
+    printer : NumpyPrinter
+        For arrays.
+    taken : iterable of str
+        Names that the program must not hide, besides those of all files.
+
+    Attributes
+    ----------
+    fixed : mapping from str to float
+        Parameters that have a value in the file.
+    source : VectorSource
+    line, grid : bool
+        Whether the file makes arrays on the nodes of the line itself; whether these are part of a
+        grid of several variables.
+    """
+
+    def __init__(
+        self,
+        lowered: LoweredSystem,
+        tables: BakedTables | None,
+        printer: NumpyPrinter,
+        taken: Sequence[str] = (),
+    ) -> None:
+        self.lowered, self.program, self.tables = lowered, lowered.program, tables
+        self.fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
+        self.printer = type(printer)
+        self.source = VectorSource(
+            self.program, printer, constants=self.fixed, taken=(*TAKEN, *taken)
+        )
+        self.line = bool(self.program.tables) and tables is None
+        self.grid = self.line and bool(self.program.inner_nodes)
+
+    def constants(self, *, estimates: bool = True) -> str:
+        """Return names of parameters and outputs, and their positions.
+
+        Without `estimates` those are left out that only ``estimate`` of the array targets reads.
+        """
+        program = self.program
+        outputs = [str(x) for x in program.outputs]
+        scales = {str(x): str(size) for x, size in program.magnitudes.items()}
+        logarithmic = {
+            str(u): log
+            for step in program.steps
+            if isinstance(step, Newton)
+            for u, log in zip(step.unknowns, step.logarithmic, strict=True)
+        }
+        # Where nothing has a size of its own, the first output has to do.
+        measured = {**{u: u for u, log in logarithmic.items() if log}, **scales}
+        measured = measured or {outputs[0]: outputs[0]}
+        pairs = [(outputs.index(x), outputs.index(size)) for x, size in measured.items()]
+        widest = max(
+            (len(x.measure.breaks) + 1 for x in program.loops() if isinstance(x.measure, Panels)),
+            default=0,
+        )
+        lines = [
+            *public_constants(self.lowered, self.fixed, line=self.line),
+            "# Outputs of `solve`: how many, and those for users.",
+            f"N_OUTPUTS = {len(outputs)}",
+            f"KEPT = {[k for k, x in enumerate(outputs) if x not in scales.values()]!r}",
+            "# Whether rules can be refined, and into how many pieces break points cut the line.",
+            f"REFINABLE = {self.line or program.has_panels}",
+            f"PANELS = {widest}",
         ]
-    return "\n".join(lines)
+        estimated = [
+            "# Unknowns with absolute residuals; all unknowns of Newton's method; pairs of an "
+            "output",
+            "# and its scale; each output's scale; whether rules approximate integrals.",
+            f"ABSOLUTE = {[outputs.index(u) for u, log in logarithmic.items() if not log]!r}",
+            f"UNKNOWNS = {tuple(outputs.index(str(u)) for u in program.newton_unknowns)!r}",
+            f"MEASURED = {tuple(pairs)!r}",
+            f"SCALES = {tuple(outputs.index(scales[x]) if x in scales else -1 for x in outputs)!r}",
+            f"QUADRATURE = {bool(program.tables) or program.has_panels}",
+        ]
+        lines += estimated if estimates else []
+        node, *others = map(str, program.tables) if self.line else ("",)
+        inner = len(program.inner_nodes)
+        own = inner + len(self.lowered.definitions)
+        if self.grid:
+            lines += [
+                "# Functions of the node, further nodes of the grid and functions of all of them; "
+                "whether",
+                "# half of the grid suffices.",
+                f"NODE = {node!r}",
+                f"TABLES = {tuple(others[inner:own])!r}",
+                f"INNER_NODES = {tuple(others[:inner])!r}",
+                f"GRID_TABLES = {tuple(others[own:])!r}",
+                f"EVEN = {program.even}",
+            ]
+        elif self.line:
+            lines += [
+                "# Functions of the node; whether half of the line suffices.",
+                f"NODE = {node!r}",
+                f"TABLES = {tuple(others)!r}",
+                f"EVEN = {program.even}",
+            ]
+        return "\n".join(lines)
 
+    def driver(self, solver: str = "solve_rows", keyword: Keyword | None = None) -> list[str]:
+        """Return ``width_at``, and ``solve_point``, ``solve_many`` and what they call, in NumPy.
 
-def table_text(lowered: LoweredSystem, source: VectorSource, printer: type[NumpyPrinter]) -> str:
-    """Return the functions that tabulate, without imports and helpers."""
-    text = table_source(
-        lowered.definitions,
-        node=lowered.node,
-        identifiers={x: source.free_name(name) for x, name in lowered.identifiers.items()},
-        parameters=lowered.table_parameters,
-        printer=printer,
-        product=lowered.product,
-    )
-    return text[text.index("def inner_rules(") :].strip("\n")
+        The file adds the function that solves rows; with nodes on the line also
+        ``line_tables(values, level)`` and ``tables_at(values, x, level)``, and on a grid
+        ``finest_level(values)``.
 
+        Parameters
+        ----------
+        solver : str
+            Name of the function of rows and rules that returns values, errors and info.
+        keyword : Keyword, optional
+            An option of ``solve_many`` that goes on to the solver as its last argument.
+        """
+        finest = "finest_level(self.values)" if self.grid else "LAST_LEVEL if REFINABLE else 0"
+        texts = {
+            "{shaken}": _SHAKEN if self.line else "",
+            "{rounding}": _ROUNDING if self.line else "",
+            "{finest}": finest,
+            "{argument}": "" if keyword is None else f", {keyword.name}",
+            "{about_keyword}": "" if keyword is None else f"\n    {keyword.documentation}",
+            "{keyword}": "" if keyword is None else f", {keyword.name}={keyword.default}",
+            "{solver}": solver,
+        }
+        text = _DRIVER
+        for place, written in texts.items():
+            text = text.replace(place, written)
+        parts = [array_driver(self.program, line=self.line, grid=self.grid), GIVEN, text]
+        parts += [*([] if self.grid else [_REACH]), _CONVERGED] if self.line else [_NO_LINE]
+        return [width_text(self.lowered, self.fixed), *parts]
 
-def line_parts(lowered: LoweredSystem, source: VectorSource) -> list[str]:
-    """Return rules, tables and ``line_tables`` of a file that runs on NumPy."""
-    made = grid_text(lowered) if lowered.program.inner_nodes else _LINE_TABLES
-    tables = table_text(lowered, source, NumpyPrinter)
-    return [runtime_text("quadrature"), tables, made, REQUIRE_ROOM, _TABLES_AT]
+    def rules(self) -> list[str]:
+        """Return rules and tables of the node, and the grid if there is one."""
+        names = {x: self.source.free_name(name) for x, name in self.lowered.identifiers.items()}
+        text = table_source(
+            self.lowered.definitions,
+            node=self.lowered.node,
+            identifiers=names,
+            parameters=self.lowered.table_parameters,
+            printer=self.printer,
+            product=self.lowered.product,
+        )
+        # Without imports and helpers.
+        parts = [runtime_text("quadrature"), text[text.index("def inner_rules(") :]]
+        if self.grid:
+            made = ["outer_scale", "breaks", "product_scales", "product_tables"]
+            made += [*(f"product_breaks_{s}" for s in self.program.inner_nodes), "NESTED"]
+            entries = "".join(f"    {name}={name},\n" for name in made)
+            parts += [
+                runtime_text("product_grids", without=("Array", "Tabulate", "Steep")),
+                f"GRID_FUNCTIONS = SimpleNamespace(\n{entries})",
+                _GRID_TABLES,
+            ]
+        return parts
 
+    def line_parts(self) -> list[str]:
+        """Return what a file that runs on NumPy needs for nodes of the line; tables if given."""
+        if self.line:
+            return [*self.rules(), *([] if self.grid else [_LINE_TABLES]), REQUIRE_ROOM, _TABLES_AT]
+        return self.baked()
 
-def makes_grid(program: Program, tables: BakedTables | None) -> bool:
-    """Tell whether the file makes arrays on a grid of several variables itself."""
-    return computes_tables(program, tables) and bool(program.inner_nodes)
-
-
-def baked_text(tables: BakedTables, node: str) -> str:
-    """Return ``line_tables`` and ``first_step`` for tables that are given, on a `node`."""
-    levels = [
-        "    {\n"
-        + "".join(f"        {key!r}: np.array({_numbers(v)}),\n" for key, v in level.items())
-        + "    },\n"
-        for level in tables.levels
-    ]
-    values = ", ".join(f"{key} = {float(v)!r}" for key, v in tables.parameters.items())
-    return (
-        (f"# Tables at {values}.\n" if values else "")
-        + f"BAKED = [\n{''.join(levels)}]\n\n\n"
-        + (
+    def baked(self) -> list[str]:
+        """Return ``line_tables`` and ``first_step`` for tables that are given."""
+        tables = self.tables
+        if tables is None or not self.program.tables:
+            return []
+        levels = [
+            "    {\n"
+            + "".join(f"        {key!r}: np.array({_numbers(v)}),\n" for key, v in level.items())
+            + "    },\n"
+            for level in tables.levels
+        ]
+        values = ", ".join(f"{key} = {float(v)!r}" for key, v in tables.parameters.items())
+        return [
+            (f"# Tables at {values}.\n" if values else "") + f"BAKED = [\n{''.join(levels)}]",
             "def first_step(values):\n"
             '    """Return the distance of the nodes of the first rule, which this file holds."""\n'
-            f"    return {baked_step(tables, node)!r}\n\n\n"
+            f"    return {baked_step(tables, str(self.program.tables[0]))!r}",
             "def line_tables(values, level):\n"
             '    """Return the arrays of three rules, which this file holds."""\n'
-            "    return BAKED"
-        )
-    )
+            "    return BAKED",
+        ]
+
+    def text(
+        self,
+        kind: str,
+        imports: str,
+        parts: Sequence[str],
+        usage: str = "",
+        *,
+        helpers: bool = True,
+    ) -> str:
+        """Return the file.
+
+        Parameters
+        ----------
+        kind : str
+            What it is, in a few words.
+        imports : str
+        parts : sequence of str
+        usage : str
+            How it is called, in which ``{point}`` and ``{data}`` stand for arguments.
+        helpers : bool
+            Put helpers for arrays before all parts.
+        """
+        body = joined(parts)
+        if helpers:
+            body = joined([helper_definitions(self.printer, body), body])
+        lines = about(self.lowered, kind, self.fixed)
+        if usage:
+            lines += ["", *usage_lines(self.lowered, usage, self.source.parameters)]
+        if re.search(r"(?<![\w.])scipy\.special\.", body):
+            imports = imports.replace(
+                "import numpy as np\n", "import numpy as np\nimport scipy.special\n"
+            )
+        if self.grid:
+            # The type annotations of the copied text stay text.
+            imports = imports.replace(
+                "import math\n", "import math\nfrom types import SimpleNamespace\n", 1
+            )
+            imports = f"from __future__ import annotations\n\n{imports}"
+        return f"{docstring(lines)}\n{imports}\n\n{body}\n"
+
+
+def usage_lines(lowered: LoweredSystem, usage: str, parameters: Sequence[str]) -> list[str]:
+    """Return the lines that say how a file is called."""
+    sets = lowered.program.data
+    data = f", {{{', '.join(f'{d.name!r}: …' for d in sets)}}}" if sets else ""
+    point = ", ".join(f"{p!r}: …" for p in parameters)
+    return usage.format(point=point, data=data).splitlines()
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Return parts of a file with empty lines between them."""
+    return "\n\n\n".join(part.strip("\n") for part in parts if part)
 
 
 def _numbers(values: Sequence[float]) -> str:

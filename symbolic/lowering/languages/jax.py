@@ -10,25 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...printing.printers import JaxPrinter, helper_definitions
-from ...printing.runtime_text import runtime_text
-from ..documentation import about
-from ..measures import width_text
-from .arrays import VectorSource, array_support, estimate_text
-from .file_parts import (
-    FUTURE,
-    IMPORTS,
-    REQUIRE_ROOM,
-    TAKEN,
-    baked_text,
-    computes_tables,
-    constants,
-    docstring,
-    driver,
-    grid_text,
-    makes_grid,
-    table_text,
-)
+from ...printing.printers import JaxPrinter
+from .arrays import array_support, estimate_text
+from .file_parts import REQUIRE_ROOM, PythonFile
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
@@ -538,47 +522,17 @@ def line_arrays(values, rules):
 def files(
     lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
 ) -> dict[str, str]:
-    """Return {file name: text} of the JAX target.
+    """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`.
 
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables, optional
-        Tables to write into the file; else it computes them, and derivatives with respect to the
-        parameters of the tables exist.
-    name : str, optional
-        Stem of the file; by default that of the program.
-
-    Raises
-    ------
-    EmissionError
-        If an expression holds a function that JAX lacks.
+    Where the file computes its tables, derivatives by their parameters exist, too.
     """
-    return {f"{name or lowered.program.name}.py": _text(lowered, tables)}
-
-
-def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
     program = lowered.program
-    fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
-    taken = (*TAKEN, "functools", "reference", "quadrature", "solution")
-    source = VectorSource(program, JaxPrinter(), constants=fixed, taken=taken)
-    own_tables = computes_tables(program, tables)
-    parts = [constants(lowered, source, tables), array_support("jnp"), SUPPORT]
-    parts += [NESTED] if program.nested else []
-    parts.append(source.text())
-    grid = makes_grid(program, tables)
-    parts += [estimate_text(cut=program.cut), width_text(lowered, fixed)]
-    parts += [driver(program, line=own_tables, grid=grid), SOLVE_ROWS]
-    if own_tables:
-        parts += [runtime_text("quadrature"), table_text(lowered, source, JaxPrinter)]
-        parts += [grid_text(lowered), GRID] if grid else [LINE]
-        parts += [REQUIRE_ROOM, TABLES]
+    taken = ("functools", "reference", "quadrature", "solution")
+    file = PythonFile(lowered, tables, JaxPrinter(), taken)
+    parts = [file.constants(), array_support("jnp"), SUPPORT, NESTED if program.nested else ""]
+    parts += [file.source.text(), estimate_text(cut=program.cut), *file.driver(), SOLVE_ROWS]
+    if file.line:
+        parts += [*file.rules(), GRID if file.grid else LINE, REQUIRE_ROOM, TABLES]
     else:
-        parts += [baked_text(tables, str(program.tables[0]))] if tables is not None else []
-        parts.append(GIVEN_ARRAYS)
-    body = "\n\n\n".join(part.strip("\n") for part in parts)
-    helpers = helper_definitions(JaxPrinter, body)
-    body = "\n\n\n".join(part.strip("\n") for part in (helpers, body) if part)
-    header = docstring("\n".join(about(lowered, "JAX, in 64 bits", fixed)))
-    head = f"{FUTURE}\n{HEAD}".replace("import math\n", f"import math\n{IMPORTS}") if grid else HEAD
-    return f"{header}\n{head}\n\n{body}\n"
+        parts += [*file.baked(), GIVEN_ARRAYS]
+    return {f"{name or program.name}.py": file.text("JAX, in 64 bits", HEAD, parts)}

@@ -15,10 +15,10 @@ from ...printing.language import Kind
 from ...printing.printers import JuliaPrinter
 from ...printing.spellings import JuliaLanguage
 from ..documentation import about
-from ..driver import LEVELS, REACH, BakedTables, first_line
+from ..driver import LEVELS, REACH, BakedTables
 from ..scalar_grids import MOST_FIRST_POINTS, MOST_POINTS
 from ..scalar_tables import PANEL_ORDER, gauss_rule
-from .kernel_parts import KernelParts, kernel_parts
+from .kernel_parts import KernelParts
 
 if TYPE_CHECKING:
     from ..lowered import LoweredSystem
@@ -240,23 +240,9 @@ PANELS = Template("""\
 def files(
     lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
 ) -> dict[str, str]:
-    """Return the module of a kernel in Julia.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables, optional
-        Tables to write into the module; else the kernel computes them from its parameters.
-    name : str, optional
-        Of the module, stem of the file; default: that of the system.
-
-    Raises
-    ------
-    EmissionError
-        If Julia has no function for a node of the program.
-    """
+    """Return the module; see :meth:`..lowered.LoweredSystem.files`."""
     language = JuliaLanguage(JuliaPrinter({root.name: root.name for root in lowered.program.roots}))
-    parts = kernel_parts(lowered, language, tables)
+    parts = KernelParts(lowered, language, tables)
     name = lowered.system.name if name is None else name
     # A module must not have the name of something that it uses.
     module = f"{name}_" if name.rstrip("_") in language.reserved else name
@@ -264,23 +250,20 @@ def files(
 
 
 def _module(lowered: LoweredSystem, parts: KernelParts, language: JuliaLanguage, name: str) -> str:
-    arguments = [f"p[{parts.all_inputs.index(p) + 1}]" for p in parts.table_inputs]
     has_tables = bool(parts.plan and parts.plan.tables)
     values: dict[str, object] = {
-        "table_arguments": ", ".join(arguments),
-        "table_arguments_": "".join(f"{a}, " for a in arguments),
+        "table_arguments": parts.table_arguments,
+        "table_arguments_": f"{parts.table_arguments}, " if parts.table_inputs else "",
         "n_tables": len(parts.plan.tables) if parts.plan else 0,
         "panel_order": PANEL_ORDER,
         "n_point_columns": len(lowered.program.tables) + 1,
         "most_points": MOST_POINTS,
         "most_first_points": MOST_FIRST_POINTS,
+        "first_step": parts.first_step,
     }
-    first_reach, values["first_step"] = first_line(
-        f"outer_width({values['table_arguments']})",
-        grid=parts.product is not None,
-        split=parts.plan is not None and bool(parts.plan.breaks),
+    values["reach"] = (
+        f"outer_reach({values['table_arguments']})" if has_tables else parts.first_reach
     )
-    values["reach"] = f"outer_reach({values['table_arguments']})" if has_tables else first_reach
     values["tabulate"] = TABULATE.substitute(values) if has_tables else ""
     make = ""
     if parts.plan is not None:

@@ -6,7 +6,7 @@ import ast
 import keyword
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,9 @@ from ....one_thread import syntax_tree
 from ...printing.language import Function, Language
 from ...printing.special_functions import helper_texts, helpers
 from ..documentation import domain_of
-from ..driver import DECISIONS, FIRST_STEP, geometry, solve_row
+from ..driver import DECISIONS, FIRST_STEP, first_line, geometry, solve_row
 from ..measures import width_function
-from ..program import Data, Program
+from ..program import Data
 from ..scalar_grids import ProductPlan, product_functions, product_plan
 from ..scalar_tables import PANEL_RULE, TablePlan, table_functions, table_plan
 from ..solver import scalar_functions
@@ -58,9 +58,15 @@ _OWN_NAMES = (
 ).split()
 
 
-@dataclass(frozen=True)
 class KernelParts:
-    """Parts of a kernel.
+    """Parts of a kernel in a language.
+
+    Parameters
+    ----------
+    lowered : LoweredSystem
+    language : Language
+    tables : BakedTables or None
+        Tables to write into the kernel; else it computes them.
 
     Attributes
     ----------
@@ -71,7 +77,7 @@ class KernelParts:
     solve_rows : Function
     driver : Function
         Refines one row; it comes after what the kernel itself does in the words of its language.
-    helpers : tuple of str
+    helpers : list of str
         Definitions of special functions in the target.
     plan : TablePlan or None
         Where the kernel computes tables itself.
@@ -83,34 +89,123 @@ class KernelParts:
         Parameters that have a value in the file.
     table_inputs : tuple of str
         Parameters of the table functions, in their order.
-    results : tuple of (str, int)
+    results : list of (str, int)
         Public outputs with their places among all outputs.
-    all_outputs : tuple of str
-    data_sets : tuple of Data
-    used : frozenset of str
-        Parameters that are read.
+    used : set of str
+        Parameters that are read; others may be outside their domain, as a limit may.
     uses_gauss : bool
         The Gauss-Legendre rule is needed.
     refines : bool
         There are rules that can be refined.
+    first_reach, first_step : str
+        Where the first rule of the line ends, and its step or length of panels.
+
+    Raises
+    ------
+    EmissionError
+        If the language lacks a function, or the tables do not belong to the system.
     """
 
-    symbols: Mapping[str, sp.Symbol]
-    functions: tuple[Function, ...]
-    solve_rows: Function
-    driver: Function
-    helpers: tuple[str, ...]
-    plan: TablePlan | None
-    product: ProductPlan | None
-    baked: BakedTables | None
-    fixed: Mapping[str, float]
-    table_inputs: tuple[str, ...]
-    results: tuple[tuple[str, int], ...]
-    all_outputs: tuple[str, ...]
-    data_sets: tuple[Data, ...]
-    used: frozenset[str]
-    uses_gauss: bool
-    refines: bool
+    def __init__(
+        self, lowered: LoweredSystem, language: Language, tables: BakedTables | None
+    ) -> None:
+        program = lowered.program
+        self.program, self.language = program, language
+        self.fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
+        self.symbols = {str(p): p for p in program.parameters}
+        self.baked = None
+        if tables is not None and program.tables:
+            self.baked = _checked(lowered, tables, self.symbols)
+        # Bodies of functions are text in Python until a language walks them.
+        reserved = {*language.reserved, *_OWN_NAMES, *helpers(language.name), *keyword.kwlist}
+        solvers = scalar_functions(program, reserved)
+        line = bool(program.tables) and self.baked is None
+        grid = lowered.product is not None and line
+        rules = {f.name: f for f in geometry(program, line=line, grid=grid)}
+        self.plan: TablePlan | None = None
+        self.product: ProductPlan | None = None
+        functions: list[Function] = []
+        if line:
+            names = _names_in_code(lowered)
+            self.plan = _plan(lowered, language, names)
+            suffices = rules["rule_suffices"]
+            functions += table_functions(self.plan, program.even, suffices, grid=grid)
+            if lowered.product is not None:
+                self.product = product_plan(
+                    lowered.product,
+                    tables=tuple(lowered.definitions),
+                    node=lowered.node,
+                    names=names,
+                    printable=language.prints,
+                )
+                functions += product_functions(self.product, self.plan.widths)
+        if program.has_panels:
+            functions += [PANEL_RULE]
+        functions += [*rules.values(), *solvers, *DECISIONS]
+        self.table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters if line)
+        self.refines = line or program.has_panels
+        width = width_function(lowered, language)
+        arguments: list[str] = []
+        if width is not None:
+            functions.append(width)
+            outputs = [str(x) for x in program.outputs]
+            arguments += [f"p[{k}]" for k in range(len(self.symbols))]
+            unknowns = (lowered.identifiers[x] for x in lowered.system.unknowns)
+            arguments += [f"best[{outputs.index(x)}]" for x in unknowns]
+        known = {f.name: f for f in functions}
+        self.driver = solve_row(
+            len(program.outputs),
+            refines=self.refines,
+            step=self._distance(),
+            width="" if width is None else f"integrand_width({', '.join(arguments)})",
+            calls=tuple(known.values()),
+        )
+        # Without a step of its own a rule between kinks has no use for the width of tables.
+        split = self.plan is not None and bool(self.plan.breaks)
+        entries = _SPLIT_ENTRIES if split and not self.product else _ENTRIES
+        self.functions = tuple(_called([*known.values(), self.driver], entries)[:-1])
+        self.solve_rows = solvers[-1]
+        texts = "\n".join(language.source(f) for f in (*self.functions, self.driver))
+        self.helpers = helper_texts(language.name, texts)
+        self.uses_gauss = "gauss_node[" in texts
+        sizes = set(program.magnitudes.values())
+        self.results = [(str(x), k) for k, x in enumerate(program.outputs) if x not in sizes]
+        self.used = {*map(str, program.reads), *self.table_inputs}
+        self.first_reach, self.first_step = first_line(
+            f"outer_width({self.table_arguments})", grid=grid, split=split
+        )
+
+    def _distance(self) -> str:
+        """Return the distance of the nodes of the first rule, in the neutral text."""
+        inputs = ", ".join(f"p[{k}]" for k in self.table_places)
+        if self.product is not None:
+            return f"product_step({inputs})"
+        if self.plan is not None:
+            return f"{FIRST_STEP} * outer_width({inputs})"
+        if self.baked is None:
+            return repr(FIRST_STEP)
+        return repr(baked_step(self.baked, str(self.program.tables[0])))
+
+    @property
+    def table_places(self) -> list[int]:
+        """Places of the parameters of the table functions among all."""
+        return [self.all_inputs.index(x) for x in self.table_inputs]
+
+    @property
+    def table_arguments(self) -> str:
+        """The arguments of the table functions, as the language writes elements of ``p``."""
+        function = self.driver
+        return ", ".join(self.language.element("p", [str(k)], function) for k in self.table_places)
+
+    @property
+    def all_outputs(self) -> tuple[str, ...]:
+        """Everything that the solver returns."""
+        return tuple(map(str, self.program.outputs))
+
+    @property
+    def data_sets(self) -> tuple[Data, ...]:
+        """Data sets of the user."""
+        return self.program.data
 
     @property
     def data(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -153,103 +248,6 @@ class KernelParts:
     def example_values(self) -> dict[str, float]:
         """Return some admissible value of every input."""
         return {p: _EXAMPLES.get(domain_of(self.symbols[p]), 0.5) for p in self.inputs}
-
-
-def kernel_parts(
-    lowered: LoweredSystem, language: Language, tables: BakedTables | None
-) -> KernelParts:
-    """Return the parts of a kernel in a language.
-
-    Raises
-    ------
-    EmissionError
-        If the language lacks a function, or the tables do not belong to the system.
-    """
-    program = lowered.program
-    fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
-    symbols = {str(p): p for p in program.parameters}
-    baked = _checked(lowered, tables, symbols) if tables is not None and program.tables else None
-    # Bodies of functions are text in Python until a language walks them.
-    reserved = {*language.reserved, *_OWN_NAMES, *helpers(language.name), *keyword.kwlist}
-    solvers = scalar_functions(program, reserved)
-    grid = lowered.product is not None and baked is None
-    line = bool(program.tables) and baked is None
-    rules = {f.name: f for f in geometry(program, line=line, grid=grid)}
-    plan = None
-    product = None
-    functions: list[Function] = []
-    if line:
-        names = _names_in_code(lowered)
-        plan = _plan(lowered, language, names)
-        functions += table_functions(plan, program.even, rules["rule_suffices"], grid=grid)
-        if lowered.product is not None:
-            product = product_plan(
-                lowered.product,
-                tables=tuple(lowered.definitions),
-                node=lowered.node,
-                names=names,
-                printable=language.prints,
-            )
-            functions += product_functions(product, plan.widths)
-    if program.has_panels:
-        functions += [PANEL_RULE]
-    functions += [*rules.values(), *solvers, *DECISIONS]
-    table_inputs = tuple(lowered.identifiers[p] for p in lowered.table_parameters) if plan else ()
-    width = width_function(lowered, language)
-    if width is not None:
-        functions.append(width)
-        outputs = [str(x) for x in program.outputs]
-        arguments = [f"p[{k}]" for k in range(len(symbols))]
-        unknowns = (lowered.identifiers[x] for x in lowered.system.unknowns)
-        arguments += [f"best[{outputs.index(x)}]" for x in unknowns]
-    known = {f.name: f for f in functions}
-    driver = solve_row(
-        len(program.outputs),
-        refines=plan is not None or program.has_panels,
-        step=_first_step(
-            plan, product, baked, [f"p[{list(symbols).index(x)}]" for x in table_inputs], program
-        ),
-        width="" if width is None else f"integrand_width({', '.join(arguments)})",
-        calls=tuple(known.values()),
-    )
-    # Without a step of its own a rule between kinks has no use for the width of tables.
-    entries = _ENTRIES if plan is None or product or not plan.breaks else _SPLIT_ENTRIES
-    functions = _called([*known.values(), driver], entries)[:-1]
-    texts = "\n".join(language.source(f) for f in (*functions, driver))
-    sizes = set(program.magnitudes.values())
-    return KernelParts(
-        symbols=symbols,
-        functions=tuple(functions),
-        solve_rows=solvers[-1],
-        driver=driver,
-        helpers=tuple(helper_texts(language.name, texts)),
-        plan=plan,
-        product=product,
-        baked=baked,
-        fixed=fixed,
-        table_inputs=table_inputs,
-        results=tuple((str(x), k) for k, x in enumerate(program.outputs) if x not in sizes),
-        all_outputs=tuple(map(str, program.outputs)),
-        data_sets=program.data,
-        used=frozenset({*map(str, program.reads), *table_inputs}),
-        uses_gauss="gauss_node[" in texts,
-        refines=plan is not None or program.has_panels,
-    )
-
-
-def _first_step(
-    plan: TablePlan | None,
-    product: ProductPlan | None,
-    baked: BakedTables | None,
-    inputs: Sequence[str],
-    program: Program,
-) -> str:
-    """Return the distance of the nodes of the first rule, in the neutral text."""
-    if product is not None:
-        return f"product_step({', '.join(inputs)})"
-    if plan is not None:
-        return f"{FIRST_STEP} * outer_width({', '.join(inputs)})"
-    return repr(FIRST_STEP if baked is None else baked_step(baked, str(program.tables[0])))
 
 
 def _called(functions: Sequence[Function], entries: Sequence[str]) -> list[Function]:

@@ -21,13 +21,13 @@ from ...printing.printers import MpmathPrinter
 from ...printing.runtime_text import runtime_text
 from ...printing.spellings import MpmathLanguage
 from ...regularity import ImaginaryGrowth, analyse
-from ..documentation import about, domain_of
+from ..documentation import about
 from ..lower import table_name
 from ..program import Newton, Program
 from ..renaming import safe_program
 from ..solver import RESERVED, solver_functions
 from ..tables import frequencies, mpmath_table_source, outer_breaks, outer_widths
-from .file_parts import GIVEN
+from .file_parts import GIVEN, docstring, joined, public_constants, usage_lines
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
@@ -210,7 +210,7 @@ def line_arguments(ctx, values, digits):
 
 
 _USAGE = """\
-solve_point({{{example}}}{data}, digits=50) returns {{output: (value, estimated error)}}
+solve_point({{{point}}}{data}, digits=50) returns {{output: (value, estimated error)}}
 as numbers of an mpmath context of their own; see its docstring."""
 
 # After those of which they use something.
@@ -222,15 +222,7 @@ _RUNTIME = (
 def files(
     lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
 ) -> dict[str, str]:
-    """Return {file name: text} of the mpmath target.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables, optional
-        Refused: they are floats.
-    name : str, optional
-        Stem of the file; by default that of the program.
+    """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`.
 
     Raises
     ------
@@ -242,32 +234,23 @@ def files(
             "target 'mpmath' computes its tables to the digits asked for; baked tables are floats: "
             "leave out tables="
         )
-    return {f"{name or lowered.program.name}.py": _text(lowered)}
-
-
-def _text(lowered: LoweredSystem) -> str:
     program = lowered.program
-    data = f", {{{', '.join(f'{d.name!r}: …' for d in program.data)}}}" if program.data else ""
-    example = ", ".join(f"{str(p)!r}: …" for p in program.parameters)
     lines = about(lowered, "For mpmath, to any number of digits", {})
-    lines += ["", *_USAGE.format(example=example, data=data).splitlines()]
-    documentation = "\n".join(lines).replace("\\", "\\\\").replace('"', '\\"')
+    lines += ["", *usage_lines(lowered, _USAGE, [*map(str, program.parameters)])]
     parts = [
-        f'"""{documentation}\n"""\n\n{IMPORTS}',
-        _constants(lowered),
+        f"{docstring(lines)}\n{IMPORTS}",
+        "\n".join(public_constants(lowered, {}, line=bool(program.tables))),
         _closure("solver", "the solver", f"{solver_functions(program, 'mpmath')}\n\nreturn solve"),
         _closure("starts", "first values", _start_source(program)),
-    ]
-    if program.tables:
-        parts += _table_parts(lowered)
-    steps = ("_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step")
-    parts += [
-        runtime_text("quadrature", steps),
-        *(runtime_text(name, without=("PreciseKernel",)) for name in _RUNTIME),
+        *(_table_parts(lowered) if program.tables else []),
+        runtime_text("quadrature", ("_EXPONENT", "_GOLDEN", "trapezoidal_step", "refined_step")),
+        *map(runtime_text, _RUNTIME),
         _kernel(lowered),
+        LINE if program.tables else NO_LINE,
+        GIVEN,
+        DRIVER,
     ]
-    parts += [LINE if program.tables else NO_LINE, GIVEN, DRIVER]
-    return "\n\n\n".join(part.strip("\n") for part in parts) + "\n"
+    return {f"{name or program.name}.py": f"{joined(parts)}\n"}
 
 
 def _closure(name: str, what: str, body: str) -> str:
@@ -290,39 +273,6 @@ def _start_source(program: Program) -> str:
         documentation="Write first values to `out`.",
     )
     return f"{language.source(function)}\n\nreturn first"
-
-
-def _constants(lowered: LoweredSystem) -> str:
-    program = lowered.program
-    scales = {str(size) for size in program.magnitudes.values()}
-    outputs = tuple(str(x) for x in program.outputs if str(x) not in scales)
-    columns = {
-        d.name: {str(c).removeprefix(f"{d.name}_"): domain_of(c) for c in d.columns}
-        for d in program.data
-    }
-    lines = [
-        f"PARAMETERS = {tuple(map(str, program.parameters))!r}",
-        f"OUTPUTS = {outputs!r}",
-        "# The numbers that each parameter may be.",
-        f"DOMAINS = {_domains(lowered)!r}",
-        "# Parameters on which tables depend, and data sets with the domains of their columns.",
-        f"TABLE_PARAMETERS = {_table_parameters(lowered)!r}",
-        f"DATA = {columns!r}",
-    ]
-    return "\n".join(lines)
-
-
-def _domains(lowered: LoweredSystem) -> tuple[str, ...]:
-    """Domains of the parameters; one that nothing depends on may be anything."""
-    used = lowered.program.reads
-    used |= {p for p in lowered.program.parameters if str(p) in _table_parameters(lowered)}
-    return tuple(domain_of(p) if p in used else "real" for p in lowered.program.parameters)
-
-
-def _table_parameters(lowered: LoweredSystem) -> tuple[str, ...]:
-    if not lowered.program.tables:
-        return ()
-    return tuple(lowered.identifiers[p] for p in lowered.table_parameters)
 
 
 def _table_parts(lowered: LoweredSystem) -> list[str]:

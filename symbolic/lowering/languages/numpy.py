@@ -8,22 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...printing.printers import NumpyPrinter, helper_definitions
-from ..documentation import about
-from ..measures import width_text
-from .arrays import VectorSource, array_support, estimate_text
-from .file_parts import (
-    FUTURE,
-    IMPORTS,
-    TAKEN,
-    baked_text,
-    computes_tables,
-    constants,
-    docstring,
-    driver,
-    line_parts,
-    makes_grid,
-)
+from ...printing.printers import NumpyPrinter
+from .arrays import array_support, estimate_text
+from .file_parts import PythonFile
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
@@ -208,45 +195,11 @@ def solve_rows(rows, rules):
 def files(
     lowered: LoweredSystem, tables: BakedTables | None = None, name: str | None = None
 ) -> dict[str, str]:
-    """Return {file name: text} of the NumPy target.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables, optional
-        Tables to write into the file; else it computes them.
-    name : str, optional
-        Stem of the file; by default that of the program.
-
-    Raises
-    ------
-    EmissionError
-        If an expression holds a function that NumPy and SciPy lack.
-    """
-    return {f"{name or lowered.program.name}.py": _text(lowered, tables)}
-
-
-def _text(lowered: LoweredSystem, tables: BakedTables | None) -> str:
+    """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`."""
     program = lowered.program
-    fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
-    source = VectorSource(program, NumpyPrinter(), constants=fixed, taken=TAKEN)
-    parts = [constants(lowered, source, tables), array_support("np"), _SUPPORT]
-    parts += [_NESTED] if program.nested else []
-    parts.append(source.text())
-    parts += [estimate_text(cut=program.cut), width_text(lowered, fixed)]
-    line, grid = computes_tables(program, tables), makes_grid(program, tables)
-    parts += [driver(program, line=line, grid=grid), _SOLVE_ROWS]
-    if line:
-        parts += line_parts(lowered, source)
-    elif tables is not None:
-        parts.append(baked_text(tables, str(program.tables[0])))
-    body = "\n\n\n".join(part.strip("\n") for part in parts)
-    helpers = helper_definitions(NumpyPrinter, body)
-    body = "\n\n\n".join(part.strip("\n") for part in (helpers, body) if part)
-    header = docstring("\n".join(about(lowered, "NumPy, many rows at once", fixed)))
-    header += f"\n{FUTURE}\n" if grid else "\n"
-    header += "import contextlib\nimport math\n"
-    header += f"{IMPORTS}\nimport numpy as np\n" if grid else "\nimport numpy as np\n"
-    if "scipy.special." in body:
-        header += "import scipy.special\n"
-    return f"{header}\n\n{body}\n"
+    file = PythonFile(lowered, tables, NumpyPrinter())
+    parts = [file.constants(), array_support("np"), _SUPPORT, _NESTED if program.nested else ""]
+    parts += [file.source.text(), estimate_text(cut=program.cut), *file.driver(), _SOLVE_ROWS]
+    imports = "import contextlib\nimport math\n\nimport numpy as np\n"
+    text = file.text("NumPy, many rows at once", imports, [*parts, *file.line_parts()])
+    return {f"{name or program.name}.py": text}

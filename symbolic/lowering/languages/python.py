@@ -11,31 +11,17 @@ from typing import TYPE_CHECKING
 from ....errors import EmissionError
 from ...printing.printers import NumpyPrinter, helper_definitions
 from ...printing.spellings import NumbaLanguage, argument_names
-from ..documentation import about
-from ..measures import width_text
 from ..program import Program
 from ..rows import LEVELS
 from ..solver import PYTHON_HEADER, scalar_functions, solver_functions
-from .arrays import VectorSource
-from .file_parts import (
-    FUTURE,
-    IMPORTS,
-    TAKEN,
-    Keyword,
-    baked_text,
-    computes_tables,
-    constants,
-    driver,
-    line_parts,
-    makes_grid,
-)
+from .file_parts import Keyword, PythonFile
 
 if TYPE_CHECKING:
     from ..driver import BakedTables
     from ..lowered import LoweredSystem
 
 _USAGE = """\
-solve_point({{{example}}}{data}) returns {{output: (value, estimated error)}};
+solve_point({{{point}}}{data}) returns {{output: (value, estimated error)}};
 solve_many(array of rows{data}) returns values, errors and info; see their docstrings."""
 
 _NUMBA_HEADER = '''import math
@@ -138,58 +124,20 @@ def files(
     name: str | None = None,
     target: str = "numba",
 ) -> dict[str, str]:
-    """Return {file name: text} of the numba target or its twin in plain Python.
-
-    Parameters
-    ----------
-    lowered : LoweredSystem
-    tables : BakedTables, optional
-        Tables to write into the file; else it computes them.
-    name : str, optional
-        Stem of the file; by default that of the program.
-    target : {"numba", "python"}
-
-    Raises
-    ------
-    EmissionError
-        If an expression holds a function that the target lacks.
-    """
+    """Return {file name: text}; see :meth:`..lowered.LoweredSystem.files`."""
     if target not in ("numba", "python"):
         raise EmissionError(f"target must be 'numba' or 'python', got {target!r}")
-    return {f"{name or lowered.program.name}.py": _text(lowered, tables, target)}
-
-
-def _text(lowered: LoweredSystem, tables: BakedTables | None, target: str) -> str:
-    program = lowered.program
-    fixed = {} if tables is None else {k: float(v) for k, v in tables.parameters.items()}
-    names = VectorSource(program, NumpyPrinter(), constants=fixed, taken=TAKEN)
-    parts = [constants(lowered, names, tables, estimates=False), solver_functions(program, target)]
-    parts += [*([_parallel(program)] if target == "numba" else []), _hook(program, fixed, target)]
-    keyword = _PARALLEL_KEYWORD if target == "numba" else None
-    line = computes_tables(program, tables)
-    parts.append(width_text(lowered, fixed))
-    grid = makes_grid(program, tables)
-    parts.append(driver(program, line=line, solver="solve_group", keyword=keyword, grid=grid))
-    if line:
-        found = line_parts(lowered, names)
-        helpers = helper_definitions(NumpyPrinter, "\n".join(found))
-        parts += [*([helpers] if helpers else []), *found]
-    elif tables is not None and program.tables:
-        parts.append(baked_text(tables, str(program.tables[0])))
-    body = "\n\n\n".join(part.strip("\n") for part in parts)
-    header = _NUMBA_HEADER if target == "numba" else PYTHON_HEADER
-    if "scipy.special." in body:
-        numpy = "import numpy as np\n"
-        header = header.replace(numpy, f"{numpy}import scipy.special\n")
-    if grid:
-        header = f"{FUTURE}\n{header}".replace("\n\nimport num", f"\n{IMPORTS}\nimport num", 1)
-    kind = "Compiled by numba" if target == "numba" else "Plain Python with NumPy"
-    data = f", {{{', '.join(f'{d.name!r}: …' for d in program.data)}}}" if program.data else ""
-    example = ", ".join(f"{p!r}: …" for p in names.parameters)
-    lines = about(lowered, kind, fixed)
-    lines += ["", *_USAGE.format(example=example, data=data).splitlines()]
-    documentation = "\n".join(lines).replace("\\", "\\\\").replace('"', '\\"')
-    return f'"""{documentation}\n"""\n\n{header}\n\n{body}\n'
+    program, compiled = lowered.program, target == "numba"
+    file = PythonFile(lowered, tables, NumpyPrinter())
+    parts = [file.constants(estimates=False), solver_functions(program, target)]
+    parts += [_parallel(program) if compiled else "", _hook(program, file.fixed, target)]
+    parts += file.driver("solve_group", _PARALLEL_KEYWORD if compiled else None)
+    found = file.line_parts()
+    parts += [helper_definitions(NumpyPrinter, "\n".join(found)) if file.line else "", *found]
+    kind = "Compiled by numba" if compiled else "Plain Python with NumPy"
+    header = _NUMBA_HEADER if compiled else PYTHON_HEADER
+    text = file.text(kind, header, parts, _USAGE, helpers=False)
+    return {f"{name or program.name}.py": text}
 
 
 def _rows_arguments(program: Program) -> list[str]:
