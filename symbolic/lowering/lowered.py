@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from ...atomic_files import write_atomically
 from ...errors import EmissionError, ParameterError
 from ..saddle_point import SaddlePointSystem
 from .documentation import describe_functions
+from .languages import c, jax, julia, mpmath, numpy, python
 from .lower import lower_to_program
 from .product_measures import ProductMeasure
 from .program import Program
@@ -23,25 +24,25 @@ from .program import Program
 if TYPE_CHECKING:
     from .driver import BakedTables
 
-_MODULES = {
-    "numba": "python",
-    "python": "python",
-    "numpy": "numpy",
-    "mpmath": "mpmath",
-    "c": "c",
-    "jax": "jax",
-    "julia": "julia",
+_FILES: Mapping[str, Callable[..., Mapping[str, str]]] = {
+    "numba": python.files,
+    "python": partial(python.files, target="python"),
+    "numpy": numpy.files,
+    "mpmath": mpmath.files,
+    "c": c.files,
+    "jax": jax.files,
+    "julia": julia.files,
 }
 # Numbers of tables on a grid that a file may hold, some 20 characters each.
 _MOST_NUMBERS = 1_000_000
 _SUFFIXES = {".c": "c", ".h": "c", ".jl": "julia", ".py": "numba"}
 
-TARGETS = tuple(_MODULES)
+TARGETS = tuple(_FILES)
 
 
 def check_target(target: str) -> str:
     """Return the target, or refuse it with the list of those that exist."""
-    if target not in _MODULES:
+    if target not in _FILES:
         raise EmissionError(f"target must be one of {', '.join(TARGETS)}, got {target!r}")
     return target
 
@@ -82,11 +83,7 @@ def files(
                 f"the {_MOST_NUMBERS} that fit into a file: leave out tables=, and the file "
                 "computes them"
             )
-    module = import_module(f".languages.{_MODULES[target]}", __package__)
-    write: Callable[..., Mapping[str, str]] = module.files
-    if _MODULES[target] == "python":
-        return write(lowered, tables=tables, name=name, target=target)
-    return write(lowered, tables=tables, name=name)
+    return _FILES[target](lowered, tables=tables, name=name)
 
 
 # In the order of the work; "tables" and the targets are printed on demand.

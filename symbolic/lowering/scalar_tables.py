@@ -25,12 +25,11 @@ from ..accuracy import rewrite_for_accuracy
 from ..gaussian import GaussianExpectation
 from ..printing.language import Function, Kind, Parameter
 from ..printing.scalar_helpers import LEGENDRE_NODES, LEGENDRE_WEIGHTS
-from ..regularity import ImaginaryGrowth, analyse
 from .driver import FIRST_PANEL, GRID_REACH, REACH, REACH_NODES
 from .fuse import magnitude
 from .lower import table_name
 from .program import Assign
-from .tables import evaluated_forms, frequencies, outer_breaks, outer_widths
+from .tables import InnerMeasure, evaluated_forms, outer_breaks, outer_widths
 
 PANEL_ORDER = 2 * len(LEGENDRE_NODES)
 # A wave of this frequency is resolved by panels of the usual length.
@@ -39,7 +38,7 @@ PANEL_FREQUENCY = 10.0
 DENSITY = Function(
     name="rule_density",
     parameters=(Parameter("x"),),
-    body="return exp(-0.5 * x * x) * 0.3989422804014327\n",
+    body="return exp(-0.5 * x * x) / 2.5066282746310002\n",
     returns=Kind.REAL,
     documentation="Density of the standard normal law.",
 )
@@ -126,30 +125,6 @@ def gauss_rule() -> tuple[tuple[float, ...], tuple[float, ...]]:
     nodes = (*(-x for x in reversed(LEGENDRE_NODES)), *LEGENDRE_NODES)
     weights = (*reversed(LEGENDRE_WEIGHTS), *LEGENDRE_WEIGHTS)
     return tuple((1 + x) / 2 for x in nodes), tuple(w / 2 for w in weights)
-
-
-@dataclass(frozen=True)
-class InnerMeasure:
-    """How an inner expectation is summed.
-
-    Attributes
-    ----------
-    variable : Symbol
-    kinks : tuple of Expr
-        Break points of a split rule; empty for the trapezoidal rule.
-    strips : tuple of Expr
-        Distances of poles from the real axis; empty where there are none.
-    growths : tuple of Expr
-        Coefficients a of a growth like exp(a*y**2) in the imaginary direction.
-    waves : tuple of Expr
-        Highest frequencies of the integrands.
-    """
-
-    variable: sp.Symbol
-    kinks: tuple[sp.Expr, ...]
-    strips: tuple[sp.Expr, ...]
-    growths: tuple[sp.Expr, ...]
-    waves: tuple[sp.Expr, ...]
 
 
 @dataclass(frozen=True)
@@ -313,30 +288,9 @@ def _inner_pass(
         if k < len(shared):
             local.append(exact[k])
     return InnerPass(
-        _rule(inner, integrands),
+        InnerMeasure.of(inner, integrands),
         tuple(local),
         tuple(exact[len(shared) :]),
-    )
-
-
-def _rule(variable: sp.Symbol, integrands: Sequence[sp.Expr]) -> InnerMeasure:
-    found = [analyse(f, variable) for f in integrands]
-    kinks = tuple(dict.fromkeys(k for a in found for k in a.kinks))
-    if kinks:
-        return InnerMeasure(variable, kinks, (), (), frequencies(found))
-    strips, growths = [], []
-    for a in found:
-        if a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL:
-            continue
-        # Where no distance is known, one, from which the rule is refined until it agrees.
-        strips.append(sp.S.One if a.strip is None or a.strip == 0 else a.strip)
-        growths.append(a.gaussian_coefficient or sp.S.Zero)
-    return InnerMeasure(
-        variable,
-        (),
-        tuple(dict.fromkeys(s for s in strips if s != sp.oo)),
-        tuple(dict.fromkeys(g for g in growths if g != 0)),
-        frequencies(found),
     )
 
 

@@ -9,6 +9,7 @@ highest frequency of the integrands.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -19,7 +20,7 @@ from ..bivariate_normal import BivariateNormalCDF
 from ..functions import OwenT, relu
 from ..gaussian import GaussianExpectation
 from ..printing.printers import MpmathPrinter, NumpyPrinter, helper_definitions
-from ..regularity import ImaginaryGrowth, Regularity, analyse, highest_frequency
+from ..regularity import ImaginaryGrowth, analyse, highest_frequency
 from .lower import table_name
 from .product_measures import ProductMeasure
 from .smoothed_functions import SmoothedFunctions, is_smoothed, smoothed_functions
@@ -29,6 +30,60 @@ from .smoothed_functions import SmoothedFunctions, is_smoothed, smoothed_functio
 _HERMITE_NODES = 48
 # Of sin(kappa): at a sixth of it for a step, there are ten nodes to a period of 2*pi.
 _WIDTH_OF_SINE = 4
+
+
+@dataclass(frozen=True)
+class InnerMeasure:
+    """How an inner expectation is summed, from its integrands.
+
+    Attributes
+    ----------
+    variable : Symbol
+    kinks : tuple of Expr
+        Break points of a split rule; empty for the trapezoidal rule.
+    strips : tuple of Expr
+        Distances of poles from the real axis; empty where there are none.
+    growths : tuple of Expr
+        Coefficients a of a growth like exp(a*y**2) in the imaginary direction.
+    waves : tuple of Expr
+        Highest frequencies of the integrands, without those that are zero or not known: rules are
+        refined until two agree where they are not known, or depend on the node.
+    entire : bool
+        All integrands are entire functions of exponential type.
+    """
+
+    variable: sp.Symbol
+    kinks: tuple[sp.Expr, ...]
+    strips: tuple[sp.Expr, ...]
+    growths: tuple[sp.Expr, ...]
+    waves: tuple[sp.Expr, ...]
+    entire: bool
+
+    @classmethod
+    def of(
+        cls, variable: sp.Symbol, integrands: Iterable[sp.Expr], node: sp.Symbol | None = None
+    ) -> InnerMeasure:
+        """Return the measure of integrands; waves that depend on `node` are left out."""
+        found = [analyse(f, variable) for f in integrands]
+        kinks = dict.fromkeys(k for a in found for k in a.kinks)
+        others = [
+            a
+            for a in found
+            if not (a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL)
+            and not a.kinks
+        ]
+        # Where no distance is known, one, from which the rule is refined until it agrees.
+        strips = [sp.S.One if a.strip is None or a.strip == 0 else a.strip for a in others]
+        growths = [a.gaussian_coefficient or sp.S.Zero for a in others]
+        known = [a.frequency for a in found if a.frequency is not None and a.frequency != 0]
+        return cls(
+            variable,
+            tuple(kinks),
+            tuple(dict.fromkeys(s for s in strips if s != sp.oo)),
+            tuple(dict.fromkeys(g for g in growths if g != 0)),
+            tuple(dict.fromkeys(w for w in known if node is None or not w.has(node))),
+            not others and not kinks,
+        )
 
 
 def closed_or_node(definition: sp.Expr, tables: Mapping[sp.Expr, sp.Expr] | None = None) -> sp.Expr:
@@ -290,49 +345,40 @@ def _rules_function(
     ]
     entries = []
     for variable, integrands in _slots(forms).items():
-        found = [analyse(f, variable) for f in integrands]
-        kinks = list(dict.fromkeys(k for a in found for k in a.kinks))
-        waves = [w.xreplace(dict(code)) for w in frequencies(found, node)]
-        fastest = _extreme(printer, "maximum", [sp.S.Zero, *waves])
-        if kinks:
-            texts = [printer.print(k.xreplace(dict(code))) for k in kinks]
+        measure = InnerMeasure.of(variable, integrands, node)
+        zero = [sp.S.Zero]
+        fastest = _extreme(printer, "maximum", zero, measure.waves, code)
+        if measure.kinks:
+            texts = [printer.print(k.xreplace(dict(code))) for k in measure.kinks]
             columns = ", ".join(
                 f"{printer.arrays}.broadcast_to({text}, {node}.shape)" for text in texts
             )
             rule = f'("split", ({printer.arrays}.stack([{columns}], axis=1), {fastest}))'
-        elif all(
-            a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL for a in found
-        ):
+        elif measure.entire:
             degree = max((_degree(f, variable) for f in integrands), default=0)
             rule = f'("hermite", ({max(_HERMITE_NODES, degree // 2 + 1)}, {fastest}))'
         else:
-            strips = [_strip(a).xreplace(dict(code)) for a in found]
-            growths = [(a.gaussian_coefficient or sp.S.Zero).xreplace(dict(code)) for a in found]
-            extent = ", ".join(
-                [_extreme(printer, "minimum", strips), _extreme(printer, "maximum", growths)]
+            strip = _extreme(
+                printer, "minimum", [] if measure.strips else [sp.oo], measure.strips, code
             )
-            rule = f'("trapezoidal", ({extent}, {fastest}))'
+            growth = _extreme(
+                printer, "maximum", [] if measure.growths else zero, measure.growths, code
+            )
+            rule = f'("trapezoidal", ({strip}, {growth}, {fastest}))'
         entries.append(f'"{variable}": {rule}')
     lines.append(f"    return {{{', '.join(entries)}}}")
     return "\n".join(lines) + "\n"
 
 
-def frequencies(found: Iterable[Regularity], node: sp.Symbol | None = None) -> tuple[sp.Expr, ...]:
-    """Return the highest frequencies of integrands, without those that are zero or not known.
-
-    The caller refines until two rules agree where they are not known, or depend on the node.
-    """
-    known = [a.frequency for a in found if a.frequency is not None and a.frequency != 0]
-    return tuple(dict.fromkeys(w for w in known if node is None or not w.has(node)))
-
-
-def _strip(found: Regularity) -> sp.Expr:
-    """Pole distance; where none is known, one, from which the caller refines until it agrees."""
-    return sp.S.One if found.strip is None or found.strip == 0 else found.strip
-
-
-def _extreme(printer: NumpyPrinter, function: str, values: Sequence[sp.Expr]) -> str:
-    texts = list(dict.fromkeys("math.inf" if v == sp.oo else printer.print(v) for v in values))
+def _extreme(
+    printer: NumpyPrinter,
+    function: str,
+    least: Sequence[sp.Expr],
+    values: Sequence[sp.Expr],
+    code: Mapping[sp.Expr, sp.Symbol],
+) -> str:
+    named = [*least, *(v.xreplace(dict(code)) for v in values)]
+    texts = list(dict.fromkeys("math.inf" if v == sp.oo else printer.print(v) for v in named))
     found = texts[0]
     for text in texts[1:]:
         found = f"{printer.arrays}.{function}({found}, {text})"

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ...runtime.generated import defined
 from .language import Function, Kind, Language, Parameter
+from .runtime_text import runtime_text
 from .spellings import CLanguage, JuliaLanguage, PythonLanguage
 
 # Numerators and denominators from the highest power down: erf(x)/x in x², then erfcx.
@@ -44,15 +46,10 @@ FAR_DENOMINATOR = (
     2.33520497626869185e-3,
 )  # fmt: skip
 
-# Gauss-Legendre rule with 16 nodes on [-1, 1], which is symmetric: positive nodes, their weights.
-LEGENDRE_NODES = (
-    0.09501250983763744, 0.2816035507792589, 0.45801677765722737, 0.6178762444026438,
-    0.755404408355003, 0.8656312023878318, 0.9445750230732326, 0.9894009349916499,
-)  # fmt: skip
-LEGENDRE_WEIGHTS = (
-    0.1894506104550685, 0.18260341504492358, 0.16915651939500254, 0.14959598881657674,
-    0.12462897125553388, 0.09515851168249279, 0.062253523938647894, 0.027152459411754096,
-)  # fmt: skip
+# Of the rule with 16 nodes, as the solver in process has it.
+_RULES = defined(runtime_text("quadrature", ("LEGENDRE_NODES", "LEGENDRE_WEIGHTS")))
+LEGENDRE_NODES: tuple[float, ...] = _RULES.LEGENDRE_NODES
+LEGENDRE_WEIGHTS: tuple[float, ...] = _RULES.LEGENDRE_WEIGHTS
 
 
 def horner(coefficients: Sequence[float], variable: str) -> str:

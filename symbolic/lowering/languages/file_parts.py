@@ -200,7 +200,9 @@ def data_columns(data):
         if not (np.all(inside(weight, "nonnegative")) and np.any(weight > 0)):
             raise ValueError(f"weight of the data {name} must hold nonnegative numbers, some > 0")
         arrays |= {f"{name}_{column}": numbers for column, numbers in found.items()}
-        weight = weight / np.max(weight)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(np.sum(weight)):
+                weight = weight / np.max(weight)
         arrays[f"weight_{name}"] = weight / np.sum(weight)
     return arrays
 
@@ -258,13 +260,11 @@ def panel_rules(level):
     found = []
     for back in (0, 1, 2):
         n = rule_panel_count(level, back)
-        node, weight = np.polynomial.legendre.leggauss(16)
-        node = (np.arange(n)[:, None] + (1 + node) / 2) / n
-        weight = np.broadcast_to(weight / 2 / n, node.shape)
+        node, weight = panel_rule(n)
         found.append(
             {
-                "panel_node": node.reshape(-1),
-                "panel_weight": weight.reshape(-1),
+                "panel_node": node,
+                "panel_weight": weight,
                 "reach": np.float64(panel_end(FIRST_REACH, level, back)),
             }
         )
@@ -373,6 +373,9 @@ def line_tables(values, level, shift=1.0):
 '''
 
 
+_PANEL_RULE = (
+    "LEGENDRE_NODES", "LEGENDRE_WEIGHTS", "PANEL_ORDER", "_PANEL_RULE", "panel_rule",
+)  # fmt: skip
 # Names of functions and constants of the file, which the program must not hide.
 TAKEN = (
     "shift first_state advance inverse_norm refine unsolved breaks tables inside "
@@ -616,6 +619,8 @@ class PythonFile:
             text = text.replace(place, written)
         parts = [array_driver(self.program, line=self.line, grid=self.grid), GIVEN, text]
         parts += [*([] if self.grid else [_REACH]), _CONVERGED] if self.line else [_NO_LINE]
+        if self.program.has_panels and not self.line:
+            parts.append(runtime_text("quadrature", _PANEL_RULE))
         return [width_text(self.lowered, self.fixed), *parts]
 
     def rules(self) -> list[str]:

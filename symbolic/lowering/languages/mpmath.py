@@ -20,13 +20,12 @@ from ...printing.language import Function, Kind, Parameter
 from ...printing.printers import MpmathPrinter
 from ...printing.runtime_text import runtime_text
 from ...printing.spellings import MpmathLanguage
-from ...regularity import ImaginaryGrowth, analyse
 from ..documentation import about
 from ..lower import table_name
 from ..program import Newton, Program
 from ..renaming import safe_program
 from ..solver import RESERVED, solver_functions
-from ..tables import frequencies, mpmath_table_source, outer_breaks, outer_widths
+from ..tables import InnerMeasure, mpmath_table_source, outer_breaks, outer_widths
 from .file_parts import GIVEN, docstring, joined, public_constants, usage_lines
 
 if TYPE_CHECKING:
@@ -322,19 +321,18 @@ def _geometry(lowered: LoweredSystem, code: Mapping[sp.Symbol, sp.Symbol]) -> st
 
     inner = []
     for variable, integrands in _inner(lowered.definitions).items():
-        found = [analyse(f, variable) for f in integrands]
-        strips, growths = [], []
-        waves = frequencies(found, lowered.node)
-        for a in found:
-            if a.kinks or (a.strip == sp.oo and a.imaginary_growth is ImaginaryGrowth.EXPONENTIAL):
-                continue
-            # Where no distance is known, one, from which the rule is refined until it agrees.
-            strips.append(sp.S.One if a.strip is None or a.strip == 0 else a.strip)
-            growths.append(a.gaussian_coefficient or sp.S.Zero)
-        strip = ", ".join(["math.inf", *(f"float({t})" for t in texts(_finite(strips)))])
-        growth = ", ".join(["0.0", *(f"float({t})" for t in texts(growths))])
-        wave = ", ".join(["0.0", *(f"float({t})" for t in texts(waves))])
-        inner.append(f"{variable.name!r}: (min([{strip}]), max([{growth}]), max([{wave}]))")
+        measure = InnerMeasure.of(variable, integrands, lowered.node)
+        extent = [
+            ", ".join([first, *(f"float({x})" for x in texts(found))])
+            for first, found in (
+                ("math.inf", measure.strips),
+                ("0.0", measure.growths),
+                ("0.0", measure.waves),
+            )
+        ]
+        inner.append(
+            f"{variable.name!r}: (min([{extent[0]}]), max([{extent[1]}]), max([{extent[2]}]))"
+        )
     widths = [outer_widths(lowered.definitions, lowered.node)]
     breaks = outer_breaks(lowered.definitions, lowered.node)
     if lowered.product is not None:
@@ -368,10 +366,6 @@ def _width_lines(texts: Sequence[str]) -> list[str]:
             "        pass",
         ]
     return [*lines, "    widths.append(float(width))"]
-
-
-def _finite(values: Sequence[sp.Expr]) -> list[sp.Expr]:
-    return [v for v in values if v != sp.oo]
 
 
 def _inner(definitions: Mapping[sp.Expr, sp.Expr]) -> dict[sp.Symbol, list[sp.Expr]]:
