@@ -29,6 +29,7 @@ from ..program import (
     ScalarRoot,
     Step,
 )
+from ..renaming import safe_program, safe_root
 from ..rows import GRID_POWER, GROWTH
 
 # Names that the text below and the support code use inside the emitted functions.
@@ -67,7 +68,6 @@ class VectorSource:
         constants: Mapping[str, float] | None = None,
         taken: Iterable[str] = (),
     ) -> None:
-        self.program = program
         self.constants = dict(constants or {})
         self._free = {*_OWN_NAMES, *taken, *printer.helpers, *keyword.kwlist, *keyword.softkwlist}
         newtons = sum(isinstance(step, Newton) for step in program.steps)
@@ -78,9 +78,17 @@ class VectorSource:
             for loop in program.loops()
             if isinstance(loop.measure, Panels)
         }
-        self._names = self._safe_names()
-        roots = {root.name: f"root_{root.name}" for root in program.roots}
-        self.printer = _with_names(printer, self._names, roots)
+        self.given, self.program = program, safe_program(program, self._free)
+        self.printer = type(printer)({root.name: f"root_{root.name}" for root in program.roots})
+        # Arrays have the names that are given.
+        pairs = [(self.program.tables, program.tables)]
+        pairs += [
+            (a.columns, b.columns) for a, b in zip(self.program.data, program.data, strict=True)
+        ]
+        self._arrays = {x: str(y) for new, old in pairs for x, y in zip(new, old, strict=True)}
+        self._data = dict(
+            zip((d.name for d in self.program.data), (d.name for d in program.data), strict=True)
+        )
         unknown = set(self.constants) - set(map(str, program.parameters))
         if unknown:
             raise EmissionError(
@@ -92,7 +100,7 @@ class VectorSource:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Names of the arguments of one solve."""
-        return tuple(str(p) for p in self.program.parameters if str(p) not in self.constants)
+        return tuple(str(p) for p in self.given.parameters if str(p) not in self.constants)
 
     def text(self) -> str:
         """Return the roots, the equations of each Newton step, and ``solve``."""
@@ -109,8 +117,8 @@ class VectorSource:
     # -- functions of the file
 
     def _root(self, root: ScalarRoot) -> str:
-        arguments = self._list(root.arguments)
-        unknown = self._name(root.unknown)
+        root = safe_root(root, self._free)
+        arguments, unknown = self._list(root.arguments), root.unknown
         return "\n".join(
             [
                 f"def root_{root.name}({arguments}):",
@@ -148,7 +156,8 @@ class VectorSource:
         return "\n".join(lines)
 
     def _solve(self) -> str:
-        symbols = [p for p in self.program.parameters if str(p) not in self.constants]
+        named = dict(zip(self.program.parameters, map(str, self.given.parameters), strict=True))
+        symbols = [p for p, name in named.items() if name not in self.constants]
         lines = [
             "def solve(parameters, arrays, start=None, rough=0.0):",
             '    """Solve once on given nodes; return the outputs and a report.',
@@ -161,9 +170,9 @@ class VectorSource:
         ]
         lines += [f"    {self._unpack(symbols)} = parameters"] if symbols else []
         lines += [
-            f"    {self._name(p)} = {self.constants[str(p)]!r}"
-            for p in self.program.parameters
-            if str(p) in self.constants
+            f"    {p} = {self.constants[name]!r}"
+            for p, name in named.items()
+            if name in self.constants
         ]
         lines.append("    report = new_report(like)")
         count = first = 0
@@ -181,7 +190,7 @@ class VectorSource:
 
     def _step(self, step: Step) -> list[str]:
         if isinstance(step, Assign):
-            return [f"    {self._name(step.target)} = {self._print(step.value)}"]
+            return [f"    {step.target} = {self._print(step.value)}"]
         if isinstance(step, NodeLoop):
             return self._loop(step)
         if isinstance(step, LinearSolve):
@@ -190,27 +199,27 @@ class VectorSource:
 
     def _loop(self, loop: NodeLoop) -> list[str]:
         measure = loop.measure
-        lines = [f"    {self._name(t)} = arrays[{str(t)!r}]" for t in loop.tables]
+        lines = [f"    {t} = arrays[{self._arrays[t]!r}]" for t in loop.tables]
         at_nodes = set(loop.tables)
         if isinstance(measure, Panels):
             at_nodes.add(measure.node)
             weight = f"weight_of_{measure.node}"
             lines.append(
-                f"    {self._name(measure.node)}, {weight} = "
+                f"    {measure.node}, {weight} = "
                 f"panels(like, ({self._list(measure.breaks)},), arrays)"
             )
         elif isinstance(measure, Data):
-            weight = f"arrays['weight_{measure.name}']"
+            weight = f"arrays['weight_{self._data[measure.name]}']"
         else:
             assert isinstance(measure, Line)
             weight = "arrays['weight']"
         if loop.inner:
-            lines.append(f"    points = points_of(arrays[{str(self.program.tables[0])!r}])")
+            lines.append(f"    points = points_of(arrays[{str(self.given.tables[0])!r}])")
         for inner in loop.inner:
             lines += self._plain((*inner.before, *inner.locals))
             for a in inner.results:
                 call = "node_largest(points, " if inner.largest else f"node_mean(points, {weight}, "
-                lines.append(f"    {self._name(a.target)} = {call}{self._print(a.value)})")
+                lines.append(f"    {a.target} = {call}{self._print(a.value)})")
         at_nodes |= {a.target for inner in loop.inner for a in inner.assigns}
         lines += self._plain(loop.locals)
         for a in loop.locals:
@@ -221,11 +230,11 @@ class VectorSource:
             if not a.value.free_symbols & at_nodes:
                 # The same at every node: only the weights are left to be summed.
                 value = f"{value} + 0.0 * {weight}"
-            lines.append(f"    {self._name(a.target)} = total({weight}, {value})")
+            lines.append(f"    {a.target} = total({weight}, {value})")
         return lines
 
     def _plain(self, assigns: Iterable[Assign]) -> list[str]:
-        return [f"    {self._name(a.target)} = {self._print(a.value)}" for a in assigns]
+        return [f"    {a.target} = {self._print(a.value)}" for a in assigns]
 
     def _linear(self, step: LinearSolve) -> list[str]:
         rows = ", ".join(f"({self._list(row)},)" for row in step.matrix)
@@ -264,63 +273,19 @@ class VectorSource:
         written = [x for inner in step.body for x in sorted(inner.writes, key=str)]
         return [x for x in dict.fromkeys(written) if x in later]
 
-    # -- names
-
-    def _safe_names(self) -> dict[str, str]:
-        """Names of the program that mean something else in the file get an underscore."""
-        names = {str(p) for p in (*self.program.parameters, *self.program.outputs)}
-        names |= {str(t) for t in self.program.tables}
-        for step in self.program.steps:
-            for inner in step.body if isinstance(step, Newton) else (step,):
-                names |= {*map(str, inner.reads | inner.writes)}
-                if isinstance(inner, NodeLoop):
-                    names |= {str(a.target) for a in inner.at_nodes} | set(map(str, inner.tables))
-            if isinstance(step, Newton):
-                names |= set(map(str, step.unknowns))
-        for root in self.program.roots:
-            names |= {str(root.unknown), *map(str, root.arguments)}
-        wrong = [name for name in names if not name.isidentifier()]
-        if wrong:
-            raise EmissionError(
-                f"{sorted(wrong)[0]!r} is no name in Python: give its symbol an identifier"
-            )
-        safe = {}
-        for name in sorted(names):
-            new = name
-            while new in self._free or (new != name and new in names):
-                new += "_"
-            safe[name] = new
-        return safe
-
-    def _name(self, symbol: sp.Symbol) -> str:
-        return self._names.get(str(symbol), str(symbol))
+    # -- text
 
     def _print(self, value: sp.Expr) -> str:
         return self.printer.print(value)
 
     def _list(self, symbols: Sequence[sp.Symbol]) -> str:
-        return ", ".join(map(self._name, symbols))
+        return ", ".join(map(str, symbols))
 
     def _unpack(self, symbols: Sequence[sp.Symbol]) -> str:
         return self._list(symbols) + ("," if len(symbols) == 1 else "")
 
     def _stack(self, symbols: Sequence[sp.Symbol], empty: str = "residual[:0]") -> str:
         return f"stack(like, {self._list(symbols)})" if symbols else empty
-
-
-def _with_names(
-    printer: SourcePrinter, names: Mapping[str, str], roots: Mapping[str, str]
-) -> SourcePrinter:
-    """Return a printer of the same class that writes symbols and roots by their names here."""
-    base = type(printer)
-
-    class Named(base):  # type: ignore[misc, valid-type]
-        def _print_Symbol(self, expr: sp.Symbol) -> str:
-            return names.get(expr.name, expr.name)
-
-        _print_Dummy = _print_Symbol
-
-    return Named(own_functions=roots)
 
 
 _NEWTON = '''
