@@ -36,6 +36,7 @@ from ..rows import GRID_POWER, GROWTH
 _OWN_NAMES = (
     "parameters arrays start rough like known unknowns values report residual jacobian moves "
     "matrix right solution stack table total panels choose_start newton newton_root solve_linear "
+    "solve_larger "
     "points points_of node_mean node_largest "
     "after_linear new_report solve np jnp jax scipy math x"
 ).split()
@@ -289,6 +290,29 @@ class VectorSource:
 
 
 _NEWTON = '''
+def stack(like, *values):
+    """Return numbers as one array with an axis more in front."""
+    return xp.stack([xp.broadcast_to(value, like.shape) for value in values])
+
+
+def table(like, rows):
+    """Return rows of numbers as one array with two axes more in front."""
+    return xp.stack([stack(like, *row) for row in rows])
+
+
+def solve_linear(matrix, right):
+    """Solve a small linear system; a singular one gives NaN or infinity."""
+    n = len(right)
+    if n == 1:
+        return right / matrix[0]
+    if n == 2:
+        (a, b), (c, d) = matrix
+        determinant = a * d - b * c
+        first, second = right[0] * d - b * right[1], a * right[1] - right[0] * c
+        return xp.stack([first / determinant, second / determinant])
+    return solve_larger(matrix, right)
+
+
 def inverse_norm(matrix):
     """Return the largest row sum of the inverse."""
     zero = xp.zeros_like(matrix[0, 0])

@@ -30,16 +30,6 @@ jax.config.update("jax_enable_x64", True)
 """
 
 SUPPORT = '''
-def stack(like, *values):
-    """Return numbers as one array with an axis more in front."""
-    return jnp.stack([jnp.broadcast_to(value, like.shape) for value in values])
-
-
-def table(like, rows):
-    """Return rows of numbers as one array with two axes more in front."""
-    return jnp.stack([stack(like, *row) for row in rows])
-
-
 def total(weight, values):
     """Return the weighted sum over the nodes, the last axis."""
     return jnp.sum(weight * values, axis=-1)
@@ -66,16 +56,8 @@ def image_rule(breaks, reach, node, weight):
     return x.reshape(shape), w.reshape(shape)
 
 
-def solve_linear(matrix, right):
-    """Solve a small linear system; a singular one gives NaN or infinity."""
-    n = len(right)
-    if n == 1:
-        return right / matrix[0]
-    if n == 2:
-        (a, b), (c, d) = matrix
-        determinant = a * d - b * c
-        first, second = right[0] * d - b * right[1], a * right[1] - right[0] * c
-        return jnp.stack([first / determinant, second / determinant])
+def solve_larger(matrix, right):
+    """Solve a linear system."""
     return jnp.linalg.solve(matrix, right)
 
 

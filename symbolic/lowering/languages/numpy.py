@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from ..lowered import LoweredSystem
 
 _SUPPORT = '''
-def stack(like, *values):
-    """Return numbers as one array with an axis more in front."""
-    return np.stack([np.broadcast_to(value, like.shape) for value in values])
-
-
-def table(like, rows):
-    """Return rows of numbers as one array with two axes more in front."""
-    return np.stack([stack(like, *row) for row in rows])
-
-
 def total(weight, values):
     """Return the weighted sum over the nodes, the last axis."""
     return np.einsum("...j,...j->...", weight, values)[..., np.newaxis]
@@ -44,16 +34,8 @@ def panels(like, breaks, arrays):
     return x.reshape(len(x), -1), w.reshape(len(w), -1)
 
 
-def solve_linear(matrix, right):
-    """Solve a small linear system for each row; a singular one gives NaN or infinity."""
-    n = len(right)
-    if n == 1:
-        return right / matrix[0]
-    if n == 2:
-        (a, b), (c, d) = matrix
-        determinant = a * d - b * c
-        first, second = right[0] * d - b * right[1], a * right[1] - right[0] * c
-        return np.stack([first / determinant, second / determinant])
+def solve_larger(matrix, right):
+    """Solve a linear system for each row."""
     matrices, rights = matrix[..., 0].transpose(2, 0, 1), right[..., 0].T[..., np.newaxis]
     try:
         found = np.linalg.solve(matrices, rights)
