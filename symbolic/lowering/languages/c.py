@@ -12,7 +12,6 @@ from string import Template
 from typing import TYPE_CHECKING
 
 from ....errors import EmissionError
-from ...printing.language import Kind
 from ...printing.printers import CPrinter
 from ...printing.spellings import CLanguage, c_identifier, harmless, wrapped
 from ..documentation import about
@@ -682,7 +681,6 @@ class _Writer:
         return text + "\n" if text else ""
 
     def solve_rows(self) -> str:
-        solve = self.parts.solve_rows
         given = {
             "first": "0",
             "stop": "1",
@@ -693,27 +691,19 @@ class _Writer:
             "starts": "no_starts",
         }
         arguments: list[str] = []
-        pointer, offset, count, data = "", 0, "", iter(self.data_pointers())
-        for p in solve.parameters:
-            rule = next((k for k, level in enumerate(LEVELS) if p.name.startswith(f"{level}_")), -1)
-            if p.name in given:
-                arguments.append(given[p.name])
-            elif p.name.endswith("_reach") and p.kind is Kind.REAL:
+        data = iter(self.data_pointers())
+        for kind, name, rule, place, counted in self.parts.row_arguments():
+            count = f"now->{kind}_count[{rule}]"
+            if kind == "given":
+                arguments.append(given[name])
+            elif kind == "reach":
                 arguments.append(f"panel_end({REACH}, level, {rule})")
-            elif rule >= 0:
-                if p.counted:
-                    kind = "panel" if p.name.endswith("panel_weight") else "line"
-                    pointer, offset = f"now->{kind}[{rule}]", 0
-                    count = f"now->{kind}_count[{rule}]"
-                place = {0: "", 1: f" + {count}"}.get(offset, f" + {offset} * {count}")
-                arguments.append(pointer + place)
-                offset += 1
-                if p.counted:
-                    arguments.append(count)
+            elif kind == "data":
+                arguments += [next(data), *([next(data)] if counted else [])]
             else:
-                arguments.append(next(data))
-                if p.counted:
-                    arguments.append(next(data))
+                offset = {0: "", 1: f" + {count}"}.get(place, f" + {place} * {count}")
+                arguments.append(f"now->{kind}[{rule}]{offset}")
+                arguments += [count] if counted else []
         call = f"solve_rows({', '.join(arguments)})"
         return "\n".join(wrapped(call, " " * 19))
 

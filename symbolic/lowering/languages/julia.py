@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from string import Template
 from typing import TYPE_CHECKING
 
-from ...printing.language import Kind
 from ...printing.printers import JuliaPrinter
 from ...printing.spellings import JuliaLanguage
 from ..documentation import about
@@ -341,21 +340,17 @@ def _solve_rows(lowered: LoweredSystem, parts: KernelParts) -> str:
         "info": "state",
         "starts": f"fill(NaN, {len(lowered.program.newton_unknowns)})",
     }
-    n_line = len(lowered.program.tables) + 1 if lowered.program.tables else 0
-    arguments, places, data = [], dict.fromkeys(range(3), 0), 0
-    for p in parts.solve_rows.parameters:
-        rule = next((k for k, level in enumerate(LEVELS) if p.name.startswith(f"{level}_")), -1)
-        if p.name in given:
-            arguments.append(given[p.name])
-        elif rule >= 0 and p.kind is Kind.REAL:
+    # Columns of the line come first, then those of panels.
+    first = {"line": 1, "panel": len(lowered.program.tables) + 2 if lowered.program.tables else 1}
+    arguments, data = [], 0
+    for kind, name, rule, place, _ in parts.row_arguments():
+        if kind == "given":
+            arguments.append(given[name])
+        elif kind == "reach":
             arguments.append(f"panel_end({REACH}, level, {rule})")
-        elif rule >= 0:
-            # Columns of the line come first, then those of panels.
-            if p.counted:
-                places[rule] = n_line if p.name.endswith("panel_weight") else 0
-            places[rule] += 1
-            arguments.append(f"now[{rule + 1}][{places[rule]}]")
-        else:
+        elif kind == "data":
             data += 1
             arguments.append(f"rules.data[{data}]")
+        else:
+            arguments.append(f"now[{rule + 1}][{first[kind] + place}]")
     return f"solve_rows({', '.join(arguments)})"

@@ -15,10 +15,10 @@ from sympy.core.function import AppliedUndef
 
 from ....errors import EmissionError
 from ....one_thread import syntax_tree
-from ...printing.language import Function, Language
+from ...printing.language import Function, Kind, Language
 from ...printing.special_functions import helper_texts, helpers
 from ..documentation import domain_of
-from ..driver import DECISIONS, FIRST_STEP, first_line, geometry, solve_row
+from ..driver import DECISIONS, FIRST_STEP, LEVELS, first_line, geometry, solve_row
 from ..measures import width_function
 from ..program import Data
 from ..scalar_grids import ProductPlan, product_functions, product_plan
@@ -229,6 +229,25 @@ class KernelParts:
     def inputs(self) -> tuple[str, ...]:
         """Parameters that a caller gives."""
         return tuple(p for p in self.symbols if p not in self.fixed)
+
+    def row_arguments(self) -> Iterator[tuple[str, str, int, int, bool]]:
+        """Iterate over the arguments of ``solve_rows``: kind, name, rule, place, whether counted.
+
+        Columns of a rule have the kind "line" or "panel" and a place among those of their kind; the
+        others are "reach" of a rule, arrays of "data", and what is "given" to all kernels.
+        """
+        place = 0
+        for p in self.solve_rows.parameters:
+            level, _, name = p.name.partition("_")
+            rule = LEVELS.index(level) if level in LEVELS else -1
+            if rule < 0:
+                yield "data" if p.kind is Kind.ARRAY else "given", p.name, rule, 0, p.counted
+            elif p.kind is Kind.REAL:
+                yield "reach", p.name, rule, 0, False
+            else:
+                place = 0 if p.counted else place + 1
+                kind = "panel" if name in ("panel_weight", "panel_node") else "line"
+                yield kind, p.name, rule, place, p.counted
 
     def domain_tests(self) -> Iterator[tuple[int, str]]:
         """Iterate over places of inputs and conditions on ``row``; unused ones may be anything."""
