@@ -16,14 +16,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from giantstep.symbolic.lowering.program import (
-    Assign,
-    LinearSolve,
-    Newton,
-    NodeLoop,
-    Program,
-)
-from giantstep.symbolic.lowering.targets.solver_source import solver_source
+from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, NodeLoop, Program
+from giantstep.symbolic.lowering.solver import solver_source
 
 MEMORY = 6
 TOLERANCE = 1e-13

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.numeric.kernel_arrays import KernelArrays
-from giantstep.symbolic.lowering.baked import BakedTables
-from giantstep.symbolic.lowering.targets import c_files
+from giantstep.symbolic.lowering.driver import BakedTables
+from giantstep.symbolic.lowering.languages import c as c_files
 
 HAND_TARGET = 1.15
 C_FLAGS = ("-std=c99", "-O3", "-march=native", "-fPIC", "-shared")

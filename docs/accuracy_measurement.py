@@ -37,8 +37,8 @@ from giantstep.symbolic.functions import (
     sigmoid,
     softplus,
 )
-from giantstep.symbolic.printing.c_printer import CPrinter
 from giantstep.symbolic.printing.printers import (
+    CPrinter,
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,
@@ -157,7 +157,7 @@ def c_code(found: Sequence[Integrand], folder: Path) -> dict[str, Callable]:
         parts.append(f"double {f.name}({arguments})\n{{\n    " + "\n    ".join(lines) + "\n}\n")
     text = "\n".join(parts)
     source, library = folder / "integrands.c", folder / "integrands.so"
-    header = "#include <math.h>\n\n"
+    header = "#include <math.h>\n#include <stddef.h>\n\n"
     source.write_text(header + helper_definitions(printer, text) + "\n" + text, encoding="utf-8")
     flags = ["-std=c99", "-O2", "-shared", "-fPIC"]
     subprocess.run(["gcc", *flags, "-o", library, source, "-lm"], check=True)

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
 from ..runtime import quadrature
-from ..runtime.product_arrays import ProductGrid
-from ..runtime.steep_places import Steep
+from ..runtime.product_grids import ProductGrid, Steep
 from .kernel_code import LoadedKernel
 
 # Nodes of the line, and of all inner rules at them: two gigabytes an array at the most.

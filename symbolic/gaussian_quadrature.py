@@ -36,7 +36,7 @@ import sympy as sp
 from mpmath.libmp import to_fixed
 
 from ..errors import ConvergenceError, EmissionError, UnsupportedExpressionError
-from ..runtime.precise_rules import legendre
+from ..runtime.precise_averages import legendre
 from ._singularities import NONSMOOTH
 from .bivariate_normal import BivariateNormalCDF
 from .gaussian_rules import closed_form

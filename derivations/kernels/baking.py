@@ -11,7 +11,7 @@ from ...errors import ParameterError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.kernel_code import LoadedKernel
-from ...symbolic.lowering.baked import BakedTables
+from ...symbolic.lowering.driver import BakedTables
 from ...symbolic.lowering.lowered import LoweredSystem
 from .arguments import column, known_names
 

@@ -7,11 +7,10 @@ import sympy as sp
 from ...numeric.kernel_code import KernelCode, Range
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.lowered import LoweredSystem
+from ...symbolic.lowering.measures import width_source
 from ...symbolic.lowering.program import Data
-from ...symbolic.lowering.targets.scalar_source import integrands_move
-from ...symbolic.lowering.targets.solver_source import solver_source
-from ...symbolic.lowering.targets.table_source import table_source
-from ...symbolic.lowering.targets.width_function import width_source
+from ...symbolic.lowering.solver import solver_source
+from ...symbolic.lowering.tables import table_source
 
 
 def kernel_code(lowered: LoweredSystem) -> KernelCode:
@@ -49,7 +48,7 @@ def kernel_code(lowered: LoweredSystem) -> KernelCode:
         unknowns=tuple(map(str, program.newton_unknowns)),
         panels=program.has_panels,
         data=tuple((d.name, column_names(d)) for d in program.data),
-        moving=integrands_move(program),
+        moving=program.moving,
         width_source=width_source(lowered),
         unknown_results=tuple(identifiers[x] for x in lowered.system.unknowns),
         inner_nodes=tuple(map(str, program.inner_nodes)),

@@ -16,7 +16,7 @@ from ...errors import ConvergenceError
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode, LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution
-from ...runtime.precise_kernel import PreciseKernel
+from ...runtime.generated import PreciseKernel
 from ...runtime.precision import local_context, solve_precisely
 from ...runtime.quadrature import REACH, inner_extent
 from ..derived import derived
@@ -79,8 +79,8 @@ def promise(digits: int, errors: Mapping[Any, Any], values: Mapping[Any, Any]) -
 
 def precise_kernel(lowered: LoweredSystem, code: KernelCode) -> PreciseKernel:
     """Print the program of a lowered system for mpmath."""
-    from ...symbolic.lowering.targets.solver_source import solver_source
-    from ...symbolic.lowering.targets.table_source import mpmath_table_source
+    from ...symbolic.lowering.solver import solver_source
+    from ...symbolic.lowering.tables import mpmath_table_source
 
     tables = ""
     if lowered.program.tables:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ...pages import Typeset
 
 if TYPE_CHECKING:
-    from ...symbolic.lowering.baked import BakedTables
+    from ...symbolic.lowering.driver import BakedTables
     from ...symbolic.lowering.lowered import LoweredSystem
     from ...symbolic.lowering.program import Program
     from ...symbolic.saddle_point import SaddlePointSystem

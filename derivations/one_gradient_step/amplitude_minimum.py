@@ -93,7 +93,7 @@ from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.scaled_distance import ScaledDistance, Scan, scan
 from ...numeric.smoothed import Smoothed
-from ...runtime.precise_kernel import PreciseKernel
+from ...runtime.generated import PreciseKernel
 from ...runtime.precision import local_context
 from ...runtime.quadrature import REACH
 from ...runtime.roots import newton

@@ -9,18 +9,14 @@ from functools import cached_property
 import sympy as sp
 
 from ...errors import AssumptionError, ConvergenceError
-from ...runtime.precise_kernel import PreciseKernel
+from ...runtime.generated import PreciseKernel
 from ...symbolic.activations import Activation, activation
 from ...symbolic.equations import BlockStructure
 from ...symbolic.hermite import information_exponent
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
-from ...symbolic.lowering.targets.solver_source import solver_source
-from ...symbolic.lowering.targets.table_source import (
-    evaluated_forms,
-    mpmath_table_source,
-    table_source,
-)
+from ...symbolic.lowering.solver import solver_source
+from ...symbolic.lowering.tables import evaluated_forms, mpmath_table_source, table_source
 from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.saddle_point import (
     Equation,

@@ -35,8 +35,7 @@ from ...errors import AssumptionError, CertificationError, ConvergenceError, Par
 from ...numeric.arguments import real_number
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.saddle_point_solver import BatchSolution, solve_rows
-from ...runtime.generated import defined
-from ...runtime.precise_kernel import PreciseKernel
+from ...runtime.generated import PreciseKernel, defined
 from ...symbolic.activations import activation
 from ...symbolic.activations import z as variable
 from ...symbolic.enclosed_formulas import FormulaBalls

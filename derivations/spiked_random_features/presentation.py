@@ -15,7 +15,7 @@ import sympy as sp
 
 from ...errors import AssumptionError
 from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.lowering.targets.table_source import closed_or_node
+from ...symbolic.lowering.tables import closed_or_node
 from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 from ..formulas import equation_latex, equation_mathml, latex, tidy
 from ..readable import readable

@@ -6,12 +6,13 @@ module of its own, and the text of what it made is kept, to be read with ``inspe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, MutableMapping
+from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import sympy as sp
 
+from ...errors import EmissionError
 from ..accuracy import nodes_of, rewrite_for_accuracy
 from ..averages import DataAverage
 from ..equations import block_structure
@@ -21,17 +22,33 @@ from ..proximal import MoreauEnvelope, Proximal
 from ..ramp_moments import kink_moment, ramp_moment
 from ..random_matrix import MarchenkoPasturAverage
 from ..saddle_point import SaddlePointSystem
-from .declarations import validate
 from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost
 from .inner_averages import InnerAverage, InnerScale
 from .measures import describe_measures
-from .names import check_code_names
 from .parity import averages_are_even, sums_are_even
 from .product_measures import BROKEN
-from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename
+from .program import Assign, Line, LinearSolve, Newton, Program, Step, rename, validate
 from .schedule import Scheduler
+
+
+def check_code_names(symbols: Sequence[sp.Symbol]) -> None:
+    """Refuse symbols of a program that share a name or whose name is no identifier.
+
+    Words that a language reserves are no concern here: each target escapes its own.
+    """
+    names = [s.name for s in symbols]
+    for name in names:
+        if not name.isidentifier():
+            raise EmissionError(
+                f"{name!r} cannot be a name in code: give its symbol another with identifiers="
+            )
+        if names.count(name) > 1:
+            raise EmissionError(
+                f"two symbols of the program (parameter, unknown, table or output) have the name "
+                f"{name!r}: rename one of them, with identifiers= where it is a symbol"
+            )
 
 
 def lower_to_program(
@@ -149,7 +166,7 @@ def _schedule(
             continue
         # Newton needs what stands before it, so everything so far is put in order first.
         steps += scheduler.order(waiting, known)
-        known |= _targets(waiting)
+        known = known.union(*(item.writes for item in waiting))
         waiting = []
         body = scheduler.order(task.items, known | set(task.unknowns))
         steps.append(
@@ -172,13 +189,6 @@ def _schedule(
 
 def _text(tasks: Iterable[Task]) -> str:
     return "\n".join(map(str, tasks))
-
-
-def _targets(items: Iterable[Assign | LinearSolve]) -> set[sp.Symbol]:
-    found: set[sp.Symbol] = set()
-    for item in items:
-        found |= {item.target} if isinstance(item, Assign) else set(item.unknowns)
-    return found
 
 
 def _mapped(task: Task, change: Callable[[sp.Expr], sp.Expr]) -> Task:

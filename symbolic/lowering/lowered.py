@@ -6,27 +6,90 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from ...atomic_files import write_atomically
-from ...errors import ParameterError
+from ...errors import EmissionError, ParameterError
 from ..saddle_point import SaddlePointSystem
 from .documentation import describe_functions
+from .languages import c, jax, julia, mpmath, numpy, python
 from .lower import lower_to_program
 from .product_measures import ProductMeasure
 from .program import Program
-from .targets import registry as targets
 
 if TYPE_CHECKING:
-    from .baked import BakedTables
+    from .driver import BakedTables
+
+_FILES: Mapping[str, Callable[..., Mapping[str, str]]] = {
+    "numba": python.files,
+    "python": partial(python.files, target="python"),
+    "numpy": numpy.files,
+    "mpmath": mpmath.files,
+    "c": c.files,
+    "jax": jax.files,
+    "julia": julia.files,
+}
+# Numbers of tables on a grid that a file may hold, some 20 characters each.
+_MOST_NUMBERS = 1_000_000
+_SUFFIXES = {".c": "c", ".h": "c", ".jl": "julia", ".py": "numba"}
+
+TARGETS = tuple(_FILES)
+
+
+def check_target(target: str) -> str:
+    """Return the target, or refuse it with the list of those that exist."""
+    if target not in _FILES:
+        raise EmissionError(f"target must be one of {', '.join(TARGETS)}, got {target!r}")
+    return target
+
+
+def target_of_suffix(suffix: str) -> str:
+    """Return the target that files with this suffix usually hold."""
+    if suffix not in _SUFFIXES:
+        known = ", ".join(_SUFFIXES)
+        raise ParameterError(
+            f"the suffix {suffix!r} names no target; use one of {known}, or give target="
+        )
+    return _SUFFIXES[suffix]
+
+
+def check_suffix(target: str, path: Path) -> None:
+    """Refuse a file whose name says that it holds another language."""
+    said = _SUFFIXES.get(path.suffix)
+    # All targets but C and Julia are Python.
+    languages = {t if t in ("c", "julia") else "Python" for t in (check_target(target), said) if t}
+    if len(languages) > 1:
+        right = [s for s, t in _SUFFIXES.items() if t == target] or [".py"]
+        raise ParameterError(
+            f"path {path} has the suffix of another language than {target}; use {right[0]}"
+        )
+
+
+def files(
+    lowered: LoweredSystem, target: str, *, tables: BakedTables | None = None, name: str
+) -> Mapping[str, str]:
+    """Return {file name: text} of a target; every file set runs without giantstep."""
+    check_target(target)
+    if tables is not None and lowered.program.inner_nodes:
+        count = sum(len(column) for level in tables.levels for column in level.values())
+        if count > _MOST_NUMBERS:
+            nodes = ", ".join(map(str, lowered.program.inner_nodes))
+            raise EmissionError(
+                f"tables on the grid of {lowered.node} and {nodes} hold {count} numbers, more than "
+                f"the {_MOST_NUMBERS} that fit into a file: leave out tables=, and the file "
+                "computes them"
+            )
+    return _FILES[target](lowered, tables=tables, name=name)
+
 
 # In the order of the work; "tables" and the targets are printed on demand.
 STAGES = (
     "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program", "functions",
-    "tables", *targets.TARGETS,
+    "tables", *TARGETS,
 )  # fmt: skip
 
 
@@ -91,7 +154,7 @@ class LoweredSystem:
         name = self.system.name if name is None else name
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
             raise ParameterError(f"name must be an identifier, got {name!r}")
-        return targets.files(self, target, tables=tables, name=name)
+        return files(self, target, tables=tables, name=name)
 
     def source(self, target: str = "numba", *, tables: BakedTables | None = None) -> str:
         """Return the text of :meth:`files`, one file after the other."""
@@ -116,8 +179,8 @@ class LoweredSystem:
         tables : BakedTables, optional
         """
         place = Path(path)
-        target = targets.target_of_suffix(place.suffix) if target is None else target
-        targets.check_suffix(target, place)
+        target = target_of_suffix(place.suffix) if target is None else target
+        check_suffix(target, place)
         if place.is_dir() or not place.name:
             raise ParameterError(f"path {path} is a folder; add the name of a file")
         name = re.sub(r"\W", "_", place.stem, flags=re.ASCII)
@@ -155,13 +218,13 @@ class LoweredSystem:
             return self._tables()
         if stage == "functions":
             return describe_functions(self.program)
-        if stage in targets.TARGETS:
+        if stage in TARGETS:
             return self.source(stage)
         raise ParameterError(f"stage must be one of {', '.join(STAGES)}, got {stage!r}")
 
     def _tables(self) -> str:
         """The source in NumPy of what tabulates the functions of the node."""
-        from .targets.table_source import table_source
+        from .tables import table_source
 
         if not self.program.tables:
             return "no tables: nothing is averaged on the nodes of the line"

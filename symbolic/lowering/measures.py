@@ -1,25 +1,42 @@
-"""Pass 2: choose how each average over the node is computed.
+"""Pass 2: choose how each average over the node is computed, and on which scale integrands vary.
 
 An integrand that is smooth in the node goes on the fixed nodes of the line, which all averages
 share and on which tables are known. A kink or a jump at a place that depends on unknowns or
 parameters would cost the trapezoidal rule its accuracy, so such an integrand is cut there:
 :class:`~.program.Panels`. The break points come from the arguments of the functions and cases that
 are not smooth; those that are affine in the node give one point each.
+
+Three rules that all step over a narrow feature agree, and agree on a wrong number. So the distance
+of the nearest pole, or the period of a sine, is an expression in parameters and unknowns, and
+solvers refine until their nodes are closer than that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Set
 from itertools import chain, combinations
+from typing import TYPE_CHECKING
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
-from ..accuracy import parts_of
+from ...errors import UnsupportedExpressionError
+from ..accuracy import parts_of, rewrite_for_accuracy
 from ..averages import DataAverage
-from ..functions import relu
+from ..functions import log_normal_cdf, relu
+from ..gaussian import GaussianExpectation, JointExpectation
+from ..printing.compiled import with_helpers
+from ..printing.language import Function, Kind, Language, Parameter
+from ..printing.printers import NumpyPrinter
+from ..printing.spellings import ArrayLanguage
 from ..proximal import MoreauEnvelope, Proximal
+from ..regularity import highest_frequency, strip_and_growth
+from .driver import FARTHEST_REACH, FIRST_STEP, LONGER_REACH, REACH
+
+if TYPE_CHECKING:
+    from .lowered import LoweredSystem
 
 _KINKED = (sp.Abs, sp.sign, sp.Heaviside, relu)
 
@@ -119,3 +136,284 @@ def describe_measures(
                 rule = f"nodes of the grid ({names})"
         lines.append(f"{place}: {rule}: {average.args[0]}")
     return "\n".join(lines) if lines else "no averages"
+
+
+# Of sin(w*z): with half of it, divided by w, for a step there are six nodes to a period of its
+# square even on the coarsest rule, whose step is four times as long.
+_WIDTH_OF_SINE = sp.Rational(1, 2)
+_COMMON_WIDTH = sp.Rational(1, 2)
+# Of standard deviations beyond the centre of the mass: with so many its larger part is seen, and
+# the difference of two rules, of which one ends a tenth before the other, shows what is not.
+_SEEN = sp.Rational(16, 5)
+# Steps fall with this power of the reach: with each level one is halved, the other grows.
+_STEP_BY_REACH = round(math.log(2, LONGER_REACH), 2)
+# A scale that every rule resolves.
+_LARGE = 10**6
+# Functions that neither grow nor decay like exponentials.
+_LEVEL = (sp.sin, sp.cos, sp.tanh, sp.erf, sp.sign, sp.atan, sp.log, sp.Abs)
+# Where arguments are not linear in the node, their slopes are taken there.
+_SAMPLES = tuple(sp.Rational(k, 2) for k in range(-10, 11))
+
+
+def integrand_widths(lowered: LoweredSystem) -> tuple[sp.Expr, ...]:
+    """Return scales on which integrands vary, in the code symbols of parameters and unknowns."""
+    system = lowered.system
+    names = {x: sp.Symbol(c, **x.assumptions0) for x, c in lowered.identifiers.items()}
+    arguments = {*system.parameters, *system.unknowns}
+    places = [e.residual if e.value is None else e.value for e in system.equations]
+    found: dict[sp.Expr, None] = {}
+    slopes = _Slopes(arguments)
+    for place in (*places, *system.outputs.values()):
+        for node in sorted(place.atoms(GaussianExpectation), key=str):
+            integrand = node.integrand if lowered.product is None else _flat(node)
+            for width in _widths(integrand, node.variable, slopes):
+                # Numbers near one are no news: every rule resolves them.
+                if width.is_number and not width < _COMMON_WIDTH:
+                    continue
+                if width.free_symbols <= arguments:
+                    found[width.xreplace(names)] = None
+    return tuple(found)
+
+
+def _flat(node: GaussianExpectation) -> sp.Expr:
+    """Return an integrand without inner expectations of its variable, as a grid sums it."""
+    joint = node.integrand.atoms(JointExpectation)
+    integrand = node.integrand.xreplace({n: n.nested() for n in joint})
+    inner = [n for n in integrand.atoms(GaussianExpectation) if n.free_symbols & {node.variable}]
+    found = {}
+    for n in inner:
+        variable = sp.Dummy(real=True)
+        found[n] = _flat(n).xreplace({n.variable: variable})
+    return integrand.xreplace(found)
+
+
+class _Slopes:
+    """Slopes of the arguments of integrands, each worked out once: integrands share most of them.
+
+    Parameters
+    ----------
+    known : set of Symbol
+        What a scale may depend on. Most slopes have tables in them as well.
+    """
+
+    def __init__(self, known: Set[sp.Basic]) -> None:
+        self._known = known
+        self._seen: set[tuple[sp.Expr, sp.Symbol]] = set()
+        self._constants: dict[sp.Basic, sp.Dummy] = {}
+
+    def constant(self, table: sp.Basic) -> sp.Dummy:
+        """Return what stands for a table of the node, the same in all integrands."""
+        return self._constants.setdefault(table, sp.Dummy(positive=True))
+
+    def knows(self, expr: sp.Expr) -> bool:
+        """Whether a scale may be made of `expr`, which then holds no tables."""
+        return expr.free_symbols <= self._known
+
+    def new_widths(self, argument: sp.Expr, z: sp.Symbol) -> list[sp.Expr]:
+        """Return the scales of an argument at the samples of `z`; none if it was met before."""
+        if (argument, z) in self._seen:
+            return []
+        self._seen.add((argument, z))
+        slope = argument.diff(z)
+        # What stands around a loss follows its argument: both proximal operator and envelope
+        # have slopes of at most one in it.
+        if slope == 0 or slope.has(sp.Derivative, sp.Subs, Proximal, MoreauEnvelope):
+            return []
+        if not slope.has(z):
+            slopes = [slope]
+        else:
+            # What is beside the node in a slope that no scale can hold is gone at zero at most.
+            samples = _SAMPLES if slope.free_symbols <= {*self._known, z} else (0,)
+            slopes = [slope.subs(z, x) for x in samples]
+        # Before `Abs` has looked for signs, which takes seconds.
+        usable = [s for s in dict.fromkeys(slopes) if self.knows(s)]
+        return [1 / sp.Abs(s) for s in usable if s not in (0, sp.nan, sp.zoo)]
+
+
+def _widths(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
+    # Tables of the node are constants here: their own scale is known to the rule already.
+    tables = integrand.atoms(AppliedUndef, GaussianExpectation, JointExpectation)
+    integrand = integrand.xreplace({f: slopes.constant(f) for f in tables})
+    losses = sorted(integrand.atoms(Proximal, MoreauEnvelope), key=str)
+    strip, growth = _strip_and_growth(integrand, z)
+    found: list[sp.Expr] = []
+    if losses or strip is None:
+        bells = {f: c for f in integrand.atoms(sp.exp) if (c := curvature(f, z)) is not None}
+        # Far out, where the exponent of a bell is steep, it is next to nothing.
+        usable = dict.fromkeys(c for c in bells.values() if slopes.knows(c))
+        found += [1 / sp.sqrt(sp.Abs(c)) for c in sorted(usable, key=str)]
+        inner = [_varying(f) for f in integrand.atoms(sp.Function) - {*bells} if f.has(z)]
+        arguments = [a for group in inner for a in group if isinstance(a, sp.Expr)]
+        for argument in [*arguments, *(loss.center for loss in losses)]:
+            found += slopes.new_widths(argument, z)
+    elif strip not in (0, sp.oo):
+        found.append(strip)
+    if growth not in (None, 0):
+        found.append(1 / sp.sqrt(1 + 2 * sp.Abs(growth)))
+    found += _scales_of_growth(integrand, z, slopes)
+    for f in sorted(integrand.atoms(sp.sin, sp.cos), key=str):
+        slope = f.args[0].diff(z)
+        if slope != 0 and not slope.has(z):
+            found.append(_WIDTH_OF_SINE / sp.Abs(slope))
+    fastest = highest_frequency(integrand, z)
+    if fastest and not fastest.has(z):
+        # Of a product of more than two.
+        found.append(2 * _WIDTH_OF_SINE / fastest)
+    return found
+
+
+def _scales_of_growth(integrand: sp.Expr, z: sp.Symbol, slopes: _Slopes) -> list[sp.Expr]:
+    """Return scales that ask for rules which go as far as the mass of an integrand.
+
+    With exp(a*z**2 + b*z) the mass is around b/(1 - 2*a). Where no rule reaches it, and where there
+    is none since the expectation is infinite, the scale is zero: rules that all end before agree.
+    """
+    found = []
+    for term in sp.Add.make_args(integrand):
+        powers = _growth_of_product(term, z)
+        # Signs are looked for in what becomes a scale alone, which takes long in what is long.
+        if powers is None or not all(map(slopes.knows, powers)):
+            continue
+        a, b = powers
+        if b == 0 and a.is_nonpositive:
+            continue
+        rest = sp.Max(0, 1 - 2 * a)
+        far = sp.Abs(b) + _SEEN * sp.sqrt(rest)
+        # The scale that asks for the level whose rules reach so far.
+        scale = 2 * FIRST_STEP * (REACH * rest / far) ** _STEP_BY_REACH
+        found += [scale, _LARGE * sp.Max(0, FARTHEST_REACH * rest - far)]
+    return found
+
+
+def _growth_of_product(term: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return a and b of exp(a*z**2 + b*z) if a product grows or decays so, else None."""
+    a = b = sp.S.Zero
+    for factor in sp.Mul.make_args(term):
+        base, power = factor.as_base_exp()
+        if isinstance(factor, sp.exp):
+            powers = _quadratic(factor.args[0], z)
+            if powers is None:
+                return None
+            a += powers[0]
+            b += powers[1]
+        elif isinstance(base, sp.cosh | sp.sinh) and power.is_Integer and power > 0:
+            slope = base.args[0].diff(z)
+            if slope.has(z):
+                return None
+            b = sp.Abs(b) + power * sp.Abs(slope)
+        elif factor.has(z) and not (
+            factor.is_polynomial(z) or (isinstance(base, _LEVEL) and power.is_positive)
+        ):
+            return None
+    return a, b
+
+
+def _varying(function: sp.Expr) -> tuple[sp.Basic, ...]:
+    """Return that whose slopes say how fast a function varies: of most functions, the arguments."""
+    if not isinstance(function, sp.log):
+        return function.args
+    # A logarithm varies with the relative change of its argument, such as a sum of cosh. That of
+    # a Gaussian tail is smooth at any height, but where the tail is lost in 1 + erf, its slope
+    # would be one over nothing.
+    accurate = rewrite_for_accuracy(function)
+    tails = accurate.atoms(log_normal_cdf)
+    return tuple(tail.args[0] for tail in tails) if tails else (accurate,)
+
+
+def curvature(function: sp.Expr, z: sp.Symbol) -> sp.Expr | None:
+    """Return the second derivative of an exponent that is quadratic; None if it is not."""
+    powers = _quadratic(function.args[0], z)
+    return None if powers is None or powers[0] == 0 else 2 * powers[0]
+
+
+def _quadratic(exponent: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return a and b if an exponent is a*z**2 + b*z and a constant, else None.
+
+    By derivatives: exponents of derivatives of a system are sums of products of long factors, which
+    nothing here multiplies out.
+    """
+    if not exponent.is_polynomial(z):
+        return None
+    slope = exponent.diff(z)
+    second = slope.diff(z)
+    if second.has(z):
+        second = sp.expand(second)
+    return None if second.has(z) else (second / 2, slope.xreplace({z: sp.S.Zero}))
+
+
+def _strip_and_growth(integrand: sp.Expr, z: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | None]:
+    try:
+        return strip_and_growth(integrand, z)
+    except UnsupportedExpressionError:
+        # Case distinctions whose places move with the unknowns, where panels are cut.
+        return None, None
+
+
+def width_function(lowered: LoweredSystem, language: Language) -> Function | None:
+    """Return ``integrand_width`` of all parameters and unknowns; None if nothing sets a scale.
+
+    Scales that hold functions which the language lacks are left out.
+    """
+    program = lowered.program
+    if not (program.tables or program.has_panels):
+        return None
+    unknowns = [lowered.identifiers[x] for x in lowered.system.unknowns]
+    names = {str(p): sp.Symbol(f"p_{p}") for p in program.parameters}
+    names |= {x: sp.Symbol(f"u_{x}") for x in unknowns}
+    widths = [
+        width.xreplace({x: names[str(x)] for x in width.free_symbols})
+        for width in integrand_widths(lowered)
+        if language.prints(width)
+    ]
+    if not widths:
+        return None
+    lines = ["width = inf"]
+    for k in range(len(widths)):
+        # A width that is no number tells nothing.
+        lines += [f"value = abs(width_{k}_)", "width = value if value < width else width"]
+    return Function(
+        name="integrand_width",
+        parameters=tuple(Parameter(str(x)) for x in names.values()),
+        body="\n".join([*lines, "return width"]) + "\n",
+        expressions={f"width_{k}_": w for k, w in enumerate(widths)},
+        returns=Kind.REAL,
+        documentation="Smallest scale in the node on which integrands vary at a solution.",
+    )
+
+
+def width_source(lowered: LoweredSystem) -> str:
+    """Return a module that NumPy runs with ``integrand_width``; empty if nothing sets a scale."""
+    language = ArrayLanguage(NumpyPrinter())
+    function = width_function(lowered, language)
+    if function is None:
+        return ""
+    return with_helpers(language.source(function), language.printer)
+
+
+def width_text(lowered: LoweredSystem, fixed: Mapping[str, float]) -> str:
+    """Return ``width_at(rows, values)`` of a file for Python, with what it calls.
+
+    Parameters
+    ----------
+    lowered : LoweredSystem
+    fixed : mapping from str to float
+        Parameters that are no arguments of the file.
+    """
+    language = ArrayLanguage(NumpyPrinter())
+    function = width_function(lowered, language)
+    head = """def width_at(rows, values):
+    \"\"\"Return the smallest scale on which integrands vary at solutions of rows.\"\"\"
+"""
+    if function is None:
+        return f"{head}    return np.full(len(rows), np.inf)"
+    free = [str(p) for p in lowered.program.parameters if str(p) not in fixed]
+    outputs = [str(x) for x in lowered.program.outputs]
+    arguments = [
+        repr(fixed[str(p)]) if str(p) in fixed else f"rows[:, {free.index(str(p))}]"
+        for p in lowered.program.parameters
+    ]
+    arguments += [
+        f"values[:, {outputs.index(lowered.identifiers[x])}]" for x in lowered.system.unknowns
+    ]
+    call = f"    return integrand_width(\n        {', '.join(arguments)},\n    )"
+    return f"{language.source(function)}\n\n{head}{call}"

@@ -1,15 +1,136 @@
-"""Find out whether all sums over the nodes are even, so that half of the line suffices."""
+r"""Whether sums over nodes are even, so that half of the line suffices, decided by structure.
+
+Two expressions are compared as polynomials in their functions, each written with the sign of its
+argument outside: :math:`\Phi(-u) = 1 - \Phi(u)`, :math:`\operatorname{prox}_{\ell}(-c) =
+-\operatorname{prox}_{\ell(-x)}(c)`. What cannot be proven like this is unknown.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
+from ..functions import OwenT, erf_difference, erfcx, normal_cdf
 from ..gaussian import GaussianExpectation
-from .product_measures import ProductMeasure
+from ..proximal import MoreauEnvelope, Proximal
+from ..regularity import reflectable
+from .inner_averages import InnerAverage, InnerScale
 from .program import Line, Program
-from .reflections import parity_under
+
+if TYPE_CHECKING:
+    from .product_measures import ProductMeasure
+
+_ODD = (sp.sin, sp.tan, sp.tanh, sp.sinh, sp.erf, sp.atan, sp.asinh, sp.sign)
+_EVEN = (sp.cos, sp.cosh, sp.Abs)
+# In functions whose arguments can give off their sign.
+_REWRITTEN: dict[type[sp.Function], Callable[..., sp.Expr]] = {
+    normal_cdf: lambda u: (1 + sp.erf(u / sp.sqrt(2))) / 2,
+    sp.erfc: lambda u: 1 - sp.erf(u),
+    erfcx: lambda u: sp.exp(u**2) * (1 - sp.erf(u)),
+    erf_difference: lambda a, b: sp.erf(a) - sp.erf(b),
+}
+
+
+def parity_under(value: sp.Expr, reflection: Mapping[sp.Expr, sp.Expr]) -> int | None:
+    """Return 1 or -1 if a reflection provably leaves a value or changes its sign, else None.
+
+    Parameters
+    ----------
+    value : Expr
+    reflection : mapping from Expr to Expr
+        What each symbol or applied function becomes.
+    """
+    comparable = _Comparable()
+    here = comparable(value)
+    there = comparable(value.xreplace(dict(reflection)))
+    if here == there or sp.expand(here - there) == 0:
+        return 1
+    return -1 if sp.expand(here + there) == 0 else None
+
+
+class _Comparable:
+    """Writes expressions as polynomials in marks, one for each function of each argument."""
+
+    def __init__(self) -> None:
+        self._marks: dict[sp.Basic, sp.Symbol] = {}
+        self._known: dict[sp.Basic, sp.Expr] = {}
+        self._bound = sp.Dummy("x", real=True)
+
+    def __call__(self, value: sp.Expr) -> sp.Expr:
+        if value not in self._known:
+            self._known[value] = self._visit(value)
+        return self._known[value]
+
+    def _visit(self, value: sp.Expr) -> sp.Expr:
+        if not value.args or isinstance(value, AppliedUndef):
+            return value
+        if isinstance(value, Proximal | MoreauEnvelope):
+            return self._proximal(value)
+        if isinstance(value, InnerAverage):
+            # The law of the inner nodes is the same on both sides.
+            sign, function = _unsigned(self._expanded(value.function))
+            return sign * self._mark(sp.Function("average", real=True)(function))
+        if isinstance(value, InnerScale):
+            exponents = sorted(map(self._expanded, value.exponents), key=sp.default_sort_key)
+            return self._mark(sp.Tuple(*exponents))
+        if isinstance(value, sp.Add | sp.Mul):
+            return value.func(*map(self, value.args))
+        if isinstance(value, sp.Pow):
+            return self._power(self._expanded(value.base), value.exp)
+        if isinstance(value, sp.Max | sp.Min):
+            value = value.rewrite(sp.Abs)
+            return self._mark(value) if isinstance(value, sp.Max | sp.Min) else self(value)
+        if isinstance(value, sp.Function) and not isinstance(value, sp.Piecewise):
+            return self._function(value)
+        return self._mark(value)
+
+    def _function(self, value: sp.Expr) -> sp.Expr:
+        written = reflectable(value)
+        if written == value and type(value) in _REWRITTEN:
+            written = _REWRITTEN[type(value)](*value.args)
+        if written != value:
+            return self(written)
+        arguments = [self._expanded(a) for a in value.args]
+        if isinstance(value, OwenT):
+            (_, h), (sign, a) = map(_unsigned, arguments)
+            return sign * self._mark(OwenT(h, a))
+        if isinstance(value, _ODD):
+            sign, u = _unsigned(arguments[0])
+            return sign * self._mark(value.func(u))
+        if isinstance(value, _EVEN):
+            return self._mark(value.func(_unsigned(arguments[0])[1]))
+        return self._mark(value.func(*arguments))
+
+    def _power(self, base: sp.Expr, exponent: sp.Expr) -> sp.Expr:
+        if exponent.is_Integer and exponent > 0:
+            return base**exponent
+        if not exponent.is_Integer:
+            return self._mark(base ** self._expanded(exponent))
+        sign, base = _unsigned(base)
+        return sign**exponent * self._mark(1 / base) ** (-exponent)
+
+    def _proximal(self, value: Proximal | MoreauEnvelope) -> sp.Expr:
+        sign, center = _unsigned(self._expanded(value.center))
+        loss = self._expanded(value.loss.xreplace({value.variable: sign * self._bound}))
+        node = sp.Function(type(value).__name__, real=True)
+        found = self._mark(node(loss, center, self._expanded(value.step)))
+        return sign * found if isinstance(value, Proximal) else found
+
+    def _expanded(self, value: sp.Expr) -> sp.Expr:
+        return sp.expand(self(value))
+
+    def _mark(self, value: sp.Basic) -> sp.Expr:
+        if isinstance(value, sp.Number):
+            return value
+        return self._marks.setdefault(value, sp.Dummy(real=True))
+
+
+def _unsigned(value: sp.Expr) -> tuple[int, sp.Expr]:
+    """Return a sign and a value whose product is that given, the same value for both signs."""
+    return (-1, -value) if value.could_extract_minus_sign() else (1, value)
 
 
 def sums_are_even(

@@ -35,9 +35,8 @@ from ..gaussian import GaussianExpectation
 from ..proximal import MoreauEnvelope, Proximal
 from ..regularity import highest_frequency
 from .inner_averages import InnerAverage, InnerScale
-from .measures import pieces, switches
-from .reflections import parity_under
-from .widths import curvature
+from .measures import curvature, pieces, switches
+from .parity import parity_under
 
 # More variables need more nodes than anybody can wait for.
 MOST_INNER = 3

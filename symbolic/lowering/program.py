@@ -6,17 +6,223 @@ that every printer can be asked for.
 
 A program computes its steps in order. Inputs are the parameters, arrays (nodes and weights of the
 quadrature rules with the tables on them, data of the user) and starting values of Newton unknowns.
+Its symbol table says what each symbol is, and `validate` whether every use of it makes sense:
+scalars are assigned once and before they are used, arrays are read inside the passes that run over
+them and nowhere else, and functions that roots define get the arguments that they take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
-from .declarations import Kind, declare, describe_declarations
+from ...errors import EmissionError
+
+
+class Kind(Enum):
+    """What a symbol of a program is."""
+
+    PARAMETER = "parameter"
+    UNKNOWN = "unknown"
+    TABLE = "table"
+    COLUMN = "column"
+    NODE = "panel node"
+    LOCAL = "value at a node"
+    SUM = "sum over nodes"
+    SCALAR = "scalar"
+
+    @property
+    def is_array(self) -> bool:
+        """Whether the caller gives an array, of which a pass reads one entry at a time."""
+        return self in (Kind.TABLE, Kind.COLUMN)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the symbol has a value inside a pass over nodes only."""
+        return self in (Kind.TABLE, Kind.COLUMN, Kind.NODE, Kind.LOCAL)
+
+
+def declare(program: Program) -> dict[sp.Symbol, Kind]:
+    """Return the kind of every symbol that a program takes or assigns, in order of appearance.
+
+    Raises
+    ------
+    EmissionError
+        If a symbol is of two kinds.
+    """
+
+    found: dict[sp.Symbol, Kind] = {}
+
+    def add(symbols: Iterable[sp.Symbol], kind: Kind) -> None:
+        for x in symbols:
+            if found.setdefault(x, kind) != kind:
+                raise EmissionError(
+                    f"program {program.name}: {x} is a {found[x].value} and a {kind.value}"
+                )
+
+    def add_loop(loop: NodeLoop) -> None:
+        if isinstance(loop.measure, Panels):
+            add([loop.measure.node], Kind.NODE)
+        elif isinstance(loop.measure, Data):
+            add(loop.measure.columns, Kind.COLUMN)
+        add((a.target for a in loop.at_nodes), Kind.LOCAL)
+        add((a.target for a in loop.sums), Kind.SUM)
+
+    def add_steps(steps: Iterable[Step]) -> None:
+        for step in steps:
+            if isinstance(step, Assign):
+                add([step.target], Kind.SCALAR)
+            elif isinstance(step, LinearSolve):
+                add(step.unknowns, Kind.UNKNOWN)
+            elif isinstance(step, Newton):
+                add(step.unknowns, Kind.UNKNOWN)
+                add_steps(step.body)
+            else:
+                add_loop(step)
+
+    add(program.parameters, Kind.PARAMETER)
+    # The outer variable has nodes of its own where a pass is cut into panels.
+    panels = {x.measure.node for x in program.loops() if isinstance(x.measure, Panels)}
+    add((t for t in program.tables if t not in panels), Kind.TABLE)
+    add_steps(program.steps)
+    return found
+
+
+def describe_declarations(declarations: Mapping[sp.Symbol, Kind]) -> str:
+    """Return one line for each kind with the names of that kind."""
+    lines = []
+    for kind in Kind:
+        names = [str(x) for x, k in declarations.items() if k == kind]
+        if names:
+            lines.append(f"    {kind.value}{' (array)' * kind.is_array}: {', '.join(names)}")
+    return "\n".join(lines)
+
+
+def validate(program: Program) -> None:
+    """Refuse a program that no target could compute.
+
+    Raises
+    ------
+    EmissionError
+        If a symbol is used before it is assigned, outside of its pass, or assigned twice; if a
+        list has the wrong length; if a function is none of the program's roots. The message names
+        the step and the symbol.
+    """
+    _Validator(program).run()
+
+
+class _Validator:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.kinds = declare(program)
+        self.roots = {r.name: len(r.arguments) for r in program.roots}
+        self.known = set(program.parameters)
+
+    def run(self) -> None:
+        program = self.program
+        if len(self.roots) < len(program.roots):
+            raise self.error("two roots have one name")
+        for root in program.roots:
+            self.check_root(root)
+        for step in program.steps:
+            self.check(step)
+        for x in program.outputs:
+            if x not in self.known:
+                raise self.error(f"the output {x} is never assigned")
+        for x, size in program.magnitudes.items():
+            if not {x, size} <= set(program.outputs):
+                raise self.error(f"the magnitude {size} of {x} has to be an output, as {x} itself")
+
+    def error(self, what: str) -> EmissionError:
+        return EmissionError(f"program {self.program.name}: {what}")
+
+    def check(self, step: Step) -> None:
+
+        if isinstance(step, Assign):
+            self.check_uses(step.value, self.known, step)
+            self.assign([step.target], step)
+        elif isinstance(step, LinearSolve):
+            n = len(step.unknowns)
+            if not n or {n, len(step.right_hand_side)} | set(map(len, step.matrix)) != {n}:
+                raise self.error(f"'{step}' needs as many equations as unknowns")
+            if len(step.matrix) != n:
+                raise self.error(f"'{step}' needs as many equations as unknowns")
+            entries = [x for row in (*step.matrix, step.right_hand_side) for x in row]
+            self.check_uses(sp.Tuple(*entries), self.known, step)
+            self.assign(step.unknowns, step)
+        elif isinstance(step, Newton):
+            n = len(step.unknowns)
+            lengths = {len(step.start), len(step.residual), len(step.logarithmic)}
+            lengths |= {len(step.jacobian), *map(len, step.jacobian)}
+            place = f"newton for {', '.join(map(str, step.unknowns))}"
+            if not n or lengths != {n} or len(step.fixed_point) not in (0, n):
+                raise self.error(f"'{place}' needs as many residuals and starts as unknowns")
+            self.check_uses(sp.Tuple(*step.start), set(self.program.parameters), place)
+            self.assign(step.unknowns, place)
+            for inner in step.body:
+                self.check(inner)
+            entries = [x for row in step.jacobian for x in row]
+            entries += [*step.residual, *step.fixed_point]
+            self.check_uses(sp.Tuple(*entries), self.known, place)
+        else:
+            self.check_loop(step)
+
+    def check_loop(self, loop: NodeLoop) -> None:
+
+        place = f"for {loop.measure}"
+        inside = set(loop.tables)
+        arrays: set[sp.Symbol] = set()
+        if isinstance(loop.measure, Line):
+            arrays = set(self.program.tables)
+        elif isinstance(loop.measure, Data):
+            arrays = set(loop.measure.columns)
+        elif isinstance(loop.measure, Panels):
+            self.check_uses(sp.Tuple(*loop.measure.breaks), self.known, place)
+            inside.add(loop.measure.node)
+        if not set(loop.tables) <= arrays:
+            foreign = ", ".join(sorted(map(str, set(loop.tables) - arrays)))
+            raise self.error(f"'{place}' reads {foreign}, which are no arrays of this pass")
+        for a in loop.at_nodes:
+            self.check_uses(a.value, self.known | inside, a)
+            if a.target in inside:
+                raise self.error(f"'{place}' assigns {a.target} twice")
+            inside.add(a.target)
+        for a in loop.sums:
+            self.check_uses(a.value, self.known | inside, a)
+        self.assign([a.target for a in loop.sums], place)
+
+    def check_root(self, root: ScalarRoot) -> None:
+        arguments = set(root.arguments)
+        self.check_uses(root.start, arguments, root)
+        for value in (root.residual, root.slope):
+            self.check_uses(value, arguments | {root.unknown}, root)
+
+    def check_uses(self, value: sp.Basic, known: set[sp.Symbol], place: object) -> None:
+        for x in sorted(value.free_symbols - known, key=str):
+            kind = self.kinds.get(x)
+            if kind is None:
+                raise self.error(f"'{place}' uses {x}, which nothing declares")
+            if kind.is_local:
+                raise self.error(f"'{place}' uses the {kind.value} {x}, which it does not run over")
+            raise self.error(f"'{place}' uses {x} before it is assigned")
+        for f in sorted(value.atoms(AppliedUndef), key=str):
+            name = type(f).__name__
+            if self.roots.get(name) != len(f.args):
+                raise self.error(
+                    f"'{place}' calls {f}, and the program has no root {name} of {len(f.args)} "
+                    "arguments"
+                )
+
+    def assign(self, targets: Iterable[sp.Symbol], place: object) -> None:
+        for x in targets:
+            if x in self.known:
+                raise self.error(f"'{place}' assigns {x}, which has a value already")
+            self.known.add(x)
 
 
 @dataclass(frozen=True)
@@ -28,6 +234,16 @@ class Assign:
 
     def __str__(self) -> str:
         return f"{self.target} = {self.value}"
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from."""
+        return set(self.value.free_symbols)
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return {self.target}
 
 
 @dataclass(frozen=True)
@@ -164,6 +380,24 @@ class NodeLoop:
         return "\n".join(lines)
 
     @property
+    def symbols(self) -> set[sp.Symbol]:
+        """Everything that is read at nodes, the arrays included."""
+        return set().union(*(a.value.free_symbols for a in (*self.at_nodes, *self.sums)))
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from; arrays are not among them."""
+        inside = {*self.tables, *(a.target for a in self.at_nodes)}
+        if isinstance(self.measure, Panels):
+            return self.symbols - inside - {self.measure.node} | set(self.measure.breaks)
+        return self.symbols - inside
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return {a.target for a in self.sums}
+
+    @property
     def at_nodes(self) -> tuple[Assign, ...]:
         """Everything that is computed at nodes and points, in order, but for the sums."""
         return (*(a for inner in self.inner for a in inner.assigns), *self.locals)
@@ -179,6 +413,16 @@ class LinearSolve:
 
     def __str__(self) -> str:
         return f"solve linear for {', '.join(map(str, self.unknowns))}"
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from."""
+        return {x for row in (*self.matrix, self.right_hand_side) for x in row}
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return set(self.unknowns)
 
 
 @dataclass(frozen=True)
@@ -224,6 +468,25 @@ class Newton:
         ]
         how = "safeguarded newton" if self.safeguarded else "newton"
         return f"{how} for {', '.join(coordinates)}:\n    {inside}"
+
+    @property
+    def inputs(self) -> tuple[sp.Symbol, ...]:
+        """The scalars from before that its equations hold."""
+        own, read = set(self.unknowns), dict[sp.Symbol, None]()
+        for step in self.body:
+            read |= dict.fromkeys(sorted(step.reads - own, key=str))
+            own |= step.writes
+        return tuple(read)
+
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """The scalars that it is computed from, those of first values included."""
+        return set(self.inputs).union(*(x.free_symbols for x in self.start))
+
+    @property
+    def writes(self) -> set[sp.Symbol]:
+        """The scalars that have a value afterwards."""
+        return set(self.unknowns).union(*(step.writes for step in self.body))
 
 
 Step = Assign | NodeLoop | LinearSolve | Newton
@@ -301,6 +564,20 @@ class Program:
     inner_nodes: tuple[sp.Symbol, ...] = ()
     cut: bool = False
 
+    @property
+    def reads(self) -> set[sp.Symbol]:
+        """Everything scalar that its steps read."""
+        return set().union(*(step.reads for step in self.steps))
+
+    def assigns(self) -> Iterator[Assign]:
+        """Iterate over all assignments, those at nodes, sums and those inside Newton included."""
+        for step in self.steps:
+            for inner in step.body if isinstance(step, Newton) else (step,):
+                if isinstance(inner, Assign):
+                    yield inner
+                elif isinstance(inner, NodeLoop):
+                    yield from (*inner.at_nodes, *inner.sums)
+
     def loops(self) -> Iterator[NodeLoop]:
         """Iterate over all passes over nodes, those inside Newton included."""
         for step in self.steps:
@@ -313,6 +590,20 @@ class Program:
     def nested(self) -> bool:
         """Whether a pass averages over the points of each node."""
         return any(loop.inner for loop in self.loops())
+
+    @property
+    def moving(self) -> bool:
+        """Whether integrands over fixed nodes may grow in a way that no table shows.
+
+        Rational expressions in tables do not: their growth is that of the tables.
+        """
+        for loop in self.loops():
+            if not isinstance(loop.measure, Line):
+                continue
+            values = [a.value for a in (*loop.at_nodes, *loop.sums)]
+            if self.tables[0] in loop.tables or any(v.has(sp.Function, sp.exp) for v in values):
+                return True
+        return False
 
     @property
     def has_panels(self) -> bool:

@@ -1,7 +1,8 @@
 """Pass 6: put computations in order, with as few passes over the nodes as possible.
 
 Scalars are computed as soon as their inputs are known; only when nothing else can go on are all
-sums that are ready collected, one pass for each measure.
+sums that are ready collected, one pass for each measure. Proximal operators without a closed form
+become functions that an equation defines.
 """
 
 from __future__ import annotations
@@ -12,16 +13,79 @@ from dataclasses import replace
 import sympy as sp
 
 from ...errors import EmissionError
-from ..accuracy import nodes_of, parts_of
+from ..accuracy import nodes_of, parts_of, rewrite_for_accuracy
 from ..averages import DataAverage
 from ..gaussian import GaussianExpectation
+from ..proximal import MoreauEnvelope, Proximal
 from ..random_matrix import MarchenkoPasturAverage, Resolvent
 from .fuse import Abs, FreshSymbols, Item, Size
 from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points
-from .program import Assign, Data, InnerPass, Line, LinearSolve, Measure, NodeLoop, Panels
-from .roots import Roots
+from .program import (
+    Assign,
+    Data,
+    InnerPass,
+    Line,
+    LinearSolve,
+    Measure,
+    NodeLoop,
+    Panels,
+    ScalarRoot,
+)
 from .sharing import share_in_loop, share_scalars, split_off, take_out_invariants
+
+
+class Roots:
+    """Gives each proximal operator a function, and one only."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[sp.Expr, sp.Symbol], ScalarRoot] = {}
+
+    @property
+    def functions(self) -> tuple[ScalarRoot, ...]:
+        """All functions that were made."""
+        return tuple(self._found.values())
+
+    def called(self, expr: sp.Expr) -> sp.Expr:
+        """Replace proximal operators and Moreau envelopes by calls of these functions."""
+        expr = expr.xreplace({m: m.rewrite(Proximal) for m in parts_of(expr, MoreauEnvelope)})
+        while True:
+            # Innermost first: the centre of one may hold another.
+            found = [p for p in parts_of(expr, Proximal) if not p.center.has(Proximal)]
+            if not found:
+                return expr
+            expr = expr.xreplace({p: self._call(p) for p in found})
+
+    def _call(self, node: Proximal) -> sp.Expr:
+        loss, x = node.loss, node.variable
+        key = (loss, x)
+        parameters = sorted(loss.free_symbols - {x}, key=str)
+        if key not in self._found:
+            self._found[key] = _root(f"proximal_{len(self._found) + 1}", loss, x, parameters)
+        function = sp.Function(self._found[key].name, real=True)
+        return function(node.center, node.step, *parameters)
+
+
+def _root(name: str, loss: sp.Expr, x: sp.Symbol, parameters: list[sp.Symbol]) -> ScalarRoot:
+    unknown = sp.Symbol("root_x", real=True)
+    center = sp.Symbol("root_center", real=True)
+    step = sp.Symbol("root_step", positive=True)
+    arguments = {p: sp.Symbol(f"root_{k}", **p.assumptions0) for k, p in enumerate(parameters)}
+    # Where a loss has a kink its derivative jumps and the bracket closes in on the kink; the
+    # second derivative there is never asked for.
+    first = loss.diff(x)
+    second = first.diff(x).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+    renamed = {x: unknown, **arguments}
+    first, second = (rewrite_for_accuracy(f.xreplace(renamed)) for f in (first, second))
+    return ScalarRoot(
+        name=name,
+        unknown=unknown,
+        arguments=(center, step, *arguments.values()),
+        residual=unknown - center + step * first,
+        slope=1 + step * second,
+        start=center,
+    )
+
 
 _Ordered = Assign | LinearSolve | NodeLoop
 
@@ -92,14 +156,14 @@ class Scheduler:
         available = set(known) | computed
         steps: list[_Ordered] = []
         # Free symbols of large expressions take long: once for each item, not in every round.
-        inputs = [(item, _inputs(item)) for item in pending]
+        inputs = [(item, item.reads) for item in pending]
         while inputs or waiting:
             ready = [item for item, needed in inputs if needed <= available]
             if ready:
                 steps += ready
                 inputs = [(item, needed) for item, needed in inputs if not needed <= available]
                 for item in ready:
-                    available |= _results(item)
+                    available |= item.writes
                 continue
             now = {s: key for s, key in waiting.items() if self._needs(*key) <= available}
             if not now:
@@ -253,13 +317,3 @@ class Scheduler:
 def _plain_sizes(expr: sp.Expr) -> sp.Expr:
     """Write sizes as the absolute values that they are, the measure being chosen."""
     return expr.replace(Size, Abs) if parts_of(expr, Size) else expr
-
-
-def _inputs(item: Item) -> set[sp.Symbol]:
-    if isinstance(item, Assign):
-        return set(item.value.free_symbols)
-    return {x for row in item.matrix for x in row} | set(item.right_hand_side)
-
-
-def _results(item: Item) -> set[sp.Symbol]:
-    return {item.target} if isinstance(item, Assign) else set(item.unknowns)

@@ -15,13 +15,7 @@ from typing import Any, TypeAlias
 import sympy as sp
 
 from ...runtime.generated import GeneratedFunction, defined
-from .printers import (
-    MpmathPrinter,
-    NumpyPrinter,
-    ScalarPrinter,
-    SourcePrinter,
-    helper_definitions,
-)
+from .printers import MpmathPrinter, NumpyPrinter, ScalarPrinter, SourcePrinter, helper_definitions
 
 Values: TypeAlias = "sp.Expr | Sequence[sp.Expr]"
 Argument: TypeAlias = "sp.Expr | tuple[sp.Symbol, ...]"

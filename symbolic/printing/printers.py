@@ -18,6 +18,7 @@ from sympy.printing.codeprinter import CodePrinter
 from ...digits import MOST_DIGITS
 from ...errors import EmissionError
 from . import special_functions
+from .spellings import c_identifier
 
 # Integers up to here are floating-point numbers.
 _LARGEST_EXACT = 2**53
@@ -284,3 +285,43 @@ def helper_definitions(
         decorator + definition
         for definition in special_functions.called_definitions(printer.helpers, text)
     )
+
+
+class CPrinter(CompiledPrinter):
+    """Doubles throughout; of a case distinction only the case that holds is computed."""
+
+    target = "c"
+    functions = special_functions.names("c")
+    helpers = special_functions.helpers("c")
+
+    def _print_Symbol(self, expr: sp.Symbol) -> str:
+        return c_identifier(str(expr.name))
+
+    _print_Dummy = _print_Symbol
+
+    def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
+        power = f"{int(exponent)}.0" if exponent.is_Integer else self._print(exponent)
+        return f"pow({self._print(base)}, {power})"
+
+
+class JuliaPrinter(CompiledPrinter):
+    """Float64 throughout; ``ifelse`` would compute every case, so cases are ``? :``."""
+
+    target = "julia"
+    functions = special_functions.names("julia")
+    helpers = special_functions.helpers("julia")
+
+    def _power(self, base: sp.Expr, exponent: sp.Expr) -> str:
+        if exponent.is_Integer:
+            return f"({self._print(base)})^({int(exponent)})"
+        # Base.:^ throws an error for a negative base.
+        return f"power({self._print(base)}, {self._print(exponent)})"
+
+
+class JaxPrinter(NumpyPrinter):
+    """Vectorised code of functions that JAX can trace and differentiate."""
+
+    target = "jax"
+    arrays: ClassVar[str] = "jnp"
+    functions = special_functions.names("jax")
+    helpers = special_functions.helpers("jax")

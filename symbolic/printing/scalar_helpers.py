@@ -1,4 +1,6 @@
-"""Helpers for one number at a time: Python (and numba) and C99; coefficients for all targets.
+"""Helpers for one number at a time: Python (and numba), C99, Julia; coefficients for all targets.
+
+Each is written once, in the neutral text of :mod:`.language`.
 
 Sources: W. J. Cody, Rational Chebyshev approximations for the error function, Math. Comp. 23 (1969)
 631-637 (erf up to 0.46875, erfcx up to 4 and beyond); D. B. Owen, Ann. Math. Statist. 27 (1956)
@@ -10,6 +12,11 @@ units.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+
+from ...runtime.generated import defined
+from .language import Function, Kind, Language, Parameter
+from .runtime_text import runtime_text
+from .spellings import CLanguage, JuliaLanguage, PythonLanguage
 
 # Numerators and denominators from the highest power down: erf(x)/x in x², then erfcx.
 NEAR_NUMERATOR = (
@@ -39,15 +46,10 @@ FAR_DENOMINATOR = (
     2.33520497626869185e-3,
 )  # fmt: skip
 
-# Gauss-Legendre rule with 16 nodes on [-1, 1], which is symmetric: positive nodes, their weights.
-LEGENDRE_NODES = (
-    0.09501250983763744, 0.2816035507792589, 0.45801677765722737, 0.6178762444026438,
-    0.755404408355003, 0.8656312023878318, 0.9445750230732326, 0.9894009349916499,
-)  # fmt: skip
-LEGENDRE_WEIGHTS = (
-    0.1894506104550685, 0.18260341504492358, 0.16915651939500254, 0.14959598881657674,
-    0.12462897125553388, 0.09515851168249279, 0.062253523938647894, 0.027152459411754096,
-)  # fmt: skip
+# Of the rule with 16 nodes, as the solver in process has it.
+_RULES = defined(runtime_text("quadrature", ("LEGENDRE_NODES", "LEGENDRE_WEIGHTS")))
+LEGENDRE_NODES: tuple[float, ...] = _RULES.LEGENDRE_NODES
+LEGENDRE_WEIGHTS: tuple[float, ...] = _RULES.LEGENDRE_WEIGHTS
 
 
 def horner(coefficients: Sequence[float], variable: str) -> str:
@@ -64,285 +66,178 @@ ERFCX_MIDDLE = f"{horner(MIDDLE_NUMERATOR, 'a')} / {horner(MIDDLE_DENOMINATOR, '
 ERFCX_FAR = (
     f"(0.5641895835477563 - y * {horner(FAR_NUMERATOR, 'y')} / {horner(FAR_DENOMINATOR, 'y')}) / a"
 )
+_RULE = f"nodes = {LEGENDRE_NODES!r}\nweights = {LEGENDRE_WEIGHTS!r}\n"
 
 
-def listed(values: Sequence[float]) -> str:
-    """Return numbers with commas between, without loss of digits."""
-    return ", ".join(map(repr, values))
-
-
-PYTHON_HELPERS: Mapping[str, str] = {
-    "fn_relu": "def fn_relu(x):\n    return 0.0 if x < 0.0 else x\n",
-    "fn_step": "def fn_step(x):\n    return 1.0 if x > 0.0 else (0.0 if x < 0.0 else 0.5 + x)\n",
-    "fn_sign": "def fn_sign(x):\n    return 1.0 if x > 0.0 else (-1.0 if x < 0.0 else x + 0.0)\n",
-    "fn_sigmoid": """def fn_sigmoid(x):
-    # exp of a non-positive number on both sides: no overflow
-    e = math.exp(-abs(x))
-    return (e if x < 0.0 else 1.0) / (1.0 + e)
+_BODIES: Mapping[str, tuple[str, str]] = {
+    "fn_relu": ("x", "return 0.0 if x < 0.0 else x\n"),
+    "fn_step": ("x", "return 1.0 if x > 0.0 else (0.0 if x < 0.0 else 0.5 + x)\n"),
+    "fn_sign": ("x", "return 1.0 if x > 0.0 else (-1.0 if x < 0.0 else x + 0.0)\n"),
+    "fn_sigmoid": (
+        "x",
+        """
+# exp of a non-positive number on both sides: no overflow
+e = exp(-abs(x))
+return (e if x < 0.0 else 1.0) / (1.0 + e)
 """,
-    "fn_softplus": """def fn_softplus(x):
-    return (0.0 if x < 0.0 else x) + math.log1p(math.exp(-abs(x)))
-""",
-    "fn_sech": """def fn_sech(x):
-    # cosh overflows from 711 on
-    e = math.exp(-abs(x))
-    return 2.0 * e / (1.0 + e * e)
-""",
-    "fn_log_cosh": """def fn_log_cosh(x):
-    a = abs(x)
-    # cosh x = 1 + 2 sinh(x/2)^2; beyond 20 it is exp(|x|)/2
-    if a > 20.0:
-        return a - 0.6931471805599453
-    s = math.sinh(0.5 * a)
-    return math.log1p(2.0 * s * s)
-""",
-    "fn_exp_square": """def fn_exp_square(s, x):
-    # exp(s*x*x) for s = 1, -1/2, -1
-    a = abs(x)
-    if not a < 40.0:
-        return math.inf if s > 0.0 else math.exp(-20.0 * a)
-    z = math.floor(a * 65536.0) / 65536.0
-    return math.exp(s * z * z) * math.exp(s * (a - z) * (a + z))
-""",
-    "fn_erfcx": f"""def fn_erfcx(x):
-    a = abs(x)
-    if a < 0.46875:
-        return math.exp(x * x) * math.erfc(x)
-    if x < -26.62873571375148:
-        return math.inf
-    if a <= 4.0:
-        value = {ERFCX_MIDDLE}
-    else:
-        y = 1.0 / a / a
-        value = {ERFCX_FAR}
-    if x < 0.0:
-        return 2.0 * fn_exp_square(1.0, a) - value
-    return value
-""",
-    "fn_normal_cdf": """def fn_normal_cdf(x):
-    tail = 0.5 * fn_exp_square(-0.5, x) * fn_erfcx(abs(x) * 0.7071067811865476)
-    return 1.0 - tail if x > 0.0 else tail
-""",
-    "fn_log_normal_cdf": """def fn_log_normal_cdf(x):
-    # far out the square is all there is, and erfcx may be zero
-    if x < -1e10:
-        return -0.5 * x * x
-    if x < 0.0:
-        return math.log(0.5 * fn_erfcx(-x * 0.7071067811865476)) - 0.5 * x * x
-    return math.log1p(-0.5 * fn_exp_square(-0.5, x) * fn_erfcx(x * 0.7071067811865476))
-""",
-    "fn_erf_difference": f"""def fn_erf_difference(a, b):
-    if a == b:
-        return 0.0
-    if (a > 0.0) != (b > 0.0):
-        return math.erf(a) - math.erf(b)
-    sign = 1.0 if a > b else -1.0
-    near = min(abs(a), abs(b))
-    width = abs(a - b)
-    if width * (near + width) > 1.0:
-        return sign * (math.erfc(near) - math.erfc(near + width))
-    # exp(-near^2) times the integral of exp(-s^2 - 2*near*s) over [0, width]
-    total = 0.0
-    for x, w in zip(({listed(LEGENDRE_NODES)}), ({listed(LEGENDRE_WEIGHTS)})):
-        s = 0.5 * width * (1.0 - x)
-        t = 0.5 * width * (1.0 + x)
-        total += w * (math.exp(-s * (s + 2.0 * near)) + math.exp(-t * (t + 2.0 * near)))
-    return sign * 0.5641895835477563 * fn_exp_square(-1.0, near) * width * total
-""",
-    "fn_owen_t_inner": f"""def fn_owen_t_inner(h, a):
-    # h >= 0, 0 <= a <= 1; beyond 9/h the integrand is zero to all digits
-    if h > 40.0:
-        return 0.0
-    end = a if a * h <= 9.0 else 9.0 / h
-    panels = 1 + int(0.5 * h * end)
-    half = 0.5 * end / panels
-    total = 0.0
-    for k in range(panels):
-        middle = (2 * k + 1) * half
-        for x, w in zip(({listed(LEGENDRE_NODES)}), ({listed(LEGENDRE_WEIGHTS)})):
-            s = middle - half * x
-            t = middle + half * x
-            total += w * math.exp(-0.5 * h * s * h * s) / (1.0 + s * s)
-            total += w * math.exp(-0.5 * h * t * h * t) / (1.0 + t * t)
-    return 0.15915494309189535 * fn_exp_square(-0.5, h) * half * total
-""",
-    "fn_owen_t": """def fn_owen_t(h, a):
-    if not (h == h and a == a):
-        return h + a
-    # beyond these the function is at its limits
-    h = min(abs(h), 1000.0)
-    slope = min(abs(a), 1e300)
-    if slope <= 1.0:
-        value = fn_owen_t_inner(h, slope)
-    else:
-        p = fn_exp_square(-0.5, h) * fn_erfcx(h * 0.7071067811865476)
-        q = fn_exp_square(-0.5, slope * h) * fn_erfcx(slope * h * 0.7071067811865476)
-        value = 0.25 * (p + q * (1.0 - p)) - fn_owen_t_inner(slope * h, 1.0 / slope)
-    return value if a > 0.0 else -value
-""",
-}
-
-
-C_HELPERS: Mapping[str, str] = {
-    "fn_relu": "static double fn_relu(double x)\n{\n    return x < 0.0 ? 0.0 : x;\n}\n",
-    "fn_step": (
-        "static double fn_step(double x)\n{\n"
-        "    return x > 0.0 ? 1.0 : (x < 0.0 ? 0.0 : 0.5 + x);\n}\n"
     ),
-    "fn_sign": (
-        "static double fn_sign(double x)\n{\n"
-        "    return x > 0.0 ? 1.0 : (x < 0.0 ? -1.0 : x + 0.0);\n}\n"
+    "fn_softplus": ("x", "return (0.0 if x < 0.0 else x) + log1p(exp(-abs(x)))\n"),
+    "fn_sech": (
+        "x",
+        """
+# cosh overflows from 711 on
+e = exp(-abs(x))
+return 2.0 * e / (1.0 + e * e)
+""",
     ),
-    "fn_sigmoid": """static double fn_sigmoid(double x)
-{
-    /* exp of a non-positive number on both sides: no overflow */
-    const double e = exp(-fabs(x));
-    return (x < 0.0 ? e : 1.0) / (1.0 + e);
+    "fn_log_cosh": (
+        "x",
+        """
+a = abs(x)
+# cosh x = 1 + 2 sinh(x/2)^2; beyond 20 it is exp(|x|)/2
+if a > 20.0:
+    return a - 0.6931471805599453
+s = sinh(0.5 * a)
+return log1p(2.0 * s * s)
+""",
+    ),
+    "fn_exp_square": (
+        "s x",
+        """
+# exp(s*x*x) for s = 1, -1/2, -1
+a = abs(x)
+if not a < 40.0:
+    return inf if s > 0.0 else exp(-20.0 * a)
+z = floor(a * 65536.0) / 65536.0
+return exp(s * z * z) * exp(s * (a - z) * (a + z))
+""",
+    ),
+    "fn_erfcx": (
+        "x",
+        f"""
+a = abs(x)
+if a < 0.46875:
+    return exp(x * x) * erfc(x)
+if x < -26.62873571375148:
+    return inf
+if a <= 4.0:
+    value = {ERFCX_MIDDLE}
+else:
+    y = 1.0 / a / a
+    value = {ERFCX_FAR}
+if x < 0.0:
+    return 2.0 * fn_exp_square(1.0, a) - value
+return value
+""",
+    ),
+    "fn_normal_cdf": (
+        "x",
+        """
+tail = 0.5 * fn_exp_square(-0.5, x) * fn_erfcx(abs(x) * 0.7071067811865476)
+return 1.0 - tail if x > 0.0 else tail
+""",
+    ),
+    "fn_log_normal_cdf": (
+        "x",
+        """
+# far out the square is all there is, and erfcx may be zero
+if x < -1e10:
+    return -0.5 * x * x
+if x < 0.0:
+    return log(0.5 * fn_erfcx(-x * 0.7071067811865476)) - 0.5 * x * x
+return log1p(-0.5 * fn_exp_square(-0.5, x) * fn_erfcx(x * 0.7071067811865476))
+""",
+    ),
+    "fn_erf_difference": (
+        "a b",
+        f"""
+if a == b:
+    return 0.0
+if (a > 0.0) != (b > 0.0):
+    return erf(a) - erf(b)
+sign = 1.0 if a > b else -1.0
+near = abs(a) if abs(a) < abs(b) else abs(b)
+width = abs(a - b)
+if width * (near + width) > 1.0:
+    return sign * (erfc(near) - erfc(near + width))
+{_RULE}# exp(-near^2) times the integral of exp(-s^2 - 2*near*s) over [0, width]
+total = 0.0
+for j in range({len(LEGENDRE_NODES)}):
+    s = 0.5 * width * (1.0 - nodes[j])
+    t = 0.5 * width * (1.0 + nodes[j])
+    total += weights[j] * (exp(-s * (s + 2.0 * near)) + exp(-t * (t + 2.0 * near)))
+return sign * 0.5641895835477563 * fn_exp_square(-1.0, near) * width * total
+""",
+    ),
+    "fn_owen_t_inner": (
+        "h a",
+        f"""
+# h >= 0, 0 <= a <= 1; beyond 9/h the integrand is zero to all digits
+if h > 40.0:
+    return 0.0
+{_RULE}stop = a if a * h <= 9.0 else 9.0 / h
+panels = 1 + whole(0.5 * h * stop)
+half = 0.5 * stop / panels
+total = 0.0
+for k in range(panels):
+    middle = (2 * k + 1) * half
+    for j in range({len(LEGENDRE_NODES)}):
+        s = middle - half * nodes[j]
+        t = middle + half * nodes[j]
+        total += weights[j] * exp(-0.5 * h * s * h * s) / (1.0 + s * s)
+        total += weights[j] * exp(-0.5 * h * t * h * t) / (1.0 + t * t)
+return 0.15915494309189535 * fn_exp_square(-0.5, h) * half * total
+""",
+    ),
+    "fn_owen_t": (
+        "h a",
+        """
+if not (h == h and a == a):
+    return h + a
+# beyond these the function is at its limits
+h = abs(h)
+if h > 1000.0:
+    h = 1000.0
+slope = abs(a)
+if slope > 1e300:
+    slope = 1e300
+if slope <= 1.0:
+    value = fn_owen_t_inner(h, slope)
+else:
+    p = fn_exp_square(-0.5, h) * fn_erfcx(h * 0.7071067811865476)
+    q = fn_exp_square(-0.5, slope * h) * fn_erfcx(slope * h * 0.7071067811865476)
+    value = 0.25 * (p + q * (1.0 - p)) - fn_owen_t_inner(slope * h, 1.0 / slope)
+return value if a > 0.0 else -value
+""",
+    ),
 }
-""",
-    "fn_softplus": """static double fn_softplus(double x)
-{
-    return (x < 0.0 ? 0.0 : x) + log1p(exp(-fabs(x)));
-}
-""",
-    "fn_sech": """static double fn_sech(double x)
-{
-    /* cosh overflows from 711 on */
-    const double e = exp(-fabs(x));
-    return 2.0 * e / (1.0 + e * e);
-}
-""",
-    "fn_log_cosh": """static double fn_log_cosh(double x)
-{
-    const double a = fabs(x);
-    double s;
-    /* cosh x = 1 + 2 sinh(x/2)^2; beyond 20 it is exp(|x|)/2 */
-    if (a > 20.0) {
-        return a - 0.6931471805599453;
-    }
-    s = sinh(0.5 * a);
-    return log1p(2.0 * s * s);
-}
-""",
-    "fn_exp_square": """static double fn_exp_square(double s, double x)
-{
-    /* exp(s*x*x) for s = 1, -1/2, -1 */
-    const double a = fabs(x);
-    double z;
-    if (!(a < 40.0)) {
-        return s > 0.0 ? HUGE_VAL : exp(-20.0 * a);
-    }
-    z = floor(a * 65536.0) / 65536.0;
-    return exp(s * z * z) * exp(s * (a - z) * (a + z));
-}
-""",
-    "fn_erfcx": f"""static double fn_erfcx(double x)
-{{
-    const double a = fabs(x);
-    double y, value;
-    if (a < 0.46875) {{
-        return exp(x * x) * erfc(x);
-    }}
-    if (x < -26.62873571375148) {{
-        return HUGE_VAL;
-    }}
-    if (a <= 4.0) {{
-        value = {ERFCX_MIDDLE};
-    }} else {{
-        y = 1.0 / a / a;
-        value = {ERFCX_FAR};
-    }}
-    return x < 0.0 ? 2.0 * fn_exp_square(1.0, a) - value : value;
-}}
-""",
-    "fn_normal_cdf": """static double fn_normal_cdf(double x)
-{
-    const double tail = 0.5 * fn_exp_square(-0.5, x) * fn_erfcx(fabs(x) * 0.7071067811865476);
-    return x > 0.0 ? 1.0 - tail : tail;
-}
-""",
-    "fn_log_normal_cdf": """static double fn_log_normal_cdf(double x)
-{
-    /* far out the square is all there is, and erfcx may be zero */
-    if (x < -1e10) {
-        return -0.5 * x * x;
-    }
-    if (x < 0.0) {
-        return log(0.5 * fn_erfcx(-x * 0.7071067811865476)) - 0.5 * x * x;
-    }
-    return log1p(-0.5 * fn_exp_square(-0.5, x) * fn_erfcx(x * 0.7071067811865476));
-}
-""",
-    "fn_erf_difference": f"""static double fn_erf_difference(double a, double b)
-{{
-    static const double nodes[8] = {{{listed(LEGENDRE_NODES)}}};
-    static const double weights[8] = {{{listed(LEGENDRE_WEIGHTS)}}};
-    double sign, near, width, total, s, t;
-    int j;
-    if (a == b) {{
-        return 0.0;
-    }}
-    if ((a > 0.0) != (b > 0.0)) {{
-        return erf(a) - erf(b);
-    }}
-    sign = a > b ? 1.0 : -1.0;
-    near = fmin(fabs(a), fabs(b));
-    width = fabs(a - b);
-    if (width * (near + width) > 1.0) {{
-        return sign * (erfc(near) - erfc(near + width));
-    }}
-    /* exp(-near^2) times the integral of exp(-s^2 - 2*near*s) over [0, width] */
-    total = 0.0;
-    for (j = 0; j < 8; j++) {{
-        s = 0.5 * width * (1.0 - nodes[j]);
-        t = 0.5 * width * (1.0 + nodes[j]);
-        total += weights[j] * (exp(-s * (s + 2.0 * near)) + exp(-t * (t + 2.0 * near)));
-    }}
-    return sign * 0.5641895835477563 * fn_exp_square(-1.0, near) * width * total;
-}}
-""",
-    "fn_owen_t_inner": f"""static double fn_owen_t_inner(double h, double a)
-{{
-    static const double nodes[8] = {{{listed(LEGENDRE_NODES)}}};
-    static const double weights[8] = {{{listed(LEGENDRE_WEIGHTS)}}};
-    /* h >= 0, 0 <= a <= 1; beyond 9/h the integrand is zero to all digits */
-    double end, half, middle, s, t, total = 0.0;
-    int j, k, panels;
-    if (h > 40.0) {{
-        return 0.0;
-    }}
-    end = a * h <= 9.0 ? a : 9.0 / h;
-    panels = 1 + (int)(0.5 * h * end);
-    half = 0.5 * end / panels;
-    for (k = 0; k < panels; k++) {{
-        middle = (2 * k + 1) * half;
-        for (j = 0; j < 8; j++) {{
-            s = middle - half * nodes[j];
-            t = middle + half * nodes[j];
-            total += weights[j] * exp(-0.5 * h * s * h * s) / (1.0 + s * s);
-            total += weights[j] * exp(-0.5 * h * t * h * t) / (1.0 + t * t);
-        }}
-    }}
-    return 0.15915494309189535 * fn_exp_square(-0.5, h) * half * total;
-}}
-""",
-    "fn_owen_t": """static double fn_owen_t(double h, double a)
-{
-    /* beyond these the function is at its limits */
-    const double slope = fmin(fabs(a), 1e300);
-    double p, q, value;
-    if (!(h == h && a == a)) {
-        return h + a;
-    }
-    h = fmin(fabs(h), 1000.0);
-    if (slope <= 1.0) {
-        value = fn_owen_t_inner(h, slope);
-    } else {
-        p = fn_exp_square(-0.5, h) * fn_erfcx(h * 0.7071067811865476);
-        q = fn_exp_square(-0.5, slope * h) * fn_erfcx(slope * h * 0.7071067811865476);
-        value = 0.25 * (p + q * (1.0 - p)) - fn_owen_t_inner(slope * h, 1.0 / slope);
-    }
-    return a > 0.0 ? value : -value;
-}
-""",
+
+
+def _helpers() -> tuple[Function, ...]:
+    found: dict[str, Function] = {}
+    for name, (arguments, body) in _BODIES.items():
+        called = tuple(f for other, f in found.items() if f"{other}(" in body)
+        parameters = tuple(map(Parameter, arguments.split()))
+        found[name] = Function(name, parameters, body, returns=Kind.REAL, calls=called)
+    return tuple(found.values())
+
+
+HELPERS = _helpers()
+"""In an order in which each calls earlier ones only."""
+
+
+def written(language: Language, without: Sequence[str] = ()) -> dict[str, str]:
+    """Return the definitions of the helpers in a language by name, but for some."""
+    return {f.name: language.source(f) for f in HELPERS if f.name not in without}
+
+
+PYTHON_HELPERS: Mapping[str, str] = written(PythonLanguage())
+C_HELPERS: Mapping[str, str] = written(CLanguage())
+JULIA_HELPERS: Mapping[str, str] = {
+    **{
+        f"fn_{name}": f"fn_{name}(x) = ccall((:{name}, Base.Math.libm), Float64, (Float64,), x)\n"
+        for name in ("erf", "erfc")
+    },
+    # Base has a sign of its own.
+    **written(JuliaLanguage(), without=("fn_sign",)),
 }

@@ -3,7 +3,7 @@
 A function is known to a target by a name that its language has, such as ``math.erf``, or by a
 helper: a definition that a self-contained file carries along. Helpers are accurate to a few units
 in the last place on their whole domain and neither overflow nor cancel where the result does not
-(:mod:`.scalar_helpers`, :mod:`.julia_helpers`, :mod:`.vector_helpers`; for mpmath
+(:mod:`.scalar_helpers`, :mod:`.vector_helpers`; for mpmath
 :mod:`giantstep.runtime.precise_functions`, which evaluate the functions here, too).
 """
 
@@ -27,9 +27,8 @@ from ..functions import (
     sigmoid,
     softplus,
 )
-from .julia_helpers import JULIA_HELPERS
 from .runtime_text import runtime_text
-from .scalar_helpers import C_HELPERS, PYTHON_HELPERS
+from .scalar_helpers import C_HELPERS, JULIA_HELPERS, PYTHON_HELPERS
 from .vector_helpers import JAX_HELPERS, NUMPY_HELPERS
 
 PREFIX = "fn_"

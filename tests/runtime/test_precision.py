@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 
 from giantstep.errors import ConvergenceError
 from giantstep.packed_numbers import packed, unpacked
-from giantstep.runtime.precise_averages import InnerRule
-from giantstep.runtime.precise_kernel import PreciseKernel
-from giantstep.runtime.precise_lattices import Lattice
-from giantstep.runtime.precision import _quadrature_error, local_context, solve_precisely
+from giantstep.runtime.precise_averages import InnerRule, Lattice
+from giantstep.runtime.precision import (
+    PreciseKernel,
+    _quadrature_error,
+    local_context,
+    solve_precisely,
+)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from giantstep.errors import EmissionError
 from giantstep.symbolic.equations import Equation, FreeEnergy, saddle_point_equations
 from giantstep.symbolic.gaussian import GaussianExpectation
 from giantstep.symbolic.lowering.program import LinearSolve, Newton, NodeLoop
-from giantstep.symbolic.lowering.targets.renaming import renamed
-from giantstep.symbolic.lowering.targets.solver_source import solver_source
+from giantstep.symbolic.lowering.renaming import renamed
+from giantstep.symbolic.lowering.solver import solver_source
 
 from .generated_code import mpmath_names_in, names_in, names_in_file
 from .lowered_cases import kappa, lowered, nodes, run

@@ -10,10 +10,10 @@ from numpy.testing import assert_allclose
 
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.lowering.driver import array_driver
 from giantstep.symbolic.lowering.parity import sums_are_even
 from giantstep.symbolic.lowering.program import Assign, LinearSolve, Newton, NodeLoop, Program
-from giantstep.symbolic.lowering.targets.refinement import array_driver
-from giantstep.symbolic.lowering.targets.solver_source import solver_source
+from giantstep.symbolic.lowering.solver import solver_source
 from giantstep.symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 
 from .generated_code import mpmath_names_in, names_in, names_in_file

@@ -8,7 +8,7 @@ import sympy as sp
 
 from giantstep.errors import EmissionError
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.targets.map_source import map_source
+from giantstep.symbolic.lowering.map_source import map_source
 
 Z = sp.Symbol("z")
 V = sp.Symbol("V", positive=True)

@@ -11,7 +11,7 @@ from giantstep.derivations.spiked_random_features import physics as model
 from giantstep.derivations.spiked_random_features.derive import TABLE_PARAMETERS
 from giantstep.runtime.precise_averages import InnerRule
 from giantstep.runtime.quadrature import inner_rule
-from giantstep.symbolic.lowering.targets.table_source import mpmath_table_source, table_source
+from giantstep.symbolic.lowering.tables import mpmath_table_source, table_source
 
 from .generated_code import mpmath_names_in, names_in
 

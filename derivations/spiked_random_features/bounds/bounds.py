@@ -77,7 +77,7 @@ from ....symbolic.equations import FreeEnergy
 from ....symbolic.equivalence import mean_definition, slope_definition
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.hermite import hermite_coefficient
-from ....symbolic.lowering.targets.table_source import table_source
+from ....symbolic.lowering.tables import table_source
 from ....symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
 from ....symbolic.regularity import Parity
 from ....symbolic.saddle_point import SaddlePointSystem

@@ -29,14 +29,13 @@ import sympy as sp
 
 from ....errors import ConvergenceError
 from ....runtime.generated import defined
-from ....runtime.precise_averages import InnerRule
+from ....runtime.precise_averages import InnerRule, folded
 from ....runtime.precise_lines import outer_rule
-from ....runtime.precise_rules import folded
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
 from ....symbolic.asymptotic_series import Series, order_by_order
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.targets.table_source import mpmath_table_source
+from ....symbolic.lowering.tables import mpmath_table_source
 from ....symbolic.printing.compiled import Formula, function_source
 from ....symbolic.random_matrix import Resolvent
 from .. import physics as fe

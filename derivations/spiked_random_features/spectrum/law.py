@@ -49,8 +49,8 @@ from ....runtime import quadrature
 from ....symbolic.activations import Activation
 from ....symbolic.equations import FreeEnergy, saddle_point_equations, stationarity
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.targets.map_source import map_source, node_source
-from ....symbolic.lowering.targets.table_source import table_source
+from ....symbolic.lowering.map_source import map_source, node_source
+from ....symbolic.lowering.tables import table_source
 from ....symbolic.random_matrix import MarchenkoPasturAverage, Resolvent, companion
 from ....symbolic.regularity import Parity
 from ...derived import derived

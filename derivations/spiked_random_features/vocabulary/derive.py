@@ -13,7 +13,7 @@ from ....symbolic.activations import Activation, activation
 from ....symbolic.activations import z as activation_variable
 from ....symbolic.equivalence import mean_definition, residual_variance_definition, slope_definition
 from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.lowering.targets.table_source import mpmath_table_source, table_source
+from ....symbolic.lowering.tables import mpmath_table_source, table_source
 from ....symbolic.parser import parse_target
 from ....symbolic.printing.compiled import Formula, function_source
 from ...derived import derived

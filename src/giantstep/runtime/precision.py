@@ -21,8 +21,8 @@ from typing import Any
 import mpmath
 
 from ..errors import ConvergenceError
+from .generated import PreciseKernel
 from .precise_averages import GUARD_DIGITS, MOST_HALVINGS, usual_reach
-from .precise_kernel import PreciseKernel
 from .precise_lines import LONGER_REACH, Lines, panel_rule
 
 # Trapezoidal rules that are tried before the one that should give the digits, on nodes that it

@@ -23,8 +23,12 @@ from giantstep.symbolic.functions import (
     sigmoid,
     softplus,
 )
-from giantstep.symbolic.lowering.ball_program import BallLoop, BallNewton, BallProgram
-from giantstep.symbolic.lowering.forward_derivatives import with_derivatives
+from giantstep.symbolic.lowering.ball_program import (
+    BallLoop,
+    BallNewton,
+    BallProgram,
+    with_derivatives,
+)
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import Assign, Newton, NodeLoop
 from giantstep.symbolic.saddle_point import SaddlePointSystem

@@ -15,9 +15,9 @@ from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.errors import EmissionError
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.driver import BakedTables
+from giantstep.symbolic.lowering.languages import c as c_files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets import c_files
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from .compiled_c import COMPILER, FLAGS, CompiledKernel, compile_c, require_compiler
@@ -419,7 +419,7 @@ def test_a_function_that_c_lacks_is_refused_by_name():
     class bessel(sp.Function):
         nargs = 1
 
-    from giantstep.symbolic.printing.c_printer import CPrinter
+    from giantstep.symbolic.printing.printers import CPrinter
 
     with pytest.raises(EmissionError, match="target 'c' has no rule for bessel"):
         CPrinter().print(bessel(x))
@@ -437,6 +437,6 @@ def test_a_function_that_c_lacks_is_refused_by_name():
     ],
 )
 def test_prints_expressions_in_c(expr, text):
-    from giantstep.symbolic.printing.c_printer import CPrinter
+    from giantstep.symbolic.printing.printers import CPrinter
 
     assert CPrinter().print(expr) == text

@@ -10,8 +10,7 @@ import sympy as sp
 
 from giantstep.derivations.kernels.lower import lower as lower_to_kernel
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
-from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets.registry import TARGETS
+from giantstep.symbolic.lowering.lowered import TARGETS, lower
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from .compiled_c import CompiledKernel, require_compiler
@@ -109,10 +108,13 @@ def test_files_solve_on_the_nodes_of_the_solver_in_process(vector, tmp_path):
     in_python = module_of(lowered, "python", tmp_path).solve_point(vector.floats)
     for name in vector.expected:
         value = solved.values[name]
-        # Sums have another order, and equations magnify what that changes.
-        allowed = max(4 * math.ulp(value), solved.errors[name] / 8)
-        assert in_python[name][0] == pytest.approx(value, rel=0, abs=allowed), name
-        assert in_c.values[name] == pytest.approx(value, rel=0, abs=allowed), name
+        last = 4 * math.ulp(value)
+        if vector.name != "hinge":
+            # Tables come from other libraries, sums have another order, and equations magnify what
+            # that changes; where all comes from one text, as panels do, nothing is left of it.
+            last = max(last, solved.errors[name] / 8)
+        assert in_python[name][0] == pytest.approx(value, rel=0, abs=last), name
+        assert in_c.values[name] == pytest.approx(value, rel=0, abs=last), name
 
 
 @pytest.fixture(scope="module")

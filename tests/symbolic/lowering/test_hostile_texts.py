@@ -11,10 +11,9 @@ from numpy.testing import assert_allclose
 
 from giantstep.errors import EmissionError, ParameterError
 from giantstep.symbolic.averages import DataAverage
-from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets import c_files
-from giantstep.symbolic.lowering.targets.about import visible
-from giantstep.symbolic.lowering.targets.registry import TARGETS
+from giantstep.symbolic.lowering.documentation import visible
+from giantstep.symbolic.lowering.languages import c as c_files
+from giantstep.symbolic.lowering.lowered import TARGETS, lower
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from .compiled_c import CompiledKernel, compile_c, require_compiler

@@ -19,12 +19,12 @@ from sympy.core.function import AppliedUndef
 from giantstep.symbolic.averages import DataAverage
 from giantstep.symbolic.functions import relu, softplus
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.declarations import Kind
 from giantstep.symbolic.lowering.hoist import outermost
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import (
     Assign,
     Data,
+    Kind,
     Line,
     LinearSolve,
     Newton,

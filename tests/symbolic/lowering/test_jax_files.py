@@ -13,9 +13,10 @@ from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covari
 from giantstep.derivations.mean_field.ridge_regression import closed_form, ridge_regression
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import EmissionError
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.driver import BakedTables
+from giantstep.symbolic.lowering.languages import jax as jax_files
+from giantstep.symbolic.lowering.languages import numpy as numpy_files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets import jax_files, numpy_files
 
 from ..generated_code import module_of
 from . import hand_programs as hand

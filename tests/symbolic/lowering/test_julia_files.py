@@ -6,10 +6,11 @@ import re
 import pytest
 import sympy as sp
 
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.driver import BakedTables
+from giantstep.symbolic.lowering.languages import c as c_files
+from giantstep.symbolic.lowering.languages import julia as julia_files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets import c_files, julia_files
-from giantstep.symbolic.printing.julia_printer import JuliaPrinter
+from giantstep.symbolic.printing.printers import JuliaPrinter
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from .vectors import MEAN_FIELD, SPIKED_VECTORS

@@ -8,8 +8,8 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.lowering.fuse import FreshSymbols
+from giantstep.symbolic.lowering.lazy_cases import Branch, with_branches
 from giantstep.symbolic.lowering.program import Assign
-from giantstep.symbolic.lowering.targets.lazy_cases import Branch, with_branches
 
 x, y, a, b, d, f, g, total, other = sp.symbols("x y a b d f g total other", real=True)
 

@@ -12,7 +12,7 @@ import sympy as sp
 from giantstep.errors import EmissionError
 from giantstep.symbolic.equations import Equation
 from giantstep.symbolic.functions import log_normal_cdf
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 

@@ -14,9 +14,9 @@ from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import EmissionError
 from giantstep.symbolic.functions import OwenT
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.driver import BakedTables
+from giantstep.symbolic.lowering.languages.numpy import files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets.numpy_files import files
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from ..generated_code import module_of

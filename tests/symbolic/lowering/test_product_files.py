@@ -10,10 +10,11 @@ import pytest
 from giantstep.derivations.kernels.baking import wanted_tables
 from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
-from giantstep.runtime import product_rules
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.runtime import product_grids as product_rules
+from giantstep.symbolic.lowering import driver as refinement
+from giantstep.symbolic.lowering import scalar_grids as product_functions
+from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets import product_functions, refinement
 
 from ..generated_code import module_of, names_in
 from . import compiled_c

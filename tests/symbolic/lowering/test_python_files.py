@@ -16,9 +16,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from giantstep.errors import EmissionError
 from giantstep.symbolic.equations import Equation
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.driver import BakedTables
+from giantstep.symbolic.lowering.languages import python as python_files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.targets import python_files
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 from ..generated_code import names_in

@@ -5,7 +5,7 @@ import sympy as sp
 
 from giantstep.symbolic.functions import relu
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.targets.smoothed_functions import is_smoothed, smoothed_functions
+from giantstep.symbolic.lowering.smoothed_functions import is_smoothed, smoothed_functions
 
 kappa, z, shift = sp.symbols("kappa z s", real=True)
 width = sp.Symbol("c", positive=True)

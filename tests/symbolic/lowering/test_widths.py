@@ -10,9 +10,9 @@ import sympy as sp
 import giantstep as gs
 from giantstep.errors import ConvergenceError
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering.baked import BakedTables
+from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.lowering.widths import curvature, integrand_widths
+from giantstep.symbolic.lowering.measures import curvature, integrand_widths
 from giantstep.symbolic.saddle_point import SaddlePointSystem
 
 s, y = sp.symbols("s y", positive=True)

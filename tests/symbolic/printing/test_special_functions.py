@@ -31,8 +31,8 @@ from giantstep.symbolic.functions import (
 from giantstep.symbolic.lowering.documentation import describe_functions
 from giantstep.symbolic.lowering.program import Assign, Program
 from giantstep.symbolic.printing import special_functions
-from giantstep.symbolic.printing.c_printer import CPrinter
 from giantstep.symbolic.printing.printers import (
+    CPrinter,
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,
@@ -137,7 +137,9 @@ def c_library(tmp_path_factory):
     text = "\n".join(parts)
     folder = tmp_path_factory.mktemp("c")
     source, library = folder / "functions.c", folder / "functions.so"
-    source.write_text(f"#include <math.h>\n\n{helper_definitions(printer, text)}\n{text}")
+    source.write_text(
+        f"#include <math.h>\n#include <stddef.h>\n\n{helper_definitions(printer, text)}\n{text}"
+    )
     flags = "-std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -shared -fPIC".split()
     subprocess.run(["gcc", *flags, "-o", library, source, "-lm"], check=True)
     return ctypes.CDLL(str(library))
@@ -172,7 +174,7 @@ def test_numba_compiles_every_helper():
 def test_jax(expr):
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from giantstep.symbolic.printing.jax_printer import JaxPrinter
+    from giantstep.symbolic.printing.printers import JaxPrinter
 
     text = JaxPrinter().print(expr)
     namespace = {"jax": jax, "jnp": jax.numpy}
@@ -197,7 +199,7 @@ def test_jax_derivatives_of_two_arguments_where_branches_meet(f):
 def _compare_jax_slopes(expr, points):
     jax = pytest.importorskip("jax")
     jax.config.update("jax_enable_x64", True)
-    from giantstep.symbolic.printing.jax_printer import JaxPrinter
+    from giantstep.symbolic.printing.printers import JaxPrinter
 
     text = JaxPrinter().print(expr)
     namespace = {"jax": jax, "jnp": jax.numpy}

@@ -1,0 +1,428 @@
+"""Grids of several Gaussian variables: rules of points with their weights, and the tables on them.
+
+Of :mod:`.quadrature` panels are used; files that compute grids carry copies of both. A grid is made
+variable by variable: each point of the earlier ones carries a rule for the next, trapezoidal, or
+composite Gauss-Legendre between break points of its own. Points farther from the origin than the
+reach, where the density is next to nothing, are left out. Nested averages are taken at each node by
+themselves, so there the distance is that in the inner nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import ConvergenceError
+from .quadrature import PANEL_ORDER, legendre_panels, normal_density
+
+
+@dataclass(frozen=True)
+class Steep:
+    """Places of the node around which integrands vary on a smaller width than elsewhere.
+
+    Attributes
+    ----------
+    places : tuple of float
+    width : float
+    elsewhere : tuple of float
+        Parameters of the tables with which nothing is steep.
+    inner : float
+        Width of integrands in each inner node, if it is smaller than that of tables.
+    """
+
+    places: tuple[float, ...]
+    width: float
+    elsewhere: tuple[float, ...]
+    inner: float = math.inf
+
+
+# Trapezoidal steps per unit width, of the node and of inner nodes, at the first level. Coarser than
+# for one variable alone, because nodes multiply; each level doubles the nodes of two variables.
+STEP = 0.17
+INNER_STEP = 0.4
+# Of a panel between break points, per unit width.
+PANEL_LENGTH = 3.0
+# Of distances from a steep place, from panel to panel.
+STEEP_GROWTH = 4.0
+REFINEMENT = math.sqrt(2.0)
+# Radius of the grid: the density of the square of the distance there is 1e-14 of its largest value.
+GRID_REACH = 8.8
+# Each coarser rule goes less far, so that what lies at the ends is part of the difference of two
+# rules, and each level goes farther, as far as the density is a number.
+NESTED_REACH = 0.9
+LONGER_REACH = math.sqrt(1.2)
+FARTHEST_REACH = 37.0
+# A rule is refined up to so many nodes; more are only taken where the first level asks for them.
+MOST_GRID_NODES = 2**18
+
+
+def cut_rule(breaks, length, reach):
+    """Return a composite Gauss-Legendre rule from -reach to reach, cut at break points.
+
+    Parameters
+    ----------
+    breaks : array (b,)
+        Those that are not finite, or beyond the reach, do not matter.
+    length : float
+        Of a panel, at the most.
+    reach : float
+
+    Returns
+    -------
+    x, w : array (n,)
+        Weights include the normal density.
+    """
+    x, w, _ = cut_rules(np.array([breaks], dtype=float), length, np.array([float(reach)]))
+    return x, w
+
+
+def cut_rules(breaks, length, reach):
+    """Return the rules of :func:`cut_rule` for many lines, one after the other.
+
+    Parameters
+    ----------
+    breaks : array (N, b)
+    length : float
+    reach : array (N,)
+
+    Returns
+    -------
+    x, w : array (n,)
+    index : array (n,)
+        The line that a node is on.
+    """
+    ends = reach[:, None]
+    # NaN is no place either.
+    inside = np.sort(np.where(np.abs(breaks) < ends, breaks, ends), axis=1)
+    edges = np.concatenate([-ends, inside, ends], axis=1)
+    widths = np.diff(edges, axis=1)
+    counts = np.ceil(widths / length).astype(np.int64)
+    line, piece = np.nonzero(counts)
+    count = counts[line, piece]
+    panel = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    first, last, width, many = (
+        np.repeat(a, count)
+        for a in (edges[line, piece], edges[line, piece + 1], widths[line, piece], count)
+    )
+    right = np.where(panel + 1 == many, last, first + (panel + 1) * (width / many))
+    x, w = legendre_panels(np.stack([first + panel * (width / many), right], axis=1))
+    index = np.repeat(np.repeat(line, count), PANEL_ORDER)
+    x, w = x.ravel(), w.ravel()
+    return x, w * normal_density(x), index
+
+
+def graded_edges(places, width, growth, reach):
+    """Return break points that crowd around steep places.
+
+    Parameters
+    ----------
+    places : sequence of float
+    width : float
+        On which integrands vary there: the distance of the first break points.
+    growth : float
+        Ratio of the distances of one break point and the next.
+    reach : float
+    """
+    distances = [0.0]
+    distance = width
+    while distance < reach:
+        distances.append(distance)
+        distance = growth * distance
+    return [place + side * d for place in places for d in distances for side in (-1.0, 1.0)]
+
+
+def even_rule(step, reach):
+    """Return nodes k*step within the reach and their weights, which include the density."""
+    n = math.floor(reach / step)
+    x = step * np.arange(-n, n + 1)
+    return x, step * normal_density(x)
+
+
+def halved(x, w):
+    """Return the nodes x >= 0 of a symmetric rule with weights for a sum that is even."""
+    kept = x >= 0
+    return x[kept], np.where(x[kept] > 0, 2.0, 1.0) * w[kept]
+
+
+def extended(points, weights, breaks, step, length, reach, nested=False):
+    """Return a grid with one variable more.
+
+    Parameters
+    ----------
+    points : list of array (N,)
+        The variables so far.
+    weights : array (N,)
+    breaks : array (N, b)
+        Where integrands have kinks or jumps in the new variable.
+    step, length : float
+        Of the trapezoidal rule where there are no break points; of a panel where there are.
+    reach : float
+        Radius of the grid.
+    nested : bool
+        The node does not count in the radius.
+
+    Returns
+    -------
+    points : list of array (M,)
+    weights : array (M,)
+    """
+    left = np.sqrt(np.maximum(reach**2 - squares(points, nested), 0.0))
+    if breaks.shape[1]:
+        new, factors, index = cut_rules(breaks, length, left)
+    else:
+        x, w = even_rule(step, reach)
+        index, column = np.nonzero(np.abs(x) <= left[:, None] * (1 + 1e-12))
+        new, factors = x[column], w[column]
+    return [*(x[index] for x in points), new], weights[index] * factors
+
+
+def squares(points, nested):
+    """Return squared distances of points; of nested averages in their inner nodes."""
+    return sum((x * x for x in points[int(nested) :]), np.zeros(len(points[0])))
+
+
+def grid_rule(
+    scales, outer_breaks, inner_breaks, even, coarsening, reach, steep=None, nested=False
+):
+    """Return the points and weights of one rule.
+
+    Parameters
+    ----------
+    scales : sequence of float
+        Widths of integrands in the node and in each inner node.
+    outer_breaks : sequence of float
+        Kinks in the node.
+    inner_breaks : sequence of callable
+        For each inner node a function of the arrays of earlier variables that returns its break
+        points, an array (N, b).
+    even : bool
+        Integrands are even: half of the grid, with doubled weights.
+    coarsening : float
+        What the steps of the first level are multiplied by.
+    reach : float
+        Radius.
+    steep : tuple of (sequence of float, float), optional
+        Places in the node around which integrands vary on a smaller width, and this width: the
+        line is cut in panels that grow with the distance.
+    nested : bool
+        Averages over the inner nodes are taken at each node: all inner lines are as long.
+
+    Returns
+    -------
+    points : list of array (N,)
+        Node, inner nodes.
+    weights : array (N,)
+    """
+    if steep is not None:
+        places, width = steep
+        growth = 1.0 + (STEEP_GROWTH - 1.0) * coarsening
+        edges = graded_edges(places, width * coarsening, growth, reach)
+        length = PANEL_LENGTH * scales[0] * coarsening
+        x, w = cut_rule([*outer_breaks, *edges, 0.0], length, reach)
+    elif len(outer_breaks):
+        length = PANEL_LENGTH * scales[0] * coarsening
+        x, w = cut_rule([*outer_breaks, 0.0], length, reach)
+    else:
+        x, w = even_rule(STEP * scales[0] * coarsening, reach)
+    points, weights = [x], w
+    if even:
+        x, weights = halved(x, w)
+        points = [x]
+    for find, scale in zip(inner_breaks, scales[1:], strict=True):
+        points, weights = extended(
+            points,
+            weights,
+            find(*points),
+            INNER_STEP * scale * coarsening,
+            PANEL_LENGTH * scale * coarsening,
+            reach,
+            nested,
+        )
+    return points, weights
+
+
+def ball_volume(dimension, radius):
+    """Return the volume of a ball."""
+    return math.pi ** (dimension / 2) / math.gamma(dimension / 2 + 1) * radius**dimension
+
+
+def grid_nodes(scales, cut, even, reach, steep=None, nested=False):
+    """Return about how many nodes the rule of the first level has.
+
+    `cut` says of each variable whether it has break points; `steep` and `nested` are as for
+    `grid_rule`.
+    """
+    steps = [STEP, *(INNER_STEP for _ in scales[1:])]
+    density = math.prod(
+        1 / scale / (PANEL_LENGTH / PANEL_ORDER if broken else step)
+        for scale, step, broken in zip(scales, steps, cut, strict=True)
+    )
+    ball = ball_volume(len(scales), reach)
+    if nested:
+        ball = 2 * reach * ball_volume(len(scales) - 1, reach)
+    if steep is not None:
+        places, width = steep
+        panels = 2 * reach / (PANEL_LENGTH * scales[0])
+        crowded = len(graded_edges(places, width, STEEP_GROWTH, reach))
+        density *= 1.0 + crowded / panels
+    return ball * density / (2 if even else 1)
+
+
+_NEGLIGIBLE = 1e-13
+# Of the finest rule of the first level.
+_MOST_FIRST_NODES = 2**21
+# Up to this part of the width elsewhere uniform steps take fewer nodes than crowded panels.
+_STEEP = 0.25
+# Part of the width of integrands that the first level resolves to many digits.
+_SEEN = 0.5
+
+Array = NDArray[np.float64]
+Tabulate = Callable[[Array], dict[str, Array]]
+
+
+class ProductGrid:
+    """The rules of a kernel with inner nodes.
+
+    Parameters
+    ----------
+    module : module
+        Generated: ``outer_scale``, ``breaks``, ``product_scales``, ``NESTED``, …
+    values : sequence of float
+        Parameters of the tables.
+    inner_nodes, names : sequence of str
+        Inner nodes; tables in the order of the solver.
+    even : bool
+        Half of the grid suffices.
+    tabulate : callable
+        Returns the tables of the node.
+    steep : Steep, optional
+    """
+
+    def __init__(
+        self, module: ModuleType, values: Sequence[float], inner_nodes: Sequence[str],
+        names: Sequence[str], even: bool, tabulate: Tabulate, steep: Steep | None = None,
+    ) -> None:  # fmt: skip
+        self._module, self._values, self._tabulate = module, values, tabulate
+        self._inner, self._names, self._even = inner_nodes, names, even
+        node = np.zeros(1)
+        with np.errstate(divide="ignore", over="ignore"):
+            # A slope of zero in a variable sets no scale: its width is infinite.
+            crowded = steep is not None and bool(steep.places)
+            outer = float(
+                module.outer_scale(node, *(steep.elsewhere if steep and crowded else values))
+            )
+            finer = steep.inner if steep else math.inf
+            if steep and not (crowded and steep.width < _STEEP * outer):
+                steep, outer = None, float(module.outer_scale(node, *values))
+            inner = [min(float(x), finer) for x in module.product_scales(node, *values)]
+        self._scales = [outer, *inner]
+        self._breaks = [float(b) for b in module.breaks(node, *values)]
+        self._steep = (steep.places, steep.width) if steep else None
+        self._rules: dict[int, list[tuple[list[Array], Array]]] = {}
+        self._first = self._require_room(GRID_REACH)
+        self._reach = self._sufficient_reach()
+        self._first = self._require_room(self._reach)
+
+    @property
+    def step(self) -> float:
+        """The smallest step at the first level."""
+        outer, *inner = self._scales
+        # Steps shrink towards steep places, whose integrands are the narrow ones.
+        shrunk = 1.0 if self._steep is None else min(1.0, self._steep[1])
+        return shrunk * min(STEP * outer, *(INNER_STEP * x for x in inner))
+
+    @property
+    def narrowest(self) -> float:
+        """The width in the node of what the rules of the first level see."""
+        return _SEEN * self._scales[0] if self._steep is None else self._steep[1]
+
+    @property
+    def finest(self) -> int:
+        """The last level with a bounded number of nodes."""
+        growth = (REFINEMENT * LONGER_REACH) ** len(self._scales)
+        room = math.log(max(MOST_GRID_NODES / self._first, 1.0))
+        return int(room / math.log(growth))
+
+    def lines(self, level: int, shift: float) -> list[Array]:
+        """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
+        if level not in self._rules:
+            self._rules[level] = [self._rule(level, back) for back in range(3)]
+        return [self._stack(points, weights, shift) for points, weights in self._rules[level]]
+
+    def _rule(self, level: int, back: int) -> tuple[list[Array], Array]:
+        longest = min(self._reach * LONGER_REACH**level, max(self._reach, FARTHEST_REACH))
+        found: tuple[list[Array], Array] = grid_rule(
+            self._scales, self._breaks, [self._inner_breaks(x) for x in self._inner],
+            self._even, 2**back / REFINEMENT**level, longest * NESTED_REACH**back,
+            self._steep, self._module.NESTED,
+        )  # fmt: skip
+        return found
+
+    def _inner_breaks(self, name: str) -> Callable[..., Array]:
+        def find(*points: Array) -> Array:
+            with np.errstate(all="ignore"):
+                found: Array = getattr(self._module, f"product_breaks_{name}")(
+                    *points, *self._values
+                )
+            return found
+
+        return find
+
+    def _stack(self, points: list[Array], weights: Array, shift: float) -> Array:
+        tables = self._tables([shift * x for x in points])
+        rows = [weights, *points, *(tables[n] for n in self._names)]
+        return np.ascontiguousarray(np.stack(rows))
+
+    def _tables(self, points: list[Array]) -> dict[str, Array]:
+        x, back = np.unique(points[0], return_inverse=True)
+        tables = {name: table[back] for name, table in self._tabulate(x).items()}
+        with np.errstate(all="ignore"):
+            on_grid = self._module.product_tables(*points, *self._values, tables)
+        return {**tables, **on_grid}
+
+    def _sufficient_reach(self) -> float:
+        """Return the radius beyond which tables times the density are negligible."""
+        variables = 1 + len(self._inner)
+        directions = [*np.eye(variables), np.ones(variables) / math.sqrt(variables)]
+        reach = GRID_REACH
+        while True:
+            x = np.linspace(-reach, reach, 43)
+            ends = []
+            for direction in directions:
+                tables = self._tables([c * x for c in direction])
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    sizes = [2 * np.log(np.abs(table)) - x**2 / 2 for table in tables.values()]
+                ends += [max(s[0], s[-1]) - np.max(s) for s in sizes if np.max(s) > -np.inf]
+            if reach >= FARTHEST_REACH or not ends or max(ends) <= math.log(_NEGLIGIBLE):
+                return reach
+            reach = min(1.2 * reach, FARTHEST_REACH)
+
+    def _require_room(self, reach: float) -> float:
+        """Return about how many nodes the finest rule of the first level has.
+
+        Raises
+        ------
+        ConvergenceError
+            If they would not fit into memory.
+        """
+        points = [np.zeros(1)]
+        cut = [bool(self._breaks) or self._steep is not None]
+        for name in self._inner:
+            cut.append(self._inner_breaks(name)(*points).shape[1] > 0)
+            points.append(np.zeros(1))
+        nodes: float = grid_nodes(
+            self._scales, cut, self._even, reach, self._steep, self._module.NESTED
+        )
+        if not nodes <= _MOST_FIRST_NODES:
+            raise ConvergenceError(
+                f"the averages over {len(cut)} Gaussian variables would need {nodes:.1e} nodes, "
+                f"more than {_MOST_FIRST_NODES:.1e}: an integrand varies on a scale far below "
+                "one; take parameters that are less extreme, or bring one of the averages to "
+                "closed form"
+            )
+        return nodes

@@ -1,0 +1,323 @@
+"""Newton's method for systems and for one number, and small linear systems, in the neutral
+language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import sympy as sp
+
+from ..printing.language import Function, Kind, Parameter
+from .program import Newton, ScalarRoot
+from .renaming import safe_root
+
+# Steps of a logarithm: a factor of 3000 at once.
+_CLIP = 8.0
+_FIRST_MOVES = 20
+_MORE_MOVES = (50, 200)
+_NEAR = 0.1
+_MOST_HALVINGS = 12
+
+
+def solve_lines(
+    names: Sequence[str],
+    matrix: Sequence[Sequence[object]],
+    right: Sequence[object],
+    arrays: dict[str, int],
+) -> list[str]:
+    """Return lines that set `names` to the solution of a linear system.
+
+    Parameters
+    ----------
+    names : sequence of str
+    matrix, right : sequences
+        Names of scalars, or numbers.
+    arrays : dict
+        Local arrays of the function and their lengths; receives those that are needed.
+    """
+    if len(names) == 1:
+        return [f"{names[0]} = {right[0]} / {matrix[0][0]}"]
+    if len(names) == 2:
+        (a00, a01), (a10, a11) = matrix
+        b0, b1 = right
+        return [
+            f"determinant = {a00} * {a11} - {a01} * {a10}",
+            f"{names[0]} = ({b0} * {a11} - {a01} * {b1}) / determinant",
+            f"{names[1]} = ({a00} * {b1} - {b0} * {a10}) / determinant",
+        ]
+    lines = _dense_lines(matrix, right, arrays)
+    return lines + [f"{name} = solution_{len(names)}[{k}]" for k, name in enumerate(names)]
+
+
+def _dense_lines(
+    matrix: Sequence[Sequence[object]], right: Sequence[object], arrays: dict[str, int]
+) -> list[str]:
+    n = len(right)
+    left, solution = f"entries_{n}", f"solution_{n}"
+    arrays[left], arrays[solution] = n * n, n
+    entries = [a for row in matrix for a in row]
+    lines = [f"{left}[{k}] = {a}" for k, a in enumerate(entries)]
+    lines += [f"{solution}[{k}] = {b}" for k, b in enumerate(right)]
+    return [*lines, f"solve_dense({n}, {left}, {solution})"]
+
+
+def norm_of_inverse(
+    jacobian: Sequence[Sequence[sp.Symbol]], unknowns: Sequence[sp.Symbol], arrays: dict[str, int]
+) -> list[str]:
+    """Return lines that raise `amplification` to the row-sum norm of the inverse Jacobian."""
+    if len(unknowns) == 1:
+        return [f"amplification = max(amplification, 1.0 / abs({jacobian[0][0]}))"]
+    if len(unknowns) == 2:
+        (a00, a01), (a10, a11) = jacobian
+        return [
+            f"determinant = abs({a00} * {a11} - {a01} * {a10})",
+            f"amplification = max(amplification, max(abs({a11}) + abs({a01}), "
+            f"abs({a00}) + abs({a10})) / determinant)",
+        ]
+    n = len(unknowns)
+    matrix, left, solution, rows = (f"{a}_{n}" for a in ("matrix", "entries", "solution", "rows"))
+    arrays |= {matrix: n * n, left: n * n, solution: n, rows: n}
+    entries = [a for row in jacobian for a in row]
+    return [
+        *(f"{matrix}[{k}] = {a}" for k, a in enumerate(entries)),
+        f"amplification = inverse_norm({n}, {matrix}, {left}, {solution}, {rows}, amplification)",
+    ]
+
+
+def newton_lines(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[str]:
+    """Return the iteration around `body`, which computes residual and Jacobian."""
+    if step.safeguarded:
+        return _safeguarded(step, body, arrays)
+    return _plain(step, body, arrays)
+
+
+def _size(residual: Sequence[sp.Symbol]) -> str:
+    return _largest([f"abs({r})" for r in residual])
+
+
+def _largest(values: Sequence[str]) -> str:
+    text = values[0]
+    for value in values[1:]:
+        text = f"max({text}, {value})"
+    return text
+
+
+def _indent(lines: Sequence[str]) -> list[str]:
+    return ["    " + line for line in lines]
+
+
+def _plain(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[str]:
+    x, f = step.unknowns, step.residual
+    steps = [f"step_{u}" for u in x]
+    inside = [
+        "iterations += 1",
+        *body,
+        f"size = {_size(f)}",
+        # max may drop a NaN.
+        f"if not {' + '.join(f'abs({r})' for r in f)} < inf:",
+        "    size = inf",
+        "    break",
+        # Where V >> 1 rounding keeps the residual above the tolerance.
+        "# Rounding may keep the residual above the tolerance: stop when it stops falling.",
+        "if size <= close or (size < stalled and size >= previous / 2):",
+        "    done = True",
+        "    break",
+        "close = max(close, rough * size)",
+        "previous = size",
+        *solve_lines(steps, step.jacobian, f, arrays),
+    ]
+    for u, s, log in zip(x, steps, step.logarithmic, strict=True):
+        inside.append(f"{u} *= exp(-{_clipped(s)})" if log else f"{u} -= {s}")
+    return [
+        *(f"{u} = start_{u}" for u in x),
+        "previous = inf",
+        "close = tolerance",
+        "done = False",
+        "for turn in range(500):",
+        *_indent(inside),
+        "converged = converged and done",
+        "residual = max(residual, size)",
+        *norm_of_inverse(step.jacobian, x, arrays),
+    ]
+
+
+def _clipped(step: str) -> str:
+    return f"min(max({step}, -{_CLIP}), {_CLIP})"
+
+
+def _bounded(step: str, origin: object, log: bool) -> str:
+    """Return a step that is no leap; far out, functions overflow and mpmath takes forever."""
+    if log:
+        return _clipped(step)
+    bound = f"{_CLIP} * (1.0 + abs({origin}))"
+    return f"min(max({step}, -({bound})), {bound})"
+
+
+def _move(u: object, origin: str, step: str, log: bool) -> str:
+    return f"{u} = {origin} * exp(-{step})" if log else f"{u} = {origin} - {step}"
+
+
+def _safeguarded(step: Newton, body: Sequence[str], arrays: dict[str, int]) -> list[str]:
+    x, f = step.unknowns, step.residual
+    logs = step.logarithmic
+    finite = " + ".join(f"abs({r})" for r in f)
+    steps = [f"step_{u}" for u in x]
+    keep = [f"saved_{u} = {u}" for u in x]
+    back = [f"{u} = saved_{u}" for u in x]
+    evaluate = [
+        "iterations += 1",
+        "size = inf",
+        "with attempt():",
+        *_indent(body),
+        f"    real_only({', '.join(map(str, f))})",
+        f"    if {finite} < inf:",
+        f"        size = {_size(f)}",
+        "if size <= close or (size < stalled and size >= 0.5 * accepted):",
+        "    done = True",
+        "    break",
+        "if not begun and size < inf:",
+        "    close = max(close, rough * size)",
+        "    begun = True",
+    ]
+    moving = []
+    if step.fixed_point:
+        moves = [
+            _move(u, str(u), _bounded(f"0.5 * {m}", u, log), log)
+            for u, m, log in zip(x, step.fixed_point, logs, strict=True)
+        ]
+        moving = [
+            "# Moves of the damped fixed-point iteration lead to where Newton's method works.",
+            f"if moves > 0 and rescues == 0 and size < {_NEAR}:",
+            "    moves = 0",
+            "if moves > 0:",
+            "    if size < inf:",
+            *_indent(_indent(keep)),
+            *_indent(_indent(moves)),
+            "        moves = moves - 1",
+            "    else:",
+            *_indent(_indent(back)),
+            "        moves = 0",
+            "    continue",
+        ]
+    finite_steps = " + ".join(f"abs({s})" for s in steps)
+    newton = [
+        "if not size < inf and not accepted < inf:",
+        "    break",
+        "if size < accepted:",
+        "    accepted = size",
+        *_indent(keep),
+        "    scale = 1.0",
+        "    halvings = 0",
+        "    usable = False",
+        "    with attempt():",
+        *_indent(_indent(solve_lines(steps, step.jacobian, f, arrays))),
+        f"        usable = {finite_steps} < inf",
+        "    if not usable:",
+        f"        halvings = {_MOST_HALVINGS + 1}",
+        *(f"    {s} = {_bounded(s, u, log)}" for u, s, log in zip(x, steps, logs, strict=True)),
+        "else:",
+        "    scale = 0.5 * scale",
+        "    halvings = halvings + 1",
+        f"if halvings <= {_MOST_HALVINGS}:",
+        *_indent(
+            [
+                _move(u, f"saved_{u}", f"scale * {s}", log)
+                for u, s, log in zip(x, steps, logs, strict=True)
+            ]
+        ),
+    ]
+    if step.fixed_point:
+        newton += [
+            f"elif rescues < {len(_MORE_MOVES)}:",
+            *_indent(back),
+            f"    moves = {_MORE_MOVES[0]} if rescues == 0 else {_MORE_MOVES[1]}",
+            "    rescues = rescues + 1",
+            "    accepted = inf",
+        ]
+    newton += ["else:", "    break"]
+    return [
+        *(f"{u} = start_{u}" for u in x),
+        *keep,
+        *(f"{s} = 0.0" for s in steps),
+        "accepted = inf",
+        "close = tolerance",
+        "done = False",
+        "begun = False",
+        *([f"moves = {_FIRST_MOVES}", "rescues = 0"] if step.fixed_point else []),
+        "halvings = 0",
+        "scale = 1.0",
+        "size = inf",
+        "for turn in range(400):",
+        *_indent([*evaluate, *moving, *newton]),
+        "converged = converged and done",
+        "residual = max(residual, size)",
+        "if done:",
+        "    with attempt():",
+        *_indent(_indent(norm_of_inverse(step.jacobian, x, arrays))),
+    ]
+
+
+def root_function(
+    root: ScalarRoot, calls: tuple[Function, ...], reserved: Iterable[str]
+) -> Function:
+    """Return the function that finds a root by Newton's method inside a bracket.
+
+    Parameters
+    ----------
+    root : ScalarRoot
+    calls : tuple of Function
+        What its expressions may call.
+    reserved : iterable of str
+        Names that arguments and unknown must not have.
+    """
+    own = {"value", "low", "high", "radius", "trial", "change", "found"}
+    root = safe_root(root, {*reserved, *own})
+    x = root.unknown
+    body = f"""
+{x} = start_
+value = residual_
+# The residual rises at least as fast as its argument, so the root is this near.
+radius = abs(value)
+low = {x} - radius
+high = {x} + radius
+change = radius
+radius = radius + abs({x})
+found = value == 0.0
+for k in range(100):
+    if found:
+        break
+    if value > 0.0:
+        high = {x}
+    elif value < 0.0:
+        low = {x}
+    else:
+        break
+    trial = {x} - value / slope_
+    # Steps that do not shrink go to and fro across a kink.
+    if not (trial >= low and trial <= high and abs(trial - {x}) <= change):
+        trial = 0.5 * (low + high)
+    change = 0.5 * abs(trial - {x})
+    {x} = trial
+    # One step from here the error is the square of this.
+    found = change <= 2 * unit * (abs({x}) + radius)
+    if not found:
+        value = residual_
+        found = value == 0.0
+if not found:
+    {x} = nan
+return {x}
+"""
+    expressions: dict[str, sp.Expr] = {
+        "start_": root.start,
+        "residual_": root.residual,
+        "slope_": root.slope,
+    }
+    return Function(
+        root.name,
+        tuple(Parameter(str(a)) for a in root.arguments),
+        body,
+        expressions,
+        returns=Kind.REAL,
+        documentation=f"Return the root {x} of {root.residual}; NaN where none is found.",
+        calls=calls,
+    )

@@ -1,0 +1,274 @@
+"""The grid of outer and inner nodes as nested loops that every scalar language can say.
+
+An average over inner variables that holds unknowns is flattened: its nodes become arrays beside the
+outer node, and what is known on them becomes product tables. At every outer node each inner
+variable has a rule of its own, trapezoidal or cut where the integrand jumps or bends. Points
+farther out than the reach are left out; which reach, says :mod:`.driver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import sympy as sp
+
+from ...errors import EmissionError
+from ..accuracy import rewrite_for_accuracy
+from ..printing.language import Function, Kind, Parameter
+from .driver import GRID_INNER_STEP, GRID_PANEL, GRID_STEP
+from .lower import table_name
+from .product_measures import ProductMeasure
+from .program import Assign
+from .scalar_tables import CLIPPED, DENSITY, PANEL_ORDER, PIECES, Body, sort_edges, values
+
+
+@dataclass(frozen=True)
+class InnerNode:
+    """One inner variable of the grid.
+
+    Attributes
+    ----------
+    variable : Symbol
+    widths : tuple of Expr
+        Scales on which the integrand varies; the rule resolves the smallest, and one.
+    kinks : tuple of Expr
+        Break points in the outer node and earlier inner nodes; empty for the trapezoidal rule.
+    """
+
+    variable: sp.Symbol
+    widths: tuple[sp.Expr, ...]
+    kinks: tuple[sp.Expr, ...]
+
+
+@dataclass(frozen=True)
+class ProductPlan:
+    """The points of the grid and what is known on them.
+
+    Attributes
+    ----------
+    node : Symbol
+    parameters : tuple of Symbol
+        What widths, break points and tables depend on besides the nodes.
+    inner : tuple of InnerNode
+        Outer loops first.
+    tables : tuple of Symbol
+        Tables of the outer node, in the order of their columns.
+    locals : tuple of Assign
+        Values that product tables share.
+    products : tuple of Expr
+        Product tables, in the order of their columns.
+    nested : bool
+        Averages over inner nodes are taken at each node, so that all inner lines are as long.
+    """
+
+    node: sp.Symbol
+    parameters: tuple[sp.Symbol, ...]
+    inner: tuple[InnerNode, ...]
+    tables: tuple[sp.Symbol, ...]
+    locals: tuple[Assign, ...]
+    products: tuple[sp.Expr, ...]
+    nested: bool
+
+    @property
+    def cut(self) -> bool:
+        """Whether some inner variable has break points."""
+        return any(inner.kinks for inner in self.inner)
+
+
+def product_plan(
+    measure: ProductMeasure,
+    *,
+    tables: Sequence[sp.Expr],
+    node: sp.Symbol,
+    names: Mapping[sp.Symbol, sp.Symbol],
+    printable: Callable[[sp.Expr], bool],
+) -> ProductPlan:
+    """Return the plan of a grid.
+
+    Parameters
+    ----------
+    measure : ProductMeasure
+    tables : sequence of applied functions
+        Tables of the outer node alone.
+    node : Symbol
+    names : mapping from Symbol to Symbol
+        What the outer node and parameters are called in code.
+    printable : callable
+        Whether the target has all functions of an expression.
+
+    Raises
+    ------
+    EmissionError
+        If the target lacks a function of a product table, a width or a break point.
+    """
+    inner = {s: sp.Symbol(f"z_{s.name}", **s.assumptions0) for s in measure.symbols}
+    known = {f: sp.Symbol(f"t_{table_name(f)}", real=True) for f in tables}
+    # The node goes last: tables are applied to it.
+    changes = (known, {**inner, **names})
+
+    def renamed(expr: sp.Expr) -> sp.Expr:
+        for change in changes:
+            expr = expr.xreplace(dict(change))
+        return expr
+
+    exact = [rewrite_for_accuracy(renamed(value)) for value in measure.definitions.values()]
+    shared, products = sp.cse(
+        exact, symbols=sp.numbered_symbols("shared_", real=True), optimizations=[], order="none"
+    )
+    found = tuple(
+        InnerNode(inner[s], tuple(map(renamed, scales)), tuple(map(renamed, breaks)))
+        for s, scales, breaks in zip(measure.symbols, measure.scales, measure.breaks, strict=True)
+    )
+    for expr in (*exact, *(x for i in found for x in (*i.widths, *i.kinks))):
+        if not printable(expr):
+            raise EmissionError(
+                f"the average over {node} and {', '.join(map(str, measure.symbols))} holds {expr}, "
+                "which this target has no function for; take target 'numpy' or 'numba' instead"
+            )
+    return ProductPlan(
+        node=names[node],
+        parameters=tuple(x for x in names.values() if x != names[node]),
+        inner=found,
+        tables=tuple(known.values()),
+        locals=tuple(Assign(*pair) for pair in shared),
+        products=tuple(products),
+        nested=measure.nested,
+    )
+
+
+# Points of the finest rule, at the first level and at the others.
+MOST_FIRST_POINTS, MOST_POINTS = 2**21, 2**18
+
+
+def product_functions(plan: ProductPlan, outer_widths: Sequence[sp.Expr]) -> tuple[Function, ...]:
+    """Return ``product_step`` and ``product_points`` after the functions that they call."""
+    called = (DENSITY, CLIPPED, PIECES) if plan.cut else (DENSITY,)
+    return (*called, _step(plan, outer_widths), _points(plan, called))
+
+
+def _step(plan: ProductPlan, outer_widths: Sequence[sp.Expr]) -> Function:
+    body = Body()
+    body.add(0, f"step = {GRID_STEP}")
+    for width in outer_widths:
+        body.add(0, f"step = min(step, {GRID_STEP} * abs({body.expression(width)}))")
+    for inner in plan.inner:
+        for width in inner.widths:
+            body.add(0, f"step = min(step, {GRID_INNER_STEP} * abs({body.expression(width)}))")
+    body.add(0, "return step")
+    return Function(
+        name="product_step",
+        parameters=values(plan.parameters),
+        body=body.text(),
+        expressions=body.expressions,
+        returns=Kind.REAL,
+        documentation="Smallest step of the first grid.",
+    )
+
+
+def _points(plan: ProductPlan, called: tuple[Function, ...]) -> Function:
+    columns = 2 + len(plan.inner) + len(plan.tables) + len(plan.products)
+    body = Body()
+    body.add(0, "found = 0")
+    for k, inner in enumerate(plan.inner):
+        if inner.kinks:
+            body.add(0, f"edges_of_{k} = array({len(inner.kinks) + 2})")
+        body.add(0, f"size_{k} = 1.0")
+        for w in inner.widths:
+            body.add(0, f"size_{k} = min(size_{k}, abs({body.expression(w)}))")
+        body.add(0, f"size_{k} *= {GRID_PANEL if inner.kinks else GRID_INNER_STEP} * coarseness")
+        body.add(0, f"if not (size_{k} * {MOST_POINTS} > reach):")
+        body.add(1, "return -1")
+    body.add(0, "for j in range(n):")
+    body.add(1, "weight_0 = line[j]")
+    body.add(1, f"{plan.node} = line[n + j]")
+    body.add(1, f"left_0 = reach * reach * (1.0 + 1e-12) - {plan.node} * {plan.node}")
+    if plan.nested:
+        body.add(1, "if left_0 > 0.0:")
+        body.add(2, "left_0 = reach * reach * (1.0 + 1e-12)")
+    read = set().union(
+        *(a.value.free_symbols for a in plan.locals), *(p.free_symbols for p in plan.products)
+    )
+    read |= {s for i in plan.inner for x in (*i.widths, *i.kinks) for s in x.free_symbols}
+    for k, table in enumerate(plan.tables):
+        if table in read:
+            body.add(1, f"{table} = line[{2 + k} * n + j]")
+    depth = 1
+    for k, inner in enumerate(plan.inner):
+        body.add(depth, f"if left_{k} > 0.0:")
+        body.add(depth + 1, f"end_{k} = sqrt(left_{k})")
+        depth = _cut(k, inner, depth + 1, body) if inner.kinks else _even(k, inner, depth + 1, body)
+        if k + 1 < len(plan.inner):
+            body.add(depth, f"left_{k + 1} = left_{k} - {inner.variable} * {inner.variable}")
+    last = len(plan.inner)
+    body.add(depth, "if total > 0:")
+    for a in plan.locals:
+        body.add(depth + 1, f"{a.target} = {body.expression(a.value)}")
+    sources = [f"weight_{last}", str(plan.node), *(str(i.variable) for i in plan.inner)]
+    sources += [f"line[{2 + k} * n + j]" for k in range(len(plan.tables))]
+    sources += [body.expression(p) for p in plan.products]
+    for k, source in enumerate(sources):
+        place = "found" if k == 0 else f"{k} * total + found"
+        body.add(depth + 1, f"columns[{place}] = {source}")
+    body.add(depth, "found += 1")
+    body.add(0, "return found")
+    assert len(sources) == columns
+    return Function(
+        name="product_points",
+        parameters=(
+            Parameter("n", Kind.WHOLE),
+            Parameter("line", Kind.ARRAY),
+            *values(plan.parameters),
+            Parameter("coarseness"),
+            Parameter("reach"),
+            Parameter("total", Kind.WHOLE),
+            Parameter("columns", Kind.OUTPUT),
+        ),
+        body=body.text(),
+        expressions=body.expressions,
+        returns=Kind.WHOLE,
+        documentation=f"""Points of the grid of outer and inner nodes; returns how many.
+
+`line` holds {2 + len(plan.tables)} columns of n numbers: weights, outer nodes, tables.
+If `total` is not 0, {columns} columns of so many numbers are written. -1 if an inner rule needs too
+many nodes.""",
+        calls=called,
+    )
+
+
+def _even(k: int, inner: InnerNode, depth: int, body: Body) -> int:
+    """Write the loop of a trapezoidal rule; return the depth inside."""
+    body.add(depth, f"last_{k} = 0")
+    body.add(depth, f"while (last_{k} + 1) * size_{k} <= end_{k}:")
+    body.add(depth + 1, f"last_{k} += 1")
+    body.add(depth, f"for i_{k} in range(2 * last_{k} + 1):")
+    body.add(depth + 1, f"{inner.variable} = size_{k} * (i_{k} - last_{k})")
+    body.add(depth + 1, f"weight_{k + 1} = weight_{k} * size_{k} * rule_density({inner.variable})")
+    return depth + 1
+
+
+def _cut(k: int, inner: InnerNode, depth: int, body: Body) -> int:
+    """Write the loops of a rule between break points; return the depth inside."""
+    n, edges = len(inner.kinks), f"edges_of_{k}"
+    body.add(depth, f"{edges}[0] = -end_{k}")
+    for i, kink in enumerate(inner.kinks):
+        body.add(depth, f"{edges}[{i + 1}] = rule_clipped({body.expression(kink)}, end_{k})")
+    body.add(depth, f"{edges}[{n + 1}] = end_{k}")
+    if n > 1:
+        sort_edges(edges, n + 2, body, depth)
+    body.add(depth, f"for piece_{k} in range({n + 1}):")
+    body.add(depth + 1, f"width_{k} = {edges}[piece_{k} + 1] - {edges}[piece_{k}]")
+    body.add(depth + 1, f"panels_{k} = rule_pieces(width_{k}, size_{k})")
+    body.add(depth + 1, f"for i_{k} in range(panels_{k}):")
+    body.add(depth + 2, f"for g_{k} in range({PANEL_ORDER}):")
+    body.add(
+        depth + 3,
+        f"{inner.variable} = {edges}[piece_{k}] "
+        f"+ width_{k} * ((i_{k} + gauss_node[g_{k}]) / panels_{k})",
+    )
+    body.add(
+        depth + 3,
+        f"weight_{k + 1} = weight_{k} * width_{k} / panels_{k} * gauss_weight[g_{k}] "
+        f"* rule_density({inner.variable})",
+    )
+    return depth + 3

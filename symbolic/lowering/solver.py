@@ -1,0 +1,555 @@
+"""The solver of a program as functions that every scalar language can say.
+
+Passes over nodes, data and panels stand here, Newton's method in :mod:`.newton`, and the error
+estimate from three rules in :mod:`.rows`; languages turn them into text. `solver_source` is the
+text that :mod:`giantstep.numeric` loads: numba, its plain-Python twin, and mpmath. Each is
+self-contained: numba does not notice changes in other files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import sympy as sp
+
+from ..printing.language import Function, Kind, Parameter
+from ..printing.printers import MpmathPrinter, ScalarPrinter, SourcePrinter, helper_definitions
+from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, argument_names
+from .driver import array_driver
+from .fuse import FreshSymbols
+from .lazy_cases import Line, with_branches
+from .newton import newton_lines, root_function, solve_lines
+from .program import Assign, Data, LinearSolve, Newton, NodeLoop, Panels, Program, Step
+from .renaming import safe_program
+from .rows import LEVELS, rows_function
+
+# Names that the bodies below use.
+RESERVED = frozenset(
+    """
+    weight out info rough residual amplification iterations converged done previous close size turn
+    determinant i j k x y z state unused parameters results errors last first gain scale
+    step comparable measurable accepted moves halvings rescues usable begun panel_weight panel_node
+    real_only node_before
+    reach piece left width mass density_scale starts stop first_point last_point largest
+    share
+    solve solve_rows solve_batch solve_dense inverse_norm solve_point solve_many array attempt real
+    inf nan tolerance stalled unit abs min max exp log sqrt isfinite len range float
+    """.split()
+)
+# And those that are made from the names of a program.
+_PREFIXES = ("start_", "near_", "step_", "saved_", *(f"{level}_" for level in LEVELS))
+REACH = 10.5
+
+
+def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Function, ...]:
+    """Return the functions that solve a program, each after those that it calls.
+
+    Parameters
+    ----------
+    program : Program
+    reserved : iterable of str
+        Further names that mean something in the target: ``Language.reserved``.
+
+    Returns
+    -------
+    tuple of Function
+        ``solve_dense`` where a system of more than two equations is solved, ``inverse_norm`` where
+        Newton's method does, the roots of the program, ``solve`` at one set of parameters on one
+        set of arrays, and ``solve_rows`` for rows of parameters with an estimate of the errors.
+
+    Raises
+    ------
+    EmissionError
+        If a name of the program cannot be a name in code.
+    """
+    taken = {*RESERVED, *reserved, *(root.name for root in program.roots)}
+    clashing: set[str] = set()
+    while True:
+        program = safe_program(program, taken | clashing)
+        # A name that is made from another one must not be a third: start_x of x.
+        names = {str(s) for s in (*program.parameters, *program.tables, *program.outputs)}
+        made = {p + n for p in _PREFIXES for n in names} | {f"{n}_j" for n in names}
+        if not names & made:
+            break
+        clashing |= names & made
+    helpers: list[Function] = []
+    if any(isinstance(s, LinearSolve | Newton) and len(s.unknowns) > 2 for s in program.steps):
+        helpers.append(solve_dense_function())
+    if any(isinstance(s, Newton) and len(s.unknowns) > 2 for s in program.steps):
+        helpers.append(inverse_norm_function(helpers[0]))
+    for root in program.roots:
+        helpers.append(root_function(root, tuple(helpers), taken))
+    solve = _Solve(program, tuple(helpers)).function()
+    return (*helpers, solve, rows_function(program, solve, array_parameters))
+
+
+def array_parameters(program: Program, prefix: str = "") -> list[Parameter]:
+    """Return the arrays that ``solve`` takes; data sets carry no prefix.
+
+    The prefix is that of a rule ("fine_"), of which there are three.
+    """
+    found = []
+    if program.tables:
+        found.append(Parameter(f"{prefix}weight", Kind.ARRAY, counted=True))
+        found += [Parameter(f"{prefix}{t}", Kind.ARRAY) for t in program.tables]
+    if program.has_panels:
+        found.append(Parameter(f"{prefix}panel_weight", Kind.ARRAY, counted=True))
+        found.append(Parameter(f"{prefix}panel_node", Kind.ARRAY))
+    return found + data_parameters(program)
+
+
+def data_parameters(program: Program) -> list[Parameter]:
+    """Return the arrays of all data sets."""
+    found = []
+    for data in program.data:
+        found.append(Parameter(f"weight_{data.name}", Kind.ARRAY, counted=True))
+        found += [Parameter(str(c), Kind.ARRAY) for c in data.columns]
+    return found
+
+
+def solve_dense_function() -> Function:
+    """Return Gaussian elimination with partial pivoting."""
+    body = """
+for k in range(n):
+    pivot = k
+    for i in range(k + 1, n):
+        if abs(a[i * n + k]) > abs(a[pivot * n + k]):
+            pivot = i
+    if pivot != k:
+        for j in range(n):
+            other = a[k * n + j]
+            a[k * n + j] = a[pivot * n + j]
+            a[pivot * n + j] = other
+        other = b[k]
+        b[k] = b[pivot]
+        b[pivot] = other
+    for i in range(k + 1, n):
+        factor = a[i * n + k] / a[k * n + k]
+        for j in range(k, n):
+            a[i * n + j] -= factor * a[k * n + j]
+        b[i] -= factor * b[k]
+for i in range(n):
+    k = n - 1 - i
+    for j in range(k + 1, n):
+        b[k] -= a[k * n + j] * b[j]
+    b[k] /= a[k * n + k]
+"""
+    return Function(
+        "solve_dense",
+        (
+            Parameter("n", Kind.WHOLE),
+            Parameter("a", Kind.OUTPUT),
+            Parameter("b", Kind.OUTPUT),
+        ),
+        body,
+        documentation="Solve a @ x = b by Gaussian elimination; a is used up, x replaces b.\n\n"
+        "a holds n rows of n numbers, one after the other.",
+        fast=True,
+    )
+
+
+def inverse_norm_function(solve_dense: Function) -> Function:
+    """Return the row-sum norm of an inverse, column by column."""
+    body = """
+for i in range(n):
+    rows[i] = 0.0
+for k in range(n):
+    for i in range(n * n):
+        a[i] = matrix[i]
+    for i in range(n):
+        b[i] = 0.0
+    b[k] = 1.0
+    solve_dense(n, a, b)
+    for i in range(n):
+        rows[i] += abs(b[i])
+for i in range(n):
+    least = max(least, rows[i])
+return least
+"""
+    return Function(
+        "inverse_norm",
+        (
+            Parameter("n", Kind.WHOLE),
+            *(Parameter(name, Kind.OUTPUT) for name in ("matrix", "a", "b", "rows")),
+            Parameter("least"),
+        ),
+        body,
+        returns=Kind.REAL,
+        documentation="Return the largest row sum of |inverse of matrix|, or `least` if larger.\n\n"
+        "matrix and a hold n rows of n numbers, b and rows n; all but matrix are used up.",
+        fast=True,
+        calls=(solve_dense,),
+    )
+
+
+class _Solve:
+    """Writes the body of ``solve``."""
+
+    def __init__(self, program: Program, helpers: tuple[Function, ...]) -> None:
+        self.program = program
+        self.helpers = helpers
+        self.expressions: dict[str, sp.Expr] = {}
+        self.arrays: dict[str, int] = {}
+        self.fresh = FreshSymbols(map(str, program.declarations))
+
+    def function(self) -> Function:
+        program = self.program
+        lines: list[str] = []
+        for step in program.steps:
+            lines += self.step(step)
+        head = [
+            "residual = 0.0",
+            "amplification = 0.0",
+            "iterations = 0",
+            "converged = True",
+        ]
+        if program.has_panels:
+            density = self.placeholder(1 / sp.sqrt(2 * sp.pi))
+            head.append(f"density_scale = {density}")
+        head += [f"{name} = array({length})" for name, length in self.arrays.items()]
+        tail = [f"out[{k}] = {x}" for k, x in enumerate(program.outputs)]
+        tail += [
+            "info[0] = iterations if converged else -iterations",
+            "info[1] = residual",
+            "# A relative error eps of the equations moves the solution by about this much; eps is",
+            "# four units in the last place, because tables of polynomials of degree 8 cancel.",
+            "info[2] = 4 * unit * (8 + 16 * amplification)",
+        ]
+        reach = [Parameter("reach", default=REACH)] if program.has_panels else []
+        parameters = (
+            *(Parameter(str(p)) for p in program.parameters),
+            *array_parameters(program),
+            *(Parameter(f"start_{x}") for x in program.newton_unknowns),
+            Parameter("out", Kind.OUTPUT),
+            Parameter("info", Kind.OUTPUT),
+            Parameter("rough", default=0.0),
+            *reach,
+        )
+        documentation = (
+            "Solve once: results go to `out`, (iterations, residual, rounding) to `info`.\n\n"
+            "Newton's method stops early where the residual has fallen to `rough` times its first\n"
+            "value: enough for the difference of two rules, started at the solution of one."
+        )
+        return Function(
+            "solve",
+            parameters,
+            "\n".join([*head, *lines, *tail]) + "\n",
+            self.expressions,
+            documentation=documentation,
+            fast=True,
+            calls=self.helpers,
+        )
+
+    def placeholder(self, value: sp.Expr) -> str:
+        """Return the name in the body that stands for an expression."""
+        if isinstance(value, sp.Symbol):
+            return str(value)
+        name = f"expression_{len(self.expressions)}_"
+        self.expressions[name] = value
+        return name
+
+    def step(self, step: Step) -> list[str]:
+        if isinstance(step, Assign):
+            return [f"{step.target} = {self.placeholder(step.value)}"]
+        if isinstance(step, NodeLoop):
+            return self.loop(step)
+        if isinstance(step, LinearSolve):
+            return self.linear(step)
+        inside = [line for body in step.body for line in self.step(body)]
+        lines = newton_lines(step, inside, self.arrays)
+        if step.safeguarded:
+            # The first evaluation may fail before it has come to what is read afterwards.
+            lines = [*(f"{x} = nan" for x in self.left_by(step)), *lines]
+        return lines
+
+    def left_by(self, newton: Newton) -> list[sp.Symbol]:
+        """Return what an iteration computes and something after it reads."""
+        computed = [
+            a.target
+            for step in newton.body
+            for a in (step.sums if isinstance(step, NodeLoop) else (step,))
+        ]
+        later = self.program.steps[self.program.steps.index(newton) + 1 :]
+        read = set(self.program.outputs).union(*(step.reads for step in later))
+        return [x for x in computed if x in read]
+
+    def loop(self, loop: NodeLoop) -> list[str]:
+        lines = [f"{a.target} = 0.0" for a in loop.sums]
+        if isinstance(loop.measure, Panels):
+            return lines + self.panels(loop, loop.measure)
+        data = isinstance(loop.measure, Data)
+        weight = f"weight_{loop.measure.name}" if isinstance(loop.measure, Data) else "weight"
+        arrays = loop.measure.columns if isinstance(loop.measure, Data) else loop.tables
+        used = loop.symbols if data else set(arrays)
+        arrays = tuple(t for t in arrays if t in used)
+        # The value at this node shadows nothing: arrays keep their names.
+        at_node = {t: sp.Symbol(f"{t}_j", real=True) for t in arrays}
+        if loop.inner:
+            return lines + self.nested(loop, at_node)
+        before = [f"for j in range(len({weight})):", *(f"    {t}_j = {t}[j]" for t in arrays)]
+        if loop.of_node:
+            before = self.once_a_node(loop, at_node, before)
+        terms = self.terms(loop, at_node, f"{weight}[j]")
+        return [*lines, *before, *("    " + line for line in terms)]
+
+    def once_a_node(
+        self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], before: list[str]
+    ) -> list[str]:
+        """Return the head of a pass over a grid, where what holds the node alone is kept."""
+        node = self.program.tables[0]
+        if node not in at_node:
+            before = [*before, f"    {node}_j = {node}[j]"]
+        own = loop.locals[: loop.of_node]
+        return [
+            *(f"{a.target} = 0.0" for a in own),
+            # Of no node.
+            "node_before = inf",
+            *before,
+            f"    if {node}_j != node_before:",
+            f"        node_before = {node}_j",
+            *("        " + line for line in self.assigned(own, at_node)),
+        ]
+
+    def nested(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
+        """Return a pass over the nodes of a grid, each with passes over its points inside."""
+        node = self.program.tables[0]
+        read = [f"    {t}_j = {t}[k]" for t in at_node]
+        lines = [
+            "first_point = 0",
+            "while first_point < len(weight):",
+            "    last_point = first_point",
+            "    mass = 0.0",
+            f"    while last_point < len(weight) and {node}[last_point] == {node}[first_point]:",
+            "        mass += weight[last_point]",
+            "        last_point += 1",
+            "    k = first_point",
+            *read,
+        ]
+        for inner in loop.inner:
+            lines += ["    " + line for line in self.assigned(inner.before, at_node)]
+            locals_, results = with_branches(inner.locals, inner.results, self.fresh)
+            lines += [f"    {a.target} = {'-inf' if inner.largest else '0.0'}" for a in results]
+            lines += ["    for k in range(first_point, last_point):", *("    " + x for x in read)]
+            lines += ["        " + line for line in self.branched(locals_, at_node)]
+            lines += [] if inner.largest else ["        share = weight[k] / mass"]
+            for a in results:
+                value = self.placeholder(a.value.xreplace(at_node))
+                if inner.largest:
+                    # Negated, so that what is no number shows.
+                    lines += [
+                        f"        largest = {value}",
+                        f"        if not largest <= {a.target}:",
+                        f"            {a.target} = largest",
+                    ]
+                else:
+                    lines.append(f"        {a.target} += share * {value}")
+        terms = self.terms(loop, at_node, "mass")
+        return [*lines, *("    " + line for line in terms), "    first_point = last_point"]
+
+    def assigned(self, locals_: Iterable[Assign], at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
+        return [f"{a.target} = {self.placeholder(a.value.xreplace(at_node))}" for a in locals_]
+
+    def terms(self, loop: NodeLoop, at_node: dict[sp.Symbol, sp.Symbol], weight: str) -> list[str]:
+        locals_, sums = with_branches(loop.locals[loop.of_node :], loop.sums, self.fresh)
+        lines = self.branched(locals_, at_node)
+        for a in sums:
+            value = self.placeholder(a.value.xreplace(at_node))
+            lines.append(f"{a.target} += {weight} * {value}")
+        return lines
+
+    def branched(self, lines: Iterable[Line], at_node: dict[sp.Symbol, sp.Symbol]) -> list[str]:
+        found: list[str] = []
+        for line in lines:
+            if isinstance(line, Assign):
+                found += self.assigned([line], at_node)
+                continue
+            test = line.condition.xreplace(at_node)
+            found.append(
+                f"if {self.placeholder(test.lhs)} {test.rel_op} {self.placeholder(test.rhs)}:"
+            )
+            found += ["    " + x for x in self.branched(line.then, at_node)]
+            found.append("else:")
+            found += ["    " + x for x in self.branched(line.otherwise, at_node)]
+        return found
+
+    def panels(self, loop: NodeLoop, measure: Panels) -> list[str]:
+        n = len(measure.breaks)
+        edges = f"edges_{n + 2}"
+        self.arrays[edges] = n + 2
+        lines = [f"{edges}[0] = -reach", f"{edges}[{n + 1}] = reach"]
+        for k, b in enumerate(measure.breaks, start=1):
+            # NaN stays, so that it shows in the sums.
+            lines += [
+                f"{edges}[{k}] = {b}",
+                f"if {edges}[{k}] < -reach:",
+                f"    {edges}[{k}] = -reach",
+                f"elif {edges}[{k}] > reach:",
+                f"    {edges}[{k}] = reach",
+            ]
+        if n > 1:
+            lines += [
+                f"for i in range(2, {n + 1}):",
+                f"    left = {edges}[i]",
+                "    k = i - 1",
+                f"    while k > 0 and {edges}[k] > left:",
+                f"        {edges}[k + 1] = {edges}[k]",
+                "        k = k - 1",
+                f"    {edges}[k + 1] = left",
+            ]
+        # The same variable may name an array of the line.
+        node = measure.node
+        if node in self.program.tables:
+            node = sp.Symbol(f"{node}_j", real=True)
+        lines += [
+            f"for piece in range({n + 1}):",
+            f"    left = {edges}[piece]",
+            f"    width = {edges}[piece + 1] - left",
+            "    if not width <= 0.0:",
+            "        for j in range(len(panel_weight)):",
+            f"            {node} = left + width * panel_node[j]",
+            "            mass = width * panel_weight[j] * density_scale"
+            f" * exp(-0.5 * {node} * {node})",
+        ]
+        terms = self.terms(loop, {measure.node: node}, "mass")
+        return lines + ["            " + line for line in terms]
+
+    def linear(self, step: LinearSolve) -> list[str]:
+        x, a, b = step.unknowns, step.matrix, step.right_hand_side
+        lines = solve_lines([str(u) for u in x], a, b, self.arrays)
+        for row, right in zip(a, b, strict=True):
+            terms = [f"{entry} * {unknown}" for entry, unknown in zip(row, x, strict=True)]
+            size = " + ".join(f"abs({t})" for t in [*terms, str(right)])
+            lines += [
+                f"size = {size}",
+                "if size > 0.0:",
+                f"    residual = max(residual, abs({' + '.join(terms)} - {right}) / size)",
+            ]
+        return lines
+
+
+# Reassociation lets the sums over nodes use vector instructions; NaN checks stay.
+NUMBA_HEADER = """import math
+
+import numpy as np
+from numba import njit
+
+_FLAGS = {"nogil": True, "cache": True, "error_model": "numpy"}
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+"""
+PYTHON_HEADER = "import math\n\nimport numpy as np\n"
+
+_LANGUAGES: dict[str, tuple[type[PythonLanguage], type[SourcePrinter]]] = {
+    "numba": (NumbaLanguage, ScalarPrinter),
+    "python": (PythonLanguage, ScalarPrinter),
+    "mpmath": (MpmathLanguage, MpmathPrinter),
+}
+
+
+def solver_source(program: Program, target: str = "numba") -> str:
+    """Return the source of a self-contained module with ``solve`` (and ``solve_batch``).
+
+    Parameters
+    ----------
+    program : Program
+    target : {"numba", "python", "mpmath"}
+        "python" is the plain twin of "numba": the same text without compilation, and the driver
+        that refines rows of a batch (:mod:`.driver`). "mpmath" takes a context `ctx` from the
+        namespace it is executed in and has no ``solve_batch``.
+
+    Raises
+    ------
+    EmissionError
+        If a name of the program cannot be a name in the source, or has a meaning there.
+    """
+    if target not in _LANGUAGES:
+        raise ValueError(f"target must be 'numba', 'python' or 'mpmath', got {target!r}")
+    documentation = program.documentation.strip().replace("\\", "\\\\").replace('"', '\\"')
+    parts = [f'"""{documentation}\n"""\n']
+    if target != "mpmath":
+        parts.append(NUMBA_HEADER if target == "numba" else PYTHON_HEADER)
+    parts.append(solver_functions(program, target))
+    if target == "python":
+        grid = bool(program.inner_nodes)
+        parts.append(array_driver(program, line=bool(program.tables), grid=grid))
+    return "\n\n".join(parts)
+
+
+def solver_functions(program: Program, target: str) -> str:
+    """Return the definitions of the solver without docstring and imports."""
+    spelling, printer = _LANGUAGES[target]
+    language = spelling(printer({root.name: root.name for root in program.roots}))
+    functions = scalar_functions(program, language.reserved)
+    if target == "mpmath":
+        functions = functions[:-1]
+    texts = [language.source(f) for f in functions]
+    if target != "mpmath":
+        texts.append(_batch_source(program, functions[-1], target))
+    decorator = "@njit(**_FLAGS)\n" if target == "numba" else ""
+    helpers = helper_definitions(language.printer, "\n".join(texts), decorator)
+    return "\n\n".join([*([helpers] if helpers else []), *texts])
+
+
+def _batch_source(program: Program, rows: Function, target: str) -> str:
+    """Return ``solve_batch``, which solves all rows."""
+    names = argument_names(rows)[2:]
+    given = [name for name in names if name != "starts"]
+    lines = ["@njit(**_FLAGS)"] if target == "numba" else []
+    lines.append(f"def solve_batch({', '.join(given)}, starts=None):")
+    lines += [f"    {line}" if line else "" for line in _batch_documentation(program)]
+    if "starts" in names:
+        unknowns = len(program.newton_unknowns)
+        lines += [
+            "    if starts is None:",
+            f"        first_values = np.full((parameters.shape[0], {unknowns}), np.nan)",
+            "    else:",
+            "        first_values = starts",
+        ]
+        given.append("first_values")
+    lines.append(f"    solve_rows(0, parameters.shape[0], {', '.join(given)})")
+    return "\n".join(lines) + "\n"
+
+
+def _batch_documentation(program: Program) -> list[str]:
+    outputs = ", ".join(map(str, program.outputs))
+    lines = [
+        '"""Solve for every row of `parameters`, three times: coarser rules estimate the error.',
+        "",
+        "Parameters",
+        "----------",
+        f"parameters : array (n, {len(program.parameters)})",
+        f"    Columns: {', '.join(map(str, program.parameters))}.",
+    ]
+    if program.tables:
+        lines += [
+            f"fine, medium, coarse : array ({1 + len(program.tables)}, K)",
+            f"    Rows: weight, {', '.join(map(str, program.tables))}, on rules of which each has",
+            "    about half the nodes of the one before.",
+        ]
+    if program.has_panels:
+        lines += [
+            "fine_panel, medium_panel, coarse_panel : array (2, K)",
+            "    Weights and nodes of rules on [0, 1], for each piece of the line.",
+            "fine_reach, medium_reach, coarse_reach : float",
+            "    Where the line is cut off.",
+        ]
+    for data in program.data:
+        lines += [
+            f"data_{data.name} : array ({1 + len(data.columns)}, K)",
+            f"    Rows: weights, {', '.join(map(str, data.columns))}.",
+        ]
+    lines += [
+        f"results : array (n, {len(program.outputs)}), written",
+        f"    Columns: {outputs}.",
+        f"errors : array (n, {len(program.outputs)}), written",
+        "    Estimated errors of the results; infinite where the medium rule has no solution.",
+        "info : array (n, 3), written",
+        "    Newton iterations (negative if not converged), relative residual, and the part of the",
+        "    first output's estimated error that is rounding, relative to that output.",
+    ]
+    if program.newton_unknowns:
+        unknowns = ", ".join(map(str, program.newton_unknowns))
+        lines += [
+            f"starts : array (n, {len(program.newton_unknowns)}), optional",
+            f"    First values of {unknowns}; NaN stands for the usual one.",
+        ]
+    return [*lines, '"""']

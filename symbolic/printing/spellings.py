@@ -1,0 +1,466 @@
+"""Languages of scalar functions: C99, Julia, and Python: plain, for numba, on arrays, on mpmath."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import keyword
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from ...errors import EmissionError
+from ...one_thread import syntax_tree
+from .language import Function, Kind, Language
+
+# Functions that languages have under one name.
+LIBRARY = ("exp", "log", "log2", "log1p", "sqrt", "sinh", "floor", "erf", "erfc")
+
+_DOUBLES = {"tolerance": "2e-15", "stalled": "1e-10", "unit": "2.220446049250313e-16"}
+
+_KEYWORDS = (
+    "auto break case char const continue default do double else enum extern float for goto if "
+    "inline int long register restrict return short signed sizeof static struct switch typedef "
+    "union unsigned void volatile while _Bool _Complex _Imaginary asm typeof bool true false "
+    "nullptr alignas alignof constexpr static_assert thread_local"
+).split()
+# A local variable of these names would hide what the code calls, or is a macro.
+_LIBRARY = (
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 "
+    "fabs fdim floor fma fmax fmin fmod frexp hypot ilogb isfinite isinf isnan isnormal isgreater "
+    "isless isunordered fpclassify signbit ldexp lgamma llrint llround log log10 log1p log2 logb "
+    "lrint lround modf nan nearbyint nextafter pow remainder remquo rint round scalbn sin sinh "
+    "sqrt tan tanh tgamma trunc NAN INFINITY HUGE_VAL HUGE_VALF HUGE_VALL FP_NAN FP_ZERO "
+    "FP_INFINITE FP_NORMAL FP_SUBNORMAL "
+    "NULL size_t ptrdiff_t wchar_t malloc calloc realloc free abort exit abs labs div atof memcpy "
+    "memset memmove strlen linux unix errno I offsetof main"
+).split()
+
+_TYPES = {
+    Kind.REAL: "double ",
+    Kind.WHOLE: "ptrdiff_t ",
+    Kind.FLAG: "int ",
+    Kind.ARRAY: "const double *",
+    Kind.OUTPUT: "double *",
+    Kind.TABLE: "const double *",
+    Kind.OUTPUT_TABLE: "double *",
+    Kind.RULES: "rule_set *",
+}
+
+# Sums over nodes need reordering to use vector instructions; NaN and infinities keep their
+# meaning. Compilers that know neither pragma are right, only slower.
+_FAST_BEGIN = """#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC optimize("associative-math", "no-signed-zeros", "no-trapping-math", \\
+                     "reciprocal-math", "fp-contract=fast", "no-math-errno")
+#endif
+"""
+_FAST_INSIDE = """#if defined(__clang__)
+#pragma clang fp reassociate(on) contract(fast)
+#endif"""
+_FAST_END = """#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+"""
+
+
+def c_identifier(name: str) -> str:
+    """Return a name as C can have it; different names stay different.
+
+    Examples
+    --------
+    >>> c_identifier("alpha"), c_identifier("double"), c_identifier("double_")
+    ('alpha', 'double_', 'double__')
+    """
+    name = "".join(x if x.isascii() else f"u{ord(x):04x}" for x in name)
+    return f"{name}_" if name.rstrip("_") in CLanguage.reserved else name
+
+
+class CLanguage(Language):
+    """Functions are static; arrays are pointers, and those that are counted come with a length."""
+
+    name = "c"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        "comment": "/* {} */",
+        "assign": "{} {} {};",
+        "array": None,
+        "constants": "static const double {}[] = {{{}}};",
+        "for": "for ({0} = {1}; {0} < {2}; {0}++) {{",
+        "while": "while ({}) {{",
+        "if": "if ({}) {{",
+        "elif": "}} else if ({}) {{",
+        "else": "}} else {{",
+        "end": "}",
+        "statement": "{};",
+        "conditional": "({} ? {} : {})",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **_DOUBLES,
+        "inf": "INFINITY",
+        "nan": "NAN",
+        "True": "1",
+        "False": "0",
+    }
+    functions: ClassVar[Mapping[str, str]] = {
+        **{name: name for name in LIBRARY},
+        "abs": "fabs",
+        "min": "smaller",
+        "max": "larger",
+        "ceil": "(ptrdiff_t)ceil",
+        "whole": "(ptrdiff_t)",
+        "isfinite": "isfinite",
+        "real": "(double)",
+    }
+    words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
+    reserved = frozenset([*_KEYWORDS, *_LIBRARY])
+
+    def source(self, function: Function) -> str:
+        head = f"static {_returned(function)}{function.name}({self._parameters(function)})"
+        lines = [*_comment(function.documentation), *wrapped(head), "{"]
+        lines += [_FAST_INSIDE] if function.fast else []
+        for kind in (Kind.REAL, Kind.WHOLE, Kind.FLAG):
+            names = [n for n, k in function.local_values().items() if k is kind]
+            zero = "0.0" if kind is Kind.REAL else "0"
+            declared = ", ".join(f"{self.identifier(n)} = {zero}" for n in names)
+            if names:
+                lines += wrapped(f"    {_TYPES[kind]}{declared};", "        ")
+        for name, length in function.local_arrays().items():
+            lines.append(f"    double {self.identifier(name)}[{length}];")
+        # Warnings about arguments that these equations do not need would be errors to some.
+        lines += [f"    (void){self.identifier(n)};" for n in _unused(function)]
+        for line in self.lines(function):
+            indent = line[: len(line) - len(line.lstrip())]
+            lines += [line] if len(line) <= 100 else wrapped(line, f"{indent}    ")
+        text = "\n".join([*lines, "}"]) + "\n"
+        return f"{_FAST_BEGIN}{text}{_FAST_END}" if function.fast else text
+
+    def _parameters(self, function: Function) -> str:
+        texts = []
+        for p in function.parameters:
+            texts.append(f"{_TYPES[p.kind]}{self.identifier(p.name)}")
+            if p.counted:
+                texts.append(f"ptrdiff_t {self.length(self.identifier(p.name))}")
+        return ", ".join(texts) or "void"
+
+    def element(self, array: str, indices: Sequence[str], function: Function) -> str:
+        if len(indices) == 1:
+            return f"{array}[{indices[0]}]"
+        columns = {self.identifier(p.name): p.columns for p in function.parameters}
+        return f"{array}[{columns[array]} * ({indices[0]}) + {indices[1]}]"
+
+    def identifier(self, name: str) -> str:
+        return c_identifier(name)
+
+    def length(self, array: str) -> str:
+        return f"{array}_length"
+
+    def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
+        if name in self.functions:
+            return f"{self.functions[name]}({', '.join(arguments)})"
+        (called,) = (f for f in function.calls if f.name == name)
+        lengths = {self.identifier(n): str(k) for n, k in function.local_arrays().items()}
+        texts = []
+        for p, text in zip(called.parameters, arguments, strict=True):
+            texts.append(text)
+            if p.counted:
+                texts.append(lengths.get(text, self.length(text)))
+        return f"{name}({', '.join(texts)})"
+
+
+def _returned(function: Function) -> str:
+    return "void " if function.returns is None else _TYPES[function.returns]
+
+
+def _comment(documentation: str) -> list[str]:
+    if not documentation:
+        return []
+    lines = harmless(documentation.strip()).splitlines()
+    if len(lines) == 1:
+        return [f"/* {lines[0]} */"]
+    return ["/*", *(f" * {line}".rstrip() for line in lines), " */"]
+
+
+def harmless(text: str) -> str:
+    """Return a text that ends no comment, begins none and holds no trigraph.
+
+    Examples
+    --------
+    >>> harmless("*/ int x; /*"), harmless("what?""?/")
+    ('* / int x; / *', 'what? ?/')
+    """
+    text = text.replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"\?(?=\?)", "? ", text)
+
+
+def wrapped(line: str, indent: str = "    ") -> list[str]:
+    """Return a long line as several, not broken within ``double *x`` or ``x = 0``."""
+    kept = re.sub(r"(\w) (\*?\w+)(?=[,;)=]| = )", "\\1\u00a0\\2", line)
+    kept = re.sub(r" = (\S+[,;])", "\u00a0=\u00a0\\1", kept)
+    lines = textwrap.wrap(
+        kept, 96, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    return [x.replace("\u00a0", " ") for x in lines]
+
+
+def _unused(function: Function) -> list[str]:
+    """Parameters that the body does not mention."""
+    used = {n.id for n in ast.walk(syntax_tree(function.body)) if isinstance(n, ast.Name)}
+    for expr in function.expressions.values():
+        used |= {str(s) for s in expr.free_symbols}
+    return [p.name for p in function.parameters if p.name not in used]
+
+
+_JULIA_KEYWORDS = (
+    "abstract baremodule begin break catch const continue do else elseif end export false finally "
+    "for function global if import in isa let local macro module mutable primitive quote return "
+    "struct true try type using where while outer public"
+).split()
+# Names that the code around the functions uses; a variable of that name would hide them.
+_BASE = (
+    "abs min max exp log sqrt isfinite Float64 Int length view zeros fill undef Vector Matrix "
+    "Dict Inf NaN pi im ceil floor log2 sum get haskey keys string error size push! collect axes "
+    "Base Core Main eval include NamedTuple AbstractMatrix AbstractVector Tuple all any nothing "
+    "Nothing missing power ccall sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh expm1 "
+    "log1p sign solve_point PARAMETERS OUTPUTS DATA isinteger Float32"
+).split()
+
+
+class JuliaLanguage(Language):
+    """Arrays begin at one; locals are declared first, because loops have scopes of their own."""
+
+    name = "julia"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        "comment": "# {}",
+        "assign": "{} {} {}",
+        "array": "{} = zeros({})",
+        "constants": "{} = ({})",
+        "for": "for {} in ({}):({} - 1)",
+        "while": "while {}",
+        "if": "if {}",
+        "elif": "elseif {}",
+        "else": "else",
+        "end": "end",
+        "statement": "{}",
+        "conditional": "({} ? {} : {})",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **_DOUBLES,
+        "inf": "Inf",
+        "nan": "NaN",
+        "True": "true",
+        "False": "false",
+    }
+    functions: ClassVar[Mapping[str, str]] = {"real": "Float64", "erf": "fn_erf", "erfc": "fn_erfc"}
+    words: ClassVar[Mapping[str, str]] = {"and": "&&", "or": "||", "not": "!"}
+    reserved = frozenset([*_JULIA_KEYWORDS, *_BASE])
+
+    def source(self, function: Function) -> str:
+        lines = [f"# {x}".rstrip() for x in function.documentation.strip().splitlines()]
+        parameters = ", ".join(self.identifier(p.name) for p in function.parameters)
+        lines.append(f"function {function.name}({parameters})")
+        for name, kind in function.local_values().items():
+            zero = {Kind.REAL: "0.0", Kind.FLAG: "false"}.get(kind, "0")
+            lines.append(f"    local {self.identifier(name)} = {zero}")
+        lines += self.lines(function)
+        if function.returns is None:
+            lines.append("    return nothing")
+        return "\n".join([*lines, "end"]) + "\n"
+
+    def element(self, array: str, indices: Sequence[str], function: Function) -> str:
+        if len(indices) == 1:
+            return f"{array}[{indices[0]} + 1]"
+        columns = {self.identifier(p.name): p.columns for p in function.parameters}
+        return f"{array}[{columns[array]} * ({indices[0]}) + {indices[1]} + 1]"
+
+    def call(self, name: str, arguments: Sequence[str], function: Function) -> str:
+        if name in ("ceil", "whole"):
+            return f"{'ceil' if name == 'ceil' else 'floor'}(Int, {arguments[0]})"
+        return super().call(name, arguments, function)
+
+    def length(self, array: str) -> str:
+        return f"length({array})"
+
+
+_MODULES = ("math", "np", "numpy", "njit", "prange", "numba", "scipy", "mpmath", "ctx")
+
+
+class PythonLanguage(Language):
+    """Plain Python on floats."""
+
+    name = "python"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        "comment": "# {}",
+        "assign": "{} {} {}",
+        # Lists are faster than small NumPy arrays.
+        "array": "{} = [0.0] * {}",
+        "constants": "{} = ({})",
+        "for": "for {} in range({}, {}):",
+        "while": "while {}:",
+        "if": "if {}:",
+        "elif": "elif {}:",
+        "else": "else:",
+        "end": None,
+        "statement": "{}",
+        "conditional": "{1} if {0} else {2}",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **_DOUBLES,
+        "inf": "math.inf",
+        "nan": "math.nan",
+        "True": "True",
+        "False": "False",
+    }
+    functions: ClassVar[Mapping[str, str]] = {
+        **{name: f"math.{name}" for name in (*LIBRARY, "ceil", "isfinite")},
+        "real": "float",
+        "whole": "int",
+    }
+    reserved = frozenset([*keyword.kwlist, *dir(builtins), *_MODULES])
+
+    def source(self, function: Function) -> str:
+        defaults = {p.name: p.default for p in function.parameters if p.default is not None}
+        parameters = [
+            f"{name}={self.number(defaults[name])}" if name in defaults else name
+            for name in argument_names(function)
+        ]
+        rows = [
+            f"    {name} = {array}[{k}]"
+            for array, names in function.packed.items()
+            for k, name in enumerate(names)
+        ]
+        lines = [
+            *self.decorators(function),
+            f"def {function.name}({', '.join(parameters)}):",
+            *_docstring(function.documentation),
+            *rows,
+            *self.lines(function),
+        ]
+        return "\n".join(lines) + "\n"
+
+    def decorators(self, function: Function) -> list[str]:
+        """Return the lines before ``def``."""
+        return []
+
+    def spelled(self, form: str, *parts: object) -> str:
+        if form == "for" and parts[1] == "0":
+            return f"for {parts[0]} in range({parts[2]}):"
+        return super().spelled(form, *parts)
+
+    def element(self, array: str, indices: Sequence[str], function: Function) -> str:
+        return f"{array}[{', '.join(indices)}]"
+
+    def attempt(self) -> tuple[list[str], list[str]]:
+        # Complex numbers, from roots of negative ones, raise TypeError where they are compared.
+        return ["try:"], ["except (ArithmeticError, ValueError, TypeError):", "    pass"]
+
+    def real_only(self, values: Sequence[str]) -> list[str]:
+        # A negative number to a fractional power is complex in Python.
+        kinds = ", ".join(f"type({value})" for value in values)
+        return [f"if complex in ({kinds},):", '    raise ArithmeticError("complex")']
+
+
+class NumbaLanguage(PythonLanguage):
+    """The same text for numba, which computes with infinities and NaN instead of exceptions."""
+
+    name = "numba"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        **PythonLanguage.forms,
+        "array": "{} = np.empty({})",
+    }
+
+    def decorators(self, function: Function) -> list[str]:
+        return ["@njit(fastmath=_FAST, **_FLAGS)" if function.fast else "@njit(**_FLAGS)"]
+
+    def attempt(self) -> tuple[list[str], list[str]]:
+        return [], []
+
+    def real_only(self, values: Sequence[str]) -> list[str]:
+        return []
+
+
+class ArrayLanguage(PythonLanguage):
+    """NumPy, for functions of assignments and one result: each number may be an array."""
+
+    name = "arrays"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        **PythonLanguage.forms,
+        "conditional": "np.where({}, {}, {})",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **PythonLanguage.constants,
+        "inf": "np.inf",
+        "nan": "np.nan",
+    }
+    functions: ClassVar[Mapping[str, str]] = {
+        "abs": "np.abs",
+        "min": "np.minimum",
+        "max": "np.maximum",
+        "exp": "np.exp",
+        "log": "np.log",
+        "log2": "np.log2",
+        "ceil": "np.ceil",
+        "sqrt": "np.sqrt",
+        "isfinite": "np.isfinite",
+    }
+    words: ClassVar[Mapping[str, str]] = {"and": "&", "or": "|", "not": "~"}
+
+    def spelled(self, form: str, *parts: object) -> str:
+        if form in ("for", "while"):
+            raise EmissionError("rows of an array end loops in different rounds: write one value")
+        if form == "if":
+            raise EmissionError(
+                "rows of an array take different branches: write `a if test else b`"
+            )
+        return super().spelled(form, *parts)
+
+
+class MpmathLanguage(PythonLanguage):
+    """Python on the numbers of an mpmath context named ``ctx``."""
+
+    name = "mpmath"
+    forms: ClassVar[Mapping[str, str | None]] = {
+        **PythonLanguage.forms,
+        "array": "{} = [ctx.zero] * {}",
+    }
+    constants: ClassVar[Mapping[str, str]] = {
+        **PythonLanguage.constants,
+        "inf": "ctx.inf",
+        "nan": "ctx.nan",
+        "tolerance": "1024 * ctx.eps",
+        # Far below what any iteration stops at for another reason, and above rounding.
+        "stalled": "ctx.eps ** 0.625",
+        "unit": "ctx.eps",
+    }
+    functions: ClassVar[Mapping[str, str]] = {
+        "exp": "ctx.exp",
+        "log": "ctx.log",
+        "sqrt": "ctx.sqrt",
+        "isfinite": "ctx.isfinite",
+        "real": "ctx.mpf",
+    }
+
+    def number(self, value: float) -> str:
+        if isinstance(value, int):
+            return repr(value)
+        return {0.0: "ctx.zero", 1.0: "ctx.one"}.get(value, f"ctx.mpf({value!r})")
+
+    def real_only(self, values: Sequence[str]) -> list[str]:
+        # The logarithm of a negative number is complex here.
+        kinds = ", ".join(f"type({value})" for value in values)
+        return [f"if ctx.mpc in ({kinds},):", '    raise ArithmeticError("complex")']
+
+
+def argument_names(function: Function) -> list[str]:
+    """Return the arguments of a function in Python, where arrays come packed."""
+    array_of = {name: array for array, names in function.packed.items() for name in names}
+    return list(dict.fromkeys(array_of.get(p.name, p.name) for p in function.parameters))
+
+
+def _docstring(text: str) -> list[str]:
+    if not text:
+        return []
+    first, *rest = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"').splitlines()
+    if not rest:
+        return [f'    """{first}"""']
+    return [f'    """{first}', *(f"    {line}" if line else "" for line in rest), '    """']

@@ -1,0 +1,128 @@
+"""Rules on grids of several Gaussian variables: moments, kinks, halves."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from giantstep.runtime import product_grids as rules
+
+
+def nothing(*points):
+    return np.empty((len(points[0]), 0))
+
+
+def grid(scales=(1.0, 1.0), *, outer=(), inner=None, even=False, coarsening=1.0):
+    inner = [nothing] * (len(scales) - 1) if inner is None else inner
+    return rules.grid_rule(scales, outer, inner, even, coarsening, rules.GRID_REACH)
+
+
+@pytest.mark.parametrize("variables", [2, 3])
+@pytest.mark.parametrize("even", [False, True])
+def test_moments_of_the_normal_law(variables, even):
+    points, weights = grid((1.0,) * variables, even=even)
+    assert weights.sum() == pytest.approx(1, abs=1e-13)
+    squares = sum(x * x for x in points)
+    assert weights @ squares == pytest.approx(variables, abs=1e-11)
+    assert weights @ squares**2 == pytest.approx(variables * (variables + 2), abs=1e-9)
+    assert all(len(x) == len(weights) for x in points)
+
+
+def test_an_even_integrand_needs_half_of_the_nodes():
+    whole, half = grid(), grid(even=True)
+    assert len(half[1]) < 0.55 * len(whole[1])
+
+    def value(rule):
+        (x, s), w = rule
+        return w @ np.cos(x + 0.3 * s)
+
+    assert value(half) == pytest.approx(value(whole), abs=1e-14)
+    assert value(whole) == pytest.approx(math.exp(-(1 + 0.09) / 2), abs=1e-14)
+
+
+@pytest.mark.parametrize("slope", [0.2, 1.0, 3.0])
+def test_jumps_at_places_that_follow_the_node(slope):
+    """E sign(a x + s)(x + s) = sqrt(2/pi)(a + 1)/sqrt(1 + a^2)."""
+    (x, s), w = grid((min(1.0, 1 / slope), 1.0), inner=[lambda x: -slope * x[:, None]])
+    exact = math.sqrt(2 / math.pi) * (slope + 1) / math.sqrt(1 + slope**2)
+    assert w @ (np.sign(slope * x + s) * (x + s)) == pytest.approx(exact, abs=1e-12)
+
+
+def test_a_kink_of_the_node_cuts_the_outer_line():
+    (x, s), w = grid(outer=(0.7,))
+    beyond = 0.5 * math.erfc(0.7 / math.sqrt(2))
+    assert w @ ((x > 0.7) * s**2) == pytest.approx(beyond, abs=1e-12)
+
+
+def test_a_break_in_the_third_variable_follows_both_others():
+    """The orthant probability of (x + s + t, x) with correlation 1/sqrt(3)."""
+    (x, s, t), w = grid(
+        (1.0, 1.0, 1.0), outer=(0.0,), inner=[nothing, lambda x, s: -(x + s)[:, None]]
+    )
+    exact = 0.25 + math.asin(1 / math.sqrt(3)) / (2 * math.pi)
+    assert w @ ((x > 0) * (x + s + t > 0)) == pytest.approx(exact, abs=1e-10)
+
+
+@pytest.mark.parametrize("wild", [math.inf, -math.inf, math.nan, 1e300])
+def test_break_points_that_are_nowhere_cut_nothing(wild):
+    x, w = rules.cut_rule(np.array([wild]), 3.0, 8.0)
+    assert np.isfinite(x).all()
+    assert w.sum() == pytest.approx(1, abs=1e-13)
+
+
+def test_the_estimated_number_of_nodes_is_about_right():
+    for scales, even in [((1.0, 1.0), False), ((0.3, 1.0), True), ((1.0, 0.5, 1.0), False)]:
+        _, weights = grid(scales, even=even)
+        about = rules.grid_nodes(scales, [False] * len(scales), even, rules.GRID_REACH)
+        assert len(weights) == pytest.approx(about, rel=0.1)
+
+
+def test_coarser_rules_show_what_is_not_resolved():
+    def value(coarsening):
+        (x, s), w = grid(coarsening=coarsening)
+        return w @ np.tanh(3 * x + s) ** 2
+
+    fine, medium, coarse = value(1), value(2), value(4)
+    reference = value(0.25)
+    assert abs(fine - reference) <= abs(medium - fine) <= abs(coarse - medium)
+
+
+# -- steep places
+
+
+def _moment(width, steep):
+    """Return the mean of κ Φ(κ/w) on a grid of two variables, and how many nodes that takes."""
+    (kappa, _), weights = rules.grid_rule([1.0, 1.0], [], [nothing], False, 1.0, 8.8, steep)
+    return float(weights @ (kappa * ndtr(kappa / width))), len(weights)
+
+
+@pytest.mark.parametrize("width", [0.1, 1e-3, 1e-5])
+def test_a_step_of_small_width_is_resolved_at_its_place(width):
+    # Stein's lemma: E κ Φ(κ/w) = E φ(κ/w)/w = 1/√(2π (1 + w²)).
+    exact = 1 / math.sqrt(2 * math.pi * (1 + width**2))
+    found, nodes = _moment(width, ([0.0], width))
+    assert found == pytest.approx(exact, rel=1e-9)
+    assert nodes < 30_000
+    uniform, _ = _moment(width, None)
+    assert abs(uniform - exact) > 1e3 * abs(found - exact)
+
+
+def test_coarser_rules_of_steep_places_tell_of_the_error():
+    exact = 1 / math.sqrt(2 * math.pi * (1 + 1e-8))
+    errors, sizes = [], []
+    for coarsening in (1.0, 2.0, 4.0):
+        (kappa, _), weights = rules.grid_rule(
+            [1.0, 1.0], [], [nothing], True, coarsening, 8.8, ([0.0], 1e-4)
+        )
+        errors.append(abs(float(weights @ (kappa * (2 * ndtr(kappa / 1e-4) - 1))) / 2 - exact))
+        sizes.append(len(weights))
+    assert errors[0] <= errors[2]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_edges_crowd_symmetrically():
+    edges = sorted(set(rules.graded_edges([0.0], 0.1, 4.0, 8.0)))
+    assert edges == pytest.approx([-6.4, -1.6, -0.4, -0.1, 0.0, 0.1, 0.4, 1.6, 6.4])
+    away = rules.graded_edges([1.0, -1.0], 0.1, 4.0, 2.0)
+    assert {1.0, 1.1, 0.9, -1.1, -0.9} <= {round(x, 12) for x in away}
