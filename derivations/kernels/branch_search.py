@@ -8,16 +8,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...errors import EmissionError, StructureError
-from ...numeric.arguments import whole_number
+from ...errors import ConvergenceError, EmissionError, StructureError
+from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
@@ -45,12 +45,12 @@ from .branches import (
     SECOND_ORDER,
     SPINODAL,
     Branch,
+    BranchDiagram,
     End,
     SpecialPoint,
     zero_of,
 )
-from .exchanges import Exchanges
-from .families import VALUE, Extremum, Family, OpenKernel
+from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -183,7 +183,7 @@ class Search:
         middle = len(points) // 2
         at = family.point(float(points[middle, -1]))
         solution = {name: float(x[middle]) for name, x in unknowns.items()}
-        family.kernel.require_fitting_sites(at, solution)
+        family.kernel._require_fitting_sites(at, solution)
         eigenvalues = family.hessian_eigenvalues(batch)
         radius = family.map_radius(derivatives)
         stable = family.judged(eigenvalues, radius, self.extremum)
@@ -536,3 +536,279 @@ def kind_of_crossing(
         return INSTABILITY
     stable = family.stable(np.array(sides), extremum)
     return SECOND_ORDER if stable is None or stable.any() else INSTABILITY
+
+
+Array = NDArray[np.float64]
+
+# Relative differences of free energies below this are rounding: such phases are copies.
+_COPIES = 1e-9
+# Of the points of two phases, so many for one at which their free energies are compared.
+_THINNED = 4
+# How far, in steps, a solution may be from the line between its neighbours on a branch.
+_NEAR = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Phase:
+    """A part of a branch on which the parameter is monotone, of one stability if it is known."""
+
+    branch: Branch
+    part: slice
+    stable: bool | None
+
+    @property
+    def parameter(self) -> Array:
+        return self.branch.parameter[self.part]
+
+    def holds(self, value: float) -> bool:
+        return bool(self.parameter.min() <= value <= self.parameter.max())
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanges:
+    """Where phases exchange their order.
+
+    Attributes
+    ----------
+    search : Search
+        With its branches.
+    """
+
+    search: Search
+
+    def points(self) -> list[SpecialPoint]:
+        """Return all exchanges; none without a free energy."""
+        if self.search.family.open.free_energy is None:
+            return []
+        phases = self._phases()
+        return [
+            point
+            for one, other in itertools.combinations(phases, 2)
+            for low, high in self._exchanges(one, other)
+            if (point := self._first_order(one, other, low, high, phases)) is not None
+        ]
+
+    def _phases(self) -> list[_Phase]:
+        """Return the parts of branches of one stability on which the parameter is monotone."""
+        found = []
+        for branch in self.search.branches:
+            for part, stable in branch.runs():
+                steps = np.sign(np.diff(branch.parameter[part]))
+                cuts = [0, *(np.flatnonzero(steps[1:] * steps[:-1] < 0) + 1).tolist(), len(steps)]
+                for first, last in itertools.pairwise(cuts):
+                    if last > first:
+                        own = slice(part.start + first, part.start + last + 1)
+                        found.append(_Phase(branch, own, stable))
+        return found
+
+    def _near_phase(self, phase: _Phase, values: Array) -> Array:
+        """Return unknowns and parameter (N, n + 1) of a phase near given values."""
+        p = phase.parameter
+        order = np.argsort(p, kind="stable")
+        found = [
+            np.interp(values, p[order], phase.branch.unknowns[name][phase.part][order])
+            for name in self.search.family.names
+        ]
+        return np.stack([*found, values], axis=1)
+
+    def _on_phase(self, phase: _Phase, values: Array) -> tuple[Array, Array, Array]:
+        """Return points of a phase at given values, their free energies and errors of these."""
+        near = self._near_phase(phase, values)
+        fixed = np.zeros((len(near), 1, near.shape[1]))
+        fixed[:, 0, -1] = 1.0
+        equations = self.search.on_face(phase.branch.zeros)
+        points, good, _ = corrected(equations, near, fixed, most=20)
+        # Next to its end a phase may lead to another solution.
+        moved = np.max(np.abs(points - near) / self.search.equations.sizes(near), axis=1)
+        good &= moved <= _NEAR * self.search.largest
+        batch = self.search.family.described(points)
+        return points, np.where(good, batch.values[VALUE], np.nan), batch.errors[VALUE]
+
+    def _exchanges(self, one: _Phase, other: _Phase) -> Iterator[tuple[float, float]]:
+        """Iterate over intervals in which the free energies of two phases change their order."""
+        grids = [one.parameter, other.parameter]
+        low = max(grid.min() for grid in grids)
+        high = min(grid.max() for grid in grids)
+        if not low < high:
+            return
+        values = np.unique(np.concatenate(grids))
+        values = values[(values >= low) & (values <= high)]
+        values = np.append(values[:-1:_THINNED], values[-1])
+        first, second = (self._on_phase(phase, values)[1] for phase in (one, other))
+        gap = first - second
+        gap[~(np.abs(gap) > _COPIES * (1 + np.abs(first)))] = 0
+        there = np.flatnonzero(gap)
+        for a, b in itertools.pairwise(there):
+            if gap[a] * gap[b] < 0:
+                yield float(values[a]), float(values[b])
+
+    def _first_order(
+        self, one: _Phase, other: _Phase, low: float, high: float,
+        phases: Sequence[_Phase],
+    ) -> SpecialPoint | None:  # fmt: skip
+        family = self.search.family
+
+        def on(phase: _Phase, value: float) -> tuple[Array, float, float]:
+            points, values, errors = self._on_phase(phase, np.array([value]))
+            return points[0], float(values[0]), float(errors[0])
+
+        def gap(share: float) -> float:
+            value = low + share * (high - low)
+            return on(one, value)[1] - on(other, value)[1]
+
+        share = zero_between(gap)
+        if share is None:
+            return None
+        value = low + share * (high - low)
+        (y, here, error), (opposite, _, more) = on(one, value), on(other, value)
+        margin = 1e-6 * (1 + abs(here))
+        rivals = []
+        for phase in phases:
+            if phase is one or phase is other or not phase.holds(value):
+                continue
+            ahead = here - on(phase, value)[1]
+            if (ahead if self.search.extremum.prefers_low else -ahead) > margin:
+                rivals.append(phase)
+        if any(phase.branch.zeros and phase.stable is False for phase in (one, other)):
+            # What vanishes grows: such a phase is left before its free energy tells.
+            return None
+        if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
+            # Two phases that exchange their order behind a third one: no transition.
+            return None
+        error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
+        condition = Condition(
+            family.open,
+            "coexistence",
+            zeros=self.search.symbols(one.branch.zeros),
+            zeros_other=self.search.symbols(other.branch.zeros),
+        )
+        return self.search.point(FIRST_ORDER, y, error, condition, {}, opposite)
+
+
+def branches(
+    kernel: Kernel,
+    /,
+    over: str,
+    within: Sequence[float],
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    zeros: str | Sequence[str] = (),
+    extremum: str | Mapping[str, str] | None = None,
+    starts: int | None = None,
+    points: int = 100,
+    data: Mapping[str, Any] | None = None,
+    rtol: float = 1e-11,
+    **parameters: Any,
+) -> BranchDiagram:
+    r"""Return every solution over one parameter that a search finds, and where they meet.
+
+    Newton's method from many first values at seven values of the parameter; then each branch
+    is followed in both directions, through folds and to the branches that leave it. Special
+    points are zeros of exact derivatives and of differences of free energies.
+
+    Parameters
+    ----------
+    over : str
+        The control parameter.
+    within : (float, float)
+        Its range, ends included.
+    bounds : mapping from str to (float, float), optional
+        Where Newton unknowns are wanted, inside of the domains that their symbols declare:
+        ``{"q": (0, 1)}``. First values are spread over this box, so a finite one helps.
+    zeros : str or sequence of str
+        Outputs whose zeros along the branches are wanted: a stability, an entropy.
+    extremum : {"minimum", "maximum"} or mapping from str to these, optional
+        Call a solution stable where the free energy, as a function of its order parameters and
+        stationary in the conjugates, has this extremum. By default a solution is stable where
+        the iteration x → F(x) of the equations converges to it, and a minimum where the
+        equations are no such map. A free energy, minus the logarithm of a number of states,
+        has a minimum and a free entropy a maximum; in overlaps of n → 0 replicas it is the
+        other way round, because the number of pairs of replicas is negative:
+        ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation and an
+        overlap. Phases are compared by the sense of the first order parameter, by default that
+        of lower free energy is preferred.
+    starts : int, optional
+        First values at each of the seven values of the parameter; default: 32 for each Newton
+        unknown.
+    points : int
+        About as many points lie on a branch across the whole range; more where it bends.
+    data, rtol
+        As for :meth:`.kernel.Kernel.solve`.
+    **parameters
+        The others, by name; numbers.
+
+    Returns
+    -------
+    BranchDiagram
+        With ``branches``, ``spinodals``, ``transitions``, ``at(value)``, ``plot()``.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is missing or outside its domain, or bounds contradict a domain.
+    StructureError
+        If the equations are linear: their only solution has nothing to meet.
+    ConvergenceError
+        If no solution is found at all.
+
+    Notes
+    -----
+    First-order transitions are crossings of the lowest free energies, or of the lowest among
+    stable phases, for systems from a :class:`giantstep.FreeEnergy` or with an output
+    ``free_energy``.
+
+    Where unknowns vanish at an end of their domains and their equations hold there, whatever
+    the others are (the overlap q = 0 of an estimate that knows nothing), these solutions are
+    branches, too: ``zeros`` of a branch names the unknowns, and a transition of second order is
+    where another branch leaves them. At other ends equations have a limit at most, as a
+    perceptron at q = 1, and there are no branches: what is known of the free energy there makes
+    an output, whose zeros can be asked for.
+
+    A branch that no first value leads to, and that is joined to no other one, is not found; nor
+    are crossings at which two eigenvalues vanish at once.
+
+    Examples
+    --------
+    The magnet of Curie and Weiss has a second-order transition at β = 1:
+
+    >>> import sympy as sp
+    >>> import giantstep as gs
+    >>> m, h = sp.symbols("m h", real=True)
+    >>> beta = sp.Symbol("beta", positive=True)
+    >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+    ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+    ... )
+    >>> found = gs.lower(magnet).branches("beta", (0.5, 2), bounds={"m": (-1, 1)}, h=0)
+    >>> point = found.transitions[0]
+    >>> print(point.kind, f"{point.value:.12f}")
+    second-order 1.000000000000
+    >>> [round(s.m, 10) + 0 for s in found.at(2)]
+    [-0.9575040241, 0.0, 0.9575040241]
+    """
+    options = checked_options(kernel, zeros, extremum, starts, points)
+    family = Family(
+        kernel=kernel,
+        over=over,
+        within=numbers_of(within, "within"),
+        parameters=parameters,
+        bounds=dict(bounds or {}),
+        data=data,
+        rtol=positive_number("rtol", rtol),
+    )
+    search = Search(family, *options, thorough=True)
+    if not search.branches:
+        raise ConvergenceError(
+            f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
+            f"{family.within[1]:g}, from {options[0]} first values at each of {SEARCHED} "
+            "values; give bounds= around the unknowns, or more starts="
+        )
+    return BranchDiagram(
+        kernel=kernel,
+        over=over,
+        within=family.within,
+        parameters=dict(parameters),
+        branches=tuple(search.branches),
+        points=tuple(search.special),
+        extremum=search.extremum,
+        _search=search,
+    )

@@ -22,6 +22,7 @@ from ...symbolic.branch_conditions import Condition
 from ...symbolic.saddle_point import SaddlePointSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .arguments import known_names
+from .lower import lower
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -207,8 +208,6 @@ class SpecialPoint(Typeset):
         >>> print(found.spinodals[0].refine(digits=20).beta)
         1.37223591109721748832329...
         """
-        from .lower import lower
-
         kernel = lower(self.system)
         # Newton's method moves an unknown itself, or a coordinate in its place.
         moved = {*kernel.code.unknowns, *kernel._coordinates}

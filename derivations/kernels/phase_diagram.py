@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import EmissionError, StructureError, UnsupportedExpressionError
+from ...errors import EmissionError, ParameterError, StructureError, UnsupportedExpressionError
+from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
@@ -35,9 +36,9 @@ from ...numeric.branches import (
 )
 from ...symbolic.branch_conditions import BENDS, Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
-from .branch_search import kind_of_crossing, sign_changes
+from .branch_search import Search, checked_options, kind_of_crossing, sign_changes
 from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
-from .families import Extremum, Family
+from .families import Extremum, Family, numbers_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -598,3 +599,113 @@ def different(
         if not any(near):
             kept.append(p)
     return tuple(kept)
+
+
+def phase_diagram(
+    kernel: Kernel,
+    x: tuple[str, float, float],
+    y: tuple[str, float, float],
+    /,
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    zeros: str | Sequence[str] = (),
+    extremum: str | Mapping[str, str] | None = None,
+    starts: int | None = None,
+    points: int = 100,
+    cuts: int = 3,
+    data: Mapping[str, Any] | None = None,
+    rtol: float = 1e-11,
+    **parameters: Any,
+) -> PhaseDiagram:
+    """Return lines of transitions over two parameters.
+
+    Special points of some cuts through the plane, those of :meth:`branches`, are followed as
+    solutions of larger systems; nothing is scanned.
+
+    Parameters
+    ----------
+    x, y : (str, float, float)
+        Names of two parameters with their ranges: ``("alpha", 0, 2), ("beta", 1, 4)``.
+    bounds, zeros, extremum, starts, points, data, rtol
+        As for :meth:`branches`.
+    cuts : int
+        So many cuts at constant y, and at constant x; a line that none of them crosses is not
+        found.
+    **parameters
+        The others, by name; numbers.
+
+    Returns
+    -------
+    PhaseDiagram
+        With ``lines``, ``critical_points``, ``tricritical_points`` and ``plot()``.
+
+    Raises
+    ------
+    ParameterError, StructureError
+        As for :meth:`branches`.
+
+    Notes
+    -----
+    Along a line of first-order transitions the two phases are followed wherever they exist:
+    beyond a triple point it goes on between phases that a third one lies below.
+
+    Examples
+    --------
+    The spinodals of the magnet of Curie and Weiss meet at β = 1, h = 0:
+
+    >>> import sympy as sp
+    >>> import giantstep as gs
+    >>> m, h = sp.symbols("m h", real=True)
+    >>> beta = sp.Symbol("beta", positive=True)
+    >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+    ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+    ... )
+    >>> plane = gs.lower(magnet).phase_diagram(
+    ...     ("h", -0.5, 0.5), ("beta", 0.5, 2.5), bounds={"m": (-1, 1)}
+    ... )
+    >>> critical = plane.critical_points[0]
+    >>> print(f"{abs(critical.x):.8f} {critical.y:.8f}")
+    0.00000000 1.00000000
+    """
+    axes = []
+    for word, axis in (("x", x), ("y", y)):
+        if not isinstance(axis, tuple | list) or len(axis) != 3 or not isinstance(axis[0], str):
+            raise ParameterError(
+                f"{word} must be a parameter with its range, such as ('alpha', 0, 2), got {axis!r}"
+            )
+        axes.append((axis[0], *numbers_of(axis[1:], f"the range of {axis[0]}")))
+    across, up = axes
+    if across[0] == up[0]:
+        raise ParameterError(f"x and y must be two parameters, got {across[0]} twice")
+    options = checked_options(kernel, zeros, extremum, starts, points)
+    rtol = positive_number("rtol", rtol)
+    ranges = {name: (low, high) for name, low, high in axes}
+    plane = Plane(dict(parameters), ranges, points, options[2])
+    for name, other in ((across[0], up[0]), (up[0], across[0])):
+        inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
+        for value in inner.tolist():
+            cut = Family(
+                kernel=kernel,
+                over=name,
+                within=ranges[name],
+                parameters={**parameters, other: value},
+                bounds=dict(bounds or {}),
+                data=data,
+                rtol=rtol,
+            )
+            for point in Search(cut, *options).special:
+                plane.add(point, cut, other, value)
+    found = list(plane.lines(across[0], up[0]))
+    turns = different([p for _, _, points in found for p in points], across, up)
+    cusps = different([*turns, *(p for _, points, _ in found for p in points)], across, up)
+    return PhaseDiagram(
+        kernel=kernel,
+        x=across,
+        y=up,
+        parameters=dict(parameters),
+        lines=tuple(line for line, _, _ in found),
+        # Spinodals have a cusp at a tricritical point, too.
+        critical_points=cusps[len(turns) :],
+        tricritical_points=turns,
+        _names=plane.names,
+    )

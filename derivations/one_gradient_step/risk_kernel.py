@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...numeric.kernel_code import KernelCode
 from ..derived import derived
+from ..kernels.arguments import Tie
 from ..kernels.kernel import Kernel
-from ..kernels.points import Tie
 
 if TYPE_CHECKING:
     from ...symbolic.lowering.lowered import LoweredSystem

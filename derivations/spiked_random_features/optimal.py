@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of
 from ...numeric.optimum import Axis, Differenced, Objective
-from ..kernels.optima import KernelObjective
+from ..kernels.sensitivities import KernelObjective
 from ..optima import Optimum, optimum
 from .arguments import STEP, checked_point
 from .tangents import SPIKE, STEP_MOVES, derivative_kernel

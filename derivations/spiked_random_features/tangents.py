@@ -65,7 +65,7 @@ def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
 def _derivative_code(
     student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: Any
 ) -> KernelCode:
-    from ..kernels.optima import derivative_code
+    from ..kernels.sensitivities import derivative_code
     from .derive import symbolic_model
 
     system = symbolic_model(student, teacher, **flags).system

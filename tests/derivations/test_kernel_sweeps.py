@@ -20,7 +20,7 @@ import giantstep as gs
 from giantstep.atomic_files import Temporary
 from giantstep.derivations.kernels import points as points_module
 from giantstep.derivations.kernels import sweep as sweep_module
-from giantstep.derivations.kernels.points import Points
+from giantstep.derivations.kernels.arguments import Points
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.errors import ConvergenceError, ParameterError
 
