@@ -16,7 +16,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...errors import ConvergenceError, EmissionError, StructureError
+from ...errors import ConvergenceError, EmissionError, ParameterError, StructureError
 from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
@@ -47,7 +47,9 @@ from .branches import (
     Branch,
     BranchDiagram,
     End,
+    Meeting,
     SpecialPoint,
+    Stated,
     zero_of,
 )
 from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
@@ -61,6 +63,8 @@ Array = NDArray[np.float64]
 SEARCHED = 7
 # First values at each of them for each unknown of Newton's method.
 _STARTS = 32
+# Where a branch was found by one start alone, so many times as many are tried.
+_MOST_TRIED = 4
 # Relative distance to a boundary at which a branch that ends has run into it, and the size, in
 # typical ones, of what has run off.
 _AT_BOUNDARY, _FAR = 1e-3, 1e4
@@ -73,7 +77,51 @@ _SAMPLED = 16
 _JOINED = 1e-4
 
 
-class Search:
+class Solutions:
+    """Branches of a family with its equations: what is between their points.
+
+    Attributes
+    ----------
+    family : Family
+    equations : Equations
+    branches : sequence of Branch
+    """
+
+    def __init__(self, family: Family, sizes: Array | None, branches: Sequence[Branch]) -> None:
+        self.family = family
+        self.equations: Equations = family.equations(sizes)
+        self.branches = branches
+
+    def solutions(self, value: float) -> list[tuple[Array, tuple[str, ...]]]:
+        """Return all solutions at a value, with names of what vanishes, by the first unknown."""
+        found = []
+        for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
+            near = [np.append(x, value) for x in self._near_value(value, zeros)]
+            if near:
+                # So near, no coarse rule has to come first.
+                equations = replace(self.on_face(zeros), rough=())
+                there, _ = solutions_at(equations, np.array(near), most=30)
+                found += [(y, zeros) for y in there]
+        return sorted(found, key=lambda item: item[0].tolist())
+
+    def on_face(self, zeros: Sequence[str]) -> Equations:
+        return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
+
+    def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
+        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
+        for branch in self.branches:
+            if branch.zeros != zeros:
+                continue
+            p = branch.parameter
+            x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
+            for k in range(len(p) - 1):
+                if min(p[k], p[k + 1]) <= value <= max(p[k], p[k + 1]):
+                    width = p[k + 1] - p[k]
+                    share = (value - p[k]) / width if width else 0.0
+                    yield x[k] + share * (x[k + 1] - x[k])
+
+
+class Search(Solutions):
     """The branches of a family and where they meet.
 
     Parameters
@@ -96,18 +144,26 @@ class Search:
         self.extremum = extremum
         self.zeros = tuple(zeros)
         seeds = self._seeds(starts)
-        known = np.concatenate(list(seeds.values()))
+        known = np.concatenate([solutions for solutions, _ in seeds.values()])
         sizes = np.max(np.abs(known[:, :-1]), axis=0) if len(known) else None
-        self.equations: Equations = family.equations(sizes)
+        super().__init__(family, sizes, ())
         curves: list[Curve] = []
         held: list[tuple[int, ...]] = []
-        for face, solutions in seeds.items():
-            inner = replace(self.equations, held=face)
-            new = all_curves(inner, solutions, largest=self.largest, known=curves)
-            for curve in new:
-                _joined(curve, curves, inner)
-            curves += new
-            held += [face] * len(new)
+        self.tried = SEARCHED * starts
+        while True:
+            for face, (solutions, hits) in seeds.items():
+                inner = replace(self.equations, held=face)
+                new = all_curves(inner, solutions, hits, largest=self.largest, known=curves)
+                for curve in new:
+                    _joined(curve, curves, inner)
+                curves += new
+                held += [face] * len(new)
+            self.rarest = min((c.hits for c in curves if c.hits), default=0)
+            # What one start alone has found is no rare kind: there may be others (Good and Turing).
+            if self.rarest != 1 or self.tried >= _MOST_TRIED * SEARCHED * starts:
+                break
+            seeds = self._seeds(starts, self.tried // SEARCHED)
+            self.tried += SEARCHED * starts
         self.special: list[SpecialPoint] = []
         # From the inside: a transition is one of the branch that leaves, on both of them.
         self.branches = [self._branch(c, face) for c, face in zip(curves, held, strict=True)]
@@ -116,17 +172,30 @@ class Search:
         order = {kind: k for k, kind in enumerate(kinds)}
         self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
 
+    @property
+    def sought(self) -> str:
+        """How the branches were looked for, in words."""
+        rare = (
+            "one branch was reached by a single one, so others may be missing: give more starts="
+            if self.rarest == 1
+            else f"each branch, or one that it is joined to, was reached by {self.rarest} or more"
+        )
+        return f"found from {self.tried} first values; {rare}"
+
     # ------------------------------------------------------------------ first values
 
-    def _seeds(self, starts: int) -> dict[tuple[int, ...], Array]:
+    def _seeds(
+        self, starts: int, before: int = 0
+    ) -> dict[tuple[int, ...], tuple[Array, NDArray[np.int64]]]:
         """Return solutions at some values of the parameter, by the unknowns that vanish there.
 
+        With them, how many first values led to each; so many `before` have been tried already.
         Those at which most unknowns vanish come first.
         """
         family = self.family
         low, high = family.box
         values = np.linspace(*family.within, SEARCHED)
-        cloud = spread(low.tolist(), high.tolist(), starts)
+        cloud = spread(low.tolist(), high.tolist(), before + starts)[before:]
         cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
         equations = family.equations()
         found = {}
@@ -136,7 +205,7 @@ class Search:
             # Where nothing but the parameter is left, one point is as good as all.
             on = np.unique(on, axis=0)
             found[face] = solutions_at(replace(equations, held=face), on)
-        if any(map(len, found.values())) or not self.thorough:
+        if before or any(len(hits) for _, hits in found.values()) or not self.thorough:
             return found
         # First values of the kernel, whose safeguards may lead where Newton alone does not.
         kernel = family.kernel
@@ -394,12 +463,9 @@ class Search:
             value=value,
             error=max(error, math.ulp(value)),
             unknowns=unknowns,
-            condition=condition,
-            control=family.control,
+            stated=Stated.of(condition),
             start={**start, **unknowns, family.over: value},
-            parameters=family.others(value),
-            data=family.data,
-        )
+        ).traced(Meeting(condition, family.control, family.others(value), family.data))
 
     def _add_zeros(self, output: str, curve: Curve, face: tuple[int, ...]) -> None:
         family, equations = self.family, replace(self.equations, held=face)
@@ -420,35 +486,6 @@ class Search:
             error = noise * run / abs(float(column[k + 1] - column[k]))
             condition = Condition(family.open, "zero", output=output, zeros=zeros)
             self.special.append(self.point(zero_of(output), y, error, condition, {}))
-
-    # ------------------------------------------------------------------ phases
-
-    def solutions(self, value: float) -> list[tuple[Array, tuple[str, ...]]]:
-        """Return all solutions at a value, with names of what vanishes, by the first unknown."""
-        found = []
-        for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
-            near = [np.append(x, value) for x in self._near_value(value, zeros)]
-            if near:
-                # So near, no coarse rule has to come first.
-                equations = replace(self.on_face(zeros), rough=())
-                found += [(y, zeros) for y in solutions_at(equations, np.array(near), most=30)]
-        return sorted(found, key=lambda item: item[0].tolist())
-
-    def on_face(self, zeros: Sequence[str]) -> Equations:
-        return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
-
-    def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
-        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
-        for branch in self.branches:
-            if branch.zeros != zeros:
-                continue
-            p = branch.parameter
-            x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
-            for k in range(len(p) - 1):
-                if min(p[k], p[k + 1]) <= value <= max(p[k], p[k + 1]):
-                    width = p[k + 1] - p[k]
-                    share = (value - p[k]) / width if width else 0.0
-                    yield x[k] + share * (x[k + 1] - x[k])
 
 
 def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
@@ -803,12 +840,55 @@ def branches(
             "values; give bounds= around the unknowns, or more starts="
         )
     return BranchDiagram(
-        kernel=kernel,
+        name=kernel.name,
+        title=kernel.title,
         over=over,
         within=family.within,
-        parameters=dict(parameters),
+        parameters=_floats(family),
+        bounds={name: (float(low), float(high)) for name, (low, high) in family.bounds.items()},
         branches=tuple(search.branches),
         points=tuple(search.special),
         extremum=search.extremum,
-        _search=search,
+        stability=family.stability(search.extremum),
+        equations={
+            name: sp.latex(e.residual)
+            for name, e in zip(family.names, family.open.core, strict=True)
+        },
+        labels=dict(kernel.labels),
+        sought=search.sought,
+    ).traced(search)
+
+
+def restored(
+    kernel: Kernel, diagram: BranchDiagram, data: Mapping[str, Any] | None = None
+) -> BranchDiagram:
+    """Return a diagram that was read from a document, with its equations."""
+    if kernel.name != diagram.name:
+        raise ParameterError(
+            f"kernel must be that of {diagram.name}, of which the diagram is, got {kernel.name}"
+        )
+    family = Family(
+        kernel=kernel, over=diagram.over, within=diagram.within, parameters=diagram.parameters,
+        bounds=diagram.bounds, data=data,
+    )  # fmt: skip
+    if family.names != tuple(diagram.equations):
+        raise ParameterError(
+            f"kernel must have the unknowns {', '.join(diagram.equations)} of the diagram, got "
+            f"{', '.join(family.names)}"
+        )
+    table = [np.concatenate([b.unknowns[n] for b in diagram.branches]) for n in family.names]
+    sizes = np.max(np.abs(np.array(table)), axis=1)
+    points = tuple(
+        replace(p).traced(
+            Meeting(p.stated.on(family.open), family.control, family.others(p.value), data)
+        )
+        for p in diagram.points
     )
+    return replace(diagram, points=points).traced(Solutions(family, sizes, diagram.branches))
+
+
+def _floats(family: Family) -> dict[str, float]:
+    """Return the parameters that are fixed."""
+    found = family.point(family.within[0])
+    del found[family.over]
+    return found

@@ -65,17 +65,17 @@ class Extremum:
 
     Attributes
     ----------
-    maxima : frozenset of str
+    maxima : tuple of str
         Order parameters in which it is a maximum.
-    minima : frozenset of str
+    minima : tuple of str
     prefers_low : bool
         Whether of two phases that of lower free energy is the right one.
     asked : bool
         Whether the user has said so; else a map that converges counts more.
     """
 
-    maxima: frozenset[str]
-    minima: frozenset[str]
+    maxima: tuple[str, ...]
+    minima: tuple[str, ...]
     prefers_low: bool
     asked: bool = True
 
@@ -92,7 +92,7 @@ class Extremum:
         held = system.free_energy
         order = [] if held is None else [system.identifiers[x] for x in _variables(held, system)[0]]
         if given is None:
-            return cls(frozenset(), frozenset(order), True, asked=False)
+            return cls((), tuple(order), True, asked=False)
         senses = dict.fromkeys(order, given)
         if isinstance(given, Mapping):
             known_names(given, order, "order parameter of the free energy")
@@ -106,16 +106,17 @@ class Extremum:
                     "extremum must be 'minimum' or 'maximum', or a mapping from order parameters "
                     f"to these, got {given!r}"
                 )
-        maxima = frozenset(name for name, sense in senses.items() if sense == "maximum")
+        maxima = tuple(name for name in order if senses[name] == "maximum")
+        minima = tuple(name for name in order if name not in maxima)
         first = senses[order[0]] if order else given
-        return cls(maxima, frozenset(order) - maxima, first == "minimum")
+        return cls(maxima, minima, first == "minimum")
 
     def __str__(self) -> str:
         if not (self.maxima and self.minima):
             return "maximum" if self.maxima or not self.prefers_low else "minimum"
         return (
-            f"saddle, a maximum in {', '.join(sorted(self.maxima))} and a minimum in "
-            f"{', '.join(sorted(self.minima))},"
+            f"saddle, a maximum in {', '.join(self.maxima)} and a minimum in "
+            f"{', '.join(self.minima)},"
         )
 
     def holds(self, eigenvalues: Array) -> NDArray[np.bool_]:
@@ -305,6 +306,18 @@ class OpenKernel:
         if eigenvalues is not None and self.by_free_energy(extremum):
             return extremum.holds(eigenvalues)
         return None if radius is None else radius < 1
+
+    def stability(self, extremum: Extremum) -> str:
+        """Return what stability means, in words."""
+        if self.by_free_energy(extremum):
+            return (
+                f"stable: a {extremum} of the free energy in its order parameters, conjugates "
+                "eliminated"
+            )
+        if self.open.is_map:
+            without = "" if self.variables[0] else " (they come without a free energy)"
+            return f"stable: under iteration of the equations{without}"
+        return "stability unknown: no free energy, and the equations are no map x = F(x)"
 
     def by_free_energy(self, extremum: Extremum) -> bool:
         """Whether stability is that of the free energy, not of the iteration."""

@@ -345,6 +345,7 @@ class Kernel(Typeset):
 
     if TYPE_CHECKING:
         branches = _branch_search.branches
+        restored_branches = _branch_search.restored
         phase_diagram = _phase_diagram.phase_diagram
         iterate = _families.iterate
         sensitivities = _sensitivities.sensitivities
@@ -354,6 +355,7 @@ class Kernel(Typeset):
         require_fitting_sites = _lower.require_fitting_sites
     else:
         branches = _Function(".branch_search", "branches")
+        restored_branches = _Function(".branch_search", "restored")
         phase_diagram = _Function(".phase_diagram", "phase_diagram")
         iterate = _Function(".families", "iterate")
         sensitivities = _Function(".sensitivities", "sensitivities")

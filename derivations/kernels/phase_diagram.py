@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,10 +34,21 @@ from ...numeric.branches import (
     tangent,
     zero_between,
 )
+from ...pages import Block, Listing
+from ...result import Result
 from ...symbolic.branch_conditions import BENDS, Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .branch_search import Search, checked_options, kind_of_crossing, sign_changes
-from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
+from .branches import (
+    FIRST_ORDER,
+    INSTABILITY,
+    SECOND_ORDER,
+    SPINODAL,
+    End,
+    Meeting,
+    SpecialPoint,
+    Stated,
+)
 from .families import Extremum, Family, numbers_of
 
 if TYPE_CHECKING:
@@ -71,8 +82,8 @@ _UNFOLDED = 1e-7
 _SHORTEST = 3
 
 
-@dataclass(frozen=True, eq=False)
-class TransitionLine:
+@dataclass(frozen=True, repr=False)
+class TransitionLine(Result):
     """A line of transitions of one kind.
 
     Attributes
@@ -84,6 +95,8 @@ class TransitionLine:
     unknowns : mapping from str to array (K,)
     ends : (End, End)
     """
+
+    _document = "line of transitions"
 
     kind: str
     x: Array
@@ -125,32 +138,41 @@ class CriticalPoint:
         return self.point.refine(digits, **options)
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseDiagram:
+@dataclass(frozen=True, repr=False)
+class PhaseDiagram(Result):
     """Lines of transitions over two parameters; from :meth:`.kernel.Kernel.phase_diagram`.
 
     Attributes
     ----------
-    kernel : Kernel
+    name, title : str
+        Of the equations.
     x, y : (str, float, float)
         Names and ranges of the parameters.
-    parameters : mapping from str to number
+    parameters : mapping from str to float
         The fixed ones.
     lines : tuple of TransitionLine
     critical_points : tuple of CriticalPoint
         Cusps of lines of spinodals, where the line of first-order transitions ends.
     tricritical_points : tuple of CriticalPoint
         Where a transition that is continuous becomes one of first order.
+    unknowns : tuple of str
+        Names of those of the lines.
+    labels : mapping from str to str
+        LaTeX of names.
     """
 
-    kernel: Kernel
+    _document = "phase diagram"
+
+    name: str
+    title: str
     x: tuple[str, float, float]
     y: tuple[str, float, float]
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, float]
     lines: tuple[TransitionLine, ...]
     critical_points: tuple[CriticalPoint, ...]
     tricritical_points: tuple[CriticalPoint, ...]
-    _names: tuple[str, ...] = field(repr=False)
+    unknowns: tuple[str, ...]
+    labels: Mapping[str, str]
 
     def of(self, kind: str) -> tuple[TransitionLine, ...]:
         """Return the lines of one kind: "spinodal", "first-order", "second-order" or a zero."""
@@ -179,8 +201,7 @@ class PhaseDiagram:
                 for n, p in enumerate(found):
                     ax.plot(p.x, p.y, marker, color=GREY, label="_" if n else f"{kind} point")
             for put, name in ((ax.set_xlabel, self.x[0]), (ax.set_ylabel, self.y[0])):
-                labels = self.kernel.labels
-                put(f"${labels[name]}$" if name in labels else name)
+                put(f"${self.labels[name]}$" if name in self.labels else name)
             ax.set_xlim(*self.x[1:])
             ax.set_ylim(*self.y[1:])
             if named or self.critical_points or self.tricritical_points:
@@ -206,34 +227,45 @@ class PhaseDiagram:
             self.x[0]: column([line.x for line in self.lines]),
             self.y[0]: column([line.y for line in self.lines]),
         }
-        for name in self._names:
+        for name in self.unknowns:
             found[name] = column([line.unknowns[name] for line in self.lines])
         return xr.Dataset(
             {name: ("point", values) for name, values in found.items()},
-            attrs={"kernel": self.kernel.name},
+            attrs={"kernel": self.name, **self.parameters},
         )
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return lines with their ends, and the points at which they meet."""
         n = len(self.lines)
+        yield (
+            f"{self.title}: {n} line{'' if n == 1 else 's'} of transitions over {self.x[0]} and "
+            f"{self.y[0]}"
+        )
         lines = [
-            f"{self.kernel.title}: {n} line{'' if n == 1 else 's'} of transitions over "
-            f"{self.x[0]} and {self.y[0]}"
+            f"{line.kind}, {len(line)} points: from {line.ends[0]} to {line.ends[1]}"
+            for line in self.lines
         ]
-        for line in self.lines:
-            first, last = line.ends
-            lines.append(f"  {line.kind}, {len(line)} points: from {first} to {last}")
         for kind, _, found in self._marked():
             for p in found:
                 where = ", ".join(f"{name} = {value:.10g}" for name, value in p.unknowns.items())
                 lines.append(
-                    f"  {kind} point at {self.x[0]} = {p.x:.12g}, {self.y[0]} = {p.y:.12g} "
-                    f"({where})"
+                    f"{kind} point at {self.x[0]} = {p.x:.12g}, {self.y[0]} = {p.y:.12g} ({where})"
                 )
-        return "\n".join(lines)
+        yield Listing(lines, mark="")
+
+    def latex(self) -> str:
+        """Return the points at which lines meet, in LaTeX."""
+        x, y = (self.labels.get(axis[0], axis[0]) for axis in (self.x, self.y))
+        rows = [
+            rf"\text{{{kind} point}}&:\quad {x} = {p.x:.10g},\ {y} = {p.y:.10g}"
+            for kind, _, found in self._marked()
+            for p in found
+        ]
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
     def __repr__(self) -> str:
         return (
-            f"PhaseDiagram({self.kernel.name}, {self.x[0]} and {self.y[0]}: {len(self.lines)} "
+            f"PhaseDiagram({self.name}, {self.x[0]} and {self.y[0]}: {len(self.lines)} "
             f"lines, {len(self.critical_points)} critical points)"
         )
 
@@ -351,7 +383,7 @@ class Plane:
             kernel=kernel,
             over=other,
             within=self.ranges[other],
-            parameters={n: v for n, v in point.parameters.items() if n != other},
+            parameters={n: v for n, v in point.origin.parameters.items() if n != other},
             data=cut.data,
             rtol=cut.rtol,
             kept=(point.over,),
@@ -437,18 +469,16 @@ class Plane:
             f"direction_{name}": float(v / vector[k])
             for name, v in zip(family.names, vector, strict=True)
         }
+        condition = Condition(family.open, "fold", k)
         fold = SpecialPoint(
             kind="critical",
             over=family.over,
             value=float(cusp[-1]),
             error=_CUSP,
             unknowns=unknowns,
-            condition=Condition(family.open, "fold", k),
-            control=family.control,
+            stated=Stated.of(condition),
             start={**found, **start},
-            parameters=family.parameters,
-            data=family.data,
-        )
+        ).traced(Meeting(condition, family.control, family.parameters, family.data))
         return CriticalPoint(found[x], found[y], unknowns, fold)
 
     def _tricritical(self, line: _Followed) -> list[tuple[int, SpecialPoint, Array]]:
@@ -479,18 +509,16 @@ class Plane:
             slope = abs(float((values[k + 1] - values[k]) / (points[k + 1] - points[k])[-1]))
             values_there = dict(zip(line.names, y.tolist(), strict=True))
             error = float(batch.errors[name][0] + abs(batch.values[name][0])) / slope
+            condition = Condition(family.open, "zero", output=name)
             point = SpecialPoint(
                 kind=TRICRITICAL,
                 over=family.over,
                 value=float(y[-1]),
                 error=max(error, math.ulp(y[-1])),
                 unknowns={n: values_there.get(n, 0.0) for n in self.names},
-                condition=Condition(family.open, "zero", output=name),
-                control=family.control,
+                stated=Stated.of(condition),
                 start={n: float(column[0]) for n, column in batch.values.items()} | values_there,
-                parameters=family.parameters,
-                data=family.data,
-            )
+            ).traced(Meeting(condition, family.control, family.parameters, family.data))
             found.append((k, point, y))
         return found
 
@@ -699,13 +727,15 @@ def phase_diagram(
     turns = different([p for _, _, points in found for p in points], across, up)
     cusps = different([*turns, *(p for _, points, _ in found for p in points)], across, up)
     return PhaseDiagram(
-        kernel=kernel,
+        name=kernel.name,
+        title=kernel.title,
         x=across,
         y=up,
-        parameters=dict(parameters),
+        parameters={name: float(value) for name, value in parameters.items()},
         lines=tuple(line for line, _, _ in found),
         # Spinodals have a cusp at a tricritical point, too.
         critical_points=cusps[len(turns) :],
         tricritical_points=turns,
-        _names=plane.names,
+        unknowns=plane.names,
+        labels=dict(kernel.labels),
     )
