@@ -192,14 +192,14 @@ def corrected(
             matrix = jacobian[better] * a[:, None, :]
             weight[better] = 1 / np.maximum(np.abs(matrix).sum(axis=2), np.finfo(float).tiny)
             size[better] = np.max(np.abs(residual[better]) * weight[better], axis=1)
-            rest = np.zeros((len(a), fixed.shape[1]))
+            right = np.zeros((len(a), start.shape[1]))
+            right[:, : residual.shape[1]] = -residual[better]
+            # Of what is held, rounding would move it, and next to a crossing all others with it.
+            held = list(equations.held)
+            matrix[:, held], right[:, held] = 0.0, 0.0
+            matrix[:, held, held] = 1.0
             across = fixed[rows[better]] * a[:, None, :]
-            moved = _solved(
-                np.concatenate([matrix, across], axis=1),
-                np.concatenate([-residual[better], rest], axis=1),
-            )
-            # Of what is held, rounding would move it.
-            moved[:, list(equations.held)] = 0.0
+            moved = _solved(np.concatenate([matrix, across], axis=1), right)
             step[better] = moved * a
             share[better] = _share(equations, y[better], step[better])
             clipped[better] = np.where(share[better] < 1, clipped[better] + 1, 0)

@@ -43,7 +43,8 @@ class FreeEnergy:
         The variables in which it is stationary. The division matters for one thing only:
         conjugates are eliminated first, so that the order parameters remain as unknowns.
     parameters : tuple of Symbol
-        Everything that the user sets (sample complexity, ridge penalty, …).
+        Everything that the user sets (sample complexity, ridge penalty, …). By default all other
+        symbols, in the order of their names.
     definitions : mapping from applied function to Expr
         Functions of the integration variable, such as ``mu_0(kappa)``, with their meaning.
     source : str
@@ -55,11 +56,16 @@ class FreeEnergy:
 
     expression: sp.Expr
     order_parameters: tuple[sp.Symbol, ...]
-    conjugates: tuple[sp.Symbol, ...]
-    parameters: tuple[sp.Symbol, ...]
+    conjugates: tuple[sp.Symbol, ...] = ()
+    parameters: tuple[sp.Symbol, ...] = ()
     definitions: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
     source: str = ""
     single_sites: tuple[SingleSite, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not (self.parameters or self.definitions):
+            others = sp.sympify(self.expression).free_symbols - {*self.variables}
+            object.__setattr__(self, "parameters", tuple(sorted(others, key=str)))
 
     @property
     def variables(self) -> tuple[sp.Symbol, ...]:

@@ -871,11 +871,6 @@ def restored(
         kernel=kernel, over=diagram.over, within=diagram.within, parameters=diagram.parameters,
         bounds=diagram.bounds, data=data,
     )  # fmt: skip
-    if family.names != tuple(diagram.equations):
-        raise ParameterError(
-            f"kernel must have the unknowns {', '.join(diagram.equations)} of the diagram, got "
-            f"{', '.join(family.names)}"
-        )
     table = [np.concatenate([b.unknowns[n] for b in diagram.branches]) for n in family.names]
     sizes = np.max(np.abs(np.array(table)), axis=1)
     points = tuple(

@@ -387,7 +387,7 @@ class BranchDiagram(Traced["Solutions"]):
         Raises
         ------
         ParameterError
-            If the kernel has another name, or other unknowns.
+            If the kernel has another name, or lacks a parameter or an unknown.
         """
         return kernel.restored_branches(self, data)
 

@@ -126,7 +126,8 @@ class Kernel(Typeset):
     exact_data : callable, optional
         Takes a number of digits and returns them exactly, or to so many digits.
     check : callable, optional
-        Takes parameters as arrays and refuses those that these data do not fit.
+        Takes parameters as arrays, and data that were given in place of these as arrays or None;
+        refuses parameters that the data do not fit.
     """
 
     name: str
@@ -146,7 +147,9 @@ class Kernel(Typeset):
     make_solved: Callable[[], LoweredSystem] | None = field(default=None, repr=False)
     data: Mapping[str, Any] | None = field(default=None, repr=False)
     exact_data: Callable[[int], Mapping[str, Any]] | None = field(default=None, repr=False)
-    check: Callable[[Mapping[str, Any]], None] | None = field(default=None, repr=False)
+    check: Callable[[Mapping[str, Any], Mapping[str, Any] | None], None] | None = field(
+        default=None, repr=False
+    )
 
     # ------------------------------------------------------------------ what it is
 
@@ -491,8 +494,9 @@ class Kernel(Typeset):
         for name, tie in self.ties.items():
             if tie.constraint and name in parameters:
                 _check_tie(name, tie, found)
-        if self.check is not None and data is None:
-            self.check(found)
+        if self.check is not None:
+            given = None if data is None else data_arrays(self.code.data, self.domains, data)
+            self.check(found, given)
         return found
 
     def active_ties(self, parameters: Mapping[str, Any]) -> dict[str, Tie]:

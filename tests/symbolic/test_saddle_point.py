@@ -242,6 +242,18 @@ def test_variables_that_are_ignored_are_left_out():
     assert saddle_point_equations(toy) == (Equation(toy_m, rho, toy_m - rho),)
 
 
+def test_parameters_are_by_default_all_other_symbols():
+    # The bound variable of an average is none.
+    a, b = sp.symbols("a b", positive=True)
+    z = sp.Symbol("z", real=True)
+    average = GaussianExpectation(sp.log(sp.cosh(sp.sqrt(toy_q) * z + b)), z)
+    energy = FreeEnergy(average - a * toy_q**2, (toy_q,))
+    assert energy.parameters == (a, b) and energy.conjugates == ()
+    stated = FreeEnergy(average - a * toy_q**2, (toy_q,), (), (b, a))
+    assert stated.parameters == (b, a)
+    assert saddle_point_equations(energy) == saddle_point_equations(stated)
+
+
 def test_variables_in_which_the_free_energy_is_linear_are_refused():
     toy = FreeEnergy(toy_m + toy_q**2, (toy_m, toy_q), (), ())
     with pytest.raises(ValueError, match="not stationary in m anywhere"):
