@@ -235,8 +235,6 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-Array = NDArray[np.float64]
-
 POINT = "point"
 # Rows that one worker solves at a time: enough to hide what a block costs, few enough for a
 # progress bar and for what an interruption loses.

@@ -575,8 +575,6 @@ def kind_of_crossing(
     return SECOND_ORDER if stable is None or stable.any() else INSTABILITY
 
 
-Array = NDArray[np.float64]
-
 # Relative differences of free energies below this are rounding: such phases are copies.
 _COPIES = 1e-9
 # Of the points of two phases, so many for one at which their free energies are compared.
@@ -802,7 +800,9 @@ def branches(
     an output, whose zeros can be asked for.
 
     A branch that no first value leads to, and that is joined to no other one, is not found; nor
-    are crossings at which two eigenvalues vanish at once.
+    are crossings at which two eigenvalues vanish at once. Where a branch was reached by a single
+    first value, further ones are tried, up to four times as many; ``sought`` says how many there
+    were and how few led to the rarest branch.
 
     Examples
     --------

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import sympy as sp
@@ -29,6 +29,7 @@ from .lower import lower
 if TYPE_CHECKING:
     import xarray as xr
 
+    from .branch_search import Solutions
     from .kernel import Kernel
     from .solution import KernelSolution
 
@@ -133,23 +134,20 @@ class Branch(Result):
         return f"Branch({len(self)} points, {self.over} from {low:.6g} to {high:.6g})"
 
 
-Origin = TypeVar("Origin")
-
-
-class Traced(Result, Generic[Origin]):
+class Traced(Result):
     """A result with the equations that it came from, which documents do not hold."""
 
     _origin: ClassVar[Any] = None
     _again: ClassVar[str] = "find it again"
     """What to do about a result that was read from a document."""
 
-    def traced(self, origin: Origin) -> Self:
+    def traced(self, origin: object) -> Self:
         """Return the result after it has been told where it came from."""
         object.__setattr__(self, "_origin", origin)
         return self
 
     @property
-    def origin(self) -> Origin:
+    def origin(self) -> Any:
         """Where it came from.
 
         Raises
@@ -162,8 +160,7 @@ class Traced(Result, Generic[Origin]):
                 f"this {self._document} was read from a document, which holds no equations: "
                 f"{self._again}"
             )
-        found: Origin = self._origin
-        return found
+        return self._origin
 
 
 @dataclass(frozen=True)
@@ -220,7 +217,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, repr=False)
-class SpecialPoint(Traced[Meeting]):
+class SpecialPoint(Traced):
     """A point where solutions meet, exchange or satisfy a condition.
 
     Attributes
@@ -264,12 +261,14 @@ class SpecialPoint(Traced[Meeting]):
     @property
     def condition(self) -> Condition:
         """What holds there besides the equations, in symbols."""
-        return self.origin.condition
+        meeting: Meeting = self.origin
+        return meeting.condition
 
     @property
     def system(self) -> SaddlePointSystem:
         """The equations with the condition, in which the parameter is an unknown."""
-        return self.origin.system
+        meeting: Meeting = self.origin
+        return meeting.system
 
     def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
         """Solve the equations with the condition, to any number of digits.
@@ -322,7 +321,7 @@ class SpecialPoint(Traced[Meeting]):
 
 
 @dataclass(frozen=True, repr=False)
-class BranchDiagram(Traced["Solutions"]):
+class BranchDiagram(Traced):
     """All branches over one parameter; from :meth:`.kernel.Kernel.branches`.
 
     Attributes
@@ -370,7 +369,8 @@ class BranchDiagram(Traced["Solutions"]):
     @property
     def kernel(self) -> Kernel:
         """The kernel of the equations."""
-        return self.origin.family.kernel
+        solutions: Solutions = self.origin
+        return solutions.family.kernel
 
     def with_kernel(
         self, kernel: Kernel, *, data: Mapping[str, Any] | None = None

@@ -528,9 +528,6 @@ def numbers_of(within: Sequence[float], name: str) -> tuple[float, float]:
     return low, high
 
 
-Array = NDArray[np.float64]
-
-
 def iterate(
     kernel: Kernel,
     /,

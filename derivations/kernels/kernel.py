@@ -495,8 +495,8 @@ class Kernel(Typeset):
             if tie.constraint and name in parameters:
                 _check_tie(name, tie, found)
         if self.check is not None:
-            given = None if data is None else data_arrays(self.code.data, self.domains, data)
-            self.check(found, given)
+            own = None if data is None else data_arrays(self.code.data, self.domains, data)
+            self.check(found, own)
         return found
 
     def active_ties(self, parameters: Mapping[str, Any]) -> dict[str, Tie]:

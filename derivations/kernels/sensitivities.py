@@ -517,9 +517,6 @@ def slope_of(function: Callable[..., Any], given: Any) -> sp.Expr | None:
     return None if slope.has(sp.zoo, sp.oo, sp.nan) else slope
 
 
-Array = NDArray[np.float64]
-
-
 def derivative_code(system: SaddlePointSystem, of: str, moving: Sequence[str]) -> KernelCode:
     """Return the kernel of an output and its derivative along the rates of parameters.
 

@@ -475,7 +475,7 @@ def test_diagrams_are_read_from_documents(hysteresis, kernel):
     cubic = gs.SaddlePointSystem.from_fixed_point(
         {u: sp.Eq(u**3 - u, h)}, name="cubic", parameters=(beta, h)
     )
-    with pytest.raises(ParameterError, match="must be that of magnet, .* got cubic"):
+    with pytest.raises(ParameterError, match=r"must be that of magnet, .* got cubic"):
         read.with_kernel(gs.lower(cubic))
     with pytest.raises(ParameterError, match="no branch diagram written by to_json"):
         BranchDiagram.from_json(hysteresis.points[0].to_json())
