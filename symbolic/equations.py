@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import sympy as sp
 
-from ..errors import StructureError
+from ..errors import ParameterError, StructureError
 from .averages import Average
 from .deltas import integrate_deltas
 from .functions import with_cosh
@@ -63,8 +63,14 @@ class FreeEnergy:
     single_sites: tuple[SingleSite, ...] = ()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.expression, sp.Expr):
+            raise ParameterError(f"expression must be a SymPy expression, got {self.expression!r}")
+        for name in ("order_parameters", "conjugates", "parameters"):
+            symbols = getattr(self, name)
+            if not isinstance(symbols, tuple | list):
+                raise ParameterError(f"{name} must be a tuple of symbols, got {symbols!r}")
         if not (self.parameters or self.definitions):
-            others = sp.sympify(self.expression).free_symbols - {*self.variables}
+            others = self.expression.free_symbols - {*self.variables}
             object.__setattr__(self, "parameters", tuple(sorted(others, key=str)))
 
     @property

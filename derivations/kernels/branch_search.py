@@ -172,6 +172,13 @@ class Search(Solutions):
         order = {kind: k for k, kind in enumerate(kinds)}
         self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
 
+    def has_values(self) -> bool:
+        """Tell whether the equations are finite anywhere in the box, seen at a sample."""
+        low, high = self.equations.lower, self.equations.upper
+        points = spread(low.tolist(), high.tolist(), _SAMPLED)
+        residuals, _ = self.equations.rough[-1](points)
+        return bool(np.isfinite(residuals).all(axis=1).any())
+
     @property
     def sought(self) -> str:
         """How the branches were looked for, in words."""
@@ -535,6 +542,15 @@ def _joined(curve: Curve, known: Sequence[Curve], equations: Equations) -> None:
             curve.start = CROSSING
 
 
+def checked_bounds(bounds: object) -> dict[str, tuple[float, float]]:
+    """Return bounds of unknowns, whose values are looked at where their names are known."""
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise ParameterError(
+            f"bounds must map unknowns to two numbers, as {{'q': (0, 1)}}, got {bounds!r}"
+        )
+    return dict(bounds or {})
+
+
 def checked_options(
     kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int | None, points: int
 ) -> tuple[int, int, Extremum, tuple[str, ...]]:
@@ -545,6 +561,8 @@ def checked_options(
     ParameterError
         If one is of the wrong kind, or an output unknown.
     """
+    if not isinstance(zeros, Iterable):
+        raise ParameterError(f"zeros must be names of outputs, got {zeros!r}")
     outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
     known_names(outputs, kernel.solved.stated.outputs, "output")
     return (
@@ -828,12 +846,18 @@ def branches(
         over=over,
         within=numbers_of(within, "within"),
         parameters=parameters,
-        bounds=dict(bounds or {}),
+        bounds=checked_bounds(bounds),
         data=data,
         rtol=positive_number("rtol", rtol),
     )
     search = Search(family, *options, thorough=True)
     if not search.branches:
+        if not search.has_values():
+            raise ConvergenceError(
+                f"the equations of {kernel.name} have no finite value at {_SAMPLED} points of "
+                f"their domain, for {over} from {family.within[0]:g} to {family.within[1]:g}: give "
+                "bounds= where they have, or declare what the unknowns may be"
+            )
         raise ConvergenceError(
             f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
             f"{family.within[1]:g}, from {options[0]} first values at each of {SEARCHED} "

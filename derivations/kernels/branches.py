@@ -16,6 +16,7 @@ import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import real_number
 from ...numeric.branches import CROSSING
 from ...pages import Block, Listing
 from ...result import Result, quantity
@@ -389,6 +390,8 @@ class BranchDiagram(Traced):
         ParameterError
             If the kernel has another name, or lacks a parameter or an unknown.
         """
+        if not hasattr(kernel, "restored_branches"):
+            raise ParameterError(f"kernel must be one that giantstep.lower returns, got {kernel!r}")
         return kernel.restored_branches(self, data)
 
     @property
@@ -403,6 +406,7 @@ class BranchDiagram(Traced):
 
     def zeros(self, output: str) -> tuple[SpecialPoint, ...]:
         """Return the points where an output vanishes; it has to be among ``zeros=``."""
+        known_names((output,), self.branches[0].outputs, "output")
         return self._of(zero_of(output))
 
     def _of(self, *kinds: str) -> tuple[SpecialPoint, ...]:
@@ -430,7 +434,7 @@ class BranchDiagram(Traced):
             tell its residual, where all terms of an implicit equation vanish at once.
         """
         search = self.origin
-        value = float(value)
+        value = real_number(f"value of {self.over}", value)
         if not self.within[0] <= value <= self.within[1]:
             raise ParameterError(
                 f"value of {self.over} must be from {self.within[0]:g} to {self.within[1]:g}, "

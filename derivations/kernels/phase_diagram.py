@@ -38,7 +38,7 @@ from ...pages import Block, Listing
 from ...result import Result
 from ...symbolic.branch_conditions import BENDS, Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
-from .branch_search import Search, checked_options, kind_of_crossing, sign_changes
+from .branch_search import Search, checked_bounds, checked_options, kind_of_crossing, sign_changes
 from .branches import (
     FIRST_ORDER,
     INSTABILITY,
@@ -717,7 +717,7 @@ def phase_diagram(
                 over=name,
                 within=ranges[name],
                 parameters={**parameters, other: value},
-                bounds=dict(bounds or {}),
+                bounds=checked_bounds(bounds),
                 data=data,
                 rtol=rtol,
             )

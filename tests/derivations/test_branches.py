@@ -530,7 +530,9 @@ def test_zeros_of_outputs_along_branches(kernel):
         ({"bounds": {"q": (0, 1)}}, "no unknown of Newton's method is named 'q'"),
         ({"bounds": {"m": (1, -1)}}, "bounds of m"),
         ({"bounds": {"m": 1}}, "must be two numbers"),
+        ({"bounds": [1]}, "bounds must map unknowns to two numbers"),
         ({"zeros": "entropy"}, "no output is named 'entropy'"),
+        ({"zeros": 3}, "zeros must be names of outputs"),
         ({"extremum": "saddle"}, "'minimum' or 'maximum'"),
         ({"starts": 0}, "starts"),
         ({"beta": -1}, "beta must be positive"),
@@ -570,8 +572,19 @@ def test_refusals_of_systems_and_values(hysteresis):
     )
     with pytest.raises(ConvergenceError, match="no solution of nothing was found"):
         gs.lower(nothing).branches("a", (1, 2), bounds={"u": (-3, 3)}, starts=8)
+    nowhere = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(a * sp.sqrt(-x - 1) + x**2, (x,)), name="nowhere"
+    )
+    with pytest.raises(ConvergenceError, match="have no finite value at 16 points"):
+        gs.lower(nowhere).branches("a", (1, 2), bounds={"x": (0, 1)}, starts=8)
     with pytest.raises(ParameterError, match=r"value of h must be from -0\.5 to 0\.5"):
         hysteresis.at(0.7)
+    with pytest.raises(ParameterError, match="value of h must be"):
+        hysteresis.at("low")
+    with pytest.raises(ParameterError, match="no output is named 'entropy'"):
+        hysteresis.zeros("entropy")
+    with pytest.raises(ParameterError, match=r"that giantstep\.lower returns"):
+        hysteresis.with_kernel(3)
 
 
 # ------------------------------------------------------------------ dynamics
