@@ -22,10 +22,8 @@ from ..json_document import JsonDocument
 from ..numeric.arguments import positive_number
 from ..numeric.saddle_point_solver import BatchSolution
 from ..pages import Block, Page, Table
-from .kernels.arguments import column, known_names
-from .kernels.job import groups_of_rows, joined
-from .kernels.points import Points
-from .kernels.sweep import Execution, Variables, run_sweep
+from .kernels.arguments import Points, column, known_names
+from .kernels.sweep import Execution, Variables, groups_of_rows, joined, run_sweep
 from .penalties import PAPER_RIDGE, PaperRidge
 
 if TYPE_CHECKING:

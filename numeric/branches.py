@@ -35,6 +35,7 @@ _MOST_CLIPPED = 5
 _MOST_TURNS = 8
 _FEW_TURNS = 4
 _LARGEST_DRIFT = 0.5
+_LARGEST_BEND = 0.3
 _ACCEPTED, _STRAIGHT = 0.94, 0.9925
 _GROWTH = 1.5
 _SMALLEST_STEP = 1e-9
@@ -126,6 +127,8 @@ class Curve:
         `CROSSING` that it branches off from.
     marks : list of (float, str, array)
         Folds and crossings: place in units of the index of a point, kind and point.
+    hits : int
+        How many first values led to it.
     """
 
     points: list[Array]
@@ -133,6 +136,7 @@ class Curve:
     start: str = EDGE
     end: str = EDGE
     marks: list[tuple[float, str, Array]] = field(default_factory=list)
+    hits: int = 0
 
     def __len__(self) -> int:
         return len(self.points)
@@ -188,14 +192,14 @@ def corrected(
             matrix = jacobian[better] * a[:, None, :]
             weight[better] = 1 / np.maximum(np.abs(matrix).sum(axis=2), np.finfo(float).tiny)
             size[better] = np.max(np.abs(residual[better]) * weight[better], axis=1)
-            rest = np.zeros((len(a), fixed.shape[1]))
+            right = np.zeros((len(a), start.shape[1]))
+            right[:, : residual.shape[1]] = -residual[better]
+            # Of what is held, rounding would move it, and next to a crossing all others with it.
+            held = list(equations.held)
+            matrix[:, held], right[:, held] = 0.0, 0.0
+            matrix[:, held, held] = 1.0
             across = fixed[rows[better]] * a[:, None, :]
-            moved = _solved(
-                np.concatenate([matrix, across], axis=1),
-                np.concatenate([-residual[better], rest], axis=1),
-            )
-            # Of what is held, rounding would move it.
-            moved[:, list(equations.held)] = 0.0
+            moved = _solved(np.concatenate([matrix, across], axis=1), right)
             step[better] = moved * a
             share[better] = _share(equations, y[better], step[better])
             clipped[better] = np.where(share[better] < 1, clipped[better] + 1, 0)
@@ -230,7 +234,9 @@ def _share(equations: Equations, y: Array, step: Array) -> Array:
     return np.where(np.isfinite(step).all(axis=1), found, 0.0)
 
 
-def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Array:
+def solutions_at(
+    equations: Equations, starts: Array, *, most: int = 30
+) -> tuple[Array, NDArray[np.int64]]:
     """Return the different solutions that Newton's method finds from points, whose parameters stay.
 
     Parameters
@@ -244,12 +250,14 @@ def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Arra
     -------
     array (M, n + 1)
         Sorted by parameter, then by the unknowns.
+    array (M,) of int
+        How many points led to each.
     """
-    near = starts
+    near, hits = starts, np.ones(len(starts), dtype=np.int64)
     if equations.rough:
         *coarser, finest = equations.rough
         roughly = replace(equations, evaluate=finest, rough=tuple(coarser))
-        near = solutions_at(roughly, starts, most=most)
+        near, hits = solutions_at(roughly, starts, most=most)
         most = _MOST_TURNS
     at = np.zeros((len(near), 1, starts.shape[1]))
     at[:, 0, -1] = 1.0
@@ -259,13 +267,18 @@ def solutions_at(equations: Equations, starts: Array, *, most: int = 30) -> Arra
         # Where a rule misses a narrow integrand, its solution is another one on any other rule.
         room = np.minimum(near - equations.lower, equations.upper - near)[:, :-1]
         good &= np.all(np.abs(found - near)[:, :-1] <= room / 2, axis=1)
-    found = found[good]
+    found, hits = found[good], hits[good]
     kept: list[Array] = []
+    counts: list[int] = []
     # The last key counts most.
-    for y in found[np.lexsort([*found.T[-2::-1], found.T[-1]])]:
-        if not any(_same(equations, y, other) for other in kept):
-            kept.append(y)
-    return np.array(kept).reshape(-1, starts.shape[1])
+    for k in np.lexsort([*found.T[-2::-1], found.T[-1]]):
+        known = (i for i, other in enumerate(kept) if _same(equations, found[k], other))
+        place = next(known, len(kept))
+        if place == len(kept):
+            kept.append(found[k])
+            counts.append(0)
+        counts[place] += int(hits[k])
+    return np.array(kept).reshape(-1, starts.shape[1]), np.array(counts, dtype=np.int64)
 
 
 def _same(equations: Equations, y: Array, other: Array) -> bool:
@@ -341,7 +354,7 @@ def followed(
         if y[-1] == outwards:
             curve.end = EDGE
             break
-        found = _step(equations, y, t, step)
+        found = _step(equations, y, t, _way(equations, curve, step), step)
         if found is None:
             step /= 2
             continue
@@ -378,10 +391,31 @@ def followed(
     return curve
 
 
-def _step(equations: Equations, y: Array, t: Array, step: float) -> tuple[Array, int, bool] | None:
+def _way(equations: Equations, curve: Curve, step: float) -> Array:
+    """Return where a step leads to, in scaled variables: along the cubic of the last two points."""
+    y, t = curve.points[-1], curve.tangents[-1]
+    if len(curve) < 2:
+        return step * t
+    a = equations.sizes(y)
+    back = (y - curve.points[-2]) / a
+    length = float(np.linalg.norm(back))
+    before = curve.tangents[-2] * equations.sizes(curve.points[-2]) / a
+    before /= np.linalg.norm(before)
+    # From y = 0 backwards to -back, with both tangents.
+    share = step / length
+    bend = 3 * back / length - 2 * t - before
+    twist = 2 * back / length - t - before
+    aside = length * share**2 * (-bend - twist * share)
+    # A curve that bends so much is smooth on a smaller scale.
+    return step * t + aside if np.linalg.norm(aside) <= _LARGEST_BEND * step else step * t
+
+
+def _step(
+    equations: Equations, y: Array, t: Array, way: Array, step: float
+) -> tuple[Array, int, bool] | None:
     """Return the next point of a curve, evaluations, and whether it is at an edge."""
     a = equations.sizes(y)
-    predicted = y + step * t * a
+    predicted = y + way * a
     low, high = equations.lower[-1], equations.upper[-1]
     edge = not low <= predicted[-1] <= high
     fixed = np.zeros((1, 1, len(y)))
@@ -506,7 +540,12 @@ def lies_on(equations: Equations, curve: Curve, y: Array, largest: float) -> boo
 
 
 def all_curves(
-    equations: Equations, seeds: Array, *, largest: float, known: Sequence[Curve] = ()
+    equations: Equations,
+    seeds: Array,
+    hits: Sequence[int] | NDArray[np.int64],
+    *,
+    largest: float,
+    known: Sequence[Curve] = (),
 ) -> list[Curve]:
     """Follow every curve through one of many solutions, and those that branch off from them.
 
@@ -514,7 +553,9 @@ def all_curves(
     ----------
     equations : Equations
     seeds : array (M, n + 1)
-        Solutions; those on a curve that is known are passed over.
+        Solutions; those on a curve that is known are counted for it.
+    hits : sequence of int
+        How many first values led to each.
     largest : float
     known : sequence of Curve
         Curves on faces of the box, from which others may branch off.
@@ -525,10 +566,13 @@ def all_curves(
         Without those that were known.
     """
     curves: list[Curve] = []
-    for seed in seeds:
-        if any(lies_on(equations, curve, seed, largest) for curve in (*known, *curves)):
-            continue
-        curves.append(curve_through(equations, seed, largest=largest))
+    for seed, count in zip(seeds, hits, strict=True):
+        on = (c for c in (*known, *curves) if lies_on(equations, c, seed, largest))
+        curve = next(on, None)
+        if curve is None:
+            curve = curve_through(equations, seed, largest=largest)
+            curves.append(curve)
+        curve.hits += int(count)
     crossed: list[Array] = []
     waiting = [*known, *curves]
     while waiting:

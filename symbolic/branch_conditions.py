@@ -159,7 +159,11 @@ class OpenSystem:
 
     def _term_by_term(self, node: sp.Expr) -> sp.Expr:
         if isinstance(node, GaussianExpectation) and self._divides(node):
-            return linear_by_parts(node)
+            # What the chain rule puts into inner averages is outside of them, linear in z.
+            inner = {n: split(n) for n in node.integrand.atoms(GaussianExpectation)}
+            return linear_by_parts(
+                GaussianExpectation(node.integrand.xreplace(inner), node.variable)
+            )
         return node
 
     def _divides(self, value: sp.Expr) -> bool:
@@ -475,6 +479,22 @@ class Condition:
 def hessian_name(i: int, j: int) -> str:
     """Return the name of an entry of :meth:`OpenSystem.hessian`, in either order."""
     return f"hessian_{max(i, j)}_{min(i, j)}"
+
+
+def split(node: GaussianExpectation) -> sp.Expr:
+    """Return the average of a sum as a sum of averages, what holds no variable of theirs outside.
+
+    Examples
+    --------
+    >>> z, s, a = sp.symbols("z s a", real=True)
+    >>> split(GaussianExpectation((a - z * s) * sp.exp(s * z), s))
+    a*E_s[exp(s*z)] - z*E_s[s*exp(s*z)]
+    """
+    found = []
+    for term in sp.Add.make_args(sp.expand_mul(node.integrand, deep=False)):
+        outside, inside = term.as_independent(node.variable, as_Add=False)
+        found.append(outside * GaussianExpectation(inside, node.variable))
+    return sp.Add(*found)
 
 
 def _at_zeros(equations: Iterable[Equation], zeros: Iterable[sp.Symbol]) -> list[Equation]:

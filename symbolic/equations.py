@@ -23,7 +23,7 @@ from typing import TypeVar
 import sympy as sp
 from sympy.utilities.iterables import strongly_connected_components
 
-from ..errors import StructureError
+from ..errors import ParameterError, StructureError
 from .averages import Average
 from .functions import with_cosh
 from .integration_by_parts import reduced
@@ -51,7 +51,8 @@ class FreeEnergy:
         The variables in which it is stationary. The division matters for one thing only:
         conjugates are eliminated first, so that the order parameters remain as unknowns.
     parameters : tuple of Symbol
-        Everything that the user sets (sample complexity, ridge penalty, …).
+        Everything that the user sets (sample complexity, ridge penalty, …). By default all other
+        symbols, in the order of their names.
     definitions : mapping from applied function to Expr
         Functions of the integration variable, such as ``mu_0(kappa)``, with their meaning.
     source : str
@@ -63,11 +64,22 @@ class FreeEnergy:
 
     expression: sp.Expr
     order_parameters: tuple[sp.Symbol, ...]
-    conjugates: tuple[sp.Symbol, ...]
-    parameters: tuple[sp.Symbol, ...]
+    conjugates: tuple[sp.Symbol, ...] = ()
+    parameters: tuple[sp.Symbol, ...] = ()
     definitions: Mapping[sp.Expr, sp.Expr] = field(default_factory=dict)
     source: str = ""
     single_sites: tuple[SingleSite, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expression, sp.Expr):
+            raise ParameterError(f"expression must be a SymPy expression, got {self.expression!r}")
+        for name in ("order_parameters", "conjugates", "parameters"):
+            symbols = getattr(self, name)
+            if not isinstance(symbols, tuple | list):
+                raise ParameterError(f"{name} must be a tuple of symbols, got {symbols!r}")
+        if not (self.parameters or self.definitions):
+            others = self.expression.free_symbols - {*self.variables}
+            object.__setattr__(self, "parameters", tuple(sorted(others, key=str)))
 
     @property
     def variables(self) -> tuple[sp.Symbol, ...]:

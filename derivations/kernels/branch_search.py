@@ -8,16 +8,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...errors import EmissionError, StructureError
-from ...numeric.arguments import whole_number
+from ...errors import ConvergenceError, EmissionError, ParameterError, StructureError
+from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
@@ -45,12 +45,14 @@ from .branches import (
     SECOND_ORDER,
     SPINODAL,
     Branch,
+    BranchDiagram,
     End,
+    Meeting,
     SpecialPoint,
+    Stated,
     zero_of,
 )
-from .exchanges import Exchanges
-from .families import VALUE, Extremum, Family, OpenKernel
+from .families import VALUE, Extremum, Family, OpenKernel, numbers_of
 
 if TYPE_CHECKING:
     from .kernel import Kernel
@@ -61,6 +63,8 @@ Array = NDArray[np.float64]
 SEARCHED = 7
 # First values at each of them for each unknown of Newton's method.
 _STARTS = 32
+# Where a branch was found by one start alone, so many times as many are tried.
+_MOST_TRIED = 4
 # Relative distance to a boundary at which a branch that ends has run into it, and the size, in
 # typical ones, of what has run off.
 _AT_BOUNDARY, _FAR = 1e-3, 1e4
@@ -73,7 +77,51 @@ _SAMPLED = 16
 _JOINED = 1e-4
 
 
-class Search:
+class Solutions:
+    """Branches of a family with its equations: what is between their points.
+
+    Attributes
+    ----------
+    family : Family
+    equations : Equations
+    branches : sequence of Branch
+    """
+
+    def __init__(self, family: Family, sizes: Array | None, branches: Sequence[Branch]) -> None:
+        self.family = family
+        self.equations: Equations = family.equations(sizes)
+        self.branches = branches
+
+    def solutions(self, value: float) -> list[tuple[Array, tuple[str, ...]]]:
+        """Return all solutions at a value, with names of what vanishes, by the first unknown."""
+        found = []
+        for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
+            near = [np.append(x, value) for x in self._near_value(value, zeros)]
+            if near:
+                # So near, no coarse rule has to come first.
+                equations = replace(self.on_face(zeros), rough=())
+                there, _ = solutions_at(equations, np.array(near), most=30)
+                found += [(y, zeros) for y in there]
+        return sorted(found, key=lambda item: item[0].tolist())
+
+    def on_face(self, zeros: Sequence[str]) -> Equations:
+        return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
+
+    def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
+        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
+        for branch in self.branches:
+            if branch.zeros != zeros:
+                continue
+            p = branch.parameter
+            x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
+            for k in range(len(p) - 1):
+                if min(p[k], p[k + 1]) <= value <= max(p[k], p[k + 1]):
+                    width = p[k + 1] - p[k]
+                    share = (value - p[k]) / width if width else 0.0
+                    yield x[k] + share * (x[k + 1] - x[k])
+
+
+class Search(Solutions):
     """The branches of a family and where they meet.
 
     Parameters
@@ -96,18 +144,26 @@ class Search:
         self.extremum = extremum
         self.zeros = tuple(zeros)
         seeds = self._seeds(starts)
-        known = np.concatenate(list(seeds.values()))
+        known = np.concatenate([solutions for solutions, _ in seeds.values()])
         sizes = np.max(np.abs(known[:, :-1]), axis=0) if len(known) else None
-        self.equations: Equations = family.equations(sizes)
+        super().__init__(family, sizes, ())
         curves: list[Curve] = []
         held: list[tuple[int, ...]] = []
-        for face, solutions in seeds.items():
-            inner = replace(self.equations, held=face)
-            new = all_curves(inner, solutions, largest=self.largest, known=curves)
-            for curve in new:
-                _joined(curve, curves, inner)
-            curves += new
-            held += [face] * len(new)
+        self.tried = SEARCHED * starts
+        while True:
+            for face, (solutions, hits) in seeds.items():
+                inner = replace(self.equations, held=face)
+                new = all_curves(inner, solutions, hits, largest=self.largest, known=curves)
+                for curve in new:
+                    _joined(curve, curves, inner)
+                curves += new
+                held += [face] * len(new)
+            self.rarest = min((c.hits for c in curves if c.hits), default=0)
+            # What one start alone has found is no rare kind: there may be others (Good and Turing).
+            if self.rarest != 1 or self.tried >= _MOST_TRIED * SEARCHED * starts:
+                break
+            seeds = self._seeds(starts, self.tried // SEARCHED)
+            self.tried += SEARCHED * starts
         self.special: list[SpecialPoint] = []
         # From the inside: a transition is one of the branch that leaves, on both of them.
         self.branches = [self._branch(c, face) for c, face in zip(curves, held, strict=True)]
@@ -116,17 +172,37 @@ class Search:
         order = {kind: k for k, kind in enumerate(kinds)}
         self.special.sort(key=lambda p: (order.get(p.kind, len(order)), p.kind, p.value))
 
+    def has_values(self) -> bool:
+        """Tell whether the equations are finite anywhere in the box, seen at a sample."""
+        low, high = self.equations.lower, self.equations.upper
+        points = spread(low.tolist(), high.tolist(), _SAMPLED)
+        residuals, _ = self.equations.rough[-1](points)
+        return bool(np.isfinite(residuals).all(axis=1).any())
+
+    @property
+    def sought(self) -> str:
+        """How the branches were looked for, in words."""
+        rare = (
+            "one branch was reached by a single one, so others may be missing: give more starts="
+            if self.rarest == 1
+            else f"each branch, or one that it is joined to, was reached by {self.rarest} or more"
+        )
+        return f"found from {self.tried} first values; {rare}"
+
     # ------------------------------------------------------------------ first values
 
-    def _seeds(self, starts: int) -> dict[tuple[int, ...], Array]:
+    def _seeds(
+        self, starts: int, before: int = 0
+    ) -> dict[tuple[int, ...], tuple[Array, NDArray[np.int64]]]:
         """Return solutions at some values of the parameter, by the unknowns that vanish there.
 
+        With them, how many first values led to each; so many `before` have been tried already.
         Those at which most unknowns vanish come first.
         """
         family = self.family
         low, high = family.box
         values = np.linspace(*family.within, SEARCHED)
-        cloud = spread(low.tolist(), high.tolist(), starts)
+        cloud = spread(low.tolist(), high.tolist(), before + starts)[before:]
         cloud = np.concatenate([np.hstack([cloud, np.full((starts, 1), v)]) for v in values])
         equations = family.equations()
         found = {}
@@ -136,7 +212,7 @@ class Search:
             # Where nothing but the parameter is left, one point is as good as all.
             on = np.unique(on, axis=0)
             found[face] = solutions_at(replace(equations, held=face), on)
-        if any(map(len, found.values())) or not self.thorough:
+        if before or any(len(hits) for _, hits in found.values()) or not self.thorough:
             return found
         # First values of the kernel, whose safeguards may lead where Newton alone does not.
         kernel = family.kernel
@@ -183,7 +259,7 @@ class Search:
         middle = len(points) // 2
         at = family.point(float(points[middle, -1]))
         solution = {name: float(x[middle]) for name, x in unknowns.items()}
-        family.kernel.require_fitting_sites(at, solution)
+        family.kernel._require_fitting_sites(at, solution)
         eigenvalues = family.hessian_eigenvalues(batch)
         radius = family.map_radius(derivatives)
         stable = family.judged(eigenvalues, radius, self.extremum)
@@ -394,12 +470,9 @@ class Search:
             value=value,
             error=max(error, math.ulp(value)),
             unknowns=unknowns,
-            condition=condition,
-            control=family.control,
+            stated=Stated.of(condition),
             start={**start, **unknowns, family.over: value},
-            parameters=family.others(value),
-            data=family.data,
-        )
+        ).traced(Meeting(condition, family.control, family.others(value), family.data))
 
     def _add_zeros(self, output: str, curve: Curve, face: tuple[int, ...]) -> None:
         family, equations = self.family, replace(self.equations, held=face)
@@ -420,35 +493,6 @@ class Search:
             error = noise * run / abs(float(column[k + 1] - column[k]))
             condition = Condition(family.open, "zero", output=output, zeros=zeros)
             self.special.append(self.point(zero_of(output), y, error, condition, {}))
-
-    # ------------------------------------------------------------------ phases
-
-    def solutions(self, value: float) -> list[tuple[Array, tuple[str, ...]]]:
-        """Return all solutions at a value, with names of what vanishes, by the first unknown."""
-        found = []
-        for zeros in dict.fromkeys(branch.zeros for branch in self.branches):
-            near = [np.append(x, value) for x in self._near_value(value, zeros)]
-            if near:
-                # So near, no coarse rule has to come first.
-                equations = replace(self.on_face(zeros), rough=())
-                found += [(y, zeros) for y in solutions_at(equations, np.array(near), most=30)]
-        return sorted(found, key=lambda item: item[0].tolist())
-
-    def on_face(self, zeros: Sequence[str]) -> Equations:
-        return replace(self.equations, held=tuple(map(self.family.names.index, zeros)))
-
-    def _near_value(self, value: float, zeros: tuple[str, ...]) -> Iterator[Array]:
-        """Iterate over unknowns near a value, one for each step of a branch that contains it."""
-        for branch in self.branches:
-            if branch.zeros != zeros:
-                continue
-            p = branch.parameter
-            x = np.stack([branch.unknowns[name] for name in self.family.names], axis=1)
-            for k in range(len(p) - 1):
-                if min(p[k], p[k + 1]) <= value <= max(p[k], p[k + 1]):
-                    width = p[k + 1] - p[k]
-                    share = (value - p[k]) / width if width else 0.0
-                    yield x[k] + share * (x[k + 1] - x[k])
 
 
 def _faces(equations: Equations, cloud: Array) -> Iterator[tuple[int, ...]]:
@@ -498,6 +542,15 @@ def _joined(curve: Curve, known: Sequence[Curve], equations: Equations) -> None:
             curve.start = CROSSING
 
 
+def checked_bounds(bounds: object) -> dict[str, tuple[float, float]]:
+    """Return bounds of unknowns, whose values are looked at where their names are known."""
+    if bounds is not None and not isinstance(bounds, Mapping):
+        raise ParameterError(
+            f"bounds must map unknowns to two numbers, as {{'q': (0, 1)}}, got {bounds!r}"
+        )
+    return dict(bounds or {})
+
+
 def checked_options(
     kernel: Kernel, zeros: str | Sequence[str], extremum: object, starts: int | None, points: int
 ) -> tuple[int, int, Extremum, tuple[str, ...]]:
@@ -508,6 +561,8 @@ def checked_options(
     ParameterError
         If one is of the wrong kind, or an output unknown.
     """
+    if not isinstance(zeros, Iterable):
+        raise ParameterError(f"zeros must be names of outputs, got {zeros!r}")
     outputs = (zeros,) if isinstance(zeros, str) else tuple(zeros)
     known_names(outputs, kernel.solved.stated.outputs, "output")
     return (
@@ -536,3 +591,323 @@ def kind_of_crossing(
         return INSTABILITY
     stable = family.stable(np.array(sides), extremum)
     return SECOND_ORDER if stable is None or stable.any() else INSTABILITY
+
+
+# Relative differences of free energies below this are rounding: such phases are copies.
+_COPIES = 1e-9
+# Of the points of two phases, so many for one at which their free energies are compared.
+_THINNED = 4
+# How far, in steps, a solution may be from the line between its neighbours on a branch.
+_NEAR = 5.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Phase:
+    """A part of a branch on which the parameter is monotone, of one stability if it is known."""
+
+    branch: Branch
+    part: slice
+    stable: bool | None
+
+    @property
+    def parameter(self) -> Array:
+        return self.branch.parameter[self.part]
+
+    def holds(self, value: float) -> bool:
+        return bool(self.parameter.min() <= value <= self.parameter.max())
+
+
+@dataclass(frozen=True, eq=False)
+class Exchanges:
+    """Where phases exchange their order.
+
+    Attributes
+    ----------
+    search : Search
+        With its branches.
+    """
+
+    search: Search
+
+    def points(self) -> list[SpecialPoint]:
+        """Return all exchanges; none without a free energy."""
+        if self.search.family.open.free_energy is None:
+            return []
+        phases = self._phases()
+        return [
+            point
+            for one, other in itertools.combinations(phases, 2)
+            for low, high in self._exchanges(one, other)
+            if (point := self._first_order(one, other, low, high, phases)) is not None
+        ]
+
+    def _phases(self) -> list[_Phase]:
+        """Return the parts of branches of one stability on which the parameter is monotone."""
+        found = []
+        for branch in self.search.branches:
+            for part, stable in branch.runs():
+                steps = np.sign(np.diff(branch.parameter[part]))
+                cuts = [0, *(np.flatnonzero(steps[1:] * steps[:-1] < 0) + 1).tolist(), len(steps)]
+                for first, last in itertools.pairwise(cuts):
+                    if last > first:
+                        own = slice(part.start + first, part.start + last + 1)
+                        found.append(_Phase(branch, own, stable))
+        return found
+
+    def _near_phase(self, phase: _Phase, values: Array) -> Array:
+        """Return unknowns and parameter (N, n + 1) of a phase near given values."""
+        p = phase.parameter
+        order = np.argsort(p, kind="stable")
+        found = [
+            np.interp(values, p[order], phase.branch.unknowns[name][phase.part][order])
+            for name in self.search.family.names
+        ]
+        return np.stack([*found, values], axis=1)
+
+    def _on_phase(self, phase: _Phase, values: Array) -> tuple[Array, Array, Array]:
+        """Return points of a phase at given values, their free energies and errors of these."""
+        near = self._near_phase(phase, values)
+        fixed = np.zeros((len(near), 1, near.shape[1]))
+        fixed[:, 0, -1] = 1.0
+        equations = self.search.on_face(phase.branch.zeros)
+        points, good, _ = corrected(equations, near, fixed, most=20)
+        # Next to its end a phase may lead to another solution.
+        moved = np.max(np.abs(points - near) / self.search.equations.sizes(near), axis=1)
+        good &= moved <= _NEAR * self.search.largest
+        batch = self.search.family.described(points)
+        return points, np.where(good, batch.values[VALUE], np.nan), batch.errors[VALUE]
+
+    def _exchanges(self, one: _Phase, other: _Phase) -> Iterator[tuple[float, float]]:
+        """Iterate over intervals in which the free energies of two phases change their order."""
+        grids = [one.parameter, other.parameter]
+        low = max(grid.min() for grid in grids)
+        high = min(grid.max() for grid in grids)
+        if not low < high:
+            return
+        values = np.unique(np.concatenate(grids))
+        values = values[(values >= low) & (values <= high)]
+        values = np.append(values[:-1:_THINNED], values[-1])
+        first, second = (self._on_phase(phase, values)[1] for phase in (one, other))
+        gap = first - second
+        gap[~(np.abs(gap) > _COPIES * (1 + np.abs(first)))] = 0
+        there = np.flatnonzero(gap)
+        for a, b in itertools.pairwise(there):
+            if gap[a] * gap[b] < 0:
+                yield float(values[a]), float(values[b])
+
+    def _first_order(
+        self, one: _Phase, other: _Phase, low: float, high: float,
+        phases: Sequence[_Phase],
+    ) -> SpecialPoint | None:  # fmt: skip
+        family = self.search.family
+
+        def on(phase: _Phase, value: float) -> tuple[Array, float, float]:
+            points, values, errors = self._on_phase(phase, np.array([value]))
+            return points[0], float(values[0]), float(errors[0])
+
+        def gap(share: float) -> float:
+            value = low + share * (high - low)
+            return on(one, value)[1] - on(other, value)[1]
+
+        share = zero_between(gap)
+        if share is None:
+            return None
+        value = low + share * (high - low)
+        (y, here, error), (opposite, _, more) = on(one, value), on(other, value)
+        margin = 1e-6 * (1 + abs(here))
+        rivals = []
+        for phase in phases:
+            if phase is one or phase is other or not phase.holds(value):
+                continue
+            ahead = here - on(phase, value)[1]
+            if (ahead if self.search.extremum.prefers_low else -ahead) > margin:
+                rivals.append(phase)
+        if any(phase.branch.zeros and phase.stable is False for phase in (one, other)):
+            # What vanishes grows: such a phase is left before its free energy tells.
+            return None
+        if rivals and not (one.stable and other.stable and not any(r.stable for r in rivals)):
+            # Two phases that exchange their order behind a third one: no transition.
+            return None
+        error = (error + more) * (high - low) / abs(gap(1.0) - gap(0.0))
+        condition = Condition(
+            family.open,
+            "coexistence",
+            zeros=self.search.symbols(one.branch.zeros),
+            zeros_other=self.search.symbols(other.branch.zeros),
+        )
+        return self.search.point(FIRST_ORDER, y, error, condition, {}, opposite)
+
+
+def branches(
+    kernel: Kernel,
+    /,
+    over: str,
+    within: Sequence[float],
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    zeros: str | Sequence[str] = (),
+    extremum: str | Mapping[str, str] | None = None,
+    starts: int | None = None,
+    points: int = 100,
+    data: Mapping[str, Any] | None = None,
+    rtol: float = 1e-11,
+    **parameters: Any,
+) -> BranchDiagram:
+    r"""Return every solution over one parameter that a search finds, and where they meet.
+
+    Newton's method from many first values at seven values of the parameter; then each branch
+    is followed in both directions, through folds and to the branches that leave it. Special
+    points are zeros of exact derivatives and of differences of free energies.
+
+    Parameters
+    ----------
+    over : str
+        The control parameter.
+    within : (float, float)
+        Its range, ends included.
+    bounds : mapping from str to (float, float), optional
+        Where Newton unknowns are wanted, inside of the domains that their symbols declare:
+        ``{"q": (0, 1)}``. First values are spread over this box, so a finite one helps.
+    zeros : str or sequence of str
+        Outputs whose zeros along the branches are wanted: a stability, an entropy.
+    extremum : {"minimum", "maximum"} or mapping from str to these, optional
+        Call a solution stable where the free energy, as a function of its order parameters and
+        stationary in the conjugates, has this extremum. By default a solution is stable where
+        the iteration x → F(x) of the equations converges to it, and a minimum where the
+        equations are no such map. A free energy, minus the logarithm of a number of states,
+        has a minimum and a free entropy a maximum; in overlaps of n → 0 replicas it is the
+        other way round, because the number of pairs of replicas is negative:
+        ``{"m": "maximum", "q": "minimum"}`` for a free entropy of a magnetisation and an
+        overlap. Phases are compared by the sense of the first order parameter, by default that
+        of lower free energy is preferred.
+    starts : int, optional
+        First values at each of the seven values of the parameter; default: 32 for each Newton
+        unknown.
+    points : int
+        About as many points lie on a branch across the whole range; more where it bends.
+    data, rtol
+        As for :meth:`.kernel.Kernel.solve`.
+    **parameters
+        The others, by name; numbers.
+
+    Returns
+    -------
+    BranchDiagram
+        With ``branches``, ``spinodals``, ``transitions``, ``at(value)``, ``plot()``.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is missing or outside its domain, or bounds contradict a domain.
+    StructureError
+        If the equations are linear: their only solution has nothing to meet.
+    ConvergenceError
+        If no solution is found at all.
+
+    Notes
+    -----
+    First-order transitions are crossings of the lowest free energies, or of the lowest among
+    stable phases, for systems from a :class:`giantstep.FreeEnergy` or with an output
+    ``free_energy``.
+
+    Where unknowns vanish at an end of their domains and their equations hold there, whatever
+    the others are (the overlap q = 0 of an estimate that knows nothing), these solutions are
+    branches, too: ``zeros`` of a branch names the unknowns, and a transition of second order is
+    where another branch leaves them. At other ends equations have a limit at most, as a
+    perceptron at q = 1, and there are no branches: what is known of the free energy there makes
+    an output, whose zeros can be asked for.
+
+    A branch that no first value leads to, and that is joined to no other one, is not found; nor
+    are crossings at which two eigenvalues vanish at once. Where a branch was reached by a single
+    first value, further ones are tried, up to four times as many; ``sought`` says how many there
+    were and how few led to the rarest branch.
+
+    Examples
+    --------
+    The magnet of Curie and Weiss has a second-order transition at β = 1:
+
+    >>> import sympy as sp
+    >>> import giantstep as gs
+    >>> m, h = sp.symbols("m h", real=True)
+    >>> beta = sp.Symbol("beta", positive=True)
+    >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+    ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+    ... )
+    >>> found = gs.lower(magnet).branches("beta", (0.5, 2), bounds={"m": (-1, 1)}, h=0)
+    >>> point = found.transitions[0]
+    >>> print(point.kind, f"{point.value:.12f}")
+    second-order 1.000000000000
+    >>> [round(s.m, 10) + 0 for s in found.at(2)]
+    [-0.9575040241, 0.0, 0.9575040241]
+    """
+    options = checked_options(kernel, zeros, extremum, starts, points)
+    family = Family(
+        kernel=kernel,
+        over=over,
+        within=numbers_of(within, "within"),
+        parameters=parameters,
+        bounds=checked_bounds(bounds),
+        data=data,
+        rtol=positive_number("rtol", rtol),
+    )
+    search = Search(family, *options, thorough=True)
+    if not search.branches:
+        if not search.has_values():
+            raise ConvergenceError(
+                f"the equations of {kernel.name} have no finite value at {_SAMPLED} points of "
+                f"their domain, for {over} from {family.within[0]:g} to {family.within[1]:g}: give "
+                "bounds= where they have, or declare what the unknowns may be"
+            )
+        raise ConvergenceError(
+            f"no solution of {kernel.name} was found for {over} from {family.within[0]:g} to "
+            f"{family.within[1]:g}, from {options[0]} first values at each of {SEARCHED} "
+            "values; give bounds= around the unknowns, or more starts="
+        )
+    return BranchDiagram(
+        name=kernel.name,
+        title=kernel.title,
+        over=over,
+        within=family.within,
+        parameters=_floats(family),
+        bounds={name: (float(low), float(high)) for name, (low, high) in family.bounds.items()},
+        branches=tuple(search.branches),
+        points=tuple(search.special),
+        extremum=search.extremum,
+        stability=family.stability(search.extremum),
+        equations={
+            name: sp.latex(e.residual)
+            for name, e in zip(family.names, family.open.core, strict=True)
+        },
+        labels=dict(kernel.labels),
+        sought=search.sought,
+    ).traced(search)
+
+
+def restored(
+    kernel: Kernel, diagram: BranchDiagram, data: Mapping[str, Any] | None = None
+) -> BranchDiagram:
+    """Return a diagram that was read from a document, with its equations."""
+    if kernel.name != diagram.name:
+        raise ParameterError(
+            f"kernel must be that of {diagram.name}, of which the diagram is, got {kernel.name}"
+        )
+    family = Family(
+        kernel=kernel, over=diagram.over, within=diagram.within, parameters=diagram.parameters,
+        bounds=diagram.bounds, data=data,
+    )  # fmt: skip
+    table = [np.concatenate([b.unknowns[n] for b in diagram.branches]) for n in family.names]
+    sizes = np.max(np.abs(np.array(table)), axis=1)
+    points = tuple(
+        replace(p).traced(
+            Meeting(p.stated.on(family.open), family.control, family.others(p.value), data)
+        )
+        for p in diagram.points
+    )
+    return replace(diagram, points=points).traced(Solutions(family, sizes, diagram.branches))
+
+
+def _floats(family: Family) -> dict[str, float]:
+    """Return the parameters that are fixed."""
+    found = family.point(family.within[0])
+    del found[family.over]
+    return found

@@ -6,28 +6,31 @@ They are found in :mod:`.branch_search`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
 from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import real_number
 from ...numeric.branches import CROSSING
-from ...pages import Typeset
-from ...symbolic.branch_conditions import Condition
+from ...pages import Block, Listing
+from ...result import Result, quantity
+from ...symbolic.branch_conditions import Condition, OpenSystem
 from ...symbolic.saddle_point import SaddlePointSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .arguments import known_names
+from .families import Extremum
+from .lower import lower
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from .branch_search import Search
-    from .families import Extremum
+    from .branch_search import Solutions
     from .kernel import Kernel
     from .solution import KernelSolution
 
@@ -62,8 +65,8 @@ class End:
         return f"{self.reason} ({found})"
 
 
-@dataclass(frozen=True, eq=False)
-class Branch:
+@dataclass(frozen=True, repr=False)
+class Branch(Result):
     """A curve of solutions, through all of its folds.
 
     Attributes
@@ -90,6 +93,8 @@ class Branch:
     zeros : tuple of str
         Newton unknowns that vanish all along it: an end of their domain.
     """
+
+    _document = "branch"
 
     over: str
     parameter: Array
@@ -130,8 +135,90 @@ class Branch:
         return f"Branch({len(self)} points, {self.over} from {low:.6g} to {high:.6g})"
 
 
+class Traced(Result):
+    """A result with the equations that it came from, which documents do not hold."""
+
+    _origin: ClassVar[Any] = None
+    _again: ClassVar[str] = "find it again"
+    """What to do about a result that was read from a document."""
+
+    def traced(self, origin: object) -> Self:
+        """Return the result after it has been told where it came from."""
+        object.__setattr__(self, "_origin", origin)
+        return self
+
+    @property
+    def origin(self) -> Any:
+        """Where it came from.
+
+        Raises
+        ------
+        ParameterError
+            If it was read from a document.
+        """
+        if self._origin is None:
+            raise ParameterError(
+                f"this {self._document} was read from a document, which holds no equations: "
+                f"{self._again}"
+            )
+        return self._origin
+
+
+@dataclass(frozen=True)
+class Stated:
+    """A :class:`.branch_conditions.Condition` by the names of its symbols."""
+
+    kind: str
+    component: int
+    output: str
+    zeros: tuple[str, ...]
+    zeros_other: tuple[str, ...]
+
+    @classmethod
+    def of(cls, condition: Condition) -> Stated:
+        """Return the names in a condition."""
+        names = condition.of.system.identifiers
+        zeros, other = (
+            tuple(names[x] for x in those) for those in (condition.zeros, condition.zeros_other)
+        )
+        return cls(condition.kind, condition.component, condition.output, zeros, other)
+
+    def on(self, system: OpenSystem) -> Condition:
+        """Return the condition on a system that has these names."""
+        symbols = {name: x for x, name in system.system.identifiers.items()}
+        zeros, other = (
+            tuple(symbols[n] for n in those) for those in (self.zeros, self.zeros_other)
+        )
+        return Condition(system, self.kind, self.component, self.output, zeros, other)
+
+
 @dataclass(frozen=True, eq=False)
-class SpecialPoint(Typeset):
+class Meeting:
+    """The equations of a special point.
+
+    Attributes
+    ----------
+    condition : Condition
+    control : Symbol
+        The parameter that meets it.
+    parameters : mapping from str to number
+        The others, as they were given.
+    data : mapping, optional
+    """
+
+    condition: Condition
+    control: sp.Symbol
+    parameters: Mapping[str, Any]
+    data: Mapping[str, Any] | None
+
+    @cached_property
+    def system(self) -> SaddlePointSystem:
+        """The equations with the condition, in which the parameter is an unknown."""
+        return self.condition.system(self.control)
+
+
+@dataclass(frozen=True, repr=False)
+class SpecialPoint(Traced):
     """A point where solutions meet, exchange or satisfy a condition.
 
     Attributes
@@ -150,30 +237,39 @@ class SpecialPoint(Typeset):
         Estimated absolute error of `value`.
     unknowns : mapping from str to float
         At a first-order transition those of one phase, and with ``…_other`` names of the other.
-    condition : Condition
-    control : Symbol
-        That of `over`.
+    stated : Stated
+        What holds there besides the equations.
     start : mapping from str to float
         First values for its Newton unknowns.
-    parameters : mapping from str to number
-        The other parameters.
     """
 
-    kind: str
-    over: str
-    value: float
-    error: float
-    unknowns: Mapping[str, float]
-    condition: Condition = field(repr=False)
-    control: sp.Symbol = field(repr=False)
-    start: Mapping[str, float] = field(repr=False)
-    parameters: Mapping[str, Any] = field(repr=False)
-    data: Mapping[str, Any] | None = field(default=None, repr=False)
+    _document = "special point"
+    _again = "take with_kernel(kernel) of its branch diagram, or find its phase diagram again"
 
-    @cached_property
+    kind: str = field(metadata=quantity("kind"))
+    over: str
+    value: float = field(metadata=quantity("value"))
+    error: float
+    unknowns: Mapping[str, float] = field(metadata=quantity("unknowns"))
+    stated: Stated
+    start: Mapping[str, float]
+
+    @property
+    def errors(self) -> Mapping[str, float]:
+        """Estimated absolute errors."""
+        return {"value": self.error}
+
+    @property
+    def condition(self) -> Condition:
+        """What holds there besides the equations, in symbols."""
+        meeting: Meeting = self.origin
+        return meeting.condition
+
+    @property
     def system(self) -> SaddlePointSystem:
         """The equations with the condition, in which the parameter is an unknown."""
-        return self.condition.system(self.control)
+        meeting: Meeting = self.origin
+        return meeting.system
 
     def refine(self, digits: int | None = None, **options: Any) -> KernelSolution:
         """Solve the equations with the condition, to any number of digits.
@@ -207,50 +303,96 @@ class SpecialPoint(Typeset):
         >>> print(found.spinodals[0].refine(digits=20).beta)
         1.37223591109721748832329...
         """
-        from .lower import lower
-
         kernel = lower(self.system)
         # Newton's method moves an unknown itself, or a coordinate in its place.
         moved = {*kernel.code.unknowns, *kernel._coordinates}
         start = {name: x for name, x in self.start.items() if name in moved}
+        held = self.origin.parameters
         return kernel.solve(
-            start=start, digits=digits, data=self.data, **{**self.parameters, **options}
+            start=start, digits=digits, data=self.origin.data, **{**held, **options}
         )
 
     def latex(self) -> str:
-        """Return the equations and the condition in LaTeX."""
-        return self.system.latex()
+        """Return the equations and the condition in LaTeX; from a document, the numbers."""
+        return super().latex() if self._origin is None else self.system.latex()
 
-    def __str__(self) -> str:
-        return f"{self.kind} at {self.over} = {self.value:.12g} ± {self.error:.1e}"
+    def page(self) -> Iterable[Block]:
+        """Return kind and place."""
+        yield f"{self.kind} at {self.over} = {self.value:.12g} ± {self.error:.1e}"
 
 
-@dataclass(frozen=True, eq=False)
-class BranchDiagram(Typeset):
+@dataclass(frozen=True, repr=False)
+class BranchDiagram(Traced):
     """All branches over one parameter; from :meth:`.kernel.Kernel.branches`.
 
     Attributes
     ----------
-    kernel : Kernel
+    name, title : str
+        Of the equations.
     over : str
     within : (float, float)
-    parameters : mapping from str to number
-        The fixed ones.
+    parameters : mapping from str to float
+        All parameters but that one.
+    bounds : mapping from str to (float, float)
+        Where unknowns were wanted.
     branches : tuple of Branch
     points : tuple of SpecialPoint
         Sorted by kind and value.
     extremum : Extremum
         What the free energy has at a stable phase.
+    stability : str
+        What `stable` means here, in words.
+    equations : mapping from str to str
+        LaTeX of the residual of each Newton unknown.
+    labels : mapping from str to str
+        LaTeX of names.
+    sought : str
+        How the branches were looked for.
     """
 
-    kernel: Kernel
+    _document = "branch diagram"
+    _again = "take with_kernel(kernel) first"
+
+    name: str
+    title: str
     over: str
     within: tuple[float, float]
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, float]
+    bounds: Mapping[str, tuple[float, float]]
     branches: tuple[Branch, ...]
     points: tuple[SpecialPoint, ...]
     extremum: Extremum
-    _search: Search = field(repr=False)
+    stability: str
+    equations: Mapping[str, str]
+    labels: Mapping[str, str]
+    sought: str
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel of the equations."""
+        solutions: Solutions = self.origin
+        return solutions.family.kernel
+
+    def with_kernel(
+        self, kernel: Kernel, *, data: Mapping[str, Any] | None = None
+    ) -> BranchDiagram:
+        """Return a diagram that was read from a document, with its equations.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Of the same system.
+        data : mapping, optional
+            Those that were given to :meth:`.kernel.Kernel.branches`.
+
+        Raises
+        ------
+        ParameterError
+            If the kernel has another name, or lacks a parameter or an unknown.
+        """
+        if not hasattr(kernel, "restored_branches"):
+            raise ParameterError(f"kernel must be one that giantstep.lower returns, got {kernel!r}")
+        return kernel.restored_branches(self, data)
 
     @property
     def spinodals(self) -> tuple[SpecialPoint, ...]:
@@ -264,24 +406,11 @@ class BranchDiagram(Typeset):
 
     def zeros(self, output: str) -> tuple[SpecialPoint, ...]:
         """Return the points where an output vanishes; it has to be among ``zeros=``."""
+        known_names((output,), self.branches[0].outputs, "output")
         return self._of(zero_of(output))
 
     def _of(self, *kinds: str) -> tuple[SpecialPoint, ...]:
         return tuple(p for p in self.points if p.kind in kinds)
-
-    @property
-    def stability(self) -> str:
-        """What `stable` means here, in words."""
-        family = self._search.family
-        if family.by_free_energy(self.extremum):
-            return (
-                f"stable: a {self.extremum} of the free energy in its order parameters, conjugates "
-                "eliminated"
-            )
-        if family.open.is_map:
-            without = "" if family.variables[0] else " (they come without a free energy)"
-            return f"stable: under iteration of the equations{without}"
-        return "stability unknown: no free energy, and the equations are no map x = F(x)"
 
     def at(self, value: float, **options: Any) -> tuple[KernelSolution, ...]:
         """Return all solutions at one value of the parameter.
@@ -304,8 +433,8 @@ class BranchDiagram(Typeset):
             If the solver of the kernel does not stay at a solution, as next to a fold; or cannot
             tell its residual, where all terms of an implicit equation vanish at once.
         """
-        search = self._search
-        value = float(value)
+        search = self.origin
+        value = real_number(f"value of {self.over}", value)
         if not self.within[0] <= value <= self.within[1]:
             raise ParameterError(
                 f"value of {self.over} must be from {self.within[0]:g} to {self.within[1]:g}, "
@@ -341,7 +470,7 @@ class BranchDiagram(Typeset):
         -------
         matplotlib Axes
         """
-        name = self._search.family.names[0] if unknown is None else unknown
+        name = next(iter(self.equations)) if unknown is None else unknown
         with styled():
             ax = new_figure().add_subplot() if ax is None else ax
             self._draw(name, ax)
@@ -367,7 +496,7 @@ class BranchDiagram(Typeset):
                         label = "_"
                 if kind == FIRST_ORDER:
                     ax.axvline(p.value, color=GREY, linewidth=0.8, linestyle=":")
-        labels = self.kernel.labels
+        labels = self.labels
         ax.set_xlabel(f"${labels[self.over]}$" if self.over in labels else self.over)
         ax.set_ylabel(f"${labels[name]}$" if name in labels else name)
         if any(not x.startswith("_") for x in ax.get_legend_handles_labels()[1]):
@@ -399,17 +528,14 @@ class BranchDiagram(Typeset):
         modes = [e for b in self.branches if (e := b.hessian_eigenvalues) is not None]
         if modes:
             found["hessian_eigenvalue"] = (("point", "mode"), np.concatenate(modes))
-        fixed = {k: float(v) for k, v in self._search.family.point(self.within[0]).items()}
-        del fixed[self.over]
-        return xr.Dataset(
-            found, attrs={"kernel": self.kernel.name, "stability": self.stability, **fixed}
-        )
+        about = {"kernel": self.name, "stability": self.stability, "sought": self.sought}
+        return xr.Dataset(found, attrs={**about, **self.parameters})
 
     def latex(self) -> str:
         """Return the conditions of the special points in LaTeX."""
-        names = ", ".join(self.kernel.labels.get(n, n) for n in self._search.family.names)
+        names = ", ".join(self.labels.get(n, n) for n in self.equations)
         jacobian = rf"\frac{{\partial R}}{{\partial ({names})}}"
-        control = self.kernel.labels.get(self.over, self.over)
+        control = self.labels.get(self.over, self.over)
         conditions = {
             SPINODAL: rf"\det {jacobian} = 0",
             CROSSING: rf"w^\top {jacobian} = 0,\ w^\top \frac{{\partial R}}{{\partial "
@@ -417,10 +543,8 @@ class BranchDiagram(Typeset):
             FIRST_ORDER: r"f = f'",
         }
         rows = [
-            rf"R_{{{self.kernel.labels.get(name, name)}}} &= {sp.latex(e.residual)}"
-            for name, e in zip(
-                self._search.family.names, self._search.family.open.core, strict=True
-            )
+            rf"R_{{{self.labels.get(name, name)}}} &= {residual}"
+            for name, residual in self.equations.items()
         ]
         for kind in dict.fromkeys(p.kind for p in self.points):
             crosses = kind in (SECOND_ORDER, INSTABILITY)
@@ -431,21 +555,24 @@ class BranchDiagram(Typeset):
             rows.append(rf"\text{{{kind}}}&:\ R = 0,\ {condition}:\quad {control} = {values}")
         return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return branches with their ends, and special points."""
         n = len(self.branches)
         low, high = self.within
+        yield (
+            f"{self.title}: {n} branch{'' if n == 1 else 'es'} over {self.over} from {low:g} to "
+            f"{high:g}; {self.stability}"
+        )
         lines = [
-            f"{self.kernel.title}: {n} branch{'' if n == 1 else 'es'} over {self.over} from "
-            f"{low:g} to {high:g}; {self.stability}"
+            f"branch {k}, {len(branch)} points: from {branch.ends[0]} to {branch.ends[1]}"
+            for k, branch in enumerate(self.branches)
         ]
-        for k, branch in enumerate(self.branches):
-            first, last = branch.ends
-            lines.append(f"  branch {k}, {len(branch)} points: from {first} to {last}")
-        return "\n".join([*lines, *(f"  {p}" for p in self.points)])
+        yield Listing([*lines, *map(str, self.points)], mark="")
+        yield self.sought
 
     def __repr__(self) -> str:
         return (
-            f"BranchDiagram({self.kernel.name}, {self.over} from {self.within[0]:g} to "
+            f"BranchDiagram({self.name}, {self.over} from {self.within[0]:g} to "
             f"{self.within[1]:g}: {len(self.branches)} branches, {len(self.points)} special points)"
         )
 

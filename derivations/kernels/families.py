@@ -18,20 +18,24 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 
-from ...errors import ParameterError
-from ...numeric.arguments import is_one_of
+from ...errors import ConvergenceError, ParameterError
+from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.branches import SAME, Equations, Remembered
 from ...numeric.saddle_point_solver import BatchSolution
 from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
 from ...symbolic.equations import FreeEnergy
 from ...symbolic.lowering.documentation import domain_of
+from ...symbolic.lowering.program import Newton
 from ...symbolic.saddle_point import SaddlePointSystem
 from ...symbolic.sensitivities import derivative_name
-from .arguments import box_of, known_names
-from .job import Job
-from .points import Points
+from .arguments import Points, box_of, known_names, start_values
+from .lower import lower
+from .solution import KernelSolution
+from .sweep import Job
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from .kernel import Kernel
 
 Array = NDArray[np.float64]
@@ -61,17 +65,17 @@ class Extremum:
 
     Attributes
     ----------
-    maxima : frozenset of str
+    maxima : tuple of str
         Order parameters in which it is a maximum.
-    minima : frozenset of str
+    minima : tuple of str
     prefers_low : bool
         Whether of two phases that of lower free energy is the right one.
     asked : bool
         Whether the user has said so; else a map that converges counts more.
     """
 
-    maxima: frozenset[str]
-    minima: frozenset[str]
+    maxima: tuple[str, ...]
+    minima: tuple[str, ...]
     prefers_low: bool
     asked: bool = True
 
@@ -88,7 +92,7 @@ class Extremum:
         held = system.free_energy
         order = [] if held is None else [system.identifiers[x] for x in _variables(held, system)[0]]
         if given is None:
-            return cls(frozenset(), frozenset(order), True, asked=False)
+            return cls((), tuple(order), True, asked=False)
         senses = dict.fromkeys(order, given)
         if isinstance(given, Mapping):
             known_names(given, order, "order parameter of the free energy")
@@ -102,16 +106,17 @@ class Extremum:
                     "extremum must be 'minimum' or 'maximum', or a mapping from order parameters "
                     f"to these, got {given!r}"
                 )
-        maxima = frozenset(name for name, sense in senses.items() if sense == "maximum")
+        maxima = tuple(name for name in order if senses[name] == "maximum")
+        minima = tuple(name for name in order if name not in maxima)
         first = senses[order[0]] if order else given
-        return cls(maxima, frozenset(order) - maxima, first == "minimum")
+        return cls(maxima, minima, first == "minimum")
 
     def __str__(self) -> str:
         if not (self.maxima and self.minima):
             return "maximum" if self.maxima or not self.prefers_low else "minimum"
         return (
-            f"saddle, a maximum in {', '.join(sorted(self.maxima))} and a minimum in "
-            f"{', '.join(sorted(self.minima))},"
+            f"saddle, a maximum in {', '.join(self.maxima)} and a minimum in "
+            f"{', '.join(self.minima)},"
         )
 
     def holds(self, eigenvalues: Array) -> NDArray[np.bool_]:
@@ -302,6 +307,18 @@ class OpenKernel:
             return extremum.holds(eigenvalues)
         return None if radius is None else radius < 1
 
+    def stability(self, extremum: Extremum) -> str:
+        """Return what stability means, in words."""
+        if self.by_free_energy(extremum):
+            return (
+                f"stable: a {extremum} of the free energy in its order parameters, conjugates "
+                "eliminated"
+            )
+        if self.open.is_map:
+            without = "" if self.variables[0] else " (they come without a free energy)"
+            return f"stable: under iteration of the equations{without}"
+        return "stability unknown: no free energy, and the equations are no map x = F(x)"
+
     def by_free_energy(self, extremum: Extremum) -> bool:
         """Whether stability is that of the free energy, not of the iteration."""
         return bool(self.variables[0]) and (extremum.asked or not self.open.is_map)
@@ -329,8 +346,6 @@ class OpenKernel:
 
     def opened(self, key: tuple[str, ...], make: Callable[[], SaddlePointSystem]) -> Kernel:
         """Return the kernel of a system that was derived from this one, made once for each key."""
-        from .lower import lower
-
         known = _OPENED.setdefault(self.kernel, {})
         if key not in known:
             known[key] = lower(make(), cache_folder=self.kernel.cache_folder)
@@ -511,3 +526,153 @@ def numbers_of(within: Sequence[float], name: str) -> tuple[float, float]:
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ParameterError(f"{name} must be finite and increasing (low, high), got {within!r}")
     return low, high
+
+
+def iterate(
+    kernel: Kernel,
+    /,
+    *,
+    start: Mapping[str, float] | KernelSolution | None = None,
+    damping: float = 0.0,
+    steps: int = 1000,
+    tolerance: float = 1e-12,
+    data: Mapping[str, Any] | None = None,
+    rtol: float = 1e-11,
+    **parameters: Any,
+) -> xr.Dataset:
+    r"""Iterate the equations as a map, as state evolution does, and return the trajectory.
+
+    The unknowns that Newton's method would solve for move by
+    :math:`x \leftarrow d\,x + (1 - d)\,F(x)` with damping d; the others follow from them at
+    once, conjugates for example.
+
+    Parameters
+    ----------
+    start : mapping or KernelSolution, optional
+        First values of Newton unknowns; by default those of the system.
+    damping : float
+        Inside [0, 1).
+    steps : int
+        At most so many.
+    tolerance : float
+        It ends where :math:`|F(x) - x| \le` tolerance :math:`\cdot (1 + |x|)` for all unknowns.
+    data, rtol
+        As for :meth:`.kernel.Kernel.solve`.
+    **parameters
+        By name; numbers.
+
+    Returns
+    -------
+    xarray.Dataset
+        Unknowns, outputs and the ``change`` at each ``step``, the start included. The
+        attributes say whether it ``converged`` and how it ended (``ending``).
+
+    Raises
+    ------
+    ParameterError
+        If an equation is implicit, so that there is no map.
+    ConvergenceError
+        If the equations are not finite at the start.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> import giantstep as gs
+    >>> m, h = sp.symbols("m h", real=True)
+    >>> beta = sp.Symbol("beta", positive=True)
+    >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+    ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+    ... )
+    >>> path = gs.lower(magnet).iterate(beta=2, h=0, start={"m": 0.1})
+    >>> print(path.ending, f"{float(path.m[-1]):.10f}")
+    a fixed point after 18 steps 0.9575040241
+    """
+    import xarray as xr
+
+    rtol = positive_number("rtol", rtol)
+    family = OpenKernel(kernel=kernel, parameters=parameters, data=data, rtol=rtol)
+    if isinstance(damping, bool) or not isinstance(damping, int | float) or not 0 <= damping < 1:
+        raise ParameterError(f"damping must be a number from 0 to less than 1, got {damping!r}")
+    steps = whole_number("steps", steps)
+    tolerance = positive_number("tolerance", tolerance)
+    if not family.open.is_map:
+        implicit = [str(e.unknown) for e in family.open.core if e.value is None]
+        raise ParameterError(
+            f"{kernel.name} is no map x = F(x): the equation given for {implicit[0]} is not solved "
+            "for it; write the system with from_fixed_point, every equation as unknown: value"
+        )
+    x = _first(family, start)
+    low, high = family.box
+    rows: list[Array] = []
+    tables: list[dict[str, float]] = []
+    changes: list[float] = []
+    ending = f"no fixed point in {steps} steps"
+    converged = False
+    for step in range(steps + 1):
+        batch = family.described(x[None])
+        values = {name: float(column[0]) for name, column in batch.values.items()}
+        move = -np.array([values[r.name] for r in family.open.residuals])
+        if not np.isfinite(move).all():
+            if not rows:
+                raise ConvergenceError(
+                    f"the map of {kernel.name} is not finite at its start, {_text(family, x)}; "
+                    "give another start=",
+                    state=x,
+                )
+            ending = f"the map is not finite at step {step}, {_text(family, x)}"
+            break
+        rows.append(x)
+        tables.append(values)
+        changes.append(float(np.max(np.abs(move) / (1 + np.abs(x)))))
+        if changes[-1] <= tolerance:
+            converged = True
+            ending = f"a fixed point after {step} steps"
+            break
+        x = x + (1 - damping) * move
+        if np.any((x < low) | (x > high)):
+            ending = f"left the domain of its unknowns after {step + 1} steps, {_text(family, x)}"
+            break
+    system = family.open.system
+    columns: dict[str, Any] = dict(zip(family.names, np.array(rows).T, strict=True))
+    for name in (*(system.identifiers[y] for y in system.unknowns), *system.outputs):
+        if name not in columns:
+            columns[name] = np.array([table[name] for table in tables])
+    columns["change"] = np.array(changes)
+    return xr.Dataset(
+        {name: ("step", column) for name, column in columns.items()},
+        coords={"step": np.arange(len(rows))},
+        attrs={
+            "kernel": kernel.name, "damping": float(damping), "converged": converged,
+            "ending": ending, **dict(zip(kernel.parameters, family.rows(x[None])[0].tolist(),
+                                         strict=True)),
+        },
+    )  # fmt: skip
+
+
+def _first(family: OpenKernel, start: Mapping[str, float] | KernelSolution | None) -> Array:
+    """Return the first values of the core unknowns: those given, or those of the kernel."""
+    kernel = family.kernel
+    found = dict.fromkeys(family.names, np.nan)
+    given = start_values(family.names, kernel.domains, start, {})
+    if given is not None:
+        found.update(zip(family.names, given, strict=True))
+    lowered = kernel.solved
+    coordinates = {c.symbol: c for c in lowered.stated.coordinates.values()}
+    symbols = {lowered.identifiers[x]: x for x in lowered.system.unknowns}
+    row = family.rows(np.zeros((1, len(family.names))))[0]
+    values = dict(zip(lowered.program.parameters, row.tolist(), strict=True))
+    for step in lowered.program.steps:
+        if isinstance(step, Newton):
+            for y, first in zip(step.unknowns, step.start, strict=True):
+                x, value = symbols[str(y)], first.xreplace(values)
+                if x in coordinates:
+                    value = coordinates[x].at(value)
+                    x = coordinates[x].unknown
+                name = lowered.identifiers[x]
+                if np.isnan(found[name]):
+                    found[name] = float(value)
+    return np.array([found[name] for name in family.names])
+
+
+def _text(family: OpenKernel, x: Array) -> str:
+    return ", ".join(f"{n} = {v:g}" for n, v in zip(family.names, x, strict=True))

@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,27 +19,39 @@ from ...digits import MOST_DIGITS, checked_digits
 from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import positive_number
 from ...numeric.cache import FileCache
-from ...numeric.kernel_code import KernelCode
-from ...numeric.saddle_point_solver import BatchSolution
+from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...numeric.saddle_point_solver import RUN_OFF, BatchSolution, refusal
+from ...pages import Typeset
 from ..certificates.certificate import certificate_wanted
-from .arguments import box_of, column, data_arrays, exact_data, known_names, start_values
-from .diagrams import KernelDiagrams
-from .job import Job
-from .points import Points, Tie
+from ..curves import Curve
+from .arguments import (
+    Points,
+    Tie,
+    box_of,
+    column,
+    data_arrays,
+    exact_data,
+    known_names,
+    start_values,
+)
+from .precise import Refined, derived_kernel, exact_number, refine, require_resolved
 from .solution import KernelSolution
-from .sweep import Execution, Variables, run_sweep
-from .texts import KernelTexts
-from .unsolved import unsolved
+from .sweep import Execution, Job, Variables, run_sweep
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ...symbolic.enclosures import Enclosure
     from ...symbolic.lowering.lowered import LoweredSystem
-    from ...symbolic.saddle_point import Coordinate
-    from ..curves import Curve
-    from .precise import Refined
-    from .sensitivities import Sensitivities
+    from ...symbolic.lowering.program import Program
+    from ...symbolic.saddle_point import Coordinate, SaddlePointSystem
+    from . import branch_search as _branch_search
+    from . import certified as _certified
+    from . import code as _code
+    from . import families as _families
+    from . import lower as _lower
+    from . import phase_diagram as _phase_diagram
+    from . import sensitivities as _sensitivities
 
 # Of data that are known to any number of digits, beyond those that are asked for.
 SPARE_DIGITS = 30
@@ -56,9 +71,30 @@ _TIED = 1e-12
 # symbolic.equations.REPLICON: a kernel that was stored is solved without SymPy.
 _REPLICON = "replicon"
 
+# Of positive unknowns: smaller ones are on their way to zero.
+_VANISHING = 1e-12
+_REMEDY = (
+    "give first values near the solution with start=, come from parameters where the equations "
+    "are easier (a larger ridge or temperature), or check that a solution exists here"
+)
+
+
+class _Function:
+    """A method that is a function of a module that needs SymPy, imported when it is asked for.
+
+    A kernel that was stored solves without SymPy, whose import takes longer than the solving.
+    """
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        function = getattr(import_module(self._module, __package__), self._name)
+        return function if instance is None else MethodType(function, instance)
+
 
 @dataclass(frozen=True, eq=False)
-class Kernel(KernelTexts, KernelDiagrams):
+class Kernel(Typeset):
     """A system of equations as numbers; made by :func:`giantstep.lower`.
 
     Attributes
@@ -90,7 +126,8 @@ class Kernel(KernelTexts, KernelDiagrams):
     exact_data : callable, optional
         Takes a number of digits and returns them exactly, or to so many digits.
     check : callable, optional
-        Takes parameters as arrays and refuses those that these data do not fit.
+        Takes parameters as arrays, and data that were given in place of these as arrays or None;
+        refuses parameters that the data do not fit.
     """
 
     name: str
@@ -110,7 +147,9 @@ class Kernel(KernelTexts, KernelDiagrams):
     make_solved: Callable[[], LoweredSystem] | None = field(default=None, repr=False)
     data: Mapping[str, Any] | None = field(default=None, repr=False)
     exact_data: Callable[[int], Mapping[str, Any]] | None = field(default=None, repr=False)
-    check: Callable[[Mapping[str, Any]], None] | None = field(default=None, repr=False)
+    check: Callable[[Mapping[str, Any], Mapping[str, Any] | None], None] | None = field(
+        default=None, repr=False
+    )
 
     # ------------------------------------------------------------------ what it is
 
@@ -200,15 +239,13 @@ class Kernel(KernelTexts, KernelDiagrams):
             name: float(batch.errors[name][0]) for name in self.outputs if name in batch.errors
         }
         at = dict(zip(self.parameters, row[0].tolist(), strict=True))
-        self.require_fitting_sites(at, values)
+        self._require_fitting_sites(at, values)
         nodes = int(batch.nodes[0])
         budget: dict[str, dict[str, Any]] = {}
         certificate = None
         if certify:
-            from .certified import certified_solution
-
-            certificate = certified_solution(
-                self, parameters, values, digits, errors=errors, progress=progress
+            certificate = self.certified_solution(
+                parameters, values, digits, errors=errors, progress=progress
             )
             values, errors = certificate.numbers(digits)
         elif digits is not None:
@@ -272,8 +309,6 @@ class Kernel(KernelTexts, KernelDiagrams):
         ConvergenceError
             If a point fails; what was computed is its `state`, unless it went to a file.
         """
-        from ..curves import Curve
-
         execution = Execution(failures, workers, executor, progress, out, store)
         columns = self._columns(parameters, data)
         points = Points.of(self.parameters, columns, bool(product), self.active_ties(parameters))
@@ -311,89 +346,109 @@ class Kernel(KernelTexts, KernelDiagrams):
         """Return :meth:`curve` as a dataset, as the last release did."""
         return self.curve(**options).to_dataset()
 
-    def sensitivities(
-        self, /, *, wrt: str | Sequence[str] | None = None, **options: Any
-    ) -> Sensitivities:
-        """Return derivatives of outputs and unknowns with respect to parameters at one point.
+    if TYPE_CHECKING:
+        branches = _branch_search.branches
+        restored_branches = _branch_search.restored
+        phase_diagram = _phase_diagram.phase_diagram
+        iterate = _families.iterate
+        sensitivities = _sensitivities.sensitivities
+        optimum = _sensitivities.optimum
+        certified_solution = _certified.certified_solution
+        wanted_tables = _code.wanted_tables
+        require_fitting_sites = _lower.require_fitting_sites
+    else:
+        branches = _Function(".branch_search", "branches")
+        restored_branches = _Function(".branch_search", "restored")
+        phase_diagram = _Function(".phase_diagram", "phase_diagram")
+        iterate = _Function(".families", "iterate")
+        sensitivities = _Function(".sensitivities", "sensitivities")
+        optimum = _Function(".sensitivities", "optimum")
+        certified_solution = _Function(".certified", "certified_solution")
+        wanted_tables = _Function(".code", "wanted_tables")
+        require_fitting_sites = _Function(".lower", "require_fitting_sites")
 
-        Exact, by the implicit function theorem. `wrt` names the parameters to differentiate by
-        (default: all); the rest is as for :meth:`solve`. An infinite derivative is a
-        ConvergenceError.
-        """
-        from .sensitivities import sensitivities
+    # ------------------------------------------------------------------ text
 
-        return sensitivities(self, options, wrt=wrt)
+    @cached_property
+    def lowered(self) -> LoweredSystem:
+        """The system with all stages of its lowering."""
+        return self.make()
 
-    def optimum(
+    @cached_property
+    def solved(self) -> LoweredSystem:
+        """The system that solves here: its parameters are those of the code."""
+        return self.lowered if self.make_solved is None else self.make_solved()
+
+    @property
+    def system(self) -> SaddlePointSystem:
+        """The equations."""
+        return self.lowered.system
+
+    @property
+    def program(self) -> Program:
+        """The intermediate form, from which all targets are printed."""
+        return self.lowered.program
+
+    def source(self, target: str = "numba", *, tables: str = "computed", **values: float) -> str:
+        """Return the generated code for a target as text; see :meth:`write`."""
+        return self.lowered.source(target, tables=self.wanted_tables(tables, values))
+
+    def files(
         self,
-        /,
+        target: str = "numba",
         *,
-        over: str | Sequence[str],
-        of: str = "test_error",
-        bounds: object = None,
-        maximum: bool = False,
-        data: Mapping[str, Any] | None = None,
-        start: Mapping[str, float] | KernelSolution | None = None,
-        progress: bool = True,
-        **parameters: Any,
-    ) -> Any:
-        """Return the parameters at which an output is smallest, by exact derivatives.
+        tables: str = "computed",
+        name: str | None = None,
+        **values: float,
+    ) -> Mapping[str, str]:
+        """Return {file name: text} for a target; see :meth:`write`."""
+        return self.lowered.files(target, tables=self.wanted_tables(tables, values), name=name)
 
-        A scan of the bounds, then descents from all of its minima to where the gradient vanishes.
-        Gradients are those of the equations, by the implicit function theorem; Hessians are
-        extrapolated differences of gradients.
+    def write(
+        self,
+        path: str | os.PathLike[str],
+        target: str | None = None,
+        *,
+        tables: str = "computed",
+        **values: float,
+    ) -> list[Path]:
+        """Write files that run without giantstep and return their paths.
 
         Parameters
         ----------
-        over : str or sequence of str
-            Parameters that are optimised.
-        of : str
-            An output or an unknown.
-        bounds : mapping from str to (float, float), or a pair for one parameter
-            Positive parameters are searched in their logarithms. Default: 1e-6 to 1e6 for
-            ``ridge``, 0.05 to 20 for ``step_size``; others have none.
-        maximum : bool
-            Look for the largest value instead.
-        data, start
-            As for :meth:`solve`.
-        progress : bool
-            Show a bar over several optima that take longer than a second.
-        **parameters
-            All others, by name. Numbers; arrays are axes of a grid of optima.
-
-        Returns
-        -------
-        Optimum or xarray.Dataset
-            A dataset where a parameter is an array.
+        path : path-like
+            For C both ``NAME.c`` and ``NAME.h`` are written.
+        target : {"numba", "python", "numpy", "mpmath", "c", "jax", "julia"}, optional
+            By default what the suffix says: .c, .h, .jl, .py (numba).
+        tables : {"computed", "baked"}
+            Whether the files compute tables from the activations, or hold those of fixed
+            parameters.
+        **values
+            With "baked": the parameters on which the tables depend; they become constants.
 
         Raises
         ------
+        EmissionError
+            If the target is unknown, or lacks a function that the program needs.
         ParameterError
-            If a name is unknown, a parameter is missing or both given and optimised, or bounds
-            are no range inside of the parameter's domain.
-        ConvergenceError
-            If a point of a descent has no solution; of several optima those that are done are its
-            `state`.
-
-        Examples
-        --------
-        >>> import giantstep as gs
-        >>> from giantstep.derivations.mean_field.ridge_regression import ridge_regression
-        >>> kernel = gs.lower(ridge_regression())
-        >>> best = kernel.optimum(over="ridge", alpha=2, signal_power=1, noise_variance=0.3)
-        >>> print(f"{best.ridge:.12f}", best.kind)
-        0.300000000000 interior minimum
+            If a file cannot be written, or a value is missing.
         """
-        from ..optima import optimum
-        from .optima import KernelQuestion
+        return self.lowered.write(path, target, tables=self.wanted_tables(tables, values))
 
-        options = {"data": data, "start": start}
-        return optimum(
-            KernelQuestion(self, options), of=of, over=over, bounds=bounds, fixed=parameters,
-            maximum=maximum, progress=progress,
-        )  # fmt: skip
+    def inspect(self, stage: str = "program") -> str:
+        """Return one stage of the way from equations to code as text.
 
-    # ------------------------------------------------------------------ text
+        Parameters
+        ----------
+        stage : str
+            "equations", "blocks", "hoisted", "quadrature", "fused", "accurate", "program",
+            "functions", "tables" or a target.
+        """
+        return self.lowered.inspect(stage)
+
+    def latex(self) -> str:
+        """Return the equations in LaTeX."""
+        return self.system.latex()
 
     def __str__(self) -> str:
         return str(self.program)
@@ -439,8 +494,9 @@ class Kernel(KernelTexts, KernelDiagrams):
         for name, tie in self.ties.items():
             if tie.constraint and name in parameters:
                 _check_tie(name, tie, found)
-        if self.check is not None and data is None:
-            self.check(found)
+        if self.check is not None:
+            own = None if data is None else data_arrays(self.code.data, self.domains, data)
+            self.check(found, own)
         return found
 
     def active_ties(self, parameters: Mapping[str, Any]) -> dict[str, Tie]:
@@ -454,7 +510,7 @@ class Kernel(KernelTexts, KernelDiagrams):
     def job(
         self, data: object, start: object, rtol: float, total: int, *, keep: bool = False
     ) -> Job:
-        """Return what solves rows of parameters; see :class:`.job.Job`."""
+        """Return what solves rows of parameters; see :class:`.sweep.Job`."""
         given = self.data if data is None else data
         sets = data_arrays(self.code.data, self.domains, given)
         return Job(
@@ -470,32 +526,27 @@ class Kernel(KernelTexts, KernelDiagrams):
             keep=keep,
         )
 
-    def require_fitting_sites(
+    def _require_fitting_sites(
         self, parameters: Mapping[str, float], values: Mapping[str, float]
     ) -> None:
-        """Look at the single sites of a free energy at a solution; see :mod:`.single_sites`."""
         if _REPLICON in self.outputs:
-            from .single_sites import require_fitting_sites
-
-            require_fitting_sites(self, parameters, values)
+            self.require_fitting_sites(parameters, values)
 
     def _look_at_sites(self, job: Job, points: Points) -> None:
         row = points.rows(0, 1)
         batch = job(row)
         if batch.converged.all():
             at = dict(zip(self.parameters, row[0].tolist(), strict=True))
-            self.require_fitting_sites(at, {n: float(batch.values[n][0]) for n in self.outputs})
+            self._require_fitting_sites(at, {n: float(batch.values[n][0]) for n in self.outputs})
 
     def _refusal(self, rows: Any, batch: BatchSolution) -> ConvergenceError:
-        return unsolved(self.code.load(self._cache), self.domains, rows, batch)
+        return _unsolved(self.code.load(self._cache), self.domains, rows, batch)
 
     def _refined(
         self, batch: BatchSolution, parameters: Mapping[str, Any],
         data: object, digits: int, progress: bool,
     ) -> Refined:  # fmt: skip
         import sympy as sp
-
-        from .precise import derived_kernel, exact_number, refine, require_resolved
 
         require_resolved(batch, digits)
 
@@ -552,3 +603,52 @@ def _check_tie(name: str, tie: Tie, columns: Mapping[str, Any]) -> None:
         raise ParameterError(
             f"{name} follows from {tie.source}: it is {right:g} here, got {given:g}; leave it out"
         )
+
+
+def _unsolved(
+    loaded: LoadedKernel, domains: Mapping[str, str], rows: Any, batch: BatchSolution
+) -> ConvergenceError:
+    """Return the error for the first row without solution.
+
+    Parameters
+    ----------
+    loaded : LoadedKernel
+    domains : mapping from str to str
+        Which numbers each unknown may be.
+    rows : array
+        Parameters, one row for each point.
+    batch : BatchSolution
+        What the solver left behind there.
+    """
+    first = int(np.argmin(batch.converged))
+    vanishing = [
+        name
+        for name in loaded.code.unknowns
+        if domains.get(name) == "positive"
+        and name in batch.values
+        and batch.values[name][first] < _VANISHING
+    ]
+    hints = [
+        f"{name} ran towards its boundary 0 ({batch.values[name][first]:.1e}): if the solution "
+        "lies there, declare the symbol real or write the equations for its square root"
+        for name in vanishing
+    ]
+    hints += [
+        f"{name} ran off to {batch.values[name][first]:.1e}: the equations have no finite "
+        "solution in this direction"
+        for name in loaded.code.unknowns
+        if name in batch.values and abs(batch.values[name][first]) > RUN_OFF
+    ]
+    outside = {
+        known: float(batch.values[known.name][first])
+        for known in loaded.code.ranges
+        if not known.holds(batch.values[known.name][first])
+    }
+    hints += [
+        f"{known.name} = {value:.10g} is outside its domain {known}"
+        for known, value in outside.items()
+        if np.isfinite(value)
+    ]
+    if not np.isfinite(batch.residual[first]):
+        hints.append("the equations are not finite where the iteration starts or leads")
+    return refusal(loaded, rows, batch, remedy="; ".join([*hints, _REMEDY]))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import EmissionError, StructureError, UnsupportedExpressionError
+from ...errors import EmissionError, ParameterError, StructureError, UnsupportedExpressionError
+from ...numeric.arguments import positive_number, whole_number
 from ...numeric.branches import (
     CLOSED,
     CROSSING,
@@ -33,11 +34,22 @@ from ...numeric.branches import (
     tangent,
     zero_between,
 )
+from ...pages import Block, Listing
+from ...result import Result
 from ...symbolic.branch_conditions import BENDS, Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
-from .branch_search import kind_of_crossing, sign_changes
-from .branches import FIRST_ORDER, INSTABILITY, SECOND_ORDER, SPINODAL, End, SpecialPoint
-from .families import Extremum, Family
+from .branch_search import Search, checked_bounds, checked_options, kind_of_crossing, sign_changes
+from .branches import (
+    FIRST_ORDER,
+    INSTABILITY,
+    SECOND_ORDER,
+    SPINODAL,
+    End,
+    Meeting,
+    SpecialPoint,
+    Stated,
+)
+from .families import Extremum, Family, numbers_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,8 +82,8 @@ _UNFOLDED = 1e-7
 _SHORTEST = 3
 
 
-@dataclass(frozen=True, eq=False)
-class TransitionLine:
+@dataclass(frozen=True, repr=False)
+class TransitionLine(Result):
     """A line of transitions of one kind.
 
     Attributes
@@ -83,6 +95,8 @@ class TransitionLine:
     unknowns : mapping from str to array (K,)
     ends : (End, End)
     """
+
+    _document = "line of transitions"
 
     kind: str
     x: Array
@@ -124,32 +138,41 @@ class CriticalPoint:
         return self.point.refine(digits, **options)
 
 
-@dataclass(frozen=True, eq=False)
-class PhaseDiagram:
+@dataclass(frozen=True, repr=False)
+class PhaseDiagram(Result):
     """Lines of transitions over two parameters; from :meth:`.kernel.Kernel.phase_diagram`.
 
     Attributes
     ----------
-    kernel : Kernel
+    name, title : str
+        Of the equations.
     x, y : (str, float, float)
         Names and ranges of the parameters.
-    parameters : mapping from str to number
+    parameters : mapping from str to float
         The fixed ones.
     lines : tuple of TransitionLine
     critical_points : tuple of CriticalPoint
         Cusps of lines of spinodals, where the line of first-order transitions ends.
     tricritical_points : tuple of CriticalPoint
         Where a transition that is continuous becomes one of first order.
+    unknowns : tuple of str
+        Names of those of the lines.
+    labels : mapping from str to str
+        LaTeX of names.
     """
 
-    kernel: Kernel
+    _document = "phase diagram"
+
+    name: str
+    title: str
     x: tuple[str, float, float]
     y: tuple[str, float, float]
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, float]
     lines: tuple[TransitionLine, ...]
     critical_points: tuple[CriticalPoint, ...]
     tricritical_points: tuple[CriticalPoint, ...]
-    _names: tuple[str, ...] = field(repr=False)
+    unknowns: tuple[str, ...]
+    labels: Mapping[str, str]
 
     def of(self, kind: str) -> tuple[TransitionLine, ...]:
         """Return the lines of one kind: "spinodal", "first-order", "second-order" or a zero."""
@@ -178,8 +201,7 @@ class PhaseDiagram:
                 for n, p in enumerate(found):
                     ax.plot(p.x, p.y, marker, color=GREY, label="_" if n else f"{kind} point")
             for put, name in ((ax.set_xlabel, self.x[0]), (ax.set_ylabel, self.y[0])):
-                labels = self.kernel.labels
-                put(f"${labels[name]}$" if name in labels else name)
+                put(f"${self.labels[name]}$" if name in self.labels else name)
             ax.set_xlim(*self.x[1:])
             ax.set_ylim(*self.y[1:])
             if named or self.critical_points or self.tricritical_points:
@@ -205,34 +227,45 @@ class PhaseDiagram:
             self.x[0]: column([line.x for line in self.lines]),
             self.y[0]: column([line.y for line in self.lines]),
         }
-        for name in self._names:
+        for name in self.unknowns:
             found[name] = column([line.unknowns[name] for line in self.lines])
         return xr.Dataset(
             {name: ("point", values) for name, values in found.items()},
-            attrs={"kernel": self.kernel.name},
+            attrs={"kernel": self.name, **self.parameters},
         )
 
-    def __str__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return lines with their ends, and the points at which they meet."""
         n = len(self.lines)
+        yield (
+            f"{self.title}: {n} line{'' if n == 1 else 's'} of transitions over {self.x[0]} and "
+            f"{self.y[0]}"
+        )
         lines = [
-            f"{self.kernel.title}: {n} line{'' if n == 1 else 's'} of transitions over "
-            f"{self.x[0]} and {self.y[0]}"
+            f"{line.kind}, {len(line)} points: from {line.ends[0]} to {line.ends[1]}"
+            for line in self.lines
         ]
-        for line in self.lines:
-            first, last = line.ends
-            lines.append(f"  {line.kind}, {len(line)} points: from {first} to {last}")
         for kind, _, found in self._marked():
             for p in found:
                 where = ", ".join(f"{name} = {value:.10g}" for name, value in p.unknowns.items())
                 lines.append(
-                    f"  {kind} point at {self.x[0]} = {p.x:.12g}, {self.y[0]} = {p.y:.12g} "
-                    f"({where})"
+                    f"{kind} point at {self.x[0]} = {p.x:.12g}, {self.y[0]} = {p.y:.12g} ({where})"
                 )
-        return "\n".join(lines)
+        yield Listing(lines, mark="")
+
+    def latex(self) -> str:
+        """Return the points at which lines meet, in LaTeX."""
+        x, y = (self.labels.get(axis[0], axis[0]) for axis in (self.x, self.y))
+        rows = [
+            rf"\text{{{kind} point}}&:\quad {x} = {p.x:.10g},\ {y} = {p.y:.10g}"
+            for kind, _, found in self._marked()
+            for p in found
+        ]
+        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
 
     def __repr__(self) -> str:
         return (
-            f"PhaseDiagram({self.kernel.name}, {self.x[0]} and {self.y[0]}: {len(self.lines)} "
+            f"PhaseDiagram({self.name}, {self.x[0]} and {self.y[0]}: {len(self.lines)} "
             f"lines, {len(self.critical_points)} critical points)"
         )
 
@@ -350,7 +383,7 @@ class Plane:
             kernel=kernel,
             over=other,
             within=self.ranges[other],
-            parameters={n: v for n, v in point.parameters.items() if n != other},
+            parameters={n: v for n, v in point.origin.parameters.items() if n != other},
             data=cut.data,
             rtol=cut.rtol,
             kept=(point.over,),
@@ -436,18 +469,16 @@ class Plane:
             f"direction_{name}": float(v / vector[k])
             for name, v in zip(family.names, vector, strict=True)
         }
+        condition = Condition(family.open, "fold", k)
         fold = SpecialPoint(
             kind="critical",
             over=family.over,
             value=float(cusp[-1]),
             error=_CUSP,
             unknowns=unknowns,
-            condition=Condition(family.open, "fold", k),
-            control=family.control,
+            stated=Stated.of(condition),
             start={**found, **start},
-            parameters=family.parameters,
-            data=family.data,
-        )
+        ).traced(Meeting(condition, family.control, family.parameters, family.data))
         return CriticalPoint(found[x], found[y], unknowns, fold)
 
     def _tricritical(self, line: _Followed) -> list[tuple[int, SpecialPoint, Array]]:
@@ -478,18 +509,16 @@ class Plane:
             slope = abs(float((values[k + 1] - values[k]) / (points[k + 1] - points[k])[-1]))
             values_there = dict(zip(line.names, y.tolist(), strict=True))
             error = float(batch.errors[name][0] + abs(batch.values[name][0])) / slope
+            condition = Condition(family.open, "zero", output=name)
             point = SpecialPoint(
                 kind=TRICRITICAL,
                 over=family.over,
                 value=float(y[-1]),
                 error=max(error, math.ulp(y[-1])),
                 unknowns={n: values_there.get(n, 0.0) for n in self.names},
-                condition=Condition(family.open, "zero", output=name),
-                control=family.control,
+                stated=Stated.of(condition),
                 start={n: float(column[0]) for n, column in batch.values.items()} | values_there,
-                parameters=family.parameters,
-                data=family.data,
-            )
+            ).traced(Meeting(condition, family.control, family.parameters, family.data))
             found.append((k, point, y))
         return found
 
@@ -598,3 +627,115 @@ def different(
         if not any(near):
             kept.append(p)
     return tuple(kept)
+
+
+def phase_diagram(
+    kernel: Kernel,
+    x: tuple[str, float, float],
+    y: tuple[str, float, float],
+    /,
+    *,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    zeros: str | Sequence[str] = (),
+    extremum: str | Mapping[str, str] | None = None,
+    starts: int | None = None,
+    points: int = 100,
+    cuts: int = 3,
+    data: Mapping[str, Any] | None = None,
+    rtol: float = 1e-11,
+    **parameters: Any,
+) -> PhaseDiagram:
+    """Return lines of transitions over two parameters.
+
+    Special points of some cuts through the plane, those of :meth:`branches`, are followed as
+    solutions of larger systems; nothing is scanned.
+
+    Parameters
+    ----------
+    x, y : (str, float, float)
+        Names of two parameters with their ranges: ``("alpha", 0, 2), ("beta", 1, 4)``.
+    bounds, zeros, extremum, starts, points, data, rtol
+        As for :meth:`branches`.
+    cuts : int
+        So many cuts at constant y, and at constant x; a line that none of them crosses is not
+        found.
+    **parameters
+        The others, by name; numbers.
+
+    Returns
+    -------
+    PhaseDiagram
+        With ``lines``, ``critical_points``, ``tricritical_points`` and ``plot()``.
+
+    Raises
+    ------
+    ParameterError, StructureError
+        As for :meth:`branches`.
+
+    Notes
+    -----
+    Along a line of first-order transitions the two phases are followed wherever they exist:
+    beyond a triple point it goes on between phases that a third one lies below.
+
+    Examples
+    --------
+    The spinodals of the magnet of Curie and Weiss meet at β = 1, h = 0:
+
+    >>> import sympy as sp
+    >>> import giantstep as gs
+    >>> m, h = sp.symbols("m h", real=True)
+    >>> beta = sp.Symbol("beta", positive=True)
+    >>> magnet = gs.SaddlePointSystem.from_fixed_point(
+    ...     {m: sp.tanh(beta * (m + h))}, name="magnet", parameters=(beta, h)
+    ... )
+    >>> plane = gs.lower(magnet).phase_diagram(
+    ...     ("h", -0.5, 0.5), ("beta", 0.5, 2.5), bounds={"m": (-1, 1)}
+    ... )
+    >>> critical = plane.critical_points[0]
+    >>> print(f"{abs(critical.x):.8f} {critical.y:.8f}")
+    0.00000000 1.00000000
+    """
+    axes = []
+    for word, axis in (("x", x), ("y", y)):
+        if not isinstance(axis, tuple | list) or len(axis) != 3 or not isinstance(axis[0], str):
+            raise ParameterError(
+                f"{word} must be a parameter with its range, such as ('alpha', 0, 2), got {axis!r}"
+            )
+        axes.append((axis[0], *numbers_of(axis[1:], f"the range of {axis[0]}")))
+    across, up = axes
+    if across[0] == up[0]:
+        raise ParameterError(f"x and y must be two parameters, got {across[0]} twice")
+    options = checked_options(kernel, zeros, extremum, starts, points)
+    rtol = positive_number("rtol", rtol)
+    ranges = {name: (low, high) for name, low, high in axes}
+    plane = Plane(dict(parameters), ranges, points, options[2])
+    for name, other in ((across[0], up[0]), (up[0], across[0])):
+        inner = np.linspace(*ranges[other], whole_number("cuts", cuts) + 2)[1:-1]
+        for value in inner.tolist():
+            cut = Family(
+                kernel=kernel,
+                over=name,
+                within=ranges[name],
+                parameters={**parameters, other: value},
+                bounds=checked_bounds(bounds),
+                data=data,
+                rtol=rtol,
+            )
+            for point in Search(cut, *options).special:
+                plane.add(point, cut, other, value)
+    found = list(plane.lines(across[0], up[0]))
+    turns = different([p for _, _, points in found for p in points], across, up)
+    cusps = different([*turns, *(p for _, points, _ in found for p in points)], across, up)
+    return PhaseDiagram(
+        name=kernel.name,
+        title=kernel.title,
+        x=across,
+        y=up,
+        parameters={name: float(value) for name, value in parameters.items()},
+        lines=tuple(line for line, _, _ in found),
+        # Spinodals have a cusp at a tricritical point, too.
+        critical_points=cusps[len(turns) :],
+        tricritical_points=turns,
+        unknowns=plane.names,
+        labels=dict(kernel.labels),
+    )

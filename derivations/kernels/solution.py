@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import ParameterError
 from ...result import Number, Result, Row, quantity
 from ..certificates.certificate import Certificate
+from .precise import promise
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,8 +64,6 @@ class KernelSolution(Result):
         if self.certificate is not None:
             return self.certificate.rests_on
         if self.digits is not None:
-            from .precise import promise
-
             return promise(self.digits, self.errors, self.values)
         worst = max(self.errors.values(), default=0.0)
         unknown = [name for name, error in self.errors.items() if not math.isfinite(error)]

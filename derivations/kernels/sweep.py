@@ -2,27 +2,503 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
+import threading
 import time
+from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import ConvergenceError, ParameterError
+from ...atomic_files import Temporary, remove_abandoned, replacing
+from ...errors import ConvergenceError, MissingDependencyError, ParameterError
 from ...numeric.arguments import is_one_of, whole_number
-from ...numeric.saddle_point_solver import BatchSolution
+from ...numeric.cache import FileCache
+from ...numeric.continuation import put, solve_with_continuation
+from ...numeric.first_values import spread
+from ...numeric.kernel_arrays import KernelArrays
+from ...numeric.kernel_code import KernelCode, LoadedKernel
+from ...numeric.saddle_point_solver import BatchSolution, solve_rows, unsolved_rows
 from ...numeric.seed_store import SeedStore, store_folder
-from .job import data_digest
-from .points import Block, Points
-from .sinks import MemorySink, Sink, Template, checked_path, sink
+from .arguments import Block, Points
 
 if TYPE_CHECKING:
     import xarray as xr
+
+SUFFIXES = (".nc", ".zarr")
+
+
+class Template:
+    """Names, types and attributes of the variables of a sweep.
+
+    Attributes
+    ----------
+    points : Points
+    types : mapping from str to str
+        NumPy type of each variable.
+    meanings : mapping from str to str
+        Attribute ``long_name`` of variables and parameters.
+    attributes : mapping
+        Of the data set.
+    """
+
+    def __init__(
+        self,
+        points: Points,
+        types: Mapping[str, str],
+        meanings: Mapping[str, str],
+        attributes: Mapping[str, Any],
+    ) -> None:
+        self.points = points
+        self.types = dict(types)
+        self.meanings = dict(meanings)
+        self.attributes = dict(attributes)
+
+    def coordinates(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """Return dimensions and values of all parameters."""
+        points = self.points
+        found: dict[str, tuple[tuple[str, ...], Any]] = {
+            name: ((name,) if points.product else points.dimensions, axis)
+            for name, axis in points.axes.items()
+        }
+        return found | {name: ((), np.float64(v)) for name, v in points.fixed.items()}
+
+    def dataset(self, arrays: Mapping[str, NDArray[Any]]) -> xr.Dataset:
+        """Return arrays of the shape of the points as a labelled data set."""
+        import xarray as xr
+
+        points = self.points
+        found = xr.Dataset(
+            {name: (points.dimensions, a.reshape(points.shape)) for name, a in arrays.items()},
+            coords=self.coordinates(),
+            attrs=self.attributes,
+        )
+        for name, meaning in self.meanings.items():
+            if name in found.variables:
+                found[name].attrs["long_name"] = meaning
+        return found
+
+
+class Sink(ABC):
+    """Receives the blocks of a sweep in any order; a context that cleans up what is not whole."""
+
+    @abstractmethod
+    def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Take the results of a block, in the order of its points."""
+
+    @abstractmethod
+    def finish(self) -> xr.Dataset:
+        """Return everything; a file then stands under its final name."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.discard()
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Remove what was left unfinished."""
+
+
+class MemorySink(Sink):
+    """Arrays in memory, and a file made of them at the end if a path is given."""
+
+    def __init__(self, template: Template, path: Path | None = None) -> None:
+        self._template, self._path = template, path
+        n = len(template.points)
+        try:
+            self._arrays = {name: np.empty(n, dtype=t) for name, t in template.types.items()}
+        except MemoryError:
+            size = n * sum(np.dtype(t).itemsize for t in template.types.values())
+            raise ParameterError(
+                f"{n} points need {size / 1e9:.0f} GB, more than there is; write them to a file "
+                "with out='sweep.nc' or out='sweep.zarr', or choose fewer variables with outputs="
+            ) from None
+
+    def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name, array in self._arrays.items():
+            array[block.begin : block.end] = arrays[name]
+
+    def finish(self) -> xr.Dataset:
+        found = self._template.dataset(self._arrays)
+        if self._path is not None:
+            with replacing(self._path) as temporary:
+                found.to_netcdf(temporary)
+        return found
+
+    def discard(self) -> None:
+        self._arrays = {}
+
+
+class NetcdfSink(Sink):
+    """A netCDF-4 file, written as results come."""
+
+    def __init__(self, template: Template, path: Path) -> None:
+        import netCDF4
+
+        self._path, self._temporary = path, Temporary(path)
+        self._open = False
+        self._file = netCDF4.Dataset(str(self._temporary.path), "w", format="NETCDF4")
+        self._open = True
+        self._file.set_fill_off()
+        for dimension, n in zip(template.points.dimensions, template.points.shape, strict=True):
+            self._file.createDimension(dimension, n)
+        for name, (dimensions, values) in template.coordinates().items():
+            self._variable(name, "f8", dimensions, template)[...] = values
+        extra = " ".join(n for n, (d, _) in template.coordinates().items() if d != (n,))
+        self._variables = {}
+        for name, kind in template.types.items():
+            dimensions = template.points.dimensions
+            stored = "i1" if kind == "bool" else kind
+            variable = self._variable(name, stored, dimensions, template)
+            if kind == "bool":
+                variable.setncattr("dtype", "bool")  # what xarray makes a bool of again
+            if extra:
+                variable.setncattr("coordinates", extra)
+            self._variables[name] = variable
+        self._file.setncatts(template.attributes)
+
+    def _variable(
+        self, name: str, kind: str, dimensions: tuple[str, ...], template: Template
+    ) -> Any:
+        variable = self._file.createVariable(name, kind, dimensions, fill_value=False)
+        variable.set_auto_mask(False)
+        if name in template.meanings:
+            variable.setncattr("long_name", template.meanings[name])
+        return variable
+
+    def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._temporary.touch()
+        for name, variable in self._variables.items():
+            variable[block.box or ...] = arrays[name].reshape(block.shape)
+
+    def finish(self) -> xr.Dataset:
+        import xarray as xr
+
+        self._close()
+        os.replace(self._temporary.path, self._path)
+        return xr.open_dataset(self._path, engine="netcdf4")
+
+    def _close(self) -> None:
+        if self._open:
+            self._open = False
+            self._file.close()
+
+    def discard(self) -> None:
+        self._close()
+        self._temporary.remove()
+
+
+class ZarrSink(Sink):
+    """A Zarr folder, its chunks the blocks of the sweep."""
+
+    def __init__(self, template: Template, path: Path, block: Block) -> None:
+        import zarr
+
+        self._path, self._temporary = path, Temporary(path)
+        # Format 2, which every reader of Zarr knows.
+        group = zarr.open_group(str(self._temporary.path), mode="w", zarr_format=2)
+        group.attrs.update(template.attributes)
+        coordinates = template.coordinates()
+        extra = " ".join(name for name, (d, _) in coordinates.items() if d != (name,))
+
+        def array(name: str, kind: str, dimensions: tuple[str, ...], **how: Any) -> Any:
+            # A fill value would make readers take zeros for missing.
+            found = group.create_array(name, dtype=kind, compressors=None, fill_value=None, **how)
+            found.attrs["_ARRAY_DIMENSIONS"] = list(dimensions)
+            if name in template.meanings:
+                found.attrs["long_name"] = template.meanings[name]
+            return found
+
+        for name, (dimensions, values) in coordinates.items():
+            shape = np.shape(values)
+            array(name, "float64", dimensions, shape=shape, chunks=shape or "auto")[...] = values
+        self._variables = {}
+        for name, kind in template.types.items():
+            shape = template.points.shape
+            variable = array(
+                name, kind, template.points.dimensions, shape=shape, chunks=block.shape or "auto"
+            )
+            if extra:
+                variable.attrs["coordinates"] = extra
+            self._variables[name] = variable
+
+    def write(self, block: Block, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._temporary.touch()
+        for name, variable in self._variables.items():
+            variable[block.box or ...] = arrays[name].reshape(block.shape)
+
+    def finish(self) -> xr.Dataset:
+        import xarray as xr
+        import zarr
+
+        zarr.consolidate_metadata(str(self._temporary.path), zarr_format=2)
+        old = Temporary(self._path)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(self._path, old.path)
+        os.rename(self._temporary.path, self._path)
+        old.remove()
+        return xr.open_zarr(self._path, chunks=None)
+
+    def discard(self) -> None:
+        self._temporary.remove()
+
+
+def checked_path(out: str | os.PathLike[str]) -> Path:
+    """Return the path of a file to be written, or refuse it before anything is computed.
+
+    Raises
+    ------
+    ParameterError
+        If its suffix names no format or its folder cannot be written.
+    MissingDependencyError
+        If the format needs a package that is not there.
+    """
+    path = Path(out).expanduser()
+    if path.suffix not in SUFFIXES:
+        raise ParameterError(f"out must end in {' or '.join(SUFFIXES)}, got {str(out)!r}")
+    if not path.parent.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ParameterError(f"out: the folder {str(path.parent)!r} cannot be written")
+    if path.suffix == ".nc" and path.is_dir():
+        raise ParameterError(f"out: {str(path)!r} is a folder")
+    if path.suffix == ".zarr":
+        if path.exists() and not (path.is_dir() and _is_zarr(path)):
+            raise ParameterError(f"out: {str(path)!r} exists and is no Zarr folder")
+        try:
+            import zarr  # noqa: F401
+        except ImportError:
+            raise MissingDependencyError(
+                "out='….zarr' needs the package zarr: pip install 'giantstep[sweep]', "
+                "or write a '.nc' file"
+            ) from None
+    return path
+
+
+def sink(template: Template, path: Path | None, blocks: list[Block]) -> Sink:
+    """Return where results go: memory, or the file at `path`."""
+    if path is None:
+        return MemorySink(template)
+    # A sweep that was killed may have left a file of any size.
+    remove_abandoned(path.parent)
+    if path.suffix == ".zarr":
+        return ZarrSink(template, path, blocks[0])
+    try:
+        import netCDF4  # noqa: F401
+    except ImportError:
+        # SciPy writes netCDF-3, which has to be whole in memory first.
+        return MemorySink(template, path)
+    return NetcdfSink(template, path)
+
+
+def _is_zarr(path: Path) -> bool:
+    return any((path / name).exists() for name in (".zgroup", "zarr.json", ".zmetadata"))
+
+
+Array = NDArray[np.float64]
+
+# How many first values are tried where those of the equations lead nowhere.
+_FIRST_VALUES = 16
+# Steep integrands of Hopfield's model at low temperature are seen from here on.
+_ROUGH_LEVEL = 2
+# Tables of one set of their parameters take some 50 kB.
+_MOST_TABLES = 2048
+
+
+@dataclass(frozen=True)
+class Job:
+    """Solves rows; holds text and arrays only, so that it can be sent anywhere.
+
+    Attributes
+    ----------
+    code : KernelCode
+    folder : str
+        Cache folder.
+    data : tuple of (str, array)
+        Data sets as rows: weights, columns.
+    start : tuple of float or None
+        First values of the unknowns, NaN where the kernel has its own.
+    searched : tuple of (float, float)
+        Intervals of the unknowns from all of which first values are taken where the kernel's own
+        lead nowhere; empty if that is not wanted.
+    rough : int or None
+        On this rule of a level that sees most integrands, whose errors nobody estimates.
+    rtol : float
+    total : int
+        Rows of the whole run; small runs are not compiled.
+    keep : bool
+        Rows whose tables cannot be computed count as failed; else the reason is raised.
+    """
+
+    code: KernelCode
+    folder: str
+    data: tuple[tuple[str, Array], ...]
+    start: tuple[float, ...] | None
+    rtol: float
+    total: int
+    keep: bool = False
+    searched: tuple[tuple[float, float], ...] = ()
+    rough: int | None = None
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the results depend on besides the rows."""
+        sources = (("tables", self.code.table_source), ("solver", self.code.plain_source))
+        return {
+            "kind": "kernel sweep",
+            "code": data_digest(
+                [(name, np.frombuffer(text.encode(), dtype=np.uint8)) for name, text in sources]
+            ),
+            "data": data_digest(self.data),
+            "start": None if self.start is None else [repr(x) for x in self.start],
+            "rtol": self.rtol,
+        }
+
+    def __call__(self, rows: Array, workers: int | None = 1) -> BatchSolution:
+        """Solve for every row of parameters."""
+        place = _workplace(self.code, self.folder)
+        wanted = [self.code.parameters.index(name) for name in self.code.table_parameters]
+        key = data_digest(self.data)
+        groups = groups_of_rows(rows[:, wanted])
+        parts = []
+        for group in groups:
+            table_values = tuple(rows[group[0], wanted].tolist()) if len(group) else ()
+            arrays = place.arrays(table_values, key, self.data)
+            if self.rough is not None:
+                arrays = arrays.single(self.rough, _ROUGH_LEVEL)
+            start = None
+            if self.start is not None:
+                start = np.tile(np.array(self.start), (len(group), 1))
+            try:
+                found = solve_rows(
+                    place.kernel, arrays, rows[group], start=start, rtol=self.rtol,
+                    workers=workers, total=self.total,
+                )  # fmt: skip
+                self._search(found, place.kernel, arrays, rows[group], workers)
+            except ConvergenceError:
+                if not self.keep:
+                    raise
+                found = _nothing(self.code, len(group))
+            parts.append(found)
+        return joined(parts, groups)
+
+    def _search(
+        self, found: BatchSolution, kernel: LoadedKernel, arrays: KernelArrays, rows: Array,
+        workers: int | None,
+    ) -> None:  # fmt: skip
+        """Look for solutions of rows that have none yet: from afar, then from easier equations."""
+        if found.converged.all():
+            return
+        lost = unsolved_rows(found)
+        easier = self.code.easier
+        if not len(lost) or not self.code.unknowns or not (self.searched or easier):
+            return
+        start = np.tile(
+            np.full(len(self.code.unknowns), np.nan) if self.start is None else self.start,
+            (len(lost), 1),
+        )
+        further: Array | tuple[()] = ()
+        if self.searched:
+            lower, upper = zip(*self.searched, strict=True)
+            further = spread(lower, upper, _FIRST_VALUES)
+        again = solve_with_continuation(
+            kernel, arrays, rows[lost], start, easier,
+            rtol=self.rtol, workers=workers, further=tuple(further),
+        )  # fmt: skip
+        again.iterations[:] += found.iterations[lost]
+        better = again.converged
+        put(found, lost[better], again, better)
+
+
+class _Workplace:
+    """A kernel that is loaded in this process, with tables that were made for it."""
+
+    def __init__(self, code: KernelCode, folder: str) -> None:
+        self.kernel: LoadedKernel = code.load(FileCache(folder))
+        self._arrays: OrderedDict[object, KernelArrays] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def arrays(
+        self, table_values: tuple[float, ...], key: str, data: tuple[tuple[str, Array], ...]
+    ) -> KernelArrays:
+        wanted = (table_values, key)
+        with self._lock:
+            found = self._arrays.get(wanted)
+            if found is None:
+                found = KernelArrays(self.kernel, table_values, dict(data))
+                self._arrays[wanted] = found
+                if len(self._arrays) > _MOST_TABLES:
+                    self._arrays.popitem(last=False)
+            return found
+
+
+@lru_cache(maxsize=16)
+def _workplace(code: KernelCode, folder: str) -> _Workplace:
+    return _Workplace(code, folder)
+
+
+if hasattr(os, "register_at_fork"):
+    # The lock of a workplace may be held by a thread that does not exist in the copy.
+    os.register_at_fork(after_in_child=_workplace.cache_clear)
+
+
+def data_digest(arrays: Sequence[tuple[str, NDArray[Any]]]) -> str:
+    """Return a hash of named arrays."""
+    digest = hashlib.sha256()
+    for name, array in arrays:
+        digest.update(f"{name} {array.shape} {array.dtype.str}\0".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def _nothing(code: KernelCode, n: int) -> BatchSolution:
+    unknown = np.full(n, np.nan)
+    return BatchSolution(
+        values=dict.fromkeys(code.solved, unknown),
+        errors=dict.fromkeys(code.measured, np.full(n, np.inf)),
+        iterations=np.zeros(n, dtype=np.int64),
+        residual=unknown,
+        nodes=np.zeros(n, dtype=np.int64),
+        converged=np.zeros(n, dtype=bool),
+    )
+
+
+def groups_of_rows(rows: Array) -> list[NDArray[np.intp]]:
+    """Return the numbers of rows that are equal, group by group."""
+    # Sorting takes as long as solving, and most often there is nothing to sort.
+    if not rows.shape[1] or len(rows) < 2 or (rows[1:] == rows[0]).all():
+        return [np.arange(len(rows))]
+    _, which = np.unique(rows, axis=0, return_inverse=True)
+    order = np.argsort(which, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
+
+
+def joined(parts: Sequence[BatchSolution], groups: Sequence[NDArray[np.intp]]) -> BatchSolution:
+    """Put results of groups of rows back into the order of the rows."""
+    back = np.argsort(np.concatenate(groups), kind="stable")
+
+    if len(parts) == 1:
+        return parts[0]
+
+    def columns(tables: list[Mapping[str, Array]]) -> dict[str, Array]:
+        return {k: np.concatenate([t[k] for t in tables])[back] for k in tables[0]}
+
+    return BatchSolution(
+        values=columns([p.values for p in parts]),
+        errors=columns([p.errors for p in parts]),
+        iterations=np.concatenate([p.iterations for p in parts])[back],
+        residual=np.concatenate([p.residual for p in parts])[back],
+        nodes=np.concatenate([p.nodes for p in parts])[back],
+        converged=np.concatenate([p.converged for p in parts])[back],
+    )
+
 
 # Raised whenever the same sweep gives other numbers, so that stored blocks do not mix.
 _VERSION = 2

@@ -44,10 +44,10 @@ from ...symbolic.saddle_point import SaddlePointSystem
 from ..certificates.certificate import Certificate, certificate_wanted
 from ..curves import Columns, Names
 from ..derived import derived
+from ..kernels.arguments import Tie
 from ..kernels.certified import enclosed_parameter
 from ..kernels.code import kernel_code, latex_names, parameter_domains
 from ..kernels.kernel import Kernel
-from ..kernels.points import Tie
 from ..kernels.precise import exact_number
 from ..penalties import PAPER_RIDGE, RIDGE, given_penalty, one_penalty
 from .symbols import (

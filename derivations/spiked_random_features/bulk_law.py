@@ -518,15 +518,20 @@ class BulkData:
         order = _ORDER[self.equations]
         return {"bulk": np.stack([self.columns[name] for name in order])}
 
-    def check(self, parameters: Mapping[str, Any]) -> None:
-        """Refuse parameters of a kernel that the law does not fit.
+    def check(self, parameters: Mapping[str, Any], data: Mapping[str, Array] | None = None) -> None:
+        """Refuse parameters of a kernel that the law does not fit, or data in its place.
 
         Raises
         ------
         ParameterError
         """
-        if self.law is not None:
-            _require_rank(self.law, float(np.max(parameters["beta"])))
+        law = self.law
+        if law is None:
+            return
+        if data is not None and law.equations == ISOTROPIC:
+            weights, eigenvalues = (tuple(row.tolist()) for row in data["bulk"][:2])
+            law = BulkLaw((("weight", weights), ("D", eigenvalues)))
+        _require_rank(law, float(np.max(parameters["beta"])))
 
     def exact(self, digits: int) -> dict[str, list[list[sp.Expr]]]:
         """Return the same exactly, or of a density to so many digits."""

@@ -123,7 +123,7 @@ def derivation(
 
 @derived("spiked_random_features", Derivation)
 def _derivation(student: str, teacher: str, **flags: Any) -> Derivation:
-    from ..kernels.deriving import deriving
+    from ..kernels.code import deriving
     from .derive import derive
 
     with deriving(f"{student} features", 1):

@@ -283,7 +283,7 @@ def flags_of(model: SpikedRandomFeatures) -> dict[str, Any]:
 def _derivative_code(
     student: str, teacher: str, of: str, moving: tuple[str, ...], **flags: Any
 ) -> KernelCode:
-    from ..kernels.optima import derivative_code
+    from ..kernels.sensitivities import derivative_code
     from .derive import symbolic_model
 
     system = symbolic_model(student, teacher, **flags).system
@@ -565,7 +565,7 @@ class _SpikedQuestion:
     ) -> tuple[Objective, bool]:
 
         # Needs SymPy, which a known model that is only solved does not.
-        from ..kernels.optima import KernelObjective
+        from ..kernels.sensitivities import KernelObjective
 
         names = [axis.name for axis in axes]
         place = _places(self._model, axes, fixed, _mover(self._model))

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..kernels.arguments import Tie
 from ..kernels.kernel import Kernel
-from ..kernels.points import Tie
 from .derivation import kernel_code
 from .solution import SYMBOLS
 

@@ -457,6 +457,8 @@ def _value(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:
             raise ValueError(f"{name} must have {len(arguments)} entries, got {len(value)}")
         kinds = (arguments[0],) * len(value) if one else arguments
         return tuple(_value(v, k, make, name) for v, k in zip(value, kinds, strict=True))
+    if origin is not None and hasattr(origin, "__array_finalize__"):
+        return _array(value, typing.get_args(arguments[1])[0], name)
     if origin is not None and issubclass(origin, Mapping):
         if not isinstance(value, Mapping):
             raise TypeError(f"{name} must hold values by name, got {value!r}")
@@ -480,6 +482,18 @@ def _value(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:
     if is_dataclass(hint):
         return _part(value, hint, make, name)
     return hint(value)
+
+
+def _array(value: Any, kind: Any, name: str) -> Any:
+    """Return nested lists of numbers as an array."""
+    import numpy as np
+
+    if not isinstance(value, list | tuple):
+        raise TypeError(f"{name} must be a list, got {value!r}")
+    try:
+        return np.array(value, dtype=kind)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must hold numbers, all rows of one length") from None
 
 
 def _part(value: Any, hint: Any, make: Callable[[Any], Any], name: str) -> Any:

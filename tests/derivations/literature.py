@@ -1137,6 +1137,39 @@ def one_step_of_replica_symmetry_breaking():
     return fixed("one_step", {q_0: E(first**2), q_1: E(second)}, beta, x, h, start=start), solution
 
 
+def _line_of_almeida_and_thouless(x, h):
+    # Whatever x, the second overlap leaves the first one where β² E sech⁴ = 1.
+    def gap(b):
+        def excess(y):
+            return y - mean(lambda t: np.tanh(b * (math.sqrt(y) * t + h)) ** 2)
+
+        overlap = brentq(excess, 1e-6, 1, xtol=1e-16)
+        return b**2 * mean(lambda t: np.cosh(b * (math.sqrt(overlap) * t + h)) ** -4.0) - 1
+
+    return {"second-order": [brentq(gap, 1.05, 1.6, xtol=1e-14)]}
+
+
+@problem("Parisi, J. Phys. A 13, 1101 (1980): how far the two overlaps are from each other",
+         {"beta": 1.5, "x": 0.4, "h": 0.1}, "average", "nested",
+         over=Over("beta", (0.5, 2), {0.8: 1, 1.5: 2}, {"q_0": (0, 1), "v": (0, 1)},
+                   special=_line_of_almeida_and_thouless))  # fmt: skip
+def one_step_and_where_it_begins():
+    # The solution without a second step is v = 0.
+    x, q_0 = sp.symbols("x q_0", positive=True)
+    field, mass = cavity(x, q_0, q_0 + v)
+    first, second = (
+        GaussianExpectation(sp.cosh(field) ** x * sp.tanh(field) ** k, s) / mass for k in (1, 2)
+    )
+
+    def solution(beta, x, h):
+        low, high = iterated(lambda q: one_step(q, beta, x, h)[0], [0.35, 0.6])
+        return {"q_0": low, "v": high - low}
+
+    start = {q_0: sp.Rational(1, 4), v: sp.Rational(1, 2)}
+    equations = {q_0: E(first**2), v: E(second - first**2)}
+    return fixed("one_step_width", equations, beta, x, h, start=start), solution
+
+
 @problem("Parisi, J. Phys. A 13, 1101 (1980)", {"beta": 1.4, "x": 0.3, "h": 0.05},
          "average", "nested", "several")  # fmt: skip
 def one_step_from_its_free_energy():
@@ -1161,7 +1194,7 @@ def one_step_from_its_free_energy():
 
 
 @problem("Barbier, Krzakala, Macris, Miolane, Zdeborová, arXiv 1708.03395", {"alpha": 3.0},
-         "average", "domain", "nested")  # fmt: skip
+         "average", "domain", "nested", over=Over("alpha", (0.5, 6), {1: 1, 5: 1}))  # fmt: skip
 def logistic_labels():
     # Labels of a logistic teacher, Bayes-optimal, Gaussian weights: no closed form of the channel.
     def solution(alpha):
@@ -1181,7 +1214,15 @@ def logistic_labels():
     return fixed("logistic_labels", equations, alpha, domains={q: UNIT}), solution
 
 
-@problem("Lesieur, Krzakala, Zdeborová, arXiv 1701.00858", {"snr": 4.0}, "average", "nested")
+def _soft_signs():
+    # An overlap appears where its square, the variance of an entry, is one over the signal.
+    return {"second-order": [mean(lambda t: np.tanh(2 * t) ** 2) ** -2]}
+
+
+@problem(
+    "Lesieur, Krzakala, Zdeborová, arXiv 1701.00858", {"snr": 4.0}, "average", "nested",
+    over=Over("snr", (0.5, 6), {1: 1, 4: 2}, UNIT_BOX, special=_soft_signs),
+)  # fmt: skip
 def soft_signs_in_a_matrix():
     # A spike with entries tanh 2u, u normal: the posterior mean is a quotient of averages.
     def solution(snr):

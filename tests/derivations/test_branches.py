@@ -12,8 +12,10 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
 import giantstep as gs
+from giantstep.derivations.kernels.branches import BranchDiagram
+from giantstep.derivations.kernels.phase_diagram import PhaseDiagram
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
-from giantstep.numeric.branches import CLOSED, FOLD, Equations, curve_through
+from giantstep.numeric.branches import CLOSED, CROSSING, FOLD, Equations, curve_through
 from giantstep.numeric.first_values import low_discrepancy, spread
 from giantstep.symbolic.branch_conditions import Condition, OpenSystem
 from giantstep.symbolic.functions import softplus
@@ -458,6 +460,55 @@ def test_renderings(hysteresis):
     assert r"\tanh" in hysteresis.spinodals[0].latex()
 
 
+def test_diagrams_are_read_from_documents(hysteresis, kernel):
+    read = BranchDiagram.from_json(hysteresis.to_json())
+    assert read == hysteresis and str(read) == str(hysteresis)
+    assert read.latex() == hysteresis.latex() and read.points[0].value == hysteresis.points[0].value
+    assert read.to_dataset().identical(hysteresis.to_dataset())
+    for refused in (lambda: read.at(0.05), read.points[0].refine):
+        with pytest.raises(ParameterError, match=r"from a document, .* with_kernel"):
+            refused()
+    again = read.with_kernel(kernel)
+    assert [s.m for s in again.at(0.05)] == [s.m for s in hysteresis.at(0.05)]
+    for point, other in zip(again.points, hysteresis.points, strict=True):
+        assert point.refine(digits=20).h == other.refine(digits=20).h
+    cubic = gs.SaddlePointSystem.from_fixed_point(
+        {u: sp.Eq(u**3 - u, h)}, name="cubic", parameters=(beta, h)
+    )
+    with pytest.raises(ParameterError, match=r"must be that of magnet, .* got cubic"):
+        read.with_kernel(gs.lower(cubic))
+    with pytest.raises(ParameterError, match="no branch diagram written by to_json"):
+        BranchDiagram.from_json(hysteresis.points[0].to_json())
+
+
+@pytest.mark.parametrize(("starts", "tried"), [(1, 21), (8, 56)])
+def test_more_starts_are_tried_where_one_alone_has_found_a_branch(starts, tried):
+    # Two circles, the small one inside |p| < 1/10: of seven values of p one meets it.
+    circles = ((u - 3) ** 2 + h**2 - 1) * ((u + 3) ** 2 + h**2 - sp.Rational(1, 100))
+    system = gs.SaddlePointSystem.from_fixed_point(
+        {u: sp.Eq(circles, 0)}, name="islands", parameters=(h,)
+    )
+    found = gs.lower(system).branches("h", (-2, 2), bounds={"u": (-6, 6)}, starts=starts)
+    assert f"found from {tried} first values" in found.sought and found.sought in str(found)
+    assert sorted(p.value for p in found.spinodals) == pytest.approx([-1, -0.1, 0.1, 1], rel=1e-12)
+
+
+def test_what_is_held_moves_nothing_next_to_a_crossing():
+    # x = cos p + v and v(p − 3/10) = 0 to rounding: v = 0 is held, and is lost at p = 3/10.
+    def equations(points):
+        s, w, p = points.T
+        residual = np.stack([s - np.cos(p) - w, w * (p - 0.3) + 1e-17], axis=1)
+        one, zero = np.ones_like(s), np.zeros_like(s)
+        rows = [[one, -one, np.sin(p)], [zero, p - 0.3, w]]
+        return residual, np.moveaxis(np.array(rows), -1, 0)
+
+    box = Equations(equations, np.array([-9.0, 0, 0]), np.array([9.0, 9, 1]), np.ones(3), held=(1,))
+    curve = curve_through(box, np.array([math.cos(0.1), 0, 0.1]), largest=0.02)
+    ((_, kind, y),) = curve.marks
+    assert kind == CROSSING and y[2] == pytest.approx(0.3, rel=1e-14)
+    assert y[0] == pytest.approx(math.cos(0.3), rel=1e-15)
+
+
 def test_zeros_of_outputs_along_branches(kernel):
     system = magnet(outputs={"half": m - sp.Rational(1, 2)})
     found = gs.lower(system).branches("h", (-0.5, 0.5), bounds=INSIDE, zeros="half", beta=1.5)
@@ -479,7 +530,9 @@ def test_zeros_of_outputs_along_branches(kernel):
         ({"bounds": {"q": (0, 1)}}, "no unknown of Newton's method is named 'q'"),
         ({"bounds": {"m": (1, -1)}}, "bounds of m"),
         ({"bounds": {"m": 1}}, "must be two numbers"),
+        ({"bounds": [1]}, "bounds must map unknowns to two numbers"),
         ({"zeros": "entropy"}, "no output is named 'entropy'"),
+        ({"zeros": 3}, "zeros must be names of outputs"),
         ({"extremum": "saddle"}, "'minimum' or 'maximum'"),
         ({"starts": 0}, "starts"),
         ({"beta": -1}, "beta must be positive"),
@@ -519,8 +572,19 @@ def test_refusals_of_systems_and_values(hysteresis):
     )
     with pytest.raises(ConvergenceError, match="no solution of nothing was found"):
         gs.lower(nothing).branches("a", (1, 2), bounds={"u": (-3, 3)}, starts=8)
+    nowhere = gs.SaddlePointSystem.from_free_energy(
+        gs.FreeEnergy(a * sp.sqrt(-x - 1) + x**2, (x,)), name="nowhere"
+    )
+    with pytest.raises(ConvergenceError, match="have no finite value at 16 points"):
+        gs.lower(nowhere).branches("a", (1, 2), bounds={"x": (0, 1)}, starts=8)
     with pytest.raises(ParameterError, match=r"value of h must be from -0\.5 to 0\.5"):
         hysteresis.at(0.7)
+    with pytest.raises(ParameterError, match="value of h must be"):
+        hysteresis.at("low")
+    with pytest.raises(ParameterError, match="no output is named 'entropy'"):
+        hysteresis.zeros("entropy")
+    with pytest.raises(ParameterError, match=r"that giantstep\.lower returns"):
+        hysteresis.with_kernel(3)
 
 
 # ------------------------------------------------------------------ dynamics
@@ -584,6 +648,9 @@ def test_phase_diagram_of_the_magnet(kernel):
     (critical,) = plane.critical_points
     assert critical.y == pytest.approx(1, abs=1e-10) and abs(critical.x) < 1e-12
     assert len(plane.plot().lines) == 3
+    read = PhaseDiagram.from_json(plane.to_json())
+    assert read == plane and str(read) == str(plane) and len(read.plot().lines) == 3
+    assert read.latex() == plane.latex() and r"\text{critical point}" in plane.latex()
     assert "critical point at h" in str(plane) and plane.to_dataset().sizes["point"] > 200
     with pytest.raises(ParameterError, match="must be two parameters"):
         kernel.phase_diagram(("h", -1, 1), ("h", -1, 1))

@@ -283,6 +283,11 @@ def test_curves_and_kernels_take_the_law_along():
     one_level = {"D": [1.0], "P": [1.0]}
     frame = model_of("orthonormal", student="erf").solve(alpha=2, ridge=0.1).test_error
     assert kernel.solve(alpha=2, ridge=0.1, data=one_level).test_error == frame
+    # The law that is given counts: half of its eigenvalues may vanish, or none.
+    with pytest.raises(ParameterError, match=r"at least 0\.5 of the eigenvalues .* it is 0"):
+        kernel.solve(alpha=2, ridge=0.1, beta=2.0, data=one_level)
+    half = {"bulk": {"D": [0.0, 2.0], "P": [1.0, 1.0]}}
+    assert kernel.solve(alpha=2, ridge=0.1, beta=2.0, data=half).test_error > 0
     for language in ("c", "julia", "jax"):
         assert "bulk_D" in "".join(kernel.files(language).values())
     (source,) = kernel.files("python").values()

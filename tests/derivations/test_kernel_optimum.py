@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
-from giantstep.derivations.kernels.optima import KernelQuestion
+from giantstep.derivations.kernels.sensitivities import KernelQuestion
 from giantstep.derivations.mean_field.ridge_regression import ridge_regression
 from giantstep.derivations.optima import Optimum
 from giantstep.errors import ConvergenceError, ParameterError

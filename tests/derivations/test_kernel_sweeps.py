@@ -18,9 +18,9 @@ from numpy.testing import assert_allclose
 
 import giantstep as gs
 from giantstep.atomic_files import Temporary
-from giantstep.derivations.kernels import points as points_module
+from giantstep.derivations.kernels import arguments as arguments_module
 from giantstep.derivations.kernels import sweep as sweep_module
-from giantstep.derivations.kernels.points import Points
+from giantstep.derivations.kernels.arguments import Points
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.errors import ConvergenceError, ParameterError
 
@@ -149,7 +149,7 @@ def test_files_that_cannot_be_written_are_refused_first(glass, tmp_path, out):
 
 
 def test_sweep_does_not_depend_on_where_it_runs(glass, monkeypatch):
-    monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
+    monkeypatch.setattr(arguments_module, "_FEWEST_ROWS", 100)
     beta = np.linspace(0.3, 2, 700)
     one = glass.curve(beta=beta, h=0.2, workers=1, progress=False).to_dataset()
     xr.testing.assert_identical(
@@ -163,7 +163,7 @@ def test_sweep_does_not_depend_on_where_it_runs(glass, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 def test_sweep_in_processes(glass, monkeypatch, method):
-    monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
+    monkeypatch.setattr(arguments_module, "_FEWEST_ROWS", 100)
     beta = np.linspace(0.3, 2, 700)
     one = glass.curve(beta=beta, h=0.2, progress=False).to_dataset()
     with ProcessPoolExecutor(2, multiprocessing.get_context(method)) as executor:
@@ -192,7 +192,7 @@ def test_threads_may_begin_cold():
 
 
 def test_interrupted_sweep_resumes(glass, tmp_path, monkeypatch):
-    monkeypatch.setattr(points_module, "_FEWEST_ROWS", 100)
+    monkeypatch.setattr(arguments_module, "_FEWEST_ROWS", 100)
     beta = np.linspace(0.3, 2, 700)
     wanted = glass.curve(beta=beta, h=0.2, progress=False).to_dataset()
     solved: list[int] = []

@@ -17,7 +17,7 @@ import types
 
 import pytest
 
-from giantstep.derivations.kernels.deriving import deriving
+from giantstep.derivations.kernels.code import deriving
 from giantstep.errors import CacheError, GiantstepError, ParameterError
 from giantstep.numeric import cache as cache_module
 from giantstep.numeric.cache import FileCache, cache_folder, fingerprint

@@ -5,6 +5,7 @@ import sympy as sp
 from giantstep.derivations.spiked_random_features import physics as model
 from giantstep.derivations.spiked_random_features.physics import spiked_free_energy
 from giantstep.derivations.spiked_random_features.published import conditionals, right_hand_sides
+from giantstep.errors import ParameterError
 from giantstep.symbolic.activations import activation
 from giantstep.symbolic.equations import (
     Equation,
@@ -240,6 +241,22 @@ def test_variables_that_are_ignored_are_left_out():
     toy = FreeEnergy(toy_m**2 / 2 - toy_m * rho, (toy_m, unused), (), (rho,))
     assert set(stationarity(toy)) == {toy_m}
     assert saddle_point_equations(toy) == (Equation(toy_m, rho, toy_m - rho),)
+
+
+def test_parameters_are_by_default_all_other_symbols():
+    # The bound variable of an average is none.
+    a, b = sp.symbols("a b", positive=True)
+    z = sp.Symbol("z", real=True)
+    average = GaussianExpectation(sp.log(sp.cosh(sp.sqrt(toy_q) * z + b)), z)
+    energy = FreeEnergy(average - a * toy_q**2, (toy_q,))
+    assert energy.parameters == (a, b) and energy.conjugates == ()
+    stated = FreeEnergy(average - a * toy_q**2, (toy_q,), (), (b, a))
+    assert stated.parameters == (b, a)
+    assert saddle_point_equations(energy) == saddle_point_equations(stated)
+    with pytest.raises(ParameterError, match="expression must be a SymPy expression, got 'q'"):
+        FreeEnergy("q", (toy_q,))
+    with pytest.raises(ParameterError, match="order_parameters must be a tuple of symbols, got q"):
+        FreeEnergy(toy_q**2, toy_q)
 
 
 def test_variables_in_which_the_free_energy_is_linear_are_refused():

@@ -368,8 +368,7 @@ def _code(student: str, teacher: str, **flags: bool) -> KernelCode:
 
 def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
     """Return the code of a system of bounds, with a bar while it is lowered and printed."""
-    from ...kernels.code import kernel_code
-    from ...kernels.deriving import deriving
+    from ...kernels.code import deriving, kernel_code
 
     with deriving("the bounds", 2) as done:
         lowered = make()

@@ -148,8 +148,7 @@ class ConvexDerivation:
 @derived("convex_readout", ConvexDerivation)
 def _derivation(case: ConvexCase) -> ConvexDerivation:
     from ....symbolic.lowering.lowered import lower
-    from ...kernels.code import kernel_code, latex_names, parameter_domains
-    from ...kernels.deriving import deriving
+    from ...kernels.code import deriving, kernel_code, latex_names, parameter_domains
 
     with deriving(f"the {case.loss} loss", 3) as done:
         system = case.system()

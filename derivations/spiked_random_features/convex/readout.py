@@ -21,9 +21,9 @@ from ....numeric.saddle_point_solver import BatchSolution
 from ...certificates.certificate import refuse_certificate
 from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
-from ...kernels.job import groups_of_rows, joined
+from ...kernels.arguments import Tie
 from ...kernels.kernel import Kernel
-from ...kernels.points import Tie
+from ...kernels.sweep import groups_of_rows, joined
 from ...penalties import PaperRidge, readout_penalty
 from ...sensitivities import Directions
 from ..arguments import checked_width

@@ -20,7 +20,7 @@ from ....errors import ParameterError
 from ....symbolic.activations import Activation, activation
 from ....symbolic.printing.compiled import compiled
 from ....symbolic.saddle_point import SaddlePointSystem, complement
-from ...kernels.deriving import deriving
+from ...kernels.code import deriving
 from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
 from ...sensitivities import Directions

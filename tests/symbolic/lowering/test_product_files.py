@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from giantstep.derivations.kernels.baking import wanted_tables
+from giantstep.derivations.kernels.code import wanted_tables
 from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
 from giantstep.runtime import product_grids as product_rules
