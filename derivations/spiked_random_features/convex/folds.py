@@ -23,7 +23,7 @@ _SMALLEST_WIDTH = 1e-8
 # The same of an inner variable, where rules are uniform and nodes multiply.
 _SMALLEST_INNER = 0.03
 # In units of the prediction: the poles of a logistic function are at ±iπ.
-_LOSS_WIDTH = 4.0
+_LOSS_WIDTH = 2.5
 _FAR = 4.0
 
 

@@ -29,7 +29,7 @@ from .losses import ConvexLoss
 from .losses import x as prediction
 
 # Of an inner variable: integrands that vary on this width are seen by the usual rules.
-_USUAL_INNER = 0.5
+_USUAL_INNER = 0.8
 # Ridge penalties from which solutions are followed, in the order in which they are tried. A large
 # penalty leaves little but m, and its equation is easy for smooth losses. Where a loss has kinks
 # it is the variance of predictions that smoothes them: a small one leaves a step.
@@ -160,10 +160,16 @@ class ReadoutSolver:
         parameters = np.stack(
             [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters], axis=1
         ).astype(float)
+        # Rows that are followed begin at the first anchor.
+        begin = self._anchors[0] if self._kinks else ridge
+        first = self._start(alphas, begin)
+
+        def start_at(rows: NDArray[np.int64], value: float) -> NDArray[np.float64]:
+            return first[rows] if value == begin else self._start(alphas[rows], value)
+
         found = solve_with_continuation(
-            kernel, self.arrays, parameters, self._start(alphas, ridge), "ridge",
-            rtol=rtol, workers=workers, anchors=self._anchors,
-            start_at=lambda rows, value: self._start(alphas[rows], value),
+            kernel, self.arrays, parameters, first, "ridge",
+            rtol=rtol, workers=workers, anchors=self._anchors, start_at=start_at,
             sharper=self._sharper, gently=bool(self._kinks),
         )  # fmt: skip
         if not found.converged.all():
