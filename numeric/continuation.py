@@ -109,9 +109,7 @@ def solve_with_continuation(
 
     def refined(special: KernelArrays, row: NDArray[np.int64], unknowns: Array) -> BatchSolution:
         # Such a row takes so many nodes that compiling pays.
-        return solve_rows(
-            kernel, special, parameters[row], start=unknowns, rtol=rtol, total=_MANY
-        )
+        return solve_rows(kernel, special, parameters[row], start=unknowns, rtol=rtol, total=_MANY)
 
     reached = np.flatnonzero(found.converged)
     own = {int(k): _sharper(kernel, sharper, near[k]) for k in reached}

@@ -10,8 +10,7 @@ from scipy.special import erf
 
 import giantstep as gs
 from giantstep.derivations.spiked_random_features.conditional_errors import conditional_prediction
-from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
-from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, simulated_loss
 from giantstep.derivations.spiked_random_features.simulated import network_of, simulate_model
 from giantstep.errors import ParameterError
 from giantstep.numeric.extrapolation import extrapolate

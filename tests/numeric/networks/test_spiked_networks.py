@@ -14,8 +14,7 @@ from giantstep.derivations.spiked_random_features.conditional_errors import (
     ConditionalPrediction,
     ControlVariate,
 )
-from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
-from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, simulated_loss
 from giantstep.errors import ConvergenceError, ParameterError
 from giantstep.numeric.networks.bulk import bulk_overlaps, bulk_spectrum, norm_overlap, row_stretch
 from giantstep.numeric.networks.convex import smooth_loss
