@@ -105,7 +105,8 @@ def summary(loss: str, found: list[Outcome]) -> str:
         lines.append(
             f"    worst residual {max(o.residual for o in solved):.1e}, nodes up to "
             f"{max(o.nodes for o in solved)}; relative estimate: median {np.median(known):.1e}, "
-            f"{int((relative > 1e-6).sum())} above 1e-6, {len(relative) - len(known)} unknown"
+            f"{int((relative > 1e-8).sum())} above 1e-8, {int((relative > 1e-6).sum())} above 1e-6,"
+            f" {len(relative) - len(known)} unknown"
         )
     lines += [f"    set {o.number}: {o.error}" for o in failed[:20]]
     return "\n".join(lines)
@@ -140,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rtol", type=float, default=1e-7, help="wanted relative error")
+    parser.add_argument("--rtol", type=float, default=1e-8, help="wanted relative error")
     parser.add_argument("--log", help="first part of the names of files that keep every set")
     parser.add_argument("--loss", action="append", choices=list(CASES))
     arguments = parser.parse_args()

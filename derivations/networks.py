@@ -35,8 +35,7 @@ from .activation_functions import elementwise
 from .curve_figure import plot_curve, plot_simulation
 from .curves import Curve
 from .network_dataset import axes_of, mean_and_error, network_dataset
-from .spiked_random_features.convex.losses import convex_loss, x, y
-from .spiked_random_features.convex.simulated import simulated_loss
+from .spiked_random_features.convex.losses import convex_loss, simulated_loss, x, y
 
 if TYPE_CHECKING:
     import xarray as xr

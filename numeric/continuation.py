@@ -107,6 +107,10 @@ def solve_with_continuation(
             kernel, arrays, parameters[rows], start=unknowns, rtol=rtol, workers=workers
         )
 
+    def refined(special: KernelArrays, row: NDArray[np.int64], unknowns: Array) -> BatchSolution:
+        # Such a row takes so many nodes that compiling pays.
+        return solve_rows(kernel, special, parameters[row], start=unknowns, rtol=rtol, total=_MANY)
+
     reached = np.flatnonzero(found.converged)
     own = {int(k): _sharper(kernel, sharper, near[k]) for k in reached}
     usual = np.array([k for k, special in own.items() if special is None], dtype=np.int64)
@@ -115,7 +119,7 @@ def solve_with_continuation(
     for k, special in own.items():
         if special is not None:
             row = np.array([k])
-            put(found, row, _refined(kernel, special, parameters[row], near[row], rtol))
+            put(found, row, refined(special, row, near[row]))
     for k in map(int, np.flatnonzero(~found.converged)) if easier is not None else ():
         row = np.array([k])
         easy = anchors or [factor * float(parameters[k, column]) for factor in _LADDER]
@@ -126,7 +130,7 @@ def solve_with_continuation(
         rules, near_by = own.get(k) or arrays, known.get(k, {})
         for unknowns in _followed(kernel, rules, parameters[row], starts, column, easy, near_by):
             special = _sharper(kernel, sharper, unknowns[0]) or rules
-            again = _refined(kernel, special, parameters[row], unknowns, rtol)
+            again = refined(special, row, unknowns)
             if again.converged[0]:
                 put(found, row, again)
                 break
@@ -167,21 +171,6 @@ def _together(
                 value = min(target, value * ratio)
             near = _predicted(path, value)
     return first, known
-
-
-def _refined(
-    kernel: LoadedKernel, arrays: KernelArrays, row: Array, unknowns: Array, rtol: float
-) -> BatchSolution:
-    """Solve one row from a rough solution, by way of a solution on the fine rule alone.
-
-    Where this one is not found, finer levels are not tried: they take as many iterations, each of
-    which takes longer.
-    """
-    # Such a row takes so many nodes that compiling pays.
-    found, near = _rough(kernel, arrays.single(0), row, unknowns, total=_MANY)
-    if not found.converged[0]:
-        return found
-    return solve_rows(kernel, arrays, row, start=near, rtol=rtol, total=_MANY)
 
 
 def _sharper(kernel: LoadedKernel, sharper: Sharper | None, unknowns: Array) -> KernelArrays | None:

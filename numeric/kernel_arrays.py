@@ -74,7 +74,7 @@ class KernelArrays:
         self._single = False
 
     def single(self, rule: int, level: int = 0) -> KernelArrays:
-        """Return the same with one rule of a level in place of all three.
+        """Return the same with one rule of a level, and rules without nodes in place of two.
 
         For rough solutions, on which no error is estimated and nothing is refined.
 
@@ -88,6 +88,9 @@ class KernelArrays:
         triples = 3 * ((self._kernel.tables is not None) + 2 * self._kernel.code.panels)
         usual = self[min(level, self.finest)]
         chosen = [usual[k - k % 3 + rule] for k in range(triples)]
+        for k, rest in enumerate(chosen):
+            if k % 3 and isinstance(rest, np.ndarray):
+                chosen[k] = rest[:, :0]
         found._levels = {0: (*chosen, *usual[triples:])}
         found._single = True
         return found

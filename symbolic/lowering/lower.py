@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 
 import sympy as sp
 
@@ -214,6 +214,8 @@ def _accurate(value: sp.Expr) -> sp.Expr:
     return rewrite_for_accuracy(value.xreplace(marks)).xreplace(found)
 
 
+# Derivatives by seven unknowns share their integrands.
+@lru_cache(maxsize=512)
 def _accurate_integrand(integrand: sp.Expr) -> sp.Expr:
     # A proximal operator is one number to the expression around it, and written out a long one.
     # So are averages over inner nodes, and the scale of one is a number to its integrand. Averages

@@ -120,6 +120,7 @@ class Scheduler:
         self.roots = Roots()
         self._fresh = fresh
         self._sums: dict[tuple[Measure, sp.Expr], sp.Symbol] = {}
+        self._sum_of: dict[sp.Expr, sp.Symbol] = {}
         self._resolvents: dict[sp.Expr, sp.Symbol] = {}
         self._breaks: dict[sp.Expr, sp.Symbol] = {}
         self._averages: dict[sp.Expr, sp.Symbol] = {}
@@ -183,7 +184,11 @@ class Scheduler:
         averages = nodes_of(value, MarchenkoPasturAverage)
         value = value.xreplace({node: node.doit() for node in averages})
         nodes = nodes_of(value, GaussianExpectation, DataAverage)
-        value = value.xreplace({node: self._sum(node) for node in nodes})
+        for node in nodes:
+            # Derivatives by several unknowns share their averages.
+            if node not in self._sum_of:
+                self._sum_of[node] = self._sum(node)
+        value = value.xreplace(self._sum_of)
         for node in nodes_of(value, Resolvent):
             if node not in self._resolvents:
                 self._resolvents[node] = self._fresh("resolvent_")

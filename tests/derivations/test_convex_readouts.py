@@ -17,8 +17,13 @@ from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.convex.claims import REFERENCE
 from giantstep.derivations.spiked_random_features.convex.energy import convex_free_energy
 from giantstep.derivations.spiked_random_features.convex.labels import label_channel
-from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta, x, y
-from giantstep.derivations.spiked_random_features.convex.metrics import read_metrics
+from giantstep.derivations.spiked_random_features.convex.losses import (
+    convex_loss,
+    delta,
+    read_metrics,
+    x,
+    y,
+)
 from giantstep.derivations.spiked_random_features.convex.smoothing import (
     LabelledEnvelope,
     closed_moments,

@@ -9,8 +9,7 @@ import xarray as xr
 from scipy.special import erf
 
 import giantstep as gs
-from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
-from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, simulated_loss
 from giantstep.derivations.spiked_random_features.simulated import (
     conditional_prediction,
     network_of,

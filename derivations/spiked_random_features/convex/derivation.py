@@ -80,8 +80,8 @@ class ConvexCase:
 
     def system(self) -> SaddlePointSystem:
         """Derive the equations."""
-        from .metrics import read_metrics
-        from .system import convex_system
+        from .energy import convex_system
+        from .losses import read_metrics
 
         return convex_system(self.energy(), read_metrics(dict(self.metrics)))
 
@@ -112,7 +112,7 @@ class ConvexCase:
 @lru_cache(maxsize=128)
 def _check(case: ConvexCase) -> None:
     # Once for all readouts that differ in numbers only.
-    from .metrics import read_metrics
+    from .losses import read_metrics
 
     averages = case.energy().averages
     _ = averages.closed

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....errors import ParameterError
+from ....numeric.kernel_arrays import KernelArrays
+from ....numeric.saddle_point_solver import solve_rows
 from ..arguments import PUBLISHED
 from ..bulk_law import BulkData
 from ..model import SpikedRandomFeatures
@@ -150,9 +152,21 @@ class OneKind(Rows):
             cache_folder=given.cache_folder,
         )
 
+    @cached_property
+    def _arrays(self) -> KernelArrays:
+        """One coarse rule of the square loss: its solutions are first values only."""
+        kernel = self._square._kernel
+        values = self._square._parameter_values()
+        tables = [np.float64(values[name]) for name in kernel.table_parameters]
+        return KernelArrays(kernel, tables, self.bulk.arrays).single(2)
+
     def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
-        """Solve the square loss in one batch."""
-        found = dict(self._square.solve_many(alphas, np.full(len(alphas), ridge)).values)
+        """Solve the square loss on one rule in one batch."""
+        kernel = self._square._kernel
+        columns = {**self._square._parameter_values(), "alpha": alphas, "ridge": ridge}
+        points = [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters]
+        rows = np.stack(points, axis=1).astype(float)
+        found = dict(solve_rows(kernel, self._arrays, rows, rtol=1.0).values)
         return found | {"q1_orthogonal": _left_of(found["q1"], found["psi"] ** 2)}
 
     def directions(self, *, exact: bool) -> Directions:

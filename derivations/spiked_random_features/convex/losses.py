@@ -3,11 +3,15 @@ r"""Convex losses of a label y and a prediction x.
 A loss enters the saddle-point equations through its Moreau envelope only
 (:mod:`giantstep.symbolic.proximal`). Two reductions make a loss of two variables one of a single
 variable: a *residual* loss depends on x − y, a *margin* loss on y x for labels ±1.
+
+Besides losses: how strongly they are curved, the functions of label and prediction that users
+average (metrics), and losses as functions of arrays for simulations.
 """
 
 from __future__ import annotations
 
 import itertools
+import keyword
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +30,7 @@ from ....errors import (
     UnsupportedExpressionError,
 )
 from ....numeric.arguments import positive_number, real_number
+from ....numeric.networks.convex import Loss, proximal_loss, smooth_loss
 from ....pages import shorten
 from ....symbolic._singularities import expanded_terms, require_few_kinks
 from ....symbolic.activations import without_declared
@@ -33,6 +38,7 @@ from ....symbolic.convex_losses import (
     is_kinked,
     piecewise_linear_proximal,
     require_convex,
+    smooth_pieces,
     without_cases,
 )
 from ....symbolic.exact_numbers import require_evaluated
@@ -547,3 +553,156 @@ def _is_of_product(expr: sp.Expr) -> bool:
 
 def _free_of_label(expr: sp.Expr) -> bool:
     return y not in sp.simplify(sp.expand(expr)).free_symbols
+
+
+# ------------------------------------------------------------------ curvature
+
+
+def largest_curvature(loss: ConvexLoss) -> sp.Expr:
+    """Return an upper bound of the second derivative of a loss in the prediction.
+
+    Infinite for a loss with a jump in its slope, and where it varies and has parameters. That of a
+    smooth loss is looked up on a grid and rounded up to a power of two, for it is the length of a
+    step and not a result.
+
+    Examples
+    --------
+    >>> from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
+    >>> [largest_curvature(convex_loss(name)) for name in ("huber(0.3)", "hinge", "logistic")]
+    [1, oo, 1/4]
+    """
+    found = [_of_one_label(without_cases(loss.at_label(label), x)) for label in (-1, 1)]
+    return sp.Max(*found)
+
+
+def _of_one_label(at_label: sp.Expr) -> sp.Expr:
+    if not is_kinked(at_label, x):
+        if at_label.diff(x, 2).free_symbols > {x}:
+            return sp.oo
+        largest = max((value for _, value in curvatures(at_label)), default=None)
+        if largest is None:
+            return at_label.diff(x, 2)
+        return sp.Integer(2) ** math.ceil(math.log2(largest))
+    kinks, pieces = smooth_pieces(at_label, x)
+    for kink, left, right in zip(kinks, pieces[:-1], pieces[1:], strict=True):
+        if sp.simplify((right - left).diff(x).xreplace({x: kink})) != 0:
+            return sp.oo
+    return sp.Max(*(piece.diff(x, 2) for piece in pieces))
+
+
+# ------------------------------------------------------------------ metrics
+
+_RESULTS = ("error", "loss")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,60}")
+# Labels and predictions at which a metric is looked at.
+_PLACES = (*map(sp.Integer, (-20, -1, 0, 1, 20)), sp.Rational(3, 4), sp.Rational(-5, 8))
+
+
+def read_metrics(metrics: Mapping[str, object] | None) -> dict[str, sp.Expr]:
+    """Return metrics as expressions in y and x.
+
+    Parameters
+    ----------
+    metrics : mapping from str to str or Expr, optional
+
+    Raises
+    ------
+    ParameterError
+        If a name is no identifier, or a metric is no function of y or x, jumps in x, is not a
+        finite real number everywhere, or grows too fast to have a mean.
+    ExpressionError
+        If a text cannot be read.
+    """
+    if metrics is None:
+        return {}
+    if not isinstance(metrics, Mapping):
+        raise ParameterError(
+            f"metrics must be a mapping from names to expressions, got {metrics!r}"
+        )
+    found = {}
+    for name, value in metrics.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or keyword.iskeyword(name):
+            raise ParameterError(f"metrics: the name {name!r} is no identifier of ASCII letters")
+        if name in _RESULTS:
+            raise ParameterError(f"metrics: test_{name} is a result already; use another name")
+        argument = f"metrics[{name!r}]"
+        if isinstance(value, str):
+            expr = parse_expression(value, [y, x], argument=argument)
+        elif isinstance(value, sp.Expr):
+            expr = in_label_and_prediction(value, argument)
+        else:
+            raise ParameterError(
+                f"{argument} must be a text or a SymPy expression in y and x, got {value!r}"
+            )
+        if not expr.free_symbols:
+            raise ParameterError(f"{argument} must depend on y or x, and {expr} does not")
+        require_moderate_size(expr, argument)
+        expr = without_cases(expr, x)
+        jumps = [a for a in expr.atoms(sp.sign, sp.Heaviside) if x in a.free_symbols]
+        if jumps:
+            raise ParameterError(
+                f"{argument} must be continuous in x, but {jumps[0]} jumps; test_error is "
+                "the fraction of wrong signs for labels ±1"
+            )
+        _require_mean(expr, argument)
+        found[name] = expr
+    return found
+
+
+def _require_mean(metric: sp.Expr, argument: str) -> None:
+    for label in _PLACES:
+        at_label = metric.xreplace({y: label})
+        for place in _PLACES:
+            value = at_label.xreplace({x: place}).evalf()
+            if not (value.is_Number and value.is_finite):
+                raise ParameterError(
+                    f"{argument} must be a finite real number for all y and x, but {metric} is "
+                    f"not at y = {label}, x = {place}"
+                )
+        if x in at_label.free_symbols:
+            require_slow_growth(at_label, f"{argument} {metric}")
+
+
+# ------------------------------------------------------------------ simulation
+
+_z = sp.Symbol("z", real=True)
+_step = sp.Symbol("s", positive=True)
+
+
+def simulated_loss(loss: ConvexLoss) -> Loss:
+    """Return what simulations take for a loss.
+
+    Raises
+    ------
+    UnsupportedExpressionError
+        If the loss has kinks whose order depends on the label.
+    """
+    name, binary = str(loss), loss.needs_binary_labels
+    expr = loss.with_numbers
+    value = compiled(expr, (y, x))
+    if largest_curvature(loss) != sp.oo or not is_kinked(expr, x):
+        return smooth_loss(value, compiled(expr.diff(x), (y, x)), name=name, binary=binary)
+    point = _proximal_point(loss, expr)
+    if point is None:
+        raise UnsupportedExpressionError(f"loss {name!r} has no proximal point by rule")
+    slope = sp.simplify(point.diff(_z).xreplace({y**2: sp.S.One}))
+    return proximal_loss(
+        value, compiled(point, (y, _z, _step)), compiled(slope, (y, _z, _step)),
+        name=name, binary=binary,
+    )  # fmt: skip
+
+
+def _proximal_point(loss: ConvexLoss, expr: sp.Expr) -> sp.Expr | None:
+    """Return the proximal point of z; a margin or residual loss is one of a single variable."""
+    if loss.needs_binary_labels:
+        found = _at_label(expr, 1, y * _z)
+        return None if found is None else y * found
+    if loss.is_residual:
+        found = _at_label(expr, 0, _z - y)
+        return None if found is None else found + y
+    return piecewise_linear_proximal(without_cases(expr, x), x, _z, _step)
+
+
+def _at_label(expr: sp.Expr, label: int, center: sp.Expr) -> sp.Expr | None:
+    at_label = expr.xreplace({y: sp.Integer(label)}).doit()
+    return piecewise_linear_proximal(without_cases(at_label, x), x, center, _step)

@@ -34,9 +34,7 @@ from ..spike import SpikeParameters
 from ..vocabulary.arguments import VocabularyParameters
 from ..vocabulary.model import VocabularyFeatures
 from .derivation import ConvexCase, ConvexDerivation, convex_derivation
-from .directions import readout_directions
 from .features import Rows, features_from_json, rows_of
-from .precise import bound_of_digits, exact_values
 from .solution import ConvexSolution, solution_from
 from .solver import ReadoutSolver
 
@@ -173,7 +171,7 @@ class ConvexReadout(DifferencedOptimum):
     def _metric_texts(self) -> tuple[tuple[str, str], ...]:
         if not self.metrics:
             return ()
-        from .metrics import read_metrics
+        from .losses import read_metrics
 
         return tuple((name, str(value)) for name, value in read_metrics(self.metrics).items())
 
@@ -546,7 +544,7 @@ class ConvexReadout(DifferencedOptimum):
             are those of the theory alone.
         """
         from ..simulated import simulate_model
-        from .simulated import simulated_loss
+        from .losses import simulated_loss
 
         if self.channel.is_binary:
             features, labels = replace(self.features, teacher="identity"), self.channel.channel
@@ -571,3 +569,67 @@ class ConvexReadout(DifferencedOptimum):
             f"ConvexReadout(loss={str(self.convex_loss)!r}, labels={self.labels!r}, "
             f"width={self.width}, features={self.features!r})"
         )
+
+
+def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
+    """Return the parameters but α and λ, every float read as the decimal that it prints as.
+
+    Raises
+    ------
+    ParameterError
+        If the spike comes from a step on labels that are random given the field: the mean of
+        those is known in double precision.
+    """
+    import sympy as sp
+
+    given = readout.equivalent
+    by_step = given.direct_parameters is None and given.step_size != 0
+    if by_step and readout.labels in ("probit", "logistic"):
+        raise ParameterError(
+            f"digits: the spike of a step on labels {readout.labels!r} is known in double "
+            "precision; give the features by SpikedRandomFeatures.from_parameters"
+        )
+    found = readout._rows.exact(ctx)
+    own = {p.name: value for p, value in readout.convex_loss.exact_values.items()}
+    own["noise_variance"] = sp.Rational(repr(readout.features.noise_variance))
+    if readout.width is not None:
+        own["inverse_width"] = sp.Rational(1, readout.width)
+    return found | {name: ctx.mpf(str(sp.N(x, ctx.dps + 5))) for name, x in own.items()}
+
+
+def bound_of_digits(readout: ConvexReadout) -> dict[str, Any]:
+    """Return the bound of digits for a loss whose averages hold a rule of fixed accuracy."""
+    from ....symbolic.convex_losses import without_cases
+    from ....symbolic.ramp_moments import RAMP_DIGITS
+    from .losses import x
+    from .smoothing import is_linear_between_kinks
+
+    losses = [without_cases(readout.convex_loss.at_label(label), x) for label in (-1, 1)]
+    ramps = any(is_linear_between_kinks(loss, x) for loss in losses)
+    return {"most_digits": RAMP_DIGITS} if ramps else {}
+
+
+def readout_directions(readout: ConvexReadout, *, exact: bool) -> Directions:
+    """Return those of the features, and the parameters of the loss."""
+    given = readout.equivalent
+    found = readout._rows.directions(exact=exact)
+    moving, excluded = dict(found.moving), dict(found.excluded)
+    if readout.channel.is_binary:
+        # The labels have the variance that follows from their law, which the noise is a part of.
+        moving["noise_variance"] = {"noise_variance": 1}
+        if readout.labels == "probit" and given.direct_parameters is None and given.step_size:
+            del moving["noise_variance"]
+            excluded["noise_variance"] = (
+                "the mean of the labels that the step sees depends on it, whose derivative is not "
+                "derived; give the features by from_parameters of their model"
+            )
+    if not readout.channel.has_noise:
+        moving.pop("noise_variance", None)
+        excluded["noise_variance"] = (
+            "labels have none, and the equations are those without; take noise_variance > 0"
+        )
+    moving |= {name: {name: 1} for name in dict(readout.convex_loss.values)}
+    moving.pop("inverse_width", None)
+    if readout.width is not None:
+        moving["inverse_width"] = {"inverse_width": 1}
+    return Directions(moving, excluded)

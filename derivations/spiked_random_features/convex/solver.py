@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
+import sympy as sp
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
@@ -23,13 +24,12 @@ from ....runtime.product_grids import Steep
 from ....symbolic.convex_losses import is_kinked, smooth_pieces, without_cases
 from .derivation import ConvexCase, convex_derivation, loaded_kernel
 from .features import Rows
-from .folds import NODES, Law, folds, inner_width
 from .labels import Labels
 from .losses import ConvexLoss
 from .losses import x as prediction
 
 # Of an inner variable: integrands that vary on this width are seen by the usual rules.
-_USUAL_INNER = 0.5
+_USUAL_INNER = 0.8
 # Ridge penalties from which solutions are followed, in the order in which they are tried. A large
 # penalty leaves little but m, and its equation is easy for smooth losses. Where a loss has kinks
 # it is the variance of predictions that smoothes them: a small one leaves a step.
@@ -136,11 +136,8 @@ class ReadoutSolver:
     def _kinks(self) -> tuple[float, ...]:
         """Kinks of the loss at the label 1; of a loss of the residual, of the residual."""
         label = 1 if self.loss.needs_binary_labels else 0
-        at_label = without_cases(self.loss.at_label(label), prediction)
-        if not is_kinked(at_label, prediction):
-            return ()
         numbers = self.loss.exact_values
-        return tuple(float(k.subs(numbers)) for k in smooth_pieces(at_label, prediction)[0])
+        return tuple(float(k.subs(numbers)) for k in _kinks_of(self.loss.at_label(label)))
 
     def solve(
         self, alphas: NDArray[np.float64], ridge: float, *, rtol: float, workers: int | None
@@ -160,10 +157,16 @@ class ReadoutSolver:
         parameters = np.stack(
             [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters], axis=1
         ).astype(float)
+        # Rows that are followed begin at the first anchor.
+        begin = self._anchors[0] if self._kinks else ridge
+        first = self._start(alphas, begin)
+
+        def start_at(rows: NDArray[np.int64], value: float) -> NDArray[np.float64]:
+            return first[rows] if value == begin else self._start(alphas[rows], value)
+
         found = solve_with_continuation(
-            kernel, self.arrays, parameters, self._start(alphas, ridge), "ridge",
-            rtol=rtol, workers=workers, anchors=self._anchors,
-            start_at=lambda rows, value: self._start(alphas[rows], value),
+            kernel, self.arrays, parameters, first, "ridge",
+            rtol=rtol, workers=workers, anchors=self._anchors, start_at=start_at,
             sharper=self._sharper, gently=bool(self._kinks),
         )  # fmt: skip
         if not found.converged.all():
@@ -200,6 +203,14 @@ class ReadoutSolver:
             )
 
 
+# Of a loss with symbols for its parameters, so once for all their values.
+@lru_cache(maxsize=64)
+def _kinks_of(at_label: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Return the kinks of a loss at one label, in its parameters."""
+    at_label = without_cases(at_label, prediction)
+    return smooth_pieces(at_label, prediction)[0] if is_kinked(at_label, prediction) else ()
+
+
 def _separated(labels: NDArray[np.float64], means: NDArray[np.float64]) -> bool:
     """Tell whether a combination of mean features (n, K) has the signs of all labels (n,)."""
     sizes = np.linalg.norm(means, axis=1)
@@ -212,3 +223,90 @@ def _separated(labels: NDArray[np.float64], means: NDArray[np.float64]) -> bool:
         A_eq=rows.mean(axis=0)[None], b_eq=[1.0], bounds=(None, None),
     )  # fmt: skip
     return bool(found.status == 0)
+
+
+Array = NDArray[np.float64]
+
+# ------------------------------------------------------------------ where integrands are steep
+
+# Given kappa a prediction is Gaussian, with mean C(kappa) and variance q(kappa). Its sign, and on
+# which side of a kink of the loss it is, change where C crosses zero or the kink, on the width
+# sqrt(q)/|C'|. For readouts with small overlaps q1 and q2, or a student that saturates, that is far
+# below the width of any conditional coefficient.
+
+# Nodes on which crossings are looked for; conditional coefficients are smooth between them.
+NODES = np.linspace(-8.8, 8.8, 1761)
+# Rules that crowd on smaller widths see nothing new: rounding moves a crossing as much.
+_SMALLEST_WIDTH = 1e-8
+# The same of an inner variable, where rules are uniform and nodes multiply.
+_SMALLEST_INNER = 0.03
+# In units of the prediction: the poles of a logistic function are at ±iπ, and a trapezoidal sum
+# whose steps are a third of their distance has eight digits.
+_LOSS_WIDTH = 2.5
+_FAR = 4.0
+
+
+class Law(NamedTuple):
+    """The law of predictions at :data:`NODES`: the fields of :class:`.physics.Prediction`."""
+
+    mean: Array
+    covariance: Array
+    variance: Array
+    free_variance: Array
+    step: Array
+
+
+def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
+    """Return where predictions cross zero or a kink, and the smallest width on which they do.
+
+    Parameters
+    ----------
+    law : Law
+    kinks : sequence of float
+        Of the loss at the label 1; those at -1 are their mirror images.
+
+    Returns
+    -------
+    places : list of float
+    width : float
+        Infinite if there is no crossing.
+    """
+    mean, step, deviation = law.mean, law.step, np.sqrt(law.variance)
+    levels = [mean]
+    for kink in kinks:
+        # The proximal point leaves and reaches a kink where the prediction is at it and, behind
+        # it, as far as a step of the slope of the loss.
+        levels += [mean - kink, mean - kink + step, mean + kink, mean + kink - step]
+    places, width = [], np.inf
+    for level in levels:
+        slope = np.abs(np.gradient(level, NODES))
+        for k in np.flatnonzero(np.signbit(level[1:]) != np.signbit(level[:-1])):
+            rise = level[k + 1] - level[k]
+            share = 0.0 if rise == 0 else -level[k] / rise
+            steepest = max(slope[k], slope[k + 1])
+            if steepest > 0:
+                places.append(float(NODES[k] + share * (NODES[k + 1] - NODES[k])))
+                width = min(width, float(min(deviation[k], deviation[k + 1]) / steepest))
+    return places, max(width, _SMALLEST_WIDTH)
+
+
+def inner_width(law: Law, *, smooth: bool) -> float:
+    """Return on which width averages over label and prediction vary in their inner variable.
+
+    The label given the prediction, and the prediction given the label, vary on √v/p, with the
+    variance v of what is left of the prediction and its covariance p with the label's field. A
+    smooth loss has a slope that varies on predictions of order one, of standard deviation √q.
+
+    Parameters
+    ----------
+    law : Law
+    smooth : bool
+        The loss has no kinks; else its average is in closed form.
+    """
+    # Far out there is next to nothing.
+    near = np.abs(NODES) < _FAR
+    with np.errstate(divide="ignore", invalid="ignore"):
+        widths = np.sqrt(law.free_variance) / np.abs(law.covariance)
+        if smooth:
+            widths = np.fmin(widths, _LOSS_WIDTH / np.sqrt(law.variance))
+    return max(float(np.nanmin(widths[near], initial=np.inf)), _SMALLEST_INNER)

@@ -8,8 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
-from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, simulated_loss
 from giantstep.errors import ConvergenceError, ParameterError
 from giantstep.numeric.networks.convex import fit_convex, proximal_loss, smooth_loss
 from giantstep.numeric.networks.ridge import fit_ridge

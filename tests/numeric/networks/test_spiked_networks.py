@@ -10,8 +10,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import erf
 
-from giantstep.derivations.spiked_random_features.convex.losses import convex_loss
-from giantstep.derivations.spiked_random_features.convex.simulated import simulated_loss
+from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, simulated_loss
 from giantstep.derivations.spiked_random_features.simulated import (
     ConditionalPrediction,
     ControlVariate,
