@@ -30,6 +30,13 @@ def test_the_reference_lists_every_public_name() -> None:
     assert listed == set(gs.__all__) - {"errors"}
 
 
+def test_modules_that_pages_import_are_there() -> None:
+    # The page of modules lists them when the documentation is built.
+    names = _extension("reference_modules").imported_by_pages(DOCS)
+    assert "giantstep.symbolic.functions" in names
+    assert [name for name in names if importlib.util.find_spec(name) is None] == []
+
+
 def test_every_claim_is_on_a_page_of_results() -> None:
     pages = "".join(page.read_text() for page in RESULTS)
     shown = re.findall(r"```\{claim\} (\S+)", pages)

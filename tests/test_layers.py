@@ -52,21 +52,24 @@ def is_for_type_checkers(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def nodes_at_run_time(node: ast.AST, *, lazy: bool) -> Iterator[ast.AST]:
-    """All nodes but those for type checkers; inside functions only if `lazy`."""
-    for child in ast.iter_child_nodes(node):
-        if is_for_type_checkers(child):
-            continue
-        if not lazy and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        yield child
-        yield from nodes_at_run_time(child, lazy=lazy)
+def statements_at_run_time(tree: ast.AST, *, lazy: bool) -> Iterator[ast.AST]:
+    """All statements but those for type checkers; inside functions only if `lazy`."""
+    rest = [tree]
+    while rest:
+        for child in ast.iter_child_nodes(rest.pop()):
+            # No import is inside of an expression.
+            if isinstance(child, ast.expr) or is_for_type_checkers(child):
+                continue
+            if not lazy and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            yield child
+            rest.append(child)
 
 
 def imported_names(tree: ast.Module, package: str, *, lazy: bool = True) -> set[str]:
     """Absolute dotted names of all that a module imports."""
     names: set[str] = set()
-    for node in nodes_at_run_time(tree, lazy=lazy):
+    for node in statements_at_run_time(tree, lazy=lazy):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):

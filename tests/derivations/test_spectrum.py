@@ -300,6 +300,7 @@ def test_bad_arguments_are_named(arguments, name):
         CASES["erf"][0].spectrum(**arguments)
 
 
+@pytest.mark.parametrize("case", ["erf"], indirect=True)
 def test_files(tmp_path, case):
     _, spectrum = case
     path = tmp_path / "spectrum.json"
@@ -325,6 +326,7 @@ def test_files(tmp_path, case):
     dataset.to_netcdf(tmp_path / "spectrum.nc")
 
 
+@pytest.mark.parametrize("case", ["erf"], indirect=True)
 def test_figure(case):
     _, spectrum = case
     simulated = spectrum.simulate(60, seeds=2, progress=False)
