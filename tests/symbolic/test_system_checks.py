@@ -130,20 +130,20 @@ def test_arguments(make, words):
 
 
 @pytest.mark.parametrize(
-    ("energy", "words"),
+    ("make", "words"),
     [
-        (None, ["must be a FreeEnergy"]),
-        (FreeEnergy("q**2", (q,), (), (a,)), ["expression of the free energy", "text"]),
-        (FreeEnergy(q**2, q, (), (a,)), ["order_parameters", "(q,)"]),
-        (FreeEnergy(q**2, ("q",), (), (a,)), ["order_parameters", "Symbols"]),
-        (FreeEnergy(q**2, (q,), (), (1.5,)), ["parameters", "1.5"]),
-        (FreeEnergy(q**2 - q, (q,), (q,), (a,)), ["q occurs twice"]),
-        (FreeEnergy(a, (), (), (a,)), ["at least one order parameter"]),
+        (lambda: None, ["must be a FreeEnergy"]),
+        (lambda: FreeEnergy("q**2", (q,), (), (a,)), ["expression", "SymPy", "q**2"]),
+        (lambda: FreeEnergy(q**2, q, (), (a,)), ["order_parameters", "(q,)"]),
+        (lambda: FreeEnergy(q**2, ("q",), (), (a,)), ["order_parameters", "Symbols"]),
+        (lambda: FreeEnergy(q**2, (q,), (), (1.5,)), ["parameters", "1.5"]),
+        (lambda: FreeEnergy(q**2 - q, (q,), (q,), (a,)), ["q occurs twice"]),
+        (lambda: FreeEnergy(a, (), (), (a,)), ["at least one order parameter"]),
     ],
 )
-def test_free_energies_of_the_wrong_kind(energy, words):
+def test_free_energies_of_the_wrong_kind(make, words):
     kinds = (ExpressionError, ParameterError, StructureError)
-    refused(kinds, words, lambda: SaddlePointSystem.from_free_energy(energy, name="model"))
+    refused(kinds, words, lambda: SaddlePointSystem.from_free_energy(make(), name="model"))
 
 
 def test_a_variable_inside_a_table_only():
