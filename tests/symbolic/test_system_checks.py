@@ -134,7 +134,7 @@ def test_arguments(make, words):
     [
         (lambda: None, ["must be a FreeEnergy"]),
         (lambda: FreeEnergy("q**2", (q,), (), (a,)), ["expression", "SymPy", "q**2"]),
-        (lambda: FreeEnergy(q**2, q, (), (a,)), ["order_parameters", "(q,)"]),
+        (lambda: FreeEnergy(q**2, q, (), (a,)), ["order_parameters", "tuple of symbols"]),
         (lambda: FreeEnergy(q**2, ("q",), (), (a,)), ["order_parameters", "Symbols"]),
         (lambda: FreeEnergy(q**2, (q,), (), (1.5,)), ["parameters", "1.5"]),
         (lambda: FreeEnergy(q**2 - q, (q,), (q,), (a,)), ["q occurs twice"]),
