@@ -17,7 +17,7 @@ from typing import Any
 import sympy as sp
 from mpmath.libmp import to_fixed
 
-from ..runtime.precise_averages import legendre
+from ..runtime.precise_rules import legendre
 from .gaussian_quadrature import FARTHEST, ROUNDING_BITS, NotConverged
 from .printing.compiled import compiled
 from .regularity import analyse

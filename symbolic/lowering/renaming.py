@@ -102,7 +102,7 @@ def renamed(
         if isinstance(part, Mapping):
             return {new(x): new(y) for x, y in part.items()}
         # Arguments and unknowns of roots live in functions of their own.
-        if isinstance(part, ScalarRoot) or not is_dataclass(part):
+        if isinstance(part, ScalarRoot | type) or not is_dataclass(part):
             return part
         found: Any = replace(part, **{f.name: new(getattr(part, f.name)) for f in fields(part)})
         if isinstance(part, Data):
