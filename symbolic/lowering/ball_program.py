@@ -147,12 +147,6 @@ class BallLoop:
         results = list(names.values())
         return BallTape(self._reads, self.tables, pairs, results, decided=self.decided)
 
-    @property
-    def reads_tables(self) -> frozenset[sp.Symbol]:
-        """The tables that occur."""
-        used = {x for a in (*self.locals, *self.sums) for x in a.value.free_symbols}
-        return frozenset(used & {*self.tables})
-
     def integrands(self, scalars: Mapping[sp.Symbol, Ball]) -> Integrands:
         """Return the integrands as one function of the values of all tables at a node.
 

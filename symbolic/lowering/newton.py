@@ -19,6 +19,72 @@ _NEAR = 0.1
 _MOST_HALVINGS = 12
 
 
+SOLVE_DENSE = Function(
+    "solve_dense",
+    (Parameter("n", Kind.WHOLE), Parameter("a", Kind.OUTPUT), Parameter("b", Kind.OUTPUT)),
+    """
+for k in range(n):
+    pivot = k
+    for i in range(k + 1, n):
+        if abs(a[i * n + k]) > abs(a[pivot * n + k]):
+            pivot = i
+    if pivot != k:
+        for j in range(n):
+            other = a[k * n + j]
+            a[k * n + j] = a[pivot * n + j]
+            a[pivot * n + j] = other
+        other = b[k]
+        b[k] = b[pivot]
+        b[pivot] = other
+    for i in range(k + 1, n):
+        factor = a[i * n + k] / a[k * n + k]
+        for j in range(k, n):
+            a[i * n + j] -= factor * a[k * n + j]
+        b[i] -= factor * b[k]
+for i in range(n):
+    k = n - 1 - i
+    for j in range(k + 1, n):
+        b[k] -= a[k * n + j] * b[j]
+    b[k] /= a[k * n + k]
+""",
+    documentation="Solve a @ x = b by Gaussian elimination; a is used up, x replaces b.\n\n"
+    "a holds n rows of n numbers, one after the other.",
+    fast=True,
+)
+"""With partial pivoting."""
+
+INVERSE_NORM = Function(
+    "inverse_norm",
+    (
+        Parameter("n", Kind.WHOLE),
+        *(Parameter(name, Kind.OUTPUT) for name in ("matrix", "a", "b", "rows")),
+        Parameter("least"),
+    ),
+    """
+for i in range(n):
+    rows[i] = 0.0
+for k in range(n):
+    for i in range(n * n):
+        a[i] = matrix[i]
+    for i in range(n):
+        b[i] = 0.0
+    b[k] = 1.0
+    solve_dense(n, a, b)
+    for i in range(n):
+        rows[i] += abs(b[i])
+for i in range(n):
+    least = max(least, rows[i])
+return least
+""",
+    returns=Kind.REAL,
+    documentation="Return the largest row sum of |inverse of matrix|, or `least` if larger.\n\n"
+    "matrix and a hold n rows of n numbers, b and rows n; all but matrix are used up.",
+    fast=True,
+    calls=(SOLVE_DENSE,),
+)
+"""Column by column."""
+
+
 def solve_lines(
     names: Sequence[str],
     matrix: Sequence[Sequence[object]],

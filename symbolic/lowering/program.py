@@ -617,20 +617,6 @@ class Program:
         return tuple(found[name] for name in sorted(found))
 
     @property
-    def array_arguments(self) -> tuple[str, ...]:
-        """Names of the arrays that a solve takes, in order.
-
-        ``weight`` and the tables; ``panel_weight`` and ``panel_node``; then for each data set
-        ``weight_NAME`` and its columns. What the program does not use is left out.
-        """
-        names = ["weight", *map(str, self.tables)] if self.tables else []
-        if self.has_panels:
-            names += ["panel_weight", "panel_node"]
-        for data in self.data:
-            names += [f"weight_{data.name}", *map(str, data.columns)]
-        return tuple(names)
-
-    @property
     def newton_unknowns(self) -> tuple[sp.Symbol, ...]:
         """Unknowns of all Newton steps, for which a solve takes starting values."""
         return tuple(x for s in self.steps if isinstance(s, Newton) for x in s.unknowns)

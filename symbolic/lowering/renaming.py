@@ -104,7 +104,8 @@ def renamed(
         # Arguments and unknowns of roots live in functions of their own.
         if isinstance(part, ScalarRoot) or not is_dataclass(part):
             return part
-        found: Any = replace(part, **{f.name: new(getattr(part, f.name)) for f in fields(part)})
+        step: Any = part
+        found = replace(step, **{f.name: new(getattr(step, f.name)) for f in fields(step)})
         if isinstance(part, Data):
             return replace(found, name=(data or {}).get(part.name, part.name))
         return found

@@ -18,7 +18,7 @@ from ..printing.spellings import MpmathLanguage, NumbaLanguage, PythonLanguage, 
 from .driver import array_driver
 from .fuse import FreshSymbols
 from .lazy_cases import Line, with_branches
-from .newton import newton_lines, root_function, solve_lines
+from .newton import INVERSE_NORM, SOLVE_DENSE, newton_lines, root_function, solve_lines
 from .program import Assign, Data, LinearSolve, Newton, NodeLoop, Panels, Program, Step
 from .renaming import safe_program
 from .rows import LEVELS, rows_function
@@ -74,9 +74,9 @@ def scalar_functions(program: Program, reserved: Iterable[str] = ()) -> tuple[Fu
         clashing |= names & made
     helpers: list[Function] = []
     if any(isinstance(s, LinearSolve | Newton) and len(s.unknowns) > 2 for s in program.steps):
-        helpers.append(solve_dense_function())
+        helpers.append(SOLVE_DENSE)
     if any(isinstance(s, Newton) and len(s.unknowns) > 2 for s in program.steps):
-        helpers.append(inverse_norm_function(helpers[0]))
+        helpers.append(INVERSE_NORM)
     for root in program.roots:
         helpers.append(root_function(root, tuple(helpers), taken))
     solve = _Solve(program, tuple(helpers)).function()
@@ -105,81 +105,6 @@ def data_parameters(program: Program) -> list[Parameter]:
         found.append(Parameter(f"weight_{data.name}", Kind.ARRAY, counted=True))
         found += [Parameter(str(c), Kind.ARRAY) for c in data.columns]
     return found
-
-
-def solve_dense_function() -> Function:
-    """Return Gaussian elimination with partial pivoting."""
-    body = """
-for k in range(n):
-    pivot = k
-    for i in range(k + 1, n):
-        if abs(a[i * n + k]) > abs(a[pivot * n + k]):
-            pivot = i
-    if pivot != k:
-        for j in range(n):
-            other = a[k * n + j]
-            a[k * n + j] = a[pivot * n + j]
-            a[pivot * n + j] = other
-        other = b[k]
-        b[k] = b[pivot]
-        b[pivot] = other
-    for i in range(k + 1, n):
-        factor = a[i * n + k] / a[k * n + k]
-        for j in range(k, n):
-            a[i * n + j] -= factor * a[k * n + j]
-        b[i] -= factor * b[k]
-for i in range(n):
-    k = n - 1 - i
-    for j in range(k + 1, n):
-        b[k] -= a[k * n + j] * b[j]
-    b[k] /= a[k * n + k]
-"""
-    return Function(
-        "solve_dense",
-        (
-            Parameter("n", Kind.WHOLE),
-            Parameter("a", Kind.OUTPUT),
-            Parameter("b", Kind.OUTPUT),
-        ),
-        body,
-        documentation="Solve a @ x = b by Gaussian elimination; a is used up, x replaces b.\n\n"
-        "a holds n rows of n numbers, one after the other.",
-        fast=True,
-    )
-
-
-def inverse_norm_function(solve_dense: Function) -> Function:
-    """Return the row-sum norm of an inverse, column by column."""
-    body = """
-for i in range(n):
-    rows[i] = 0.0
-for k in range(n):
-    for i in range(n * n):
-        a[i] = matrix[i]
-    for i in range(n):
-        b[i] = 0.0
-    b[k] = 1.0
-    solve_dense(n, a, b)
-    for i in range(n):
-        rows[i] += abs(b[i])
-for i in range(n):
-    least = max(least, rows[i])
-return least
-"""
-    return Function(
-        "inverse_norm",
-        (
-            Parameter("n", Kind.WHOLE),
-            *(Parameter(name, Kind.OUTPUT) for name in ("matrix", "a", "b", "rows")),
-            Parameter("least"),
-        ),
-        body,
-        returns=Kind.REAL,
-        documentation="Return the largest row sum of |inverse of matrix|, or `least` if larger.\n\n"
-        "matrix and a hold n rows of n numbers, b and rows n; all but matrix are used up.",
-        fast=True,
-        calls=(solve_dense,),
-    )
 
 
 class _Solve:

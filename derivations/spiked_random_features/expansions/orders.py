@@ -29,8 +29,9 @@ import sympy as sp
 
 from ....errors import ConvergenceError
 from ....runtime.generated import defined
-from ....runtime.precise_averages import InnerRule, folded
+from ....runtime.precise_averages import InnerRule
 from ....runtime.precise_lines import outer_rule
+from ....runtime.precise_rules import folded
 from ....runtime.precision import local_context
 from ....runtime.quadrature import inner_extent
 from ....symbolic.asymptotic_series import Series, order_by_order

@@ -1,18 +1,17 @@
-"""Rules for the normal law and averages over inner variables to any number of digits, in mpmath.
+"""Averages over inner Gaussian variables to any number of digits, in mpmath.
 
-Rules are lists of nodes with their weights, which hold the normal density: the counterpart of
-:mod:`.quadrature`. Averages of functions of A + B z over z for many A and one B share a lattice:
-the trapezoidal rule may lie anywhere, so its nodes in u = A + B z are put on one lattice for all A,
-and a function is evaluated once at each point of it; where it has kinks in u, Gauss–Legendre nodes
-on panels between them take the place of the lattice. What is left for each A are weights, which
-obey a recurrence, and scalar products; both take integers, in units of a power of two.
+Averages of functions of A + B z over z for many A and one B share a lattice: the trapezoidal rule
+may lie anywhere, so its nodes in u = A + B z are put on one lattice for all A, and a function is
+evaluated once at each point of it; where it has kinks in u, Gauss–Legendre nodes on panels between
+them take the place of the lattice. What is left for each A are weights, which obey a recurrence,
+and scalar products; both take integers, in units of a power of two.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -20,57 +19,8 @@ from typing import Any
 import mpmath
 
 from ..errors import ConvergenceError
+from .precise_rules import Rule, equidistant, legendre
 from .quadrature import refined_step, trapezoidal_step
-
-Rule = list[tuple[Any, Any]]
-
-
-def equidistant(ctx: Any, step: Any, count: int) -> Rule:
-    """Return the trapezoidal rule with nodes k * step, \\|k\\| <= count."""
-    return [(k * step, step * ctx.npdf(k * step)) for k in range(-count, count + 1)]
-
-
-def composite(ctx: Any, breaks: Iterable[Any], reach: Any, longest: Any, order: int) -> Rule:
-    """Return a Gauss–Legendre rule on panels from -reach to reach that are cut at break points.
-
-    Parameters
-    ----------
-    ctx : mpmath context
-    breaks : iterable of number
-        Those beyond the reach do not matter.
-    reach : number
-    longest : number
-        Length of a panel, at the most.
-    order : int
-        3 * 2**(order - 1) nodes on each.
-    """
-    rule, found = legendre(ctx, order), []
-    for left, right in pairwise([-reach, *sorted(b for b in breaks if abs(b) < reach), reach]):
-        panels = int(ctx.ceil((right - left) / longest))
-        for k in range(panels):
-            half = (right - left) / (2 * panels)
-            middle = left + (2 * k + 1) * half
-            for t, weight in rule:
-                x = middle + half * t
-                found.append((x, half * weight * ctx.npdf(x)))
-    return found
-
-
-def legendre(ctx: Any, order: int) -> Rule:
-    """Return the Gauss–Legendre rule with 3 * 2**(order - 1) nodes on [-1, 1], without density."""
-    rule: Rule = mpmath.calculus.quadrature.GaussLegendre(ctx).calc_nodes(order, ctx.prec)
-    return rule
-
-
-def legendre_order(ctx: Any, digits: int, share: int = 3) -> int:
-    """Return the order of a rule for so many digits, a power of two of nodes for `share` digits."""
-    return max(2, int(ctx.ceil(ctx.log(max(digits, 4) / share, 2))))
-
-
-def folded(rule: Rule) -> Rule:
-    """Return the nodes x >= 0 of a symmetric rule with weights for a sum that is even."""
-    return [(x, w if x == 0 else 2 * w) for x, w in rule if x >= 0]
-
 
 # Sums of thousands of rounded products.
 _SPARE_BITS = 24

@@ -14,17 +14,8 @@ from typing import Any
 
 from ..errors import ConvergenceError
 from .generated import PreciseKernel
-from .precise_averages import (
-    GUARD_DIGITS,
-    InnerRule,
-    Rule,
-    composite,
-    equidistant,
-    folded,
-    legendre,
-    legendre_order,
-    usual_reach,
-)
+from .precise_averages import GUARD_DIGITS, InnerRule, usual_reach
+from .precise_rules import Rule, composite, equidistant, folded, legendre, legendre_order
 
 # Of the density at the end of the grid, beyond the digits asked for.
 _GRID_SPARE_DIGITS = 8

@@ -214,7 +214,7 @@ as numbers of an mpmath context of their own; see its docstring."""
 
 # After those of which they use something.
 _RUNTIME = (
-    "precise_averages", "precise_lines", "precision",
+    "precise_rules", "precise_averages", "precise_lines", "precision",
 )  # fmt: skip
 
 

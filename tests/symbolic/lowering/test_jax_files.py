@@ -166,7 +166,8 @@ def test_panels_move_under_the_derivative():
     rules = kernel.quadrature(point)
     found = jax.grad(lambda p: kernel.solution(p, rules)["y"])(point)
     assert_allclose(found["a"], -np.exp(-0.045) / np.sqrt(2 * np.pi), rtol=1e-13)
-    assert_allclose(found["b"], 0, atol=1e-16)
+    # The mass of the pieces on both sides, of size one, is rounded.
+    assert_allclose(found["b"], 0, atol=2.0**-52)
 
 
 def test_what_has_no_solution_has_no_derivative():

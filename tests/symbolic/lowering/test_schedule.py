@@ -8,7 +8,6 @@ import sympy as sp
 from giantstep.errors import EmissionError
 from giantstep.symbolic.averages import DataAverage
 from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.lowering import schedule
 from giantstep.symbolic.lowering.fuse import Abs, FreshSymbols, Size, magnitude
 from giantstep.symbolic.lowering.program import Assign, Data, Line, NodeLoop, Panels
 from giantstep.symbolic.lowering.schedule import Scheduler
@@ -108,8 +107,8 @@ def test_symbols_of_an_item_are_collected_once(monkeypatch):
     chain = sp.symbols("c0:9", real=True)
     items = [Assign(b, a + 1) for a, b in pairwise(chain)][::-1]
     asked = []
-    collect = schedule._inputs
-    monkeypatch.setattr(schedule, "_inputs", lambda item: asked.append(item) or collect(item))
+    reads = Assign.reads.fget
+    monkeypatch.setattr(Assign, "reads", property(lambda item: asked.append(item) or reads(item)))
     scheduler().order(items, chain[:1])
     assert len(asked) == len(items)
 
