@@ -138,12 +138,9 @@ def gaussian_mean(element: PolyElement) -> Any:
         if not any(n % 2 for n in monomial)
     ]
     if domain.is_QQ:
-        common = math.lcm(*(int(c.denominator) for _, c in even))
-        total = sum(
-            int(c.numerator) * (common // int(c.denominator)) * math.prod(map(_even_moment, m))
-            for m, c in even
-        )
-        return domain(total, common)
+        numbers, common = integers([c for _, c in even])
+        moments = (math.prod(map(_even_moment, m)) for m, _ in even)
+        return domain(sum(map(mul, numbers, moments)), common)
     return sum((c * domain.convert(math.prod(map(_even_moment, m))) for m, c in even), domain.zero)
 
 
@@ -248,7 +245,7 @@ def _flow_by_integers(element: PolyElement, sign: int) -> PolyElement:
     keys = [sum(map(mul, monomial, places)) for monomial in element]
     coefficients = list(element.values())
     if domain.is_QQ:
-        numbers, common = _integers(coefficients)
+        numbers, common = integers(coefficients)
         terms = dict(zip(keys, numbers, strict=True))
         flowed = _flow_of_integers(terms, rows, bits, ring.ngens)
         new, rational = {}, domain.dtype
@@ -262,7 +259,7 @@ def _flow_by_integers(element: PolyElement, sign: int) -> PolyElement:
         lists: dict[int, list[Any]] = {}
         for power in range(length):
             members = [i for i, vector in enumerate(vectors) if len(vector) > power]
-            numbers, common = _integers([vectors[i][power] for i in members])
+            numbers, common = integers([vectors[i][power] for i in members])
             terms = dict(zip((keys[i] for i in members), numbers, strict=True))
             flowed = _flow_of_integers(terms, rows, bits, ring.ngens)
             for key, value in flowed.items():
@@ -270,17 +267,22 @@ def _flow_by_integers(element: PolyElement, sign: int) -> PolyElement:
                 vector[length - 1 - power] = domain.dom(value, common)
         new = {key: domain(vector) for key, vector in lists.items() if any(vector)}
         flowed = {key: int(key in new) for key in lists}
-    mask = (1 << bits) - 1
     result = ring.zero
     for key, monomial, c in zip(keys, element, coefficients, strict=True):
         if flowed[key]:
             result[monomial] = new.pop(key, c)
     for key, value in new.items():
-        result[tuple(key >> bits * i & mask for i in range(ring.ngens))] = value
+        result[unpacked(key, bits, ring.ngens)] = value
     return result
 
 
-def _integers(rationals: list[Any]) -> tuple[list[int], int]:
+def unpacked(key: int, bits: int, size: int) -> tuple[int, ...]:
+    """Return exponents that are packed into one integer, so many bits each, the first lowest."""
+    mask = (1 << bits) - 1
+    return tuple(key >> bits * i & mask for i in range(size))
+
+
+def integers(rationals: list[Any]) -> tuple[list[int], int]:
     """Return the numerators over the common denominator, and that."""
     denominators = [int(c.denominator) for c in rationals]
     common = math.lcm(*denominators)

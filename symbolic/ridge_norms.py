@@ -63,7 +63,7 @@ from .activations import z as _z
 from .averages import Average
 from .exact_fields import common_field, exact_field
 from .gaussian import GaussianVector, JointExpectation, correlated_pair, expect
-from .heat_flow import symbol_of
+from .heat_flow import integers, symbol_of, unpacked
 from .hermite import hermite_coefficients
 from .polynomial_elements import polynomial_element
 from .ridge_products import (
@@ -280,7 +280,7 @@ class _Mixed(_Operator):
         vectors, denominator = self._powers(part, k, (k + 1) // 2)
         bits = _bits(k)
         weights = {
-            key: _factorial(_unpacked(key, bits, len(self.matrix))) for key in set().union(*vectors)
+            key: _factorial(unpacked(key, bits, len(self.matrix))) for key in set().union(*vectors)
         }
         moments = [self._inner(vectors[i // 2], vectors[i - i // 2], weights) for i in range(k + 1)]
         found = {}
@@ -307,7 +307,7 @@ class _Mixed(_Operator):
         last = Fraction(1, common * self.common**k * denominator)
         bits, size = _bits(k), len(self.matrix)
         return {
-            _unpacked(key, bits, size): self._number(value, last)
+            unpacked(key, bits, size): self._number(value, last)
             for key, value in total.items()
             if value
         }
@@ -315,13 +315,9 @@ class _Mixed(_Operator):
     def _powers(self, part: _Terms, k: int, highest: int) -> tuple[list[dict[int, Any]], int]:
         """Return F, DF, D²F, … with packed exponents, each times one denominator."""
         bits = _bits(k)
+        values, denominator = list(part.values()), 1
         if self.domain.is_QQ:
-            denominator = math.lcm(*(int(c.denominator) for c in part.values()))
-            values: list[Any] = [
-                int(c.numerator) * (denominator // int(c.denominator)) for c in part.values()
-            ]
-        else:
-            denominator, values = 1, list(part.values())
+            values, denominator = integers(values)
         packed = (sum(n << bits * i for i, n in enumerate(monomial)) for monomial in part)
         vectors = [dict(zip(packed, values, strict=True))]
         for _ in range(highest):
@@ -370,11 +366,6 @@ class _Mixed(_Operator):
 
 def _bits(k: int) -> int:
     return max(1, k.bit_length())
-
-
-def _unpacked(key: int, bits: int, size: int) -> Monomial:
-    mask = (1 << bits) - 1
-    return tuple(key >> bits * i & mask for i in range(size))
 
 
 def _factorial(monomial: Monomial) -> int:

@@ -79,6 +79,7 @@ from .constant_enclosures import (
 )
 from .exact_fields import coprime_base, square_class
 from .functions import HALF, relu, sigmoid
+from .gaussian_enclosures import enclosed_value
 
 MAX_BITS = 30_000
 _FIRST_BITS, _LAST_BITS_WITHOUT_PROOF = 128, 4096
@@ -919,9 +920,6 @@ def _ball_excludes_zero(value: sp.Expr, tried: list[str]) -> bool | None:
 
     Where balls hold zero at all precisions, fewer digits from quadrature can show nothing else.
     """
-    # Imported here because it needs the activations, whose coefficients are tested by this module.
-    from .gaussian_enclosures import enclosed_value
-
     for digits in _BALL_DIGITS:
         try:
             if not enclosed_value(value, digits=digits).contains_zero:
