@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from .cli_options import digits, whole
 from .digits import MOST_DIGITS, held_digits
 from .errors import AssumptionError, ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -152,7 +153,6 @@ _SPARE_DIGITS = 12
 
 def hermite(arguments: argparse.Namespace) -> int:
     """Print the Hermite coefficients of an activation, exactly and in digits."""
-    from .pages import aligned
     from .symbolic.activations import activation, z
     from .symbolic.expression_text import expression_text
     from .symbolic.hermite import hermite_coefficients

@@ -27,6 +27,7 @@ from .cli_options import (
     whole,
 )
 from .errors import MissingDependencyError, ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -714,7 +715,6 @@ def _simulated_point(
 
 def _point_table(found: Any, means: dict[str, dict[str, float]], dimension: int) -> str:
     from .derivations.tables import SIMULATION_COLUMNS, simulation_cells
-    from .pages import aligned
 
     rows = []
     counts = ", ".join(f"{row['repetitions']} with {kind} features" for kind, row in means.items())
@@ -766,8 +766,6 @@ def _heading(model: OneGradientStep, data: xr.Dataset, over: str) -> str:
 
 
 def _risk_table(data: xr.Dataset, over: str, rows: list[float]) -> str:
-    from .pages import aligned
-
     headings = [over.replace("_", " "), "random features", "after the step", "improvement"]
     headings += ["training error before", "and after"]
     names = ("risk_initial", "risk_trained", "improvement", "training_error_initial",
@@ -781,7 +779,6 @@ def _risk_table(data: xr.Dataset, over: str, rows: list[float]) -> str:
 
 def _comparison(data: xr.Dataset, over: str) -> str:
     from .derivations.tables import simulation_cells
-    from .pages import aligned
 
     headings = [over.replace("_", " "), "features"]
     for name in ("random features", "after the step", "improvement"):
@@ -810,8 +807,6 @@ def _comparison(data: xr.Dataset, over: str) -> str:
 
 
 def _optimal_table(data: xr.Dataset) -> str:
-    from .pages import aligned
-
     names = ("ridge_initial", "risk_initial", "ridge_trained", "risk_trained")
     headings = ["alpha", "best ridge, W0", "risk", "best ridge, W1", "risk"]
     cells = [
@@ -825,7 +820,6 @@ def _spectra_comparison(
     found: dict[str, Any], simulation: xr.Dataset, arguments: argparse.Namespace
 ) -> str:
     from .derivations.tables import simulation_cells
-    from .pages import aligned
 
     last = simulation.isel(step=-1)
     rows = []

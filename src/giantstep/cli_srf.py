@@ -24,6 +24,7 @@ from .cli_options import (
     whole,
 )
 from .errors import ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -444,7 +445,6 @@ def _linear(arguments: argparse.Namespace, model: Any) -> float | None:
 
 def _curve_table(data: xr.Dataset, simulation: xr.Dataset | None) -> str:
     from .derivations.tables import simulation_cells
-    from .pages import aligned
 
     # A convex readout has a training loss, which a training error is for the square loss.
     training = "training_error" if "training_error" in data else "training_loss"

@@ -197,7 +197,6 @@ def staircase(arguments: argparse.Namespace) -> int:
 
 
 def _numbers(text: str) -> Sequence[sp.Expr]:
-    from .errors import ParameterError
     from .symbolic.parser import parse_expression
 
     parts = text.split(",")
