@@ -12,10 +12,6 @@ section 4.2). Kernel methods, and steps of order one, stay above :math:`\|P_{>1}
 Risks of networks after such steps are simulated by
 :meth:`.OneGradientStep.simulate` with ``exponent=0.5``, for :math:`\eta \propto N^{1/2}`, and
 with ``conditional=True`` beside the prediction of Gaussian features on the trained weights.
-
-Figures of large steps: what the best neurons represent, and the error of every amplitude.
-
-What large steps can represent: the functions, and the error of every amplitude.
 """
 
 from __future__ import annotations

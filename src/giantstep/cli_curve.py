@@ -1,9 +1,7 @@
-"""``giantstep curve``: the theory at once, then networks, then figure, report and data.
+"""``giantstep curve`` and ``solve``: the theory at once, then networks, then report and data.
 
 Until the table of the theory is printed nothing is imported but NumPy and what solves the
 equations: a derivation that is in the cache needs no SymPy.
-
-``giantstep curve`` and ``giantstep solve``: their arguments.
 """
 
 from __future__ import annotations

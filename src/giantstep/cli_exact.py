@@ -1,7 +1,4 @@
-"""Arguments of the exact commands: Hermite coefficients, expectations, gradients, ledgers.
-
-The exact commands: Hermite coefficients, Gaussian expectations, gradients, ledgers.
-"""
+"""The exact commands: Hermite coefficients, Gaussian expectations, gradients, ledgers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``giantstep expand``: series in a small quantity, against the exact solution.
-
-The command ``giantstep expand``: a series, a table against the exact solution, files.
-"""
+"""``giantstep expand``: series in a small quantity, against the exact solution."""
 
 from __future__ import annotations
 

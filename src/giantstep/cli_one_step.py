@@ -1,9 +1,4 @@
-"""``giantstep one-step``: risk, spectra, phase diagrams and limits of one gradient step.
-
-The commands of ``giantstep one-step``: numbers on the terminal, figure and data in files.
-
-Files of ``giantstep one-step``: figures with their data, pages, and data alone.
-"""
+"""``giantstep one-step``: risk, spectra, phase diagrams and limits of one gradient step."""
 
 from __future__ import annotations
 

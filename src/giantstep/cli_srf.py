@@ -1,7 +1,4 @@
-"""``giantstep srf``: curves, phase diagrams, spectra, bounds and the figures of the paper.
-
-The commands of ``giantstep srf``: numbers on the terminal, figure and data in files.
-"""
+"""``giantstep srf``: curves, phase diagrams, spectra, bounds and the figures of the paper."""
 
 from __future__ import annotations
 

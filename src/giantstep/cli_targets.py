@@ -1,9 +1,4 @@
-"""The command ``giantstep leap``: from which order on a target shows its directions.
-
-The command ``giantstep staircase``.
-
-The command ``giantstep project``: fitted parts of a target, and errors that are left.
-"""
+"""``giantstep leap``, ``staircase`` and ``project``: what steps see, learn and fit of a target."""
 
 from __future__ import annotations
 
