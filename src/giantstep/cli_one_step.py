@@ -601,10 +601,10 @@ def large_steps(arguments: argparse.Namespace) -> int:
     text = str(found)
     print(text)
     if out is not None:
-        from .derivations.one_gradient_step.large_steps import large_step_data, plot_large_steps
+        from .derivations.one_gradient_step.large_steps import plot_large_steps
 
         write(
-            out, large_step_data(found), text=text, title="Large steps", document=found.to_dict(),
+            out, found.to_dataset(), text=text, title="Large steps", document=found.to_dict(),
             draw=lambda: plot_large_steps(found),
         )  # fmt: skip
     return 0
