@@ -24,13 +24,10 @@ from operator import itemgetter
 from types import FunctionType
 from typing import Any, TypeVar
 
-import sympy as sp
-
 from ..errors import MissingDependencyError, ParameterError
 from ..json_document import WritesJson, json_text
 from ..pages import Block, Indented, Listing, Page, Table
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
-from .formulas import latex
 
 __all__ = [
     "Check",
@@ -387,6 +384,10 @@ def _filled(identifier: str, statement: str, formulas: Mapping[str, Any]) -> str
         )
     if not formulas:
         return statement
+    import sympy as sp
+
+    from .formulas import latex
+
     for name, formula in formulas.items():
         if not isinstance(formula, sp.Basic):
             raise ParameterError(

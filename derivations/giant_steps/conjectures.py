@@ -40,16 +40,6 @@ The rules were made while looking at targets and networks of seeds between 1000 
 101, 113 and 123, which were those of the claims before. The claims now have a seed of which nothing
 had been looked at when the rules were fixed: the number of the preprint.
 
-What networks say of a prediction: outcomes of single figures, of targets, and of them all.
-
-Networks that decide on conjectures: how they are made, and when a direction is seen.
-
-The rules are stated in :mod:`.conjectures`.
-
-Outcomes of finished targets on disk: one JSON file each, written at once or not at all.
-
-A family of random sparse polynomial targets, to hold conjectures against.
-
 A target is a short sum :math:`\sum c_\alpha \mathrm{He}_\alpha` in an orthonormal frame, with small
 rational coefficients and no constant. Two targets count as one if a permutation or reflection of
 the coordinates, or a factor, takes one to the other: nothing that giant steps learn tells them

@@ -25,6 +25,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -51,63 +52,42 @@ QUANTITIES = (
 )  # fmt: skip
 
 
+def _values(name: str) -> Any:
+    """Return the property that is one of the quantities of the networks."""
+    return property(lambda found: found.values[name])
+
+
 class GiantStepsResult(Networks):
     """What the finished networks learned; first indices are networks, second ones times 0..T."""
 
     __slots__ = ()
 
-    @property
-    def readout(self) -> Array:
-        """Second layers of the steps, shape (seeds, p)."""
-        return self.values["readout"]
+    readout = _values("readout")
+    """Second layers of the steps, shape (seeds, p)."""
+    biases = _values("biases")
+    """Biases, shape (seeds, p)."""
+    overlaps = _values("overlaps")
+    """Weights in the target's coordinates, shape (seeds, T + 1, p, r)."""
+    squared_norms = _values("squared_norms")
+    """Squared norms of the rows, shape (seeds, T + 1, p)."""
+    grams = _values("grams")
+    """Means over neurons of products of two coordinates, (seeds, T + 1, 3, 1 + blocks, r, r).
 
-    @property
-    def biases(self) -> Array:
-        """Biases, shape (seeds, p)."""
-        return self.values["biases"]
+    For each of `PARTS`, the target's coordinates first, then sets of as many on which the
+    target does not depend.
+    """
+    floors = _values("floors")
+    """For each of `PARTS` the root mean square in one direction outside, (seeds, T + 1, 3)."""
+    excess = _values("excess")
+    """By how much noise has more variance along the target, shape (seeds, T + 1, r, r).
 
-    @property
-    def overlaps(self) -> Array:
-        """Weights in the target's coordinates, shape (seeds, T + 1, p, r)."""
-        return self.values["overlaps"]
-
-    @property
-    def squared_norms(self) -> Array:
-        """Squared norms of the rows, shape (seeds, T + 1, p)."""
-        return self.values["squared_norms"]
-
-    @property
-    def grams(self) -> Array:
-        """Means over neurons of products of two coordinates, (seeds, T + 1, 3, 1 + blocks, r, r).
-
-        For each of `PARTS`, the target's coordinates first, then sets of as many on which the
-        target does not depend.
-        """
-        return self.values["grams"]
-
-    @property
-    def floors(self) -> Array:
-        """For each of `PARTS` the root mean square in one direction outside, (seeds, T + 1, 3)."""
-        return self.values["floors"]
-
-    @property
-    def excess(self) -> Array:
-        """By how much noise has more variance along the target, shape (seeds, T + 1, r, r).
-
-        Mean products of two of the target's coordinates, weighted with the squared residuals of
-        the step that led to this time, over the mean of these.
-        """
-        return self.values["excess"]
-
-    @property
-    def test_error(self) -> Array:
-        """Mean squared error of the final ridge regression against the target; 0 without one."""
-        return self.values["test_error"]
-
-    @property
-    def ridge(self) -> Array:
-        """Penalty of the final ridge regression, shape (seeds,)."""
-        return self.values["ridge"]
+    Mean products of two of the target's coordinates, weighted with the squared residuals of
+    the step that led to this time, over the mean of these.
+    """
+    test_error = _values("test_error")
+    """Mean squared error of the final ridge regression against the target; 0 without one."""
+    ridge = _values("ridge")
+    """Penalty of the final ridge regression, shape (seeds,)."""
 
     @property
     def has_shared(self) -> bool:

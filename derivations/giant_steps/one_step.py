@@ -34,8 +34,6 @@ spike: the spike, :math:`d^{-(\ell-1)/2}` times a function of the overlaps :math
 the part along w, and noise of mean square :math:`\frac dn(\mathbb{E}f^2+\Delta)\,
 \mathbb{E}\,\sigma'^2`. Means over neurons are over the unit sphere, exact in d; what is left out of
 the gradient and of the noise changes them by relative corrections of order 1/d.
-
-One giant step in print: its statements, each with what it rests on.
 """
 
 from __future__ import annotations

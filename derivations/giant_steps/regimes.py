@@ -16,12 +16,8 @@ bound for p = O(1); Conjectures 1 and 3; the five regimes of their example); Mei
 Montanari, Appl. Comput. Harmon. Anal. 59 (2022), and Ghorbani, Mei, Misiakiewicz and Montanari,
 Ann. Statist. 49 (2021), for U = {0}, random features.
 
-What predictions of fits rest on: the learned subspace, and the error given the subspace.
-
 For both parts it is decided which theorem, conjecture or extrapolation covers the case at hand, and
 what has to be known beside it. See :mod:`.regimes` for the statements and the sources.
-
-Predicted fits in print: text, LaTeX, HTML, plain data.
 """
 
 from __future__ import annotations

@@ -6,11 +6,7 @@ step of the first layer, learning rate :math:`\eta = s\,p\,d^{(\kappa-1)/2}` (Da
 Loureiro, Pesce, Stephan, arXiv 2305.18270; with the prefactor 1/p as here). What is measured is
 stated in :mod:`.learned_directions`.
 
-What is to be simulated: a network, its training, and the prediction, all checked.
-
 Everything that can be refused is refused here, before the networks are trained.
-
-Simulated giant steps as text, as HTML and as plain data.
 
 Figures of giant steps: neurons in a plane of the target, and singular values against noise.
 

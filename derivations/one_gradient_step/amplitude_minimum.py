@@ -1,11 +1,9 @@
-r"""The least J(h) over all amplitudes: a scan of the whole line, then a root of J'.
+r"""What neurons of one amplitude can represent: the error J(h), its minimum τ_*, and a proof.
 
 :math:`\sqrt{J(h)}` is the distance of two functions in :math:`L_2`, so it changes at most like
 :math:`L|h - h'|` with :math:`L = \sup|G'|`: intervals whose ends are far above the best value are
 excluded by that, the others halved. Beyond the scan J goes to its limits for :math:`h \to
 \pm\infty`, where a bounded student has become a step of the teacher's coordinate.
-
-What neurons of one amplitude can represent: the error J(h), as an expression and to all digits.
 
 After a step with η of order √N a neuron sees the teacher's coordinate t with some amplitude h and
 the rest of its input as noise, so neurons of equal amplitude average to

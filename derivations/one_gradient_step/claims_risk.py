@@ -1,11 +1,9 @@
-"""Claims: the ridge risk of one gradient step, from any first layer and in closed form.
+"""Claims: the ridge risk of one gradient step, its properties, best penalty, peak and limits.
 
 The quadrature knows nothing of closed forms: traces are integrals over the density of the
 Marchenko–Pastur law, the spike enters by Woodbury's identity, and derivatives with respect to the
 effective ridge are integrals, too. Means over networks have to be within four of their own standard
 errors of the limit d → ∞; nothing is added for the finite dimension.
-
-Claims: signs, the best penalty, the peak and the limit without a penalty of the ridge risk.
 
 Two intervals that do not meet prove which number is larger; that needs python-flint.
 """

@@ -1,4 +1,4 @@
-r"""Claim: the spike of the first layer.
+r"""Claims: the parts of the first gradient, its population form, and the spike of the first layer.
 
 Seeds are fixed; every configuration that was run is reported. The way from the network to the limit
 has four steps, and no finite-size deviation is guessed in any:
@@ -17,10 +17,6 @@ between 0.3 and 0.66 where the sizes differ by a factor of four. Closer to the t
 :math:`|\eta/\eta_c - 1|` = 0.3 small sizes are not asymptotic; there steps 2 to 4 are shown beside
 the theory but not judged. A step size with weak label noise has to be told from one without by
 the length; its singular value alone cannot decide that at these sizes.
-
-Simulated means at two sizes, extrapolated to d → ∞ with a known power of d.
-
-Claims: the parts of the first gradient, and its population form.
 
 Seeds are fixed; every configuration that was run is reported. No finite-size deviation is guessed:
 squared norms are averages of n or d independent terms and deviate by order 1/d, so two sizes are

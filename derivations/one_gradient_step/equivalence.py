@@ -13,8 +13,6 @@ Where it fails is a count of powers, no theorem: a step of size η moves neuron 
 averaged over the rest of the input, feature j holds :math:`\sum_k \mu_k\epsilon_j^k/k!`. The term
 of degree k is a feature of rank one with amplitude :math:`\eta^k N^{-(k-1)/2}`, which stays visible
 from :math:`\eta \sim N^{(k-1)/(2k)}` on.
-
-Assumptions of theorems, each with the verdict for given functions and what it rests on.
 """
 
 from __future__ import annotations

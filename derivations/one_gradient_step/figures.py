@@ -1,13 +1,4 @@
-"""What the figures of one gradient step share: names of axes, values on them, a title.
-
-The risk of random and of trained features over one parameter: theory and finite sizes.
-
-Phase diagrams: what one step improves over two parameters, and where outliers appear.
-
-The best ridge penalties before and after the step, over the samples, with their risks.
-
-Both spectra of a step in one figure: the first layer's and the conjugate kernel's.
-"""
+"""Figures of one gradient step: risks over a parameter, phase diagrams, best penalties, spectra."""
 
 from __future__ import annotations
 

@@ -1,25 +1,11 @@
-r"""The law of a kernel's spectrum: edges and thresholds in mpmath, densities in arrays.
+r"""The spectrum of a model's conjugate kernel: bulk, edges, outlier, threshold, labels.
 
 Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
 float results are rounded from them. Points of the complex plane are many: there the quartic is
-solved in arrays. Functions are derived once and kept in the cache as text; a run that finds them
-there imports no SymPy.
+solved in arrays. Functions are derived once and kept in the cache as text.
 
-The law of a kernel's spectrum: edges and thresholds in mpmath, densities in arrays.
-
-Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
-float results are rounded from them. Points of the complex plane are many: there the quartic is
-solved in arrays. Functions are derived once and kept in the cache as text; a run that finds them
-there imports no SymPy.
-
-The expected kernel, the covariance of the features over fresh inputs: limit and matrices.
-
-The spectrum of a model's conjugate kernel: bulk, outlier, threshold, labels.
-
-Proven intervals of the kernel's edges, which are values of ζ at critical points.
-
-Those are real roots of the numerator of its derivative, a polynomial in T: all its real roots are
-isolated, and exactly one lies above √β, T_c.
+For proofs, edges are values of ζ at real roots of the numerator of its derivative, a polynomial in
+T: all its real roots are isolated, and exactly one lies above √β, T_c.
 """
 
 from __future__ import annotations

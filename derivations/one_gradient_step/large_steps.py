@@ -12,10 +12,6 @@ section 4.2). Kernel methods, and steps of order one, stay above :math:`\|P_{>1}
 Risks of networks after such steps are simulated by
 :meth:`.OneGradientStep.simulate` with ``exponent=0.5``, for :math:`\eta \propto N^{1/2}`, and
 with ``conditional=True`` beside the prediction of Gaussian features on the trained weights.
-
-Figures of large steps: what the best neurons represent, and the error of every amplitude.
-
-What large steps can represent: the functions, and the error of every amplitude.
 """
 
 from __future__ import annotations
@@ -263,6 +259,35 @@ class LargeStepLimit(Page, Typeset, WritesJson):
             **({"certificate": self.certificate.to_dict()} if self.certificate else {}),
         }
 
+    def to_dataset(self) -> xr.Dataset:
+        """Return the functions and the errors that figures of large steps show.
+
+        Returns
+        -------
+        xarray.Dataset
+            ``teacher``, ``linear_part`` and, where an amplitude is best, ``realised`` over ``t``;
+            the error ``J`` over ``amplitude``; ``tau_star``, ``best_amplitude`` and
+            ``best_linear_error``.
+        """
+        import xarray as xr
+
+        t = np.linspace(-_DATA_REACH, _DATA_REACH, _DATA_POINTS)
+        finite = np.isfinite(self.amplitude)
+        end = max(4.0, 2 * abs(self.amplitude)) if finite else 4.0
+        amplitudes = np.linspace(-end / 2, end, _DATA_POINTS)
+        columns: dict[str, Any] = {
+            "teacher": ("t", self.teacher_values(t)),
+            "linear_part": ("t", self.linear_part * t),
+            "J": ("amplitude", self.error_at(amplitudes)),
+            "tau_star": self.tau_star,
+            "best_amplitude": self.amplitude,
+            "best_linear_error": self.best_linear_error,
+        }
+        if finite:
+            columns["realised"] = ("t", self.realised(t))
+        attributes = {"student": self.student, "teacher": self.teacher, "centre": int(self.centre)}
+        return xr.Dataset(columns, {"t": t, "amplitude": amplitudes}, attributes)
+
     def plot(self, *, ax: Any = None) -> Any:
         """Draw teacher, realised function and the teacher's linear part against t.
 
@@ -489,35 +514,6 @@ def _title(limit: LargeStepLimit) -> str:
 
 _SIZE = (10.4, 4.0)
 _DATA_REACH, _DATA_POINTS = 3.0, 241
-
-
-def large_step_data(limit: LargeStepLimit) -> xr.Dataset:
-    """Return the functions and the errors that :func:`plot_large_steps` draws.
-
-    Returns
-    -------
-    xarray.Dataset
-        ``teacher``, ``linear_part`` and, where an amplitude is best, ``realised`` over ``t``; the
-        error ``J`` over ``amplitude``; ``tau_star``, ``best_amplitude``, ``best_linear_error``.
-    """
-    import xarray as xr
-
-    t = np.linspace(-_DATA_REACH, _DATA_REACH, _DATA_POINTS)
-    finite = np.isfinite(limit.amplitude)
-    end = max(4.0, 2 * abs(limit.amplitude)) if finite else 4.0
-    amplitudes = np.linspace(-end / 2, end, _DATA_POINTS)
-    columns: dict[str, Any] = {
-        "teacher": ("t", limit.teacher_values(t)),
-        "linear_part": ("t", limit.linear_part * t),
-        "J": ("amplitude", limit.error_at(amplitudes)),
-        "tau_star": limit.tau_star,
-        "best_amplitude": limit.amplitude,
-        "best_linear_error": limit.best_linear_error,
-    }
-    if finite:
-        columns["realised"] = ("t", limit.realised(t))
-    attributes = {"student": limit.student, "teacher": limit.teacher, "centre": int(limit.centre)}
-    return xr.Dataset(columns, {"t": t, "amplitude": amplitudes}, attributes)
 
 
 def plot_large_steps(limit: LargeStepLimit) -> Any:

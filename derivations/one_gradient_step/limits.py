@@ -2,8 +2,6 @@ r"""Limits of the risk of one model: long steps, many samples, wide networks, ex
 
 The formulas are those of :mod:`.properties`, with the numbers of the model in them.
 
-The peak of the risk at n = N for a small penalty, and what the step takes off it.
-
 At n = N both q = λ_B/ν and D vanish with ν: :math:`\lambda_B = \nu^2 G` and
 :math:`D/\nu \to 2\tau_1` with :math:`\tau_1 = \frac1N\operatorname{tr}\Sigma^{-1}`. So
 

@@ -1,7 +1,6 @@
 r"""What the theory knows of student and teacher: their linear part and the variance of the rest.
 
-Derived once for each activation, exactly; kept as text with many digits, so that a run that finds
-them in the cache imports no SymPy.
+Derived once for each activation, exactly; kept as text with many digits.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ best of all. For n > N it is always positive where anything is left of the label
 n < N the risk may fall all the way to λ → 0. Where the student or the teacher has no linear part
 the risk only falls with the penalty.
 
-Where the risk is stationary in the penalty: roots of a polynomial, all of them.
-
 In the variable s of the closed form the risk against noisy labels is a quotient of polynomials,
 :math:`(B + \Delta)/D = P(s)/Q(s)`, so that its stationary points are the roots of
 :math:`P'Q - PQ'` beyond the value of s that belongs to λ = 0. The polynomials are derived once from

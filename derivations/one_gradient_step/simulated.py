@@ -4,8 +4,6 @@ Exact covariances of a network's features: :math:`\mathbb{E}\,\sigma_i\sigma_j`,
 
 By closed forms of :math:`\mathbb{E}[f(s)\,\sigma(t)]` for Gaussian pairs, at the actual lengths and
 angles of the weights. With them the population risk of a readout needs no test samples.
-
-Spectra of first layers and of their kernels after gradient steps, as labelled arrays.
 """
 
 from __future__ import annotations

@@ -5,8 +5,6 @@ point is computed with at least 40 digits and then rounded: next to the threshol
 :math:`\theta_1 = \beta^{1/4}` nothing is lost. Floats are read as the decimal numbers that they
 print as.
 
-The spike of the first layer as expressions, and the functions that are printed from them.
-
 One step makes :math:`W_1 = W_0 + u\,a^\top` to leading order (:mod:`.symbols`), a matrix with a
 perturbation of rank one (:mod:`giantstep.symbolic.rank_one_perturbation`). Its length is
 proportional to the step size, so with :math:`q = \eta_c/\eta`, the ratio to the step size at which
@@ -16,12 +14,6 @@ the threshold, and nothing overflows for large steps.
 
 Ba et al., arXiv 2205.01445, section 3; the label noise in θ1 and the overlap of the right singular
 vector with the readout are derived here.
-
-The sizes of the spike at one model, by functions that were printed once and kept as text.
-
-The spike of the first layer over step sizes.
-
-The figure of the first layer: simulated singular values, theory over them, the outlier.
 
 Proven intervals of the spike: the formulas are those that the numbers are printed from.
 

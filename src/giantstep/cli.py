@@ -3,10 +3,6 @@
 Bad input ends with exit code 2 and one line on the standard error stream that names the argument,
 says why it cannot be and what would work. Commands import what they need when they run, so that
 help and errors are immediate.
-
-One line on the standard error stream for what is wrong, in the words of the command line.
-
-The parser of the command line: all commands with their arguments.
 """
 
 from __future__ import annotations

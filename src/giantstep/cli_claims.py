@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .atomic_files import write_atomically
 from .cli_options import whole
+from .pages import aligned
 
 if TYPE_CHECKING:
     from .derivations.claims import Verdict
@@ -117,7 +118,6 @@ def verify_claims(arguments: argparse.Namespace) -> int:
 def _proofs(verdicts: Sequence[Verdict]) -> str:
     """Return the table of proofs by intervals."""
     from .derivations.claims import claims
-    from .pages import aligned
 
     rows = []
     for verdict in verdicts:

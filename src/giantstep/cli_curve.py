@@ -1,9 +1,7 @@
-"""``giantstep curve``: the theory at once, then networks, then figure, report and data.
+"""``giantstep curve`` and ``solve``: the theory at once, then networks, then report and data.
 
 Until the table of the theory is printed nothing is imported but NumPy and what solves the
 equations: a derivation that is in the cache needs no SymPy.
-
-``giantstep curve`` and ``giantstep solve``: their arguments.
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from .atomic_files import write_atomically
 from .cli_files import check_folder, checked_file, save_data, unusable
 from .cli_options import add_model, digits, positive, sample_complexities, whole
 from .errors import ApproximationWarning, MissingDependencyError, ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -383,7 +382,6 @@ def _check_samples(arguments: argparse.Namespace, alphas: Sequence[float]) -> No
 
 def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float) -> None:
     from .derivations.tables import THEORY_COLUMNS, theory_cells, theory_rests_on
-    from .pages import aligned
 
     batch = model.solve_many(alphas, [ridge])
     values, errors = batch.values["test_error"], batch.errors["test_error"]
@@ -439,7 +437,6 @@ def _simulate(
             f"before two networks had finished, so there is nothing to average{resume_text(store)}"
         ) from None
     from .derivations.tables import COMPLETE, COMPLETE_COLUMNS, FINITE_SIZE, simulation_rests_on
-    from .pages import aligned
 
     headings, rows = _compared(model, alphas, arguments.ridge, simulation)
     print(f"\n{_indented(aligned(headings, rows))}\n")

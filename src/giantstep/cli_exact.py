@@ -1,7 +1,4 @@
-"""Arguments of the exact commands: Hermite coefficients, expectations, gradients, ledgers.
-
-The exact commands: Hermite coefficients, Gaussian expectations, gradients, ledgers.
-"""
+"""The exact commands: Hermite coefficients, Gaussian expectations, gradients, ledgers."""
 
 from __future__ import annotations
 
@@ -11,6 +8,7 @@ from typing import TYPE_CHECKING
 from .cli_options import digits, whole
 from .digits import MOST_DIGITS, held_digits
 from .errors import AssumptionError, ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -152,7 +150,6 @@ _SPARE_DIGITS = 12
 
 def hermite(arguments: argparse.Namespace) -> int:
     """Print the Hermite coefficients of an activation, exactly and in digits."""
-    from .pages import aligned
     from .symbolic.activations import activation, z
     from .symbolic.expression_text import expression_text
     from .symbolic.hermite import hermite_coefficients

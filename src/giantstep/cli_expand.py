@@ -1,7 +1,4 @@
-"""``giantstep expand``: series in a small quantity, against the exact solution.
-
-The command ``giantstep expand``: a series, a table against the exact solution, files.
-"""
+"""``giantstep expand``: series in a small quantity, against the exact solution."""
 
 from __future__ import annotations
 
@@ -13,6 +10,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from .atomic_files import write_atomically
+from .cli_curve import model_from
 from .cli_files import checked_file
 from .cli_one_step import add_model as add_one_step_model
 from .cli_options import (
@@ -26,6 +24,7 @@ from .cli_options import (
 )
 from .digits import MOST_DIGITS
 from .errors import ApproximationWarning, MissingDependencyError, ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -231,8 +230,6 @@ def _expansion(arguments: argparse.Namespace) -> Expansion:
     name = arguments.series.replace("-", "_")
     given: dict[str, Any] = {"order": arguments.order, "digits": arguments.digits}
     if arguments.model == "srf":
-        from .cli_curve import model_from
-
         if arguments.series == "small-step":
             # Any step will do: the series replaces it.
             arguments.step_size = 0.0
@@ -276,8 +273,6 @@ def _formulas(found: Expansion, output: str) -> str:
 
 
 def _table(found: Expansion, output: str, values: list[float] | None) -> str:
-    from .pages import aligned
-
     rows = []
     for value in values or _places(found):
         series, estimate = found(value, output), found.estimate_of_remainder(value, output)

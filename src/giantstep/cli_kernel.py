@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .atomic_files import write_atomically
 from .cli_options import add_activations, real
 from .errors import ParameterError
 
@@ -200,8 +201,6 @@ def _show(text: str, out: str | None) -> int:
     if out is None:
         print(text)
         return 0
-    from .atomic_files import write_atomically
-
     write_atomically(Path(out).expanduser(), text.rstrip("\n") + "\n")
     print(f"Wrote {out}")
     return 0

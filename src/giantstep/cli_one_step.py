@@ -1,9 +1,4 @@
-"""``giantstep one-step``: risk, spectra, phase diagrams and limits of one gradient step.
-
-The commands of ``giantstep one-step``: numbers on the terminal, figure and data in files.
-
-Files of ``giantstep one-step``: figures with their data, pages, and data alone.
-"""
+"""``giantstep one-step``: risk, spectra, phase diagrams and limits of one gradient step."""
 
 from __future__ import annotations
 
@@ -27,6 +22,7 @@ from .cli_options import (
     whole,
 )
 from .errors import MissingDependencyError, ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -691,10 +687,10 @@ def large_steps(arguments: argparse.Namespace) -> int:
     text = str(found)
     print(text)
     if out is not None:
-        from .derivations.one_gradient_step.large_steps import large_step_data, plot_large_steps
+        from .derivations.one_gradient_step.large_steps import plot_large_steps
 
         write(
-            out, large_step_data(found), text=text, title="Large steps", document=found.to_dict(),
+            out, found.to_dataset(), text=text, title="Large steps", document=found.to_dict(),
             draw=lambda: plot_large_steps(found),
         )  # fmt: skip
     return 0
@@ -800,7 +796,6 @@ def _simulated_point(
 
 def _point_table(found: Any, means: dict[str, dict[str, float]], dimension: int) -> str:
     from .derivations.tables import SIMULATION_COLUMNS, simulation_cells
-    from .pages import aligned
 
     rows = []
     counts = ", ".join(f"{row['repetitions']} with {kind} features" for kind, row in means.items())
@@ -852,8 +847,6 @@ def _heading(model: OneGradientStep, data: xr.Dataset, over: str) -> str:
 
 
 def _risk_table(data: xr.Dataset, over: str, rows: list[float]) -> str:
-    from .pages import aligned
-
     headings = [over.replace("_", " "), "random features", "after the step", "improvement"]
     headings += ["training error before", "and after"]
     names = ("risk_initial", "risk_trained", "improvement", "training_error_initial",
@@ -867,7 +860,6 @@ def _risk_table(data: xr.Dataset, over: str, rows: list[float]) -> str:
 
 def _comparison(data: xr.Dataset, over: str) -> str:
     from .derivations.tables import simulation_cells
-    from .pages import aligned
 
     headings = [over.replace("_", " "), "features"]
     for name in ("random features", "after the step", "improvement"):
@@ -896,8 +888,6 @@ def _comparison(data: xr.Dataset, over: str) -> str:
 
 
 def _optimal_table(data: xr.Dataset) -> str:
-    from .pages import aligned
-
     names = ("ridge_initial", "risk_initial", "ridge_trained", "risk_trained")
     headings = ["alpha", "best ridge, W0", "risk", "best ridge, W1", "risk"]
     cells = [
@@ -911,7 +901,6 @@ def _spectra_comparison(
     found: dict[str, Any], simulation: xr.Dataset, arguments: argparse.Namespace
 ) -> str:
     from .derivations.tables import simulation_cells
-    from .pages import aligned
 
     last = simulation.isel(step=-1)
     rows = []

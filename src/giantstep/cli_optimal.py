@@ -6,8 +6,10 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from .cli_curve import model_from
 from .cli_options import add_model, digits, positive, real, sample_complexities
 from .errors import ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     from .derivations.optima import Optimum
@@ -79,8 +81,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the optimum at each sample complexity."""
-    from .cli_curve import model_from
-
     _check(arguments)
     if arguments.joint:
         return _joint(arguments)
@@ -141,8 +141,6 @@ def _check(arguments: argparse.Namespace) -> None:
 
 
 def _joint(arguments: argparse.Namespace) -> int:
-    from .cli_curve import model_from
-
     model = model_from(arguments)
     given = {"ridge": arguments.bounds, "step_size": arguments.step_bounds}
     bounds = {name: value for name, value in given.items() if value is not None}
@@ -156,8 +154,6 @@ def _joint(arguments: argparse.Namespace) -> int:
 
 
 def _joint_table(alphas: list[float], found: list[Optimum]) -> str:
-    from .pages import aligned
-
     pairs = list(zip(alphas, found, strict=True))
     rows = [
         [f"{a:.6g}", f"{x.ridge:.10g}", f"{x.step_size:.10g}", f"{x.test_error:.10g}"]
@@ -211,8 +207,6 @@ def _heading(arguments: argparse.Namespace, ridge: float | None) -> str:
 
 
 def _table(arguments: argparse.Namespace, found: list[Optimum]) -> str:
-    from .pages import aligned
-
     symbol = _SYMBOLS[arguments.what]
     rows, notes = [], []
     for alpha, best in zip(arguments.alpha, found, strict=True):

@@ -1,11 +1,4 @@
-"""Numbers on the command line: read strictly, refused by the name of their flag.
-
-Axes of tables and diagrams on the command line: ``NAME=LOW:HIGH:COUNT``.
-
-How commands are added: the form of their help, and their import when they run.
-
-Arguments of the model of spiked random features, which several commands share.
-"""
+"""What commands share: numbers and axes, read strictly and refused by their flag; the model."""
 
 from __future__ import annotations
 

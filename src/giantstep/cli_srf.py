@@ -1,7 +1,4 @@
-"""``giantstep srf``: curves, phase diagrams, spectra, bounds and the figures of the paper.
-
-The commands of ``giantstep srf``: numbers on the terminal, figure and data in files.
-"""
+"""``giantstep srf``: curves, phase diagrams, spectra, bounds and the figures of the paper."""
 
 from __future__ import annotations
 
@@ -24,6 +21,7 @@ from .cli_options import (
     whole,
 )
 from .errors import ParameterError
+from .pages import aligned
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -470,7 +468,6 @@ def _linear(arguments: argparse.Namespace, model: Any) -> float | None:
 
 def _curve_table(data: xr.Dataset, simulation: xr.Dataset | None) -> str:
     from .derivations.tables import simulation_cells
-    from .pages import aligned
 
     # A convex readout has a training loss, which a training error is for the square loss.
     training = "training_error" if "training_error" in data else "training_loss"

@@ -1,9 +1,4 @@
-"""The command ``giantstep leap``: from which order on a target shows its directions.
-
-The command ``giantstep staircase``.
-
-The command ``giantstep project``: fitted parts of a target, and errors that are left.
-"""
+"""``giantstep leap``, ``staircase`` and ``project``: what steps see, learn and fit of a target."""
 
 from __future__ import annotations
 
@@ -197,7 +192,6 @@ def staircase(arguments: argparse.Namespace) -> int:
 
 
 def _numbers(text: str) -> Sequence[sp.Expr]:
-    from .errors import ParameterError
     from .symbolic.parser import parse_expression
 
     parts = text.split(",")

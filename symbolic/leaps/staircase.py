@@ -17,12 +17,6 @@ at the same subspace. For κ ≥ 2 this is an extrapolation, see `CAVEAT`.
 A student restricts the Hermite degrees (:mod:`.activation_mask`), few readout values the directions
 of the step after the first (:mod:`.readout_clusters`).
 
-The steps of a staircase: what each adds, why, and what the claim rests on.
-
-Staircases as plain data for JSON, and back; numbers are exact texts.
-
-Staircases in print: lines of text, LaTeX and HTML.
-
 Terms of the target are Hermite terms as the parser reads them, ``He(2, x1)*x2``; s1, s2, … are the
 coordinates along the rows of the basis that is printed for the subspace before. Long vectors are
 printed rounded; the objects hold the exact ones. Lines have at most 120 characters.

@@ -23,7 +23,7 @@ from giantstep.derivations.one_gradient_step.figures import (
     risk_data,
     spectra_data,
 )
-from giantstep.derivations.one_gradient_step.large_steps import large_step_data, plot_large_steps
+from giantstep.derivations.one_gradient_step.large_steps import plot_large_steps
 from giantstep.errors import ParameterError
 
 pytest.importorskip("matplotlib")
@@ -158,7 +158,7 @@ def test_optimal(model: gs.OneGradientStep) -> None:
 
 def test_large_steps(model: gs.OneGradientStep) -> None:
     limit = model.large_steps()
-    data = large_step_data(limit)
+    data = limit.to_dataset()
     functions, errors = plot_large_steps(limit).axes
     drawn = _lines(functions)[r"teacher $\sigma_*(t)$"]
     assert (drawn.get_ydata() == data["teacher"].values).all()
