@@ -105,8 +105,8 @@ def summary(loss: str, found: list[Outcome]) -> str:
         lines.append(
             f"    worst residual {max(o.residual for o in solved):.1e}, nodes up to "
             f"{max(o.nodes for o in solved)}; relative estimate: median {np.median(known):.1e}, "
-            f"{int((relative > 1e-8).sum())} above 1e-8, {int((relative > 1e-6).sum())} above 1e-6,"
-            f" {len(relative) - len(known)} unknown"
+            f"{int((relative > 1e-8).sum())} above 1e-8, "
+            f"{int((relative > 1e-6).sum())} above 1e-6, {len(relative) - len(known)} unknown"
         )
     lines += [f"    set {o.number}: {o.error}" for o in failed[:20]]
     return "\n".join(lines)

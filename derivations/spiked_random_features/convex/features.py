@@ -162,8 +162,8 @@ class OneKind(Rows):
 
     def start(self, alphas: Array, ridge: float) -> Mapping[str, Array]:
         """Solve the square loss on one rule in one batch."""
-        kernel = self._square._kernel
-        columns = {**self._square._parameter_values(), "alpha": alphas, "ridge": ridge}
+        kernel, values = self._square._kernel, self._square._parameter_values()
+        columns: dict[str, Any] = {**values, "alpha": alphas, "ridge": ridge}
         points = [np.broadcast_to(columns[name], alphas.shape) for name in kernel.parameters]
         rows = np.stack(points, axis=1).astype(float)
         found = dict(solve_rows(kernel, self._arrays, rows, rtol=1.0).values)
