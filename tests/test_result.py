@@ -6,6 +6,7 @@ import math
 import pickle
 import pkgutil
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from html.parser import HTMLParser
 
 import mpmath
@@ -13,7 +14,13 @@ import pytest
 import sympy as sp
 
 import giantstep.derivations
-from giantstep import OneGradientStep, SpikedRandomFeatures, VocabularyFeatures
+from giantstep import (
+    OneGradientStep,
+    SaddlePointSystem,
+    SpikedRandomFeatures,
+    VocabularyFeatures,
+    lower,
+)
 from giantstep.derivations.certificates.certificate import Certificate, CertifiedValues
 from giantstep.derivations.giant_steps.conjectures import (
     ConjectureReport,
@@ -44,6 +51,25 @@ SEEN = TargetOutcome(
     "x1", ("⟨e1⟩",), (Figure("rank", "step 1", 2.0, 1.0, 0.1, Outcome.DISAGREES),), True
 )
 NUMBER = local_context(20).mpf(2) / 3
+M, H, BETA = sp.Symbol("m", real=True), sp.Symbol("h", real=True), sp.Symbol("beta", positive=True)
+MAGNET = lower(
+    SaddlePointSystem.from_fixed_point(
+        {M: sp.tanh(BETA * (M + H))}, name="magnet", parameters=(BETA, H)
+    )
+)
+
+
+@cache
+def diagram():
+    return MAGNET.branches("h", (-0.5, 0.5), bounds={"m": (-1, 1)}, starts=4, points=20, beta=1.5)
+
+
+@cache
+def plane():
+    return MAGNET.phase_diagram(
+        ("h", -0.3, 0.3), ("beta", 0.6, 2), bounds={"m": (-1, 1)}, cuts=1, starts=4, points=20
+    )
+
 
 MADE = {
     "RidgeRisk": lambda: STEP.risk(ridge=0.1),
@@ -69,6 +95,11 @@ MADE = {
     ),
     "VocabularySolution": lambda: LETTERS.solve(alpha=2, ridge=0.1, width=300),
     "VocabularySolution, digits": lambda: LETTERS.solve(alpha=2, ridge=0.1, digits=18),
+    "BranchDiagram": diagram,
+    "Branch": lambda: diagram().branches[0],
+    "SpecialPoint": lambda: diagram().points[0],
+    "PhaseDiagram": plane,
+    "TransitionLine": lambda: plane().lines[0],
     "Spectrum": lambda: SPIKED.spectrum(alpha=2, points=100),
     "Spectrum, one step": lambda: STEP.conjugate_kernel(),
     "Bounds": lambda: SPIKED.bounds(),

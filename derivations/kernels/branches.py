@@ -130,14 +130,19 @@ class Branch(Result):
         for a, b in itertools.pairwise(dict.fromkeys(changes)):
             yield slice(a, b + 1), bool(stable[a])
 
-    def __repr__(self) -> str:
+    def page(self) -> Iterable[Block]:
+        """Return how many points there are, and where."""
         low, high = self.parameter.min(), self.parameter.max()
-        return f"Branch({len(self)} points, {self.over} from {low:.6g} to {high:.6g})"
+        yield f"{len(self)} points, {self.over} from {low:.6g} to {high:.6g}"
+
+    def __repr__(self) -> str:
+        return f"Branch({self})"
 
 
-class Traced(Result):
+class Traced:
     """A result with the equations that it came from, which documents do not hold."""
 
+    _document: ClassVar[str]
     _origin: ClassVar[Any] = None
     _again: ClassVar[str] = "find it again"
     """What to do about a result that was read from a document."""
@@ -146,6 +151,11 @@ class Traced(Result):
         """Return the result after it has been told where it came from."""
         object.__setattr__(self, "_origin", origin)
         return self
+
+    def __reduce__(self) -> Any:
+        # Programs hold functions that cannot be sent; what is sent is the document.
+        kind: Any = type(self)
+        return kind.from_json, (kind.to_json(self),)
 
     @property
     def origin(self) -> Any:
@@ -218,7 +228,7 @@ class Meeting:
 
 
 @dataclass(frozen=True, repr=False)
-class SpecialPoint(Traced):
+class SpecialPoint(Result, Traced):
     """A point where solutions meet, exchange or satisfy a condition.
 
     Attributes
@@ -244,6 +254,7 @@ class SpecialPoint(Traced):
     """
 
     _document = "special point"
+    _entry = "document"
     _again = "take with_kernel(kernel) of its branch diagram, or find its phase diagram again"
 
     kind: str = field(metadata=quantity("kind"))
@@ -314,7 +325,9 @@ class SpecialPoint(Traced):
 
     def latex(self) -> str:
         """Return the equations and the condition in LaTeX; from a document, the numbers."""
-        return super().latex() if self._origin is None else self.system.latex()
+        if self._origin is None:
+            return super().latex()
+        return " ".join(self.system.latex().splitlines())
 
     def page(self) -> Iterable[Block]:
         """Return kind and place."""
@@ -322,7 +335,7 @@ class SpecialPoint(Traced):
 
 
 @dataclass(frozen=True, repr=False)
-class BranchDiagram(Traced):
+class BranchDiagram(Result, Traced):
     """All branches over one parameter; from :meth:`.kernel.Kernel.branches`.
 
     Attributes
@@ -553,7 +566,7 @@ class BranchDiagram(Traced):
                 condition = rf"\mathrm{{{kind.removeprefix('zero of ')}}} = 0".replace("_", r"\_")
             values = r",\ ".join(f"{p.value:.10g}" for p in self._of(kind))
             rows.append(rf"\text{{{kind}}}&:\ R = 0,\ {condition}:\quad {control} = {values}")
-        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
     def page(self) -> Iterable[Block]:
         """Return branches with their ends, and special points."""

@@ -97,6 +97,7 @@ class TransitionLine(Result):
     """
 
     _document = "line of transitions"
+    _entry = "document"
 
     kind: str
     x: Array
@@ -107,8 +108,12 @@ class TransitionLine(Result):
     def __len__(self) -> int:
         return len(self.x)
 
+    def page(self) -> Iterable[Block]:
+        """Return the kind, and how many points there are."""
+        yield f"{self.kind}, {len(self)} points"
+
     def __repr__(self) -> str:
-        return f"TransitionLine({self.kind}, {len(self)} points)"
+        return f"TransitionLine({self})"
 
 
 @dataclass(frozen=True)
@@ -261,7 +266,7 @@ class PhaseDiagram(Result):
             for kind, _, found in self._marked()
             for p in found
         ]
-        return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}"
+        return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
 
     def __repr__(self) -> str:
         return (
