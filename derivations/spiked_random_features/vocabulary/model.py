@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ....numeric.networks.network import Network
+    from ...expansions.expansion import Expansion
     from ...kernels.kernel import Kernel
     from ..convex.readout import ConvexReadout
     from ..model import SpikedRandomFeatures
@@ -643,6 +644,49 @@ class VocabularyFeatures(DifferencedOptimum):
         from ..convex.readout import ConvexReadout
 
         return ConvexReadout(self, loss, labels, width, metrics)
+
+    def expansion(
+        self,
+        name: str,
+        order: int = 2,
+        *,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        digits: int = 30,
+        width: int | None = None,
+    ) -> Expansion:
+        """Return the solution as a series in a small quantity.
+
+        For up to three letters on a spike of rank one, given by :meth:`from_parameters`.
+
+        Parameters
+        ----------
+        name : str
+            "large_alpha", or "small_ridge" at α above or below β.
+        order, alpha, ridge, digits, width
+            As for :meth:`giantstep.SpikedRandomFeatures.expansion`.
+
+        Returns
+        -------
+        Expansion
+            Of the errors and of all entries of the order parameters, ``V1_12`` and such; without
+            formulas.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is missing, superfluous or outside its range, or letters have no such
+            expansion.
+        AssumptionError
+            If the limit does not exist or the coefficients diverge.
+        ConvergenceError
+            If two quadrature rules never agree.
+        """
+        from ..expansions.expand import letters_expansion
+
+        return letters_expansion(
+            self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width
+        )
 
     # ------------------------------------------------------------------ biases
 
