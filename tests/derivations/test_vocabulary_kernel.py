@@ -224,8 +224,8 @@ def test_expansions_of_letters():
     series = two.expansion("large_alpha", 1, ridge=0.1, digits=10)
     for alpha, power in ((1e3, 6), (1e4, 8)):
         exact = two.solve(alpha=alpha, ridge=0.1)
-        assert exact.test_error == pytest.approx(float(series.value(alpha)), abs=10**-power)
-        assert exact.m[0] == pytest.approx(float(series.value(alpha, "m_1")), rel=10 ** (2 - power))
+        assert exact.test_error == pytest.approx(float(series(alpha)), abs=10**-power)
+        assert exact.m[0] == pytest.approx(float(series(alpha, "m_1")), rel=10 ** (2 - power))
     assert [name for name in series.outputs if name.startswith("V1")] == ["V1_11", "V1_12", "V1_22"]
 
 

@@ -37,7 +37,7 @@ from ....numeric.outliers import real_roots
 from ....numeric.spectra import Complex, Real, ResolventTransform, SelfConsistency
 from ....numeric.spectral_bulk import NEGLIGIBLE, Bulk, density, find_bulk
 from ....runtime import quadrature
-from ....symbolic.activations import Activation
+from ....symbolic.activations import Activation, activation
 from ....symbolic.equations import FreeEnergy, saddle_point_equations, stationarity
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.lowering.targets.map_source import map_source, node_source
@@ -95,8 +95,6 @@ class SpectrumDerivation:
 @derived("spiked_random_features/spectrum", SpectrumDerivation)
 def spectrum_derivation(student: str, **flags: bool) -> SpectrumDerivation:
     """Derive the equations of a student; see :func:`derive_spectrum`."""
-    from ....symbolic.activations import activation
-
     return derive_spectrum(activation(student, argument="student"), **flags)
 
 

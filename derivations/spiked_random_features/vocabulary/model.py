@@ -37,10 +37,11 @@ from .arguments import (
     letter_law,
     names_coordinates,
     orthogonal_alignment,
+    parameters_after_step,
     plain_biases,
     with_biases,
 )
-from .derive import Derivation, derivation
+from .derive import Derivation, derivation, multi_index_source
 from .kernel import (
     MOST_LETTERS,
     first_values,
@@ -252,8 +253,6 @@ class VocabularyFeatures(DifferencedOptimum):
         """
         coordinates = None
         if isinstance(teacher, str) and names_coordinates(teacher):
-            from .derive import multi_index_source
-
             coordinates = multi_index_source(teacher)[1]
         parameters = checked_parameters(
             spike_strengths, bulk_variances, fractions, biases, alignment, coordinates
@@ -345,8 +344,6 @@ class VocabularyFeatures(DifferencedOptimum):
         """Spikes, bulk variances, biases and fractions of the rows, and the alignment."""
         if self.direct_parameters is not None:
             return self.direct_parameters
-        from .arguments import parameters_after_step
-
         return parameters_after_step(self)
 
     @property
