@@ -264,7 +264,7 @@ class VocabularyFeatures(DifferencedOptimum):
         )  # fmt: skip
 
     @classmethod
-    def of_one_kind(cls, features: SpikedRandomFeatures) -> Self:
+    def of_one_kind(cls, features: SpikedRandomFeatures) -> VocabularyFeatures:
         """Return the model of one letter that has these features.
 
         Raises
