@@ -149,13 +149,13 @@ def test_a_curve_with_a_law_of_the_bulk(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["srf", "curve", *options, "--bulk", str(law)]) == 0
     printed = capsys.readouterr().out
     step = SpikedRandomFeatures("erf", "erf", beta=0.5).spike
+    bulk = BulkLaw.from_eigenvalues([0.5, 2.5], weights=[0.75, 0.25]).scaled(step.bulk_variance)
     model = SpikedRandomFeatures.from_parameters(
         "erf", "erf", spike_strength=step.spike_strength, bulk_variance=step.bulk_variance,
-        alignment=step.alignment, beta=0.5,
-        bulk=BulkLaw.from_eigenvalues([0.5, 2.5], weights=[0.75, 0.25]).scaled(step.bulk_variance),
+        alignment=step.alignment, beta=0.5, bulk=bulk,
     )  # fmt: skip
     assert f"{model.solve(alpha=2, ridge=0.1).test_error:#.10g}" in printed
-    law.write_text(json.dumps(model.bulk.to_dict()))
+    law.write_text(json.dumps(bulk.to_dict()))
     assert main(["srf", "curve", *options, "--bulk", str(law)]) == 0
     assert capsys.readouterr().out == printed
     law.write_text("one two three")

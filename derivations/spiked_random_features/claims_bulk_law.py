@@ -37,7 +37,7 @@ declare_claim(
     status=Status.REPLICA,
 )
 
-_SPIKE = {"spike_strength": 1.2, "alignment": 0.8}
+_SPIKE: dict[str, Any] = {"spike_strength": 1.2, "alignment": 0.8}
 _NOISE = 0.1
 _SHARES = (0.75, 0.25)
 _LEVELS = (0.1, 3.7)

@@ -45,11 +45,12 @@ from .arguments import (
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
 from .derivation import Derivation, derivation, load_kernel
 from .differentiation import Differentiation
-from .solution import Solution, solution_from
+from .solution import CURVE, Solution, curve_attributes, solution_from
 from .spike import (
     SpikeParameters,
     checked_spike,
     rechecked_spike,
+    relative_bulk_spread,
     spike_after_step,
     stretched_after_step,
 )
@@ -626,13 +627,9 @@ class SpikedRandomFeatures(Differentiation):
         return {**READOUT_DOMAINS, **own}
 
     def _names(self) -> Names:
-        from .solution import CURVE
-
         return CURVE
 
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
-        from .solution import curve_attributes
-
         warn_about_quality(self)
         return curve_attributes(self, varied(columns))
 
@@ -951,8 +948,6 @@ class SpikedRandomFeatures(Differentiation):
         features have none. Zero for a model that is given by its spike, infinite if the labels
         have no fourth moment. Derived here.
         """
-        from .spike import relative_bulk_spread
-
         if self.direct_parameters is not None or self.step_size == 0:
             return 0.0
         found = self._derivation(unspiked=False, aligned=False)

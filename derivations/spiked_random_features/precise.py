@@ -198,7 +198,6 @@ def _exact_map(
     """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
     import sympy as sp
 
-    from ...symbolic.activations import activation
     from .mapping import spike_mapping
 
     found = spike_mapping(

@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import giantstep as gs
+from giantstep.derivations.spiked_random_features.vocabulary.kernel import (
+    first_values,
+    letter_values,
+)
 from giantstep.errors import ParameterError
 
 
@@ -170,3 +174,75 @@ def test_where_the_complete_leading_order_of_letters_is_refused(options, message
 def test_a_model_given_by_its_spikes_has_no_leading_order():
     with pytest.raises(ParameterError, match="is about a gradient step"):
         replace(letters("tanh", "sin", [1.0]), leading_order="complete")
+
+
+def random_letters(random, count):
+    """Letters, a sample complexity and a penalty, of sizes over decades."""
+    fractions = random.dirichlet(np.full(count, 3.0))
+    alpha, beta = (10 ** random.uniform(-0.7, 0.7, 2)).tolist()
+    model = letters(
+        "tanh", "sin", random.normal(size=count).tolist(),
+        bulk_variances=random.uniform(0.3, 3, count).tolist(), fractions=fractions.tolist(),
+        alignment=random.uniform(-0.9, 0.9), beta=beta, noise_variance=random.uniform(0, 0.5),
+        biases=random.normal(size=count).tolist(), width=int(random.integers(50, 2000)),
+    )  # fmt: skip
+    return model, alpha, float(10 ** random.uniform(-4, 1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 3])
+def test_letters_are_the_general_chain_at_two_hundred_random_points(count):
+    random = np.random.default_rng(count)
+    kernel = random_letters(random, count)[0].kernel()
+    for _ in range(200):
+        model, alpha, ridge = random_letters(random, count)
+        other = model.solve(alpha=alpha, ridge=ridge)
+        given = letter_values(model.parameters) | {
+            "beta": model.beta, "noise_variance": model.noise_variance,
+            "alignment": model.parameters.alignment[0][0], "inverse_width": 1 / model.width,
+        }  # fmt: skip
+        found = kernel.solve(alpha=alpha, ridge=ridge, start=first_values(kernel, other), **given)
+        for name in ("test_error", "training_error"):
+            assert found[name] == pytest.approx(getattr(other, name), rel=1e-12)
+
+
+@pytest.mark.slow
+def test_expansions_of_letters():
+    one = gs.SpikedRandomFeatures.from_parameters(
+        "tanh", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.8, beta=1.5,
+        noise_variance=0.1,
+    )  # fmt: skip
+    letter = gs.VocabularyFeatures.of_one_kind(one)
+    for name, point in (("large_alpha", {"ridge": 0.1}), ("small_ridge", {"alpha": 0.7})):
+        found, wanted = (m.expansion(name, 1, **point, digits=12) for m in (letter, one))
+        for error in ("test_error", "training_error"):
+            terms = zip(found.terms(error), wanted.terms(error), strict=True)
+            for (power, value), (other_power, other) in terms:
+                assert power == other_power
+                assert value == pytest.approx(other, rel=1e-12)
+    two = letters("tanh", "sin", [1.2, -0.6], beta=1.5, noise_variance=0.1)
+    series = two.expansion("large_alpha", 1, ridge=0.1, digits=10)
+    for alpha, power in ((1e3, 6), (1e4, 8)):
+        exact = two.solve(alpha=alpha, ridge=0.1)
+        assert exact.test_error == pytest.approx(float(series(alpha)), abs=10**-power)
+        assert exact.m[0] == pytest.approx(float(series(alpha, "m_1")), rel=10 ** (2 - power))
+    assert [name for name in series.outputs if name.startswith("V1")] == ["V1_11", "V1_12", "V1_22"]
+
+
+@pytest.mark.parametrize(
+    ("name", "point", "message"),
+    [
+        ("small_step", {"alpha": 1, "ridge": 1}, "letters have 'large_alpha' and 'small_ridge'"),
+        ("small_ridge", {"alpha": 1.0}, "take alpha above or below beta, or one letter"),
+        ("large_alpha", {"ridge": 1, "alpha": 1}, "alpha is what 'large_alpha' expands in"),
+        ("large", {"ridge": 1}, "there are 'large_alpha'"),
+    ],
+)
+def test_expansions_that_letters_do_not_have(name, point, message):
+    with pytest.raises(ParameterError, match=message):
+        letters("tanh", "sin", [1.2, -0.6]).expansion(name, **point)
+
+
+def test_expansions_of_letters_after_a_step_are_refused():
+    with pytest.raises(ParameterError, match=r"VocabularyFeatures\.from_parameters"):
+        gs.VocabularyFeatures("tanh", "sin", [1, 2], [0.5, 0.5]).expansion("large_alpha", ridge=1)

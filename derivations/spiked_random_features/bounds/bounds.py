@@ -72,7 +72,7 @@ from ....numeric.kernel_arrays import converged_tables
 from ....numeric.kernel_code import KernelCode
 from ....pages import Block
 from ....result import Number, Result, quantity
-from ....symbolic.activations import Activation
+from ....symbolic.activations import Activation, activation
 from ....symbolic.equations import FreeEnergy
 from ....symbolic.equivalence import mean_definition, slope_definition
 from ....symbolic.gaussian import GaussianExpectation
@@ -253,7 +253,6 @@ def _bounds_from(found: KernelSolution, model: SpikedRandomFeatures, digits: int
 def precise_linear_error(teacher: str, digits: int) -> Any:
     """Return the error of the best linear predictor to so many digits, as an mpmath number."""
     from ....runtime.precision import local_context
-    from ....symbolic.activations import activation
     from ..mapping import best_linear_error
 
     expression = best_linear_error(activation(teacher, argument="teacher"))
@@ -277,7 +276,6 @@ def bound_expressions(
     dict of str to Expr
         ``lower``, ``limit``, ``upper``, and ``linear``, which holds no parameter.
     """
-    from ....symbolic.activations import activation
     from ..mapping import best_linear_error
 
     student_ = activation(student, argument="student")
@@ -377,7 +375,6 @@ def code_of_bounds(make: Callable[[], LoweredSystem]) -> KernelCode:
 
 
 def _lowered(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    from ....symbolic.activations import activation
     from ....symbolic.lowering.lowered import lower
 
     return lower(
@@ -728,7 +725,6 @@ def _limit_code(student: str, teacher: str, **flags: bool) -> KernelCode:
 
 
 def _lowered_limit(student: str, teacher: str, **flags: bool) -> LoweredSystem:
-    from ....symbolic.activations import activation
     from ....symbolic.lowering.lowered import lower
 
     return lower(
@@ -995,8 +991,6 @@ def _tables(model: SpikedRandomFeatures, x: Any, m: float, theta: float) -> dict
 
 @derived("spiked_random_features/realised", str)
 def _source(student: str, teacher: str, **flags: bool) -> str:
-    from ....symbolic.activations import activation
-
     return realised_table_source(
         activation(student, argument="student"), activation(teacher, argument="teacher"), **flags
     )

@@ -37,8 +37,8 @@ from ....numeric.cache import FileCache
 from ....pages import Block, Indented, Page
 from ....runtime.generated import defined
 from ....symbolic.activations import activation
-from ....symbolic.gaussian import expect
-from ....symbolic.hermite import hermite_coefficient
+from ....symbolic.gaussian import GaussianExpectation, expect
+from ....symbolic.hermite import hermite_coefficient, information_exponent
 from ...derived import derived
 from .. import physics as fe
 from ..arguments import checked_arguments
@@ -459,8 +459,6 @@ def step_path(
 def _derived(student: str, teacher: str) -> dict[str, Any]:
     import sympy as sp
 
-    from ....symbolic.activations import activation
-    from ....symbolic.hermite import information_exponent
     from ....symbolic.printing.compiled import Formula
     from ..derive import STEP_ARGUMENTS, scalar_functions
     from ..mapping import best_linear_error, is_odd, spike_mapping, step_size
@@ -582,8 +580,6 @@ def _examined(
 def _coefficient(
     student: Activation, teacher: Activation, strength: float, gamma: sp.Expr
 ) -> sp.Expr:
-    from ....symbolic.gaussian import GaussianExpectation
-
     # Both at one point where neither vanishes tell their ratio.
     mean = GaussianExpectation(student(strength + fe.z), fe.z).evalf(17)
     return teacher(gamma).evalf(17) / mean

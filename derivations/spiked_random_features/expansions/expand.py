@@ -5,33 +5,47 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
 from ....digits import checked_digits
-from ....errors import ApproximationWarning, ConvergenceError
+from ....errors import ApproximationWarning, ConvergenceError, ParameterError
 from ....runtime.precision import local_context
+from ....symbolic.equations import Equation
 from ...expansions.expansion import (
     LARGE_ALPHA,
     NAMES,
     SMALL_RIDGE,
+    SMALL_STEP,
     Expansion,
     checked_name,
     checked_order,
 )
 from .. import physics as fe
+from ..derive import SymbolicModel
+from ..precise import exact_parameters
 from ..solution import CONJUGATES, ORDER_PARAMETERS
+from ..vocabulary.kernel import (
+    letter_places,
+    letter_values,
+    letters_model,
+    require_direct_letters,
+    require_written_out,
+)
+from ..vocabulary.solution import model_attributes
 from .orders import LineTables, OrderByOrder
-from .scaling import checked_point, line_case, scaled_system
+from .scaling import Balance, balance_of_letters, checked_point, line_case, scaled_system
+from .small_step import step_terms
 from .symbolic_side import line_series, step_series
 
 if TYPE_CHECKING:
     from ...expansions.expansion import SymbolicSeries
     from ..model import SpikedRandomFeatures
+    from ..vocabulary.model import VocabularyFeatures
 
 _MOST_LEVELS = 6
 _LATEX = {"test_error": r"E_{\mathrm{test}}", "training_error": r"E_{\mathrm{train}}"}
@@ -42,6 +56,189 @@ _HATS = {fe.V1_hat: r"\hat V_1", fe.V2_hat: r"\hat V_2", fe.q1_hat: r"\hat q_1",
 _VANISHING = 8
 
 Terms = dict[str, dict[int, Any]]
+
+
+@dataclass(frozen=True)
+class _OneKind:
+    """One kind of rows, with the equations that the paper prints."""
+
+    model: SpikedRandomFeatures
+    outputs = ("test_error", "training_error", *ORDER_PARAMETERS, *CONJUGATES)
+
+    @cached_property
+    def symbolic(self) -> SymbolicModel:
+        return self.model.symbolic()
+
+    @property
+    def tables(self) -> tuple[Any, tuple[str, ...], bool]:
+        kernel = self.model._kernel
+        return kernel.tables, kernel.table_parameters, self.model.derivation.even
+
+    def exact(self, ctx: Any) -> Mapping[str, Any]:
+        return exact_parameters(self.model, ctx)
+
+    @property
+    def spikes(self) -> list[tuple[float, float]]:
+        return [(self.model.spike.spike_strength, self.model.spike.bulk_variance)]
+
+    def balance(self, balance: Balance) -> Balance:
+        return balance
+
+    def near(self, alpha: float, ridge: float) -> Mapping[str, float]:
+        """Return the float solution at a point by the names of unknowns."""
+        found = self.model.solve_many([alpha], [ridge]).values
+        return {name: float(value[0]) for name, value in found.items()}
+
+    def series(self, name: str, balance: Balance) -> Callable[..., SymbolicSeries] | None:
+        """Return what derives the coefficients as formulas."""
+        return partial(line_series, self.model, name, balance)
+
+    @property
+    def described(self) -> dict[str, Any]:
+        return _described(self.model, LARGE_ALPHA)
+
+    def solved(self, alpha: float, ridge: float, digits: int | None) -> dict[str, Any]:
+        """Return the outputs of the exact solution."""
+        found = self.model.solve(alpha=alpha, ridge=ridge, digits=digits, progress=False)
+        errors = {"test_error": found.test_error, "training_error": found.training_error}
+        return {**errors, **found.order_parameters, **found.conjugates}
+
+
+@dataclass(frozen=True)
+class _Letters:
+    """Few letters, with the closed form of their equations."""
+
+    model: VocabularyFeatures
+
+    @cached_property
+    def symbolic(self) -> SymbolicModel:
+        found = letters_model(self.model)
+        known = found.system.derived
+        equations = tuple(
+            Equation(e.unknown, None, e.residual.xreplace(known)) for e in found.system.equations
+        )
+        definitions = {f: v.xreplace(known) for f, v in found.system.definitions.items()}
+        parameters = tuple(p for p in found.system.parameters if p not in known)
+        system = replace(
+            found.system, equations=equations, definitions=definitions, parameters=parameters,
+            derived={},
+        )  # fmt: skip
+        return replace(found, system=system)
+
+    @property
+    def tables(self) -> tuple[Any, tuple[str, ...], bool]:
+        code = self.model._kernel.code
+        return code.load(self.model._cache).tables, code.table_parameters, code.even
+
+    def exact(self, ctx: Any) -> Mapping[str, Any]:
+        exact = self.model._kernel.exact_defaults
+        assert exact is not None
+        return exact(ctx)
+
+    @property
+    def spikes(self) -> list[tuple[float, float]]:
+        return [(c.strengths[0], c.bulk_variance) for c in self.model.classes]
+
+    def balance(self, balance: Balance) -> Balance:
+        letters = self.symbolic.free_energy.letters
+        assert letters is not None
+        return balance_of_letters(balance, letters)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        unknowns = self._places
+        return ("test_error", "training_error", *unknowns)
+
+    @property
+    def _places(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        there = {str(x) for x in self.symbolic.system.unknowns}
+        return {
+            unknown: (name, index)
+            for name in ORDER_PARAMETERS
+            for unknown, index in letter_places(name, len(self.model.classes))
+            if unknown in there
+        }
+
+    def near(self, alpha: float, ridge: float) -> Mapping[str, float]:
+        return {name: float(value) for name, value in self.solved(alpha, ridge, None).items()}
+
+    def series(self, name: str, balance: Balance) -> Callable[..., SymbolicSeries] | None:
+        # Formulas of a matrix of responses, order by order, say less than they are long.
+        return None
+
+    @property
+    def described(self) -> dict[str, Any]:
+        found = model_attributes(self.model)
+        names = ("student", "teacher", "beta", "noise_variance")
+        letters = letter_values(self.model.parameters)
+        width = {} if self.model.width is None else {"width": self.model.width}
+        return {**{name: found[name] for name in names}, **letters, **width}
+
+    def solved(self, alpha: float, ridge: float, digits: int | None) -> dict[str, Any]:
+        found = self.model.solve(alpha=alpha, ridge=ridge, digits=digits, progress=False)
+        errors = {"test_error": found.test_error, "training_error": found.training_error}
+        return errors | {
+            unknown: found.order_parameters[name][index]
+            for unknown, (name, index) in self._places.items()
+        }
+
+
+def letters_expansion(
+    model: VocabularyFeatures,
+    name: str,
+    order: int,
+    *,
+    alpha: object,
+    ridge: object,
+    digits: int,
+    width: int | None,
+) -> Expansion:
+    """Return an expansion of letters; see :meth:`.vocabulary.model.VocabularyFeatures.expansion`.
+
+    Raises
+    ------
+    ParameterError
+        If the letters follow from a step or have no kernel, or the expansion is none of letters.
+    """
+    name = checked_name(name)
+    order, digits = checked_order(order), checked_digits(digits)
+    model = model if width is None else model.at(width=width)
+    if name == SMALL_STEP:
+        raise ParameterError(
+            "'small_step': as the step vanishes all letters become the same rows, and the overlaps "
+            "of what tells them apart grow without a bound, so that no power series starts there; "
+            "letters have 'large_alpha' and 'small_ridge', and SpikedRandomFeatures has "
+            "'small_step'"
+        )
+    require_direct_letters(model, "expansions")
+    require_written_out(model)
+    alpha_, ridge_ = checked_point(name, alpha, ridge)
+    if alpha_ == model.beta:
+        raise ParameterError(
+            "'small_ridge' of letters at the interpolation threshold alpha = beta: the leading "
+            "equations leave a scale of the responses open, and what fixes it is derived for one "
+            "kind of rows; take alpha above or below beta, or one letter"
+        )
+    return _watched(
+        f"{name}, {digits} digits", model,
+        lambda step: _in_line(_Letters(model), name, order, alpha_, ridge_, digits, step),
+    )  # fmt: skip
+
+
+def _watched(
+    what: str, model: Any, expand: Callable[[Callable[[], object]], Expansion]
+) -> Expansion:
+    """Run an expansion beside a bar that counts orders."""
+    from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
+
+    with tqdm(desc=what, unit="order", delay=1, leave=False, disable=None) as bar:
+        try:
+            return expand(bar.update)
+        except ZeroDivisionError:
+            raise ConvergenceError(
+                f"the leading equations of {what.split(',')[0]!r} are singular for this model: "
+                f"student {model.student!r}, teacher {model.teacher!r}, beta = {model.beta:g}"
+            ) from None
 
 
 def expansion(
@@ -60,37 +257,29 @@ def expansion(
     model = model if width is None else model.at_width(width)
     model._refuse_law("expansions")
     alpha_, ridge_ = checked_point(name, alpha, ridge)
-    from tqdm.auto import tqdm  # looks for notebook widgets, which costs time at every import
 
-    with tqdm(
-        desc=f"{name}, {digits} digits", unit="order", delay=1, leave=False, disable=None
-    ) as bar:
-        try:
-            if name in (LARGE_ALPHA, SMALL_RIDGE):
-                return _in_line(model, name, order, alpha_, ridge_, digits, bar.update)
-            from .small_step import step_terms
+    def expand(progress: Callable[[], object]) -> Expansion:
+        if name in (LARGE_ALPHA, SMALL_RIDGE):
+            return _in_line(_OneKind(model), name, order, alpha_, ridge_, digits, progress)
+        assert alpha_ is not None and ridge_ is not None
+        terms, region, last = step_terms(model, order, alpha_, ridge_, digits, progress)
+        return _expansion(
+            _described(model, name), _OneKind.outputs, name, order, terms, last, Fraction(1),
+            digits, {"alpha": alpha_, "ridge": ridge_}, region,
+            f"{digits} digits: Hermite coefficients, a finite sum for each order",
+            partial(step_series, model), partial(exact_outputs, model),
+        )  # fmt: skip
 
-            assert alpha_ is not None and ridge_ is not None
-            terms, region, last = step_terms(model, order, alpha_, ridge_, digits, bar.update)
-        except ZeroDivisionError:
-            raise ConvergenceError(
-                f"the leading equations of {name!r} are singular for this model: student "
-                f"{model.student!r}, teacher {model.teacher!r}, beta = {model.beta:g}"
-            ) from None
-    return _expansion(
-        model, name, order, terms, last, Fraction(1), digits, {"alpha": alpha_, "ridge": ridge_},
-        region, f"{digits} digits: Hermite coefficients, a finite sum for each order",
-        partial(step_series, model),
-    )  # fmt: skip
+    return _watched(f"{name}, {digits} digits", model, expand)
 
 
 def _in_line(
-    model: SpikedRandomFeatures, name: str, order: int, alpha: float | None, ridge: float | None,
+    rows: _OneKind | _Letters, name: str, order: int, alpha: float | None, ridge: float | None,
     digits: int, progress: Callable[[], object],
 ) -> Expansion:  # fmt: skip
-    case = line_case(model, name, order, alpha, ridge)
-    symbolic = model.symbolic()
-    system = scaled_system(symbolic, case.balance)
+    case = line_case(rows.model, name, order, alpha, ridge, rows.spikes)
+    symbolic = rows.symbolic
+    system = scaled_system(symbolic, rows.balance(case.balance))
     parameters = symbolic.system.parameters
     programs = OrderByOrder(
         system,
@@ -99,24 +288,24 @@ def _in_line(
         case.last,
         beyond=case.remainder is None,
     )
-    lines = LineTables(model, symbolic, digits, case.inverse_powers)
+    lines = LineTables(rows, digits, case.inverse_powers)
     ctx = lines.ctx
-    near = model.solve_many([case.near["alpha"]], [case.near["ridge"]]).values
+    near = rows.near(case.near["alpha"], case.near["ridge"])
     start = {
-        x: ctx.mpf(float(near[fe.IDENTIFIERS[x]][0]) / case.epsilon**k)
+        x: ctx.mpf(near[fe.IDENTIFIERS.get(x, str(x))] / case.epsilon**k)
         for x, k in system.exponents.items()
     }
     fixed = {k: v for k, v in (("alpha", alpha), ("ridge", ridge)) if v is not None}
     given = {**lines.parameters, **{k: ctx.mpf(repr(v)) for k, v in fixed.items()}}
-    values = [given.get(fe.IDENTIFIERS[p], ctx.zero) for p in parameters]
+    values = [given.get(fe.IDENTIFIERS.get(p, str(p)), ctx.zero) for p in parameters]
     previous: Terms | None = None
     for level in range(_MOST_LEVELS):
         terms, start = programs.solve(ctx, *lines.rule(level), values, start, progress)
         if previous is not None and _settled(ctx, terms, previous, digits, lines.composite):
             return _expansion(
-                model, name, order, terms, case.last, case.unit, digits, fixed, case.region,
-                f"{digits} digits by two agreeing quadrature rules (estimated)",
-                partial(line_series, model, name, case.balance), case.remainder,
+                rows.described, rows.outputs, name, order, terms, case.last, case.unit, digits,
+                fixed, case.region, f"{digits} digits by two agreeing quadrature rules (estimated)",
+                rows.series(name, case.balance), partial(_exact_in_line, rows), case.remainder,
             )  # fmt: skip
         previous = terms
     raise ConvergenceError(
@@ -160,9 +349,10 @@ def _zeros(ctx: Any, terms: Terms, digits: int) -> dict[str, dict[int, Any]]:
 
 
 def _expansion(
-    model: SpikedRandomFeatures, name: str, order: int, terms: Terms, last: int, unit: Fraction,
-    digits: int, fixed: Mapping[str, float], region: str, rests_on: str,
-    symbolic: Callable[..., SymbolicSeries], unknown_remainder: Fraction | None = None,
+    described: Mapping[str, Any], outputs: tuple[str, ...], name: str, order: int, terms: Terms,
+    last: int, unit: Fraction, digits: int, fixed: Mapping[str, float], region: str, rests_on: str,
+    symbolic: Callable[..., SymbolicSeries] | None, exact: Callable[..., dict[str, Any]],
+    unknown_remainder: Fraction | None = None,
 ) -> Expansion:  # fmt: skip
     ctx = local_context(digits)
     names = {str(x): identifier for x, identifier in fe.IDENTIFIERS.items()}
@@ -174,7 +364,6 @@ def _expansion(
         }
         for key, values in terms.items()
     }
-    outputs = ["test_error", "training_error", *ORDER_PARAMETERS, *CONJUGATES]
     found = {key: found.get(key, {}) for key in outputs}
     kept = int(order / unit)
     first = min((j for values in found.values() for j, v in values.items() if v), default=0)
@@ -200,12 +389,12 @@ def _expansion(
         neglected=neglected,
         remainder_order=(kept + 1) * unit if remainder is None else remainder[0],
         digits=digits,
-        fixed={**_described(model, name), **fixed},
+        fixed={**described, **fixed},
         symbols={**{key: _latex(key) for key in outputs}, "step_size": "s"},
         region=region,
         rests_on=rests_on,
-        symbolic=partial(symbolic, powers, outputs=tuple(outputs)),
-        exact=partial(exact_outputs, model, parameter, dict(fixed)),
+        symbolic=None if symbolic is None else partial(symbolic, powers, outputs=outputs),
+        exact=partial(exact, parameter, dict(fixed)),
     )  # fmt: skip
 
 
@@ -233,9 +422,11 @@ def _described(model: SpikedRandomFeatures, name: str) -> dict[str, Any]:
 
 
 def _latex(output: str) -> str:
-    symbol = {identifier: x for x, identifier in fe.IDENTIFIERS.items()}.get(output)
-    if symbol is None:
+    if output in _LATEX:
         return _LATEX[output]
+    symbol = {identifier: x for x, identifier in fe.IDENTIFIERS.items()}.get(
+        output, sp.Symbol(output)
+    )
     return {**_LETTERS, **_HATS}.get(symbol) or str(sp.latex(symbol))
 
 
@@ -247,18 +438,24 @@ def exact_outputs(
     digits: int | None,
 ) -> dict[str, Any]:
     """Return the outputs of the exact solution at a value of the parameter."""
-    at = dict(fixed)
     if parameter == "step_size":
-        model = replace(model, step_size=float(value))
-    else:
-        at[parameter] = float(value)
+        moved = replace(model, step_size=float(value))
+        return _solved(_OneKind(moved), fixed["alpha"], fixed["ridge"], digits)
+    return _exact_in_line(_OneKind(model), parameter, fixed, value, digits)
+
+
+def _exact_in_line(
+    rows: _OneKind | _Letters, parameter: str, fixed: Mapping[str, float], value: Any,
+    digits: int | None,
+) -> dict[str, Any]:  # fmt: skip
+    at = {**fixed, parameter: float(value)}
+    return _solved(rows, at["alpha"], at["ridge"], digits)
+
+
+def _solved(
+    rows: _OneKind | _Letters, alpha: float, ridge: float, digits: int | None
+) -> dict[str, Any]:
     with warnings.catch_warnings():
         # Whether a network follows these features is not what is compared here.
         warnings.simplefilter("ignore", ApproximationWarning)
-        found = model.solve(alpha=at["alpha"], ridge=at["ridge"], digits=digits, progress=False)
-    return {
-        "test_error": found.test_error,
-        "training_error": found.training_error,
-        **found.order_parameters,
-        **found.conjugates,
-    }
+        return rows.solved(alpha, ridge, digits)

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import sympy as sp
@@ -37,16 +37,13 @@ from ....runtime.quadrature import inner_extent
 from ....symbolic.asymptotic_series import Series, order_by_order
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.lowering.tables import mpmath_table_source
-from ....symbolic.printing.compiled import Formula, function_source
+from ....symbolic.printing.compiled import Formula, compiled, function_source
 from ....symbolic.random_matrix import Resolvent
 from .. import physics as fe
-from ..derive import TABLE_PARAMETERS
-from ..precise import exact_parameters
 from .scaling import ScaledSystem, small
 
 if TYPE_CHECKING:
     from ..derive import SymbolicModel
-    from ..model import SpikedRandomFeatures
 
 # ε itself; products with an integer are exact.
 _EPSILON = Series.monomial(1, 1)
@@ -363,31 +360,55 @@ _FLOAT_DIGITS = 16
 _MOST_LEVELS = 7
 
 
+class ExpandedRows(Protocol):
+    """What an expansion in α or λ asks of spiked features."""
+
+    @property
+    def symbolic(self) -> SymbolicModel:
+        """Free energy and equations."""
+        ...
+
+    @property
+    def tables(self) -> tuple[Any, tuple[str, ...], bool]:
+        """The float tables, the names of their parameters, and whether half of the line does."""
+        ...
+
+    def exact(self, ctx: Any) -> Mapping[str, Any]:
+        """Return all parameters by name as numbers of a context."""
+        ...
+
+
 class LineTables:
     """Rules of increasing fineness for one model.
 
     Parameters
     ----------
-    model : SpikedRandomFeatures
-    symbolic : SymbolicModel
+    rows : ExpandedRows
     digits : int
     inverse_powers : int
         Highest power of the inverse conditional variance in an integrand.
     """
 
-    def __init__(
-        self, model: SpikedRandomFeatures, symbolic: SymbolicModel, digits: int,
-        inverse_powers: int,
-    ) -> None:  # fmt: skip
-        self._model, self._symbolic, self._digits = model, symbolic, digits
-        self._powers = inverse_powers
+    def __init__(self, rows: ExpandedRows, digits: int, inverse_powers: int) -> None:
+        self._rows, self._digits, self._powers = rows, digits, inverse_powers
+        system, energy = rows.symbolic.system, rows.symbolic.free_energy
+        _, names, _ = rows.tables
+        by_name = {code: x for x, code in {**fe.IDENTIFIERS, **system.identifiers}.items()}
+        by_name |= {str(x): x for x in system.parameters if x not in system.identifiers}
         self._source = mpmath_table_source(
-            symbolic.system.definitions,
+            system.definitions,
             node=fe.kappa,
-            identifiers=fe.IDENTIFIERS,
-            parameters=TABLE_PARAMETERS,
+            identifiers={x: name for name, x in by_name.items()},
+            parameters=tuple(by_name[name] for name in names),
         )
-        self._functions = list(symbolic.system.definitions)
+        self._functions = list(system.definitions)
+        # V with responses of one: which of them is largest changes no exponent.
+        matrix = energy.letters.v1 if energy.letters else sp.Matrix([[fe.V1]])
+        numbers = energy.letters.v2 if energy.letters else (fe.V2,)
+        units = {matrix[i, j]: sp.Integer(i == j) for i, j in np.ndindex(*matrix.shape)}
+        step = energy.prediction.step.xreplace({**units, **dict.fromkeys(numbers, sp.S.One)})
+        marks = [sp.Dummy(real=True) for _ in self._functions]
+        self._variance = step.xreplace(dict(zip(self._functions, marks, strict=True))), marks
         spare = 0
         for _ in range(_MOST_LEVELS):
             self._prepare(spare)
@@ -402,9 +423,8 @@ class LineTables:
 
     def _prepare(self, spare: int) -> None:
         self.ctx = ctx = local_context(self._digits, spare)
-        self.parameters = exact_parameters(self._model, ctx)
-        known: Any = self._model._kernel.tables
-        names = self._model._kernel.table_parameters
+        self.parameters = self._rows.exact(ctx)
+        known, names, self._even = self._rows.tables
         floats = [np.float64(float(self.parameters[name])) for name in names]
         node = np.zeros(1)
         with np.errstate(divide="ignore", over="ignore"):
@@ -415,8 +435,7 @@ class LineTables:
         self._breaks = [ctx.mpf(float(b)) for b in known.breaks(node, *floats)]
         rule = InnerRule(ctx, self._digits + spare, inner)
         tabulate = defined(self._source, ctx=ctx).tables
-        values = [self.parameters[fe.IDENTIFIERS[p]] for p in TABLE_PARAMETERS]
-        self._even = self._model.derivation.even
+        values = [self.parameters[name] for name in names]
         self._known: dict[Any, tuple[Any, ...]] = {}
 
         def tables(x: Any) -> tuple[Any, ...]:
@@ -435,15 +454,15 @@ class LineTables:
         negligible = ctx.mpf(10) ** (-self._digits - _SPARE_DIGITS)
         lost = ctx.mpf(10) ** (self._digits + _SPARE_DIGITS - ctx.dps)
         missing = 0
+        variance_of = compiled(*self._variance, ctx)
         reach = ctx.sqrt(2 * ctx.ln10 * (self._digits + _SPARE_DIGITS)) + 2
         while reach < _FARTHEST:
             sizes = []
             for x in (reach, -reach):
-                table = dict(zip(self._functions, self._tables(x), strict=True))
-                largest = max(1, *(abs(t) for t in table.values())) ** 2
+                table = self._tables(x)
+                largest = max(1, *(abs(t) for t in table)) ** 2
                 if self._powers:
-                    slope, rest = table.get(fe.mu1, 0), table.get(fe.mu2_squared, 0)
-                    variance = slope**2 + rest
+                    variance = variance_of(*table)
                     if variance <= lost:
                         # Rounding is all that is left; how much is missing cannot be told yet.
                         return max(missing, 2 * (ctx.dps - self._digits))

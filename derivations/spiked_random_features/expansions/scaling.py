@@ -57,7 +57,7 @@ from ..derive import SymbolicModel
 
 if TYPE_CHECKING:
     from ..model import SpikedRandomFeatures
-    from ..spike import SpikeParameters
+    from ..vocabulary.model import VocabularyFeatures
 
 small = sp.Symbol("epsilon", positive=True)
 """ε, the small quantity in which the scaled unknowns are power series."""
@@ -132,6 +132,13 @@ THRESHOLD = Balance(
     threshold=True,
 )
 """λ = ε² at α = β: responses and self-overlaps grow like 1/√λ."""
+
+
+def balance_of_letters(balance: Balance, letters: fe.Letters) -> Balance:
+    """Return a balance of one kind of rows for several letters, which have no conjugates."""
+    power = balance.exponents.get(fe.V2, 0)
+    responses = (*letters.v2, *(letters.v1[i, j] for i, j in letters.upper))
+    return Balance(dict.fromkeys(responses, power) if power else {}, balance.parameters, {})
 
 
 def small_step_balance(mean_order: int) -> Balance:
@@ -358,9 +365,12 @@ class LineCase:
 
 
 def line_case(
-    model: SpikedRandomFeatures, name: str, order: int, alpha: float | None, ridge: float | None,
+    model: SpikedRandomFeatures | VocabularyFeatures, name: str, order: int, alpha: float | None,
+    ridge: float | None, spikes: Sequence[tuple[float, float]],
 ) -> LineCase:  # fmt: skip
     """Return the case of an expansion in α (at fixed λ) or in λ (at fixed α).
+
+    `spikes` are r and c of every kind of rows.
 
     Raises
     ------
@@ -401,10 +411,12 @@ def line_case(
             f"lambda to 0 at the interpolation threshold alpha = beta = {alpha:g}: the test error "
             "peaks like 1/sqrt(lambda)",
         )  # fmt: skip
-    return _with_finite_moments(model, student, case)
+    return _with_finite_moments(spikes, student, case)
 
 
-def _require_bulk_noise(model: SpikedRandomFeatures, student: Activation, name: str) -> None:
+def _require_bulk_noise(
+    model: SpikedRandomFeatures | VocabularyFeatures, student: Activation, name: str
+) -> None:
     affine = student.expr.is_polynomial(z) and sp.degree(student.expr, z) <= 1
     if affine and model.beta >= 1:
         raise AssumptionError(
@@ -415,17 +427,17 @@ def _require_bulk_noise(model: SpikedRandomFeatures, student: Activation, name: 
 
 
 def _with_finite_moments(
-    model: SpikedRandomFeatures, student: Activation, case: LineCase
+    spikes: Sequence[tuple[float, float]], student: Activation, case: LineCase
 ) -> LineCase:
-    spike = model.spike
     rate = saturation_rate(student)
-    most = highest_moment(rate, spike.spike_strength, spike.bulk_variance)
+    # The rows whose variance decays most slowly decide what the sum does.
+    most, spike = max((highest_moment(rate, *one), one) for one in spikes)
     # A moment of exactly the critical power diverges; what is measured is good to 1e-3.
     if most <= (case.inverse_powers - 1) * (1 + _MEASURED):
         raise AssumptionError(_diverges(student, spike, rate, most, case))
     if most <= case.inverse_powers * (1 + _MEASURED):
         return _without_next_term(case, most)
-    if rate == 0 and spike.spike_strength:
+    if rate == 0 and spike[0]:
         note = (
             "; for a student that saturates, inverse powers of its conditional variance make "
             "coefficients grow fast: the series is asymptotic and holds for very small lambda"
@@ -435,14 +447,14 @@ def _with_finite_moments(
 
 
 def _diverges(
-    student: Activation, spike: SpikeParameters, rate: float, most: float, case: LineCase
+    student: Activation, spike: tuple[float, float], rate: float, most: float, case: LineCase
 ) -> str:  # fmt: skip
     law = (
         f"its conditional variance decays like exp(-r^2 kappa^2/(2c)), r = "
-        f"{spike.spike_strength:.6g}, c = {spike.bulk_variance:.6g}"
+        f"{spike[0]:.6g}, c = {spike[1]:.6g}"
         if math.isinf(rate)
         else f"its conditional variance decays like exp(-2 g r^2 kappa^2/(1 + 4 g c)), g = "
-        f"{rate:.4g}, r = {spike.spike_strength:.6g}, c = {spike.bulk_variance:.6g}"
+        f"{rate:.4g}, r = {spike[0]:.6g}, c = {spike[1]:.6g}"
     )
     # The power that an order needs grows by one for each power of epsilon.
     needed = case.inverse_powers - 1

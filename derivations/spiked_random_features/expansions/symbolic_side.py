@@ -124,7 +124,6 @@ def step_series(
     model: SpikedRandomFeatures, exponents: Sequence[Fraction], outputs: Sequence[str]
 ) -> SymbolicSeries:
     """Return the symbolic side of an expansion in the size of the step."""
-    from ..mapping import step_size
     from .small_step import step_models, vanishing_mean
 
     symbolic, mapping = step_models(model)

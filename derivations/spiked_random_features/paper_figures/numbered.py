@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from importlib import import_module
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,18 +35,6 @@ from .drawing import (
     panels,
     plain_log_ticks,
 )
-
-FIGURES = {
-    1: ("functions", "learned_function", "learned function along the spike, against the target"),
-    2: ("errors", "error_over_samples", "test error against α for several α0"),
-    3: ("functions", "bound_functions", "functions that realise the bounds"),
-    4: ("errors", "error_over_spikes", "test error for spike strengths and alignments"),
-    5: ("errors", "error_over_widths", "test error over the width"),
-    6: ("vocabularies", "error_over_vocabularies", "test error for vocabularies"),
-    7: ("functions", "realisable_functions", "realisable functions over step sizes"),
-    8: ("spectra", "feature_spectrum", "spectrum of the feature covariance"),
-}
-"""Number: module, function, what it shows."""
 
 _SMALLEST_DIMENSION = 20
 
@@ -105,11 +93,8 @@ def paper_figure(
         workers=None if workers is None else whole_number("workers", workers),
         progress=progress,
     )
-    module, function, _ = FIGURES[number]
-    found: PaperFigure = getattr(import_module(f".{module}", __package__), function)(
-        simulated, cache_folder
-    )
-    return found
+    draw, _ = FIGURES[number]
+    return draw(simulated, cache_folder)
 
 
 # ------------------------------------------------------------------ functions
@@ -506,3 +491,16 @@ def feature_spectrum(simulated: Simulated, cache_folder: Any = None) -> PaperFig
         data = data.assign(simulated_eigenvalues=(("layer", "index"), eigenvalues))
     data.attrs |= {"source": SOURCE, "best_linear_error": model.best_linear_error}
     return PaperFigure(8, title, figure, data)
+
+
+FIGURES: dict[int, tuple[Callable[..., PaperFigure], str]] = {
+    1: (learned_function, "learned function along the spike, against the target"),
+    2: (error_over_samples, "test error against α for several α0"),
+    3: (bound_functions, "functions that realise the bounds"),
+    4: (error_over_spikes, "test error for spike strengths and alignments"),
+    5: (error_over_widths, "test error over the width"),
+    6: (error_over_vocabularies, "test error for vocabularies"),
+    7: (realisable_functions, "realisable functions over step sizes"),
+    8: (feature_spectrum, "spectrum of the feature covariance"),
+}
+"""Number: the function that draws it, what it shows."""

@@ -46,7 +46,7 @@ from ....numeric.spectral_bulk import (
     real_roots,
 )
 from ....runtime import quadrature
-from ....symbolic.activations import Activation
+from ....symbolic.activations import Activation, activation
 from ....symbolic.equations import FreeEnergy, saddle_point_equations, stationarity
 from ....symbolic.gaussian import GaussianExpectation
 from ....symbolic.lowering.map_source import map_source, node_source
@@ -104,8 +104,6 @@ class SpectrumDerivation:
 @derived("spiked_random_features/spectrum", SpectrumDerivation)
 def spectrum_derivation(student: str, **flags: bool) -> SpectrumDerivation:
     """Derive the equations of a student; see :func:`derive_spectrum`."""
-    from ....symbolic.activations import activation
-
     return derive_spectrum(activation(student, argument="student"), **flags)
 
 

@@ -25,6 +25,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
 from ...sensitivities import Directions
 from .. import physics
+from ..derive import SymbolicModel
 from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, STRETCH, fixed_step_parameters, step_rates
 from ..physics import IDENTIFIERS, letters_free_energy
 from ..solution import ORDER_PARAMETERS
@@ -56,8 +57,8 @@ def letters_system(
     aligned: int = 0,
     correlated_norms: bool = False,
     stretched: bool = False,
-) -> SaddlePointSystem:
-    r"""Return the saddle-point equations of a spike of rank one and K letters.
+) -> SymbolicModel:
+    r"""Return the free energy and the equations of a spike of rank one and K letters.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def letters_system(
     )  # fmt: skip
     found = energy.free_energy
     assert energy.letters is not None
-    return SaddlePointSystem.from_free_energy(
+    system = SaddlePointSystem.from_free_energy(
         found,
         name="vocabulary_features",
         title=f"Spiked random features with {letters} letters, student {student.name}, teacher "
@@ -101,6 +102,23 @@ def letters_system(
         if aligned
         else {physics.rho: complement(physics.gamma)},
         easier=physics.ridge,
+    )
+    return SymbolicModel(student, teacher, energy, system)
+
+
+def letters_model(model: VocabularyFeatures) -> SymbolicModel:
+    """Return the free energy and the equations of a model of few letters."""
+    require_written_out(model)
+    found = model.parameters
+    alignment = float(found.overlaps[0, 0])
+    return letters_system(
+        activation(model.student, argument="student"),
+        activation(model.teacher, argument="teacher"),
+        len(found.classes),
+        model.bulk,
+        aligned=int(alignment) if orthogonal_alignment(found.overlaps) == 0 else 0,
+        correlated_norms=bool(found.norm_overlaps),
+        stretched=bool(found.stretches),
     )
 
 
@@ -130,7 +148,7 @@ def require_written_out(model: VocabularyFeatures) -> None:
         )
 
 
-def require_direct_letters(model: VocabularyFeatures) -> None:
+def require_direct_letters(model: VocabularyFeatures, what: str = "digits") -> None:
     """Refuse letters of which no more digits are known than floats have.
 
     Raises
@@ -139,8 +157,8 @@ def require_direct_letters(model: VocabularyFeatures) -> None:
     """
     if model.direct_parameters is None:
         raise ParameterError(
-            "digits: letters after a step are known as floats; give their spike strengths and bulk "
-            "variances by VocabularyFeatures.from_parameters, or leave digits out"
+            f"{what}: letters after a step are known as floats; give their spike strengths and "
+            f"bulk variances by VocabularyFeatures.from_parameters, or leave {what} out"
         )
 
 
@@ -181,17 +199,9 @@ def model_kernel(model: VocabularyFeatures) -> Kernel:
     require_written_out(model)
     found = model.parameters
     alignment = float(found.overlaps[0, 0])
-    aligned = int(alignment) if orthogonal_alignment(found.overlaps) == 0 else 0
+    aligned = orthogonal_alignment(found.overlaps) == 0
     with deriving(f"{len(found.classes)} letters", 2) as done:
-        system = letters_system(
-            activation(model.student, argument="student"),
-            activation(model.teacher, argument="teacher"),
-            len(found.classes),
-            model.bulk,
-            aligned=aligned,
-            correlated_norms=bool(found.norm_overlaps),
-            stretched=bool(found.stretches),
-        )
+        system = letters_model(model).system
         done()
         kernel = lower(system, cache_folder=model.cache_folder)
     defaults = {

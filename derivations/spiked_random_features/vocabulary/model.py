@@ -37,10 +37,11 @@ from .arguments import (
     letter_law,
     names_coordinates,
     orthogonal_alignment,
+    parameters_after_step,
     plain_biases,
     with_biases,
 )
-from .derive import Derivation, derivation
+from .derive import Derivation, derivation, multi_index_source
 from .kernel import (
     MOST_LETTERS,
     first_values,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ....numeric.networks.network import Network
+    from ...expansions.expansion import Expansion
     from ...kernels.kernel import Kernel
     from ..convex.readout import ConvexReadout
     from ..model import SpikedRandomFeatures
@@ -251,8 +253,6 @@ class VocabularyFeatures(DifferencedOptimum):
         """
         coordinates = None
         if isinstance(teacher, str) and names_coordinates(teacher):
-            from .derive import multi_index_source
-
             coordinates = multi_index_source(teacher)[1]
         parameters = checked_parameters(
             spike_strengths, bulk_variances, fractions, biases, alignment, coordinates
@@ -264,7 +264,7 @@ class VocabularyFeatures(DifferencedOptimum):
         )  # fmt: skip
 
     @classmethod
-    def of_one_kind(cls, features: SpikedRandomFeatures) -> Self:
+    def of_one_kind(cls, features: SpikedRandomFeatures) -> VocabularyFeatures:
         """Return the model of one letter that has these features.
 
         Raises
@@ -344,8 +344,6 @@ class VocabularyFeatures(DifferencedOptimum):
         """Spikes, bulk variances, biases and fractions of the rows, and the alignment."""
         if self.direct_parameters is not None:
             return self.direct_parameters
-        from .arguments import parameters_after_step
-
         return parameters_after_step(self)
 
     @property
@@ -643,6 +641,49 @@ class VocabularyFeatures(DifferencedOptimum):
         from ..convex.readout import ConvexReadout
 
         return ConvexReadout(self, loss, labels, width, metrics)
+
+    def expansion(
+        self,
+        name: str,
+        order: int = 2,
+        *,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        digits: int = 30,
+        width: int | None = None,
+    ) -> Expansion:
+        """Return the solution as a series in a small quantity.
+
+        For up to three letters on a spike of rank one, given by :meth:`from_parameters`.
+
+        Parameters
+        ----------
+        name : str
+            "large_alpha", or "small_ridge" at α above or below β.
+        order, alpha, ridge, digits, width
+            As for :meth:`giantstep.SpikedRandomFeatures.expansion`.
+
+        Returns
+        -------
+        Expansion
+            Of the errors and of all entries of the order parameters, ``V1_12`` and such; without
+            formulas.
+
+        Raises
+        ------
+        ParameterError
+            If an argument is missing, superfluous or outside its range, or letters have no such
+            expansion.
+        AssumptionError
+            If the limit does not exist or the coefficients diverge.
+        ConvergenceError
+            If two quadrature rules never agree.
+        """
+        from ..expansions.expand import letters_expansion
+
+        return letters_expansion(
+            self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width
+        )
 
     # ------------------------------------------------------------------ biases
 
