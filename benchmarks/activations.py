@@ -26,7 +26,7 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from giantstep.derivations.activation_functions import elementwise
-from giantstep.symbolic.activations import activation, z
+from giantstep.symbolic.expressions.activations import activation, z
 from giantstep.symbolic.printing.compiled import compiled
 
 ENTRIES = 2**15

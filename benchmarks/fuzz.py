@@ -447,7 +447,7 @@ _SERIES = ("abs({x} - {k})", "relu({x} + {k})", "tanh({k}*{x})", "exp({x}/{k})",
 
 def random_text(draw: random.Random, variables: Sequence[str]) -> str:
     """Return a text over the words that the reader knows; one in twenty is damaged."""
-    from giantstep.symbolic.expression_text import (
+    from giantstep.symbolic.expressions.expression_text import (
         FUNCTIONS,
         FUNCTIONS_OF_SEVERAL,
         PARTIAL_FUNCTIONS,

@@ -37,9 +37,9 @@ import sympy as sp
 from sympy.core.cache import clear_cache
 from sympy.external.gmpy import GROUND_TYPES
 
-from giantstep.symbolic.heat_flow import gaussian_mean, heat_flow
-from giantstep.symbolic.hermite_expansion import HermiteExpansion
-from giantstep.symbolic.hermite_polynomials import multi_indices, power_in_hermite
+from giantstep.symbolic.gaussian.hermite_polynomials import multi_indices, power_in_hermite
+from giantstep.symbolic.hermite.expansion import HermiteExpansion
+from giantstep.symbolic.hermite.heat_flow import gaussian_mean, heat_flow
 
 LIMIT_SECONDS, LIMIT_EXPRESSION_SECONDS, LIMIT_RATIO = 0.030, 0.010, 300
 VARIABLES, DEGREE = 5, 8

@@ -29,9 +29,14 @@ from types import FrameType
 import sympy as sp
 from sympy.core.cache import clear_cache
 
-from giantstep.symbolic.hermite import HermiteCoefficients, _has_rule, _parity, hermite_coefficients
-from giantstep.symbolic.hermite_rules import _recurrence, decompose, kernel_sequence
-from giantstep.symbolic.regularity import analyse
+from giantstep.symbolic.expressions.regularity import analyse
+from giantstep.symbolic.hermite.coefficients import (
+    HermiteCoefficients,
+    _has_rule,
+    _parity,
+    hermite_coefficients,
+)
+from giantstep.symbolic.hermite.rules import _recurrence, decompose, kernel_sequence
 
 ORDER, LIMIT, SPEED_UP, ERF_SECONDS = 8, 60.0, 1000.0, 0.020
 x = sp.Symbol("x", real=True)

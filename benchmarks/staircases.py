@@ -34,11 +34,11 @@ import sympy as sp
 from sympy.core.cache import clear_cache
 from sympy.external.gmpy import GROUND_TYPES
 
-from giantstep.symbolic.hermite_polynomials import multi_indices
+from giantstep.symbolic.gaussian.hermite_polynomials import multi_indices
 from giantstep.symbolic.leaps.generative_leap import generative_leap
 from giantstep.symbolic.leaps.staircase import staircase
-from giantstep.symbolic.projections import residual_norms
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.projections import residual_norms
+from giantstep.symbolic.targets.target import target
 
 VARIABLES, DEGREE, SPARSE_TERMS = 5, 8, 60
 SPARSE_LIMIT, DENSE_LIMIT, NORMS_LIMIT, GENERATIVE_LIMIT = 0.050, 1.5, 0.5, 2.0

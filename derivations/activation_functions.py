@@ -15,7 +15,7 @@ from ..numeric.elementwise import ElementwiseFunction
 from .derived import derived
 
 if TYPE_CHECKING:
-    from ..symbolic.activations import Activation
+    from ..symbolic.expressions.activations import Activation
 
 
 def elementwise(student: Activation) -> ElementwiseFunction:
@@ -34,12 +34,12 @@ def elementwise(student: Activation) -> ElementwiseFunction:
     Examples
     --------
     >>> import numpy as np
-    >>> from giantstep.symbolic.activations import activation
+    >>> from giantstep.symbolic.expressions.activations import activation
     >>> relu = elementwise(activation("relu"))
     >>> relu(np.array([-1.0, 2.0])).tolist(), relu.slopes(np.array([-1.0, 2.0])).tolist()
     ([0.0, 2.0], [0.0, 1.0])
     """
-    from ..symbolic.activations import z
+    from ..symbolic.expressions.activations import z
     from ..symbolic.printing.array_kernels import array_kernel
     from ..symbolic.printing.compiled import Formula, function_source
 
@@ -73,6 +73,6 @@ def kept_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
 
 @derived("activation_functions", ElementwiseFunction)
 def _texts(text: str) -> ElementwiseFunction:
-    from ..symbolic.activations import activation
+    from ..symbolic.expressions.activations import activation
 
     return elementwise(activation(text))

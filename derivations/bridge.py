@@ -92,9 +92,9 @@ def _centred(teacher: str) -> str:
     AssumptionError
         If the mean has no closed form.
     """
-    from ..symbolic.activations import activation
-    from ..symbolic.activations import z as variable
-    from ..symbolic.gaussian import GaussianExpectation, expect
+    from ..symbolic.expressions.activations import activation
+    from ..symbolic.expressions.activations import z as variable
+    from ..symbolic.gaussian.expectation import GaussianExpectation, expect
 
     expr = activation(teacher, argument="teacher").expr
     mean = expect(expr, variable)

@@ -17,8 +17,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.printing.printer import Printer
 
-from ..symbolic.gaussian import GaussianExpectation
-from ..symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
+from ..symbolic.gaussian.expectation import GaussianExpectation
+from ..symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
 _GREEK = {
     "alpha": "α", "beta": "β", "gamma": "γ", "Gamma": "Γ", "Delta": "Δ", "epsilon": "ϵ",

@@ -8,8 +8,8 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ..symbolic.gaussian import GaussianExpectation
-from ..symbolic.random_matrix import MarchenkoPasturAverage
+from ..symbolic.gaussian.expectation import GaussianExpectation
+from ..symbolic.systems.random_matrix import MarchenkoPasturAverage
 from .evidence import Finding
 
 

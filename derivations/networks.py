@@ -26,11 +26,11 @@ from ..numeric.networks.run import Measures, Networks
 from ..numeric.networks.run import simulate as run
 from ..numeric.networks.sizes import sample_count
 from ..pages import Block, Page, Table
-from ..symbolic.activations import Activation, activation
-from ..symbolic.hermite import hermite_coefficient
+from ..symbolic.expressions.activations import Activation, activation
+from ..symbolic.hermite.coefficients import hermite_coefficient
 from ..symbolic.printing.compiled import compiled
-from ..symbolic.targets import Target
-from ..symbolic.targets import target as read_target
+from ..symbolic.targets.target import Target
+from ..symbolic.targets.target import target as read_target
 from .activation_functions import elementwise
 from .curve_figure import plot_curve, plot_simulation
 from .curves import Curve

@@ -25,9 +25,8 @@ import mpmath
 import numpy as np
 import sympy as sp
 
-from giantstep.symbolic.accuracy import rewrite_for_accuracy
-from giantstep.symbolic.activations import CATALOGUE
-from giantstep.symbolic.functions import (
+from giantstep.symbolic.expressions.activations import CATALOGUE
+from giantstep.symbolic.expressions.functions import (
     OwenT,
     erf_difference,
     erfcx,
@@ -37,6 +36,7 @@ from giantstep.symbolic.functions import (
     sigmoid,
     softplus,
 )
+from giantstep.symbolic.gaussian.accuracy import rewrite_for_accuracy
 from giantstep.symbolic.printing.printers import (
     CPrinter,
     MpmathPrinter,

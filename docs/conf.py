@@ -29,6 +29,7 @@ extensions = [
     "finished_pages",
     "latex_to_mathml",
     "myst_nb",
+    "room_map",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",

@@ -37,7 +37,7 @@ HEAD = """# Accuracy of generated code
 <!-- Written by docs/make_accuracy_table.py. -->
 
 Kernels are emitted after a pass that rewrites expressions for floating point
-(`giantstep.symbolic.accuracy`), with functions that are accurate on their whole domain
+(`giantstep.symbolic.gaussian.accuracy`), with functions that are accurate on their whole domain
 (`giantstep.symbolic.printing.special_functions`). The tables state bounds on the error of the
 integrands of a kernel, for every activation of the catalogue: σ is taken at x = rκ + √c z, with
 

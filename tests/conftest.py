@@ -55,7 +55,7 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory):
 def declared_names_are_forgotten():
     """What a test declares, no other test knows."""
     yield
-    module = sys.modules.get("giantstep.symbolic.activations")
+    module = sys.modules.get("giantstep.symbolic.expressions.activations")
     for name in [*module._DECLARED] if module else ():
         for table in (module._DECLARED, module._KNOWN, module.FUNCTIONS):
             del table[name]

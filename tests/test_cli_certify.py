@@ -36,7 +36,7 @@ def test_solve_asks_for_the_proof_and_keeps_it(
 ) -> None:
     from giantstep import cli_curve
     from giantstep.derivations.certificates.certificate import Certificate
-    from giantstep.symbolic.enclosures import Enclosure
+    from giantstep.symbolic.exact.enclosures import Enclosure
 
     quarter = Enclosure(sp.Rational(1, 4), sp.Rational(1, 1024))
     proof = Certificate(

@@ -1,4 +1,4 @@
-"""Who may know whom: symbolic/ and numeric/ do not know each other, derivations/ knows both."""
+"""Who may know whom: layers, the rooms in them, and what stands at the top of a module."""
 
 import ast
 import json
@@ -7,174 +7,193 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-ROOMS = {room: ROOT / room for room in ("derivations", "numeric", "symbolic")}
+LAYERS = ("derivations", "numeric", "symbolic")
 FORBIDDEN = {
-    "symbolic": {
-        "giantstep.derivations",
-        "giantstep.numeric",
-        "numba",
-        "numpy",
-        "pandas",
-        "scipy",
-        "xarray",
-    },
+    "derivations": set[str](),
     "numeric": {"giantstep.derivations", "giantstep.symbolic", "sympy"},
-    "derivations": set(),
-    "runtime": {*(f"giantstep.{room}" for room in ROOMS), "numba", "scipy", "sympy"},
+    "symbolic": {
+        *("giantstep.derivations", "giantstep.numeric"),
+        *("numba", "numpy", "pandas", "scipy", "xarray"),
+    },
+    "runtime": {*(f"giantstep.{layer}" for layer in LAYERS), "numba", "scipy", "sympy"},
 }
-FRONT_DOOR = {f"giantstep.{room}" for room in ROOMS} | {"numba", "numpy", "sympy", "xarray"}
+FRONT_DOOR = {f"giantstep.{layer}" for layer in LAYERS} | {"numba", "numpy", "sympy", "xarray"}
+# From the bottom to the top: a room knows those before it, for type checkers too. What is not named
+# here stands beside the others: it knows none of them, and none of them knows it.
+ORDER = {
+    "symbolic": [
+        *("expressions", "printing", "exact", "gaussian", "hermite", "targets", "leaps", "losses"),
+        *("systems", "lowering"),
+    ],
+    "numeric": [],
+    "derivations": [],
+}
+# The lines of work: what all stand on knows none of them.
+LINES = (
+    *("first_gradient", "giant_steps", "nonlinear_spikes", "one_gradient_step"),
+    "spiked_random_features",
+)
+# In these rooms no module of ours is imported inside of a function.
+AT_THE_TOP = {
+    *(
+        f"symbolic/{room}"
+        for room in ORDER["symbolic"]
+        if room not in ("gaussian", "lowering", "targets")
+    ),
+    *(f"numeric/{room}" for room in ("networks", "proofs", "spectra")),
+    *(
+        f"derivations/{room}"
+        for room in ("expansions", "first_gradient", "giant_steps", "mean_field")
+    ),
+}
 
 
-def module_files() -> Iterator[tuple[str, str, Path]]:
-    """Room, dotted name of the package that relative imports start from, file."""
-    for room, folder in ROOMS.items():
-        for file in sorted(folder.rglob("*.py")):
-            yield room, ".".join(["giantstep", *file.parent.relative_to(ROOT).parts]), file
-    # Below all rooms: what generated kernels run on, of which files carry a copy.
-    for file in sorted((ROOT / "src" / "giantstep" / "runtime").glob("*.py")):
-        yield "runtime", "giantstep.runtime", file
+class Import(NamedTuple):
+    """One name that a module imports, in full, and where the statement stands."""
+
+    name: str
+    line: int
+    is_relative: bool
+    in_function: bool
+    for_type_checkers: bool
 
 
-@pytest.fixture(scope="module")
-def modules() -> list[tuple[str, str, str, ast.Module]]:
-    """Room, package that relative imports start from, path in the checkout, parsed source."""
-    return [
-        (room, package, file.relative_to(ROOT).as_posix(), ast.parse(file.read_text("utf-8")))
-        for room, package, file in module_files()
-    ]
+def imports(tree: ast.AST, package: str) -> Iterator[Import]:
+    """All imports of a module of this package, wherever they hide."""
+
+    def below(node: ast.AST, in_function: bool, typing: bool) -> Iterator[Import]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.Import):
+                for alias in child.names:
+                    yield Import(alias.name, child.lineno, False, in_function, typing)
+            elif isinstance(child, ast.ImportFrom):
+                parts = package.split(".")
+                base = parts[: len(parts) - child.level + 1] if child.level else []
+                origin = ".".join([*base, *filter(None, [child.module])])
+                for alias in child.names:
+                    name = f"{origin}.{alias.name}"
+                    yield Import(name, child.lineno, bool(child.level), in_function, typing)
+            function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            check = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+            yield from below(child, in_function or function, typing or check)
+
+    yield from below(tree, False, False)
 
 
-def is_for_type_checkers(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+def reads_source(node: ast.AST, layer: str) -> bool:
+    """Whether a node can only serve to take the text of a module for data."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("getsource", "getsourcelines", "getsourcefile")
+    if layer not in ("numeric", "symbolic"):
+        return False
+    if isinstance(node, ast.Name):
+        return node.id == "__file__"
+    return layer == "symbolic" and isinstance(node, ast.Constant) and node.value in LAYERS
 
 
-def statements_at_run_time(tree: ast.AST, *, lazy: bool) -> Iterator[ast.AST]:
-    """All statements but those for type checkers; inside functions only if `lazy`."""
-    rest = [tree]
-    while rest:
-        for child in ast.iter_child_nodes(rest.pop()):
-            # No import is inside of an expression.
-            if isinstance(child, ast.expr) or is_for_type_checkers(child):
-                continue
-            if not lazy and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                continue
-            yield child
-            rest.append(child)
+def within(name: str, places: set[str]) -> bool:
+    return any(f"{name}.".startswith(f"{place}.") for place in places)
 
 
-def imported_names(tree: ast.Module, package: str, *, lazy: bool = True) -> set[str]:
-    """Absolute dotted names of all that a module imports."""
-    names: set[str] = set()
-    for node in statements_at_run_time(tree, lazy=lazy):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parts = package.split(".")
-            base = parts[: len(parts) - node.level + 1] if node.level else []
-            origin = ".".join([*base, *filter(None, [node.module])])
-            names |= {f"{origin}.{alias.name}" for alias in node.names}
-    return names
+def room_of(name: str) -> tuple[str, str]:
+    """Layer and room of an import name; no room for what lies directly in a layer."""
+    parts = name.split(".")
+    layer = parts[1] if parts[:1] == ["giantstep"] and len(parts) > 1 else ""
+    is_room = layer in LAYERS and len(parts) > 2 and (ROOT / layer / parts[2]).is_dir()
+    return layer, parts[2] if is_room else ""
 
 
-def broken(names: set[str], forbidden: set[str]) -> set[str]:
-    return {name for name in names for room in forbidden if f"{name}.".startswith(f"{room}.")}
+def may_know(layer: str, room: str, other: str) -> bool:
+    """Whether a room of a layer may know another one of that layer."""
+    if layer == "derivations":
+        return room in LINES or other not in LINES
+    order = ORDER[layer]
+    if room in order and other in order:
+        return order.index(room) > order.index(other)
+    return False
 
 
 def test_imports_are_found_wherever_they_hide():
     source = """
 from typing import TYPE_CHECKING
 from .. import symbolic
-from ..symbolic.hermite import coefficient
 from . import solvers
-from .kernels import load
 if TYPE_CHECKING:
     import sympy
 class Late:
     def load(self):
-        import numpy.linalg
+        from ..symbolic.hermite import coefficient
 """
-    tree = ast.parse(source)
-    found = imported_names(tree, "giantstep.numeric")
-    assert broken(found, FORBIDDEN["numeric"]) == {
-        "giantstep.symbolic",
-        "giantstep.symbolic.hermite.coefficient",
+    found = {
+        (i.name, i.in_function, i.for_type_checkers)
+        for i in imports(ast.parse(source), "giantstep.numeric")
     }
-    assert {"giantstep.numeric.solvers", "giantstep.numeric.kernels.load"} <= found
-    assert "numpy.linalg" in found
-    assert "numpy.linalg" not in imported_names(tree, "giantstep.numeric", lazy=False)
-
-
-def test_rooms_import_only_what_they_may_know(modules):
-    offenders = {
-        name: sorted(wrong)
-        for room, package, name, tree in modules
-        if (wrong := broken(imported_names(tree, package), FORBIDDEN[room]))
+    assert found == {
+        ("typing.TYPE_CHECKING", False, False),
+        ("giantstep.symbolic", False, False),
+        ("giantstep.numeric.solvers", False, False),
+        ("sympy", False, True),
+        ("giantstep.symbolic.hermite.coefficient", True, False),
     }
-    assert offenders == {}
 
 
-def test_lowering_is_imported_by_no_other_part_of_symbolic(modules):
-    """Not for type checkers either: what is below it knows nothing of it."""
-    offenders = {
-        f"{name}:{node.lineno}": ast.unparse(node)
-        for room, _, name, tree in modules
-        if room == "symbolic" and not name.startswith("symbolic/lowering/")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        if "lowering" in ast.unparse(node).replace(".", " ").split()
-    }
-    assert offenders == {}
-
-
-def test_symbolic_reads_no_text_of_other_rooms(modules):
-    others = {"numeric", "derivations"}
-    offenders = [
-        f"{name}:{node.lineno}"
-        for room, _, name, tree in modules
-        if room == "symbolic"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and node.value in others
-    ]
+def test_modules_know_only_what_they_may():
+    offenders = []
+    files = [(layer, file) for layer in LAYERS for file in sorted((ROOT / layer).rglob("*.py"))]
+    # Below all layers: what generated kernels run on, of which files carry a copy.
+    runtime = ROOT / "src" / "giantstep" / "runtime"
+    files += [("runtime", file) for file in sorted(runtime.glob("*.py"))]
+    for layer, file in files:
+        place = file.relative_to(runtime.parent if layer == "runtime" else ROOT)
+        package = ".".join(["giantstep", *place.parent.parts])
+        room = place.parts[1] if layer in LAYERS and len(place.parts) > 2 else ""
+        tree = ast.parse(file.read_text("utf-8"))
+        for found in imports(tree, package):
+            where = f"{place}:{found.line}: {found.name}"
+            ours = within(found.name, {"giantstep"})
+            other_layer, other = room_of(found.name)
+            if within(found.name, FORBIDDEN[layer]) and not found.for_type_checkers:
+                offenders.append(f"{where} belongs to another layer")
+            if ours and not found.is_relative:
+                offenders.append(f"{where} is relative inside of the package")
+            if ours and found.in_function and f"{layer}/{room}" in AT_THE_TOP:
+                offenders.append(f"{where} stands at the top in this room")
+            if room and other and layer == other_layer and room != other:
+                if not may_know(layer, room, other):
+                    offenders.append(f"{where}: {layer}/{room} does not know {other}")
+        offenders += [
+            f"{place}:{node.lineno}: the text of a module is no data"
+            for node in ast.walk(tree)
+            if isinstance(node, ast.expr) and reads_source(node, layer)
+        ]
+    for file in sorted((ROOT / "src" / "giantstep").glob("*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        offenders += [
+            f"{file.name}:{found.line}: {found.name} is imported when it is used"
+            for found in imports(tree, "giantstep")
+            if not (found.in_function or found.for_type_checkers)
+            if within(found.name, FRONT_DOOR)
+        ]
     assert offenders == []
 
 
-def test_imports_inside_the_package_are_relative(modules):
-    offenders = {
-        f"{name}:{node.lineno}": ast.unparse(node)
-        for _, _, name, tree in modules
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.ImportFrom) and not node.level and node.module)
-        or isinstance(node, ast.Import)
-        if "giantstep" in ast.unparse(node).split()[1].split(".")
-    }
-    assert offenders == {}
-
-
-def test_front_door_opens_the_rooms_only_when_used():
-    offenders = {}
-    for file in sorted((ROOT / "src" / "giantstep").glob("*.py")):
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        if wrong := broken(imported_names(tree, "giantstep", lazy=False), FRONT_DOOR):
-            offenders[file.name] = sorted(wrong)
-    assert offenders == {}
-
-
 @pytest.mark.parametrize(
-    ("room", "unwanted"),
+    ("layer", "unwanted"),
     [
         ("symbolic", {"giantstep.numeric", "giantstep.derivations", "numba", "numpy", "xarray"}),
         ("numeric", {"giantstep.symbolic", "giantstep.derivations", "sympy"}),
     ],
 )
-def test_importing_a_whole_room_leaves_the_others_alone(room, unwanted, tmp_path):
+def test_importing_a_whole_layer_leaves_the_others_alone(layer, unwanted, tmp_path):
     code = f"""
 import importlib, json, pkgutil, sys
-import giantstep.{room} as room
-for module in pkgutil.walk_packages(room.__path__, room.__name__ + "."):
+import giantstep.{layer} as layer
+for module in pkgutil.walk_packages(layer.__path__, layer.__name__ + "."):
     importlib.import_module(module.name)
 print(json.dumps(sorted(sys.modules)))
 """

@@ -22,14 +22,14 @@ from giantstep import (
     lower,
 )
 from giantstep.derivations.certificates.certificate import Certificate, CertifiedValues
+from giantstep.derivations.first_gradient.statistical_queries import CorrelationalQueryBound
+from giantstep.derivations.first_gradient.training import Estimate, TrainedNetworks
 from giantstep.derivations.giant_steps.conjectures import (
     ConjectureReport,
     Figure,
     Outcome,
     TargetOutcome,
 )
-from giantstep.derivations.hermite_gradients.statistical_queries import CorrelationalQueryBound
-from giantstep.derivations.hermite_gradients.training import Estimate, TrainedNetworks
 from giantstep.derivations.one_gradient_step.conditional_risk import ConditionalRisk
 from giantstep.derivations.optima import LocalOptimum, Optimum
 from giantstep.derivations.spiked_random_features.convex.solution import ConvexSolution
@@ -37,7 +37,7 @@ from giantstep.errors import ParameterError
 from giantstep.pages import Indented, Listing, Page, Table
 from giantstep.result import Number, Result, quantity
 from giantstep.runtime.precision import local_context
-from giantstep.symbolic.enclosures import Enclosure
+from giantstep.symbolic.exact.enclosures import Enclosure
 
 STEP = OneGradientStep("erf", "erf", alpha=2.5, beta=1.2, step_size=3.0, noise_variance=0.16)
 SPIKED = SpikedRandomFeatures("erf", "erf")

@@ -7,15 +7,15 @@ import pytest
 import sympy as sp
 
 import giantstep as gs
-from giantstep.symbolic import random_matrix
-from giantstep.symbolic.dynamics_integrals import two_point_integral
-from giantstep.symbolic.equivalence import spiked_rows
-from giantstep.symbolic.exact_numbers import require_exact
-from giantstep.symbolic.expression_text import expression_text
-from giantstep.symbolic.gaussian import GaussianExpectation, JointExpectation
-from giantstep.symbolic.hermite_polynomials import affine_argument, hermite_polynomial
-from giantstep.symbolic.latex_text import parse_latex
-from giantstep.symbolic.zero_test import is_exactly_zero
+from giantstep.symbolic.expressions.exact_numbers import require_exact
+from giantstep.symbolic.expressions.expression_text import expression_text
+from giantstep.symbolic.expressions.latex_text import parse_latex
+from giantstep.symbolic.gaussian.dynamics_integrals import two_point_integral
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation, JointExpectation
+from giantstep.symbolic.gaussian.hermite_polynomials import affine_argument, hermite_polynomial
+from giantstep.symbolic.gaussian.zero_test import is_exactly_zero
+from giantstep.symbolic.hermite.equivalence import spiked_rows
+from giantstep.symbolic.systems import random_matrix
 
 z, u, v = sp.symbols("z u v", real=True)
 PAIR = gs.correlated_pair(u, v, sp.Rational(1, 2))

@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy as sp
 
-from ...symbolic.enclosures import Enclosure
+from ...symbolic.exact.enclosures import Enclosure
 from ..evidence import Finding
 
 
@@ -25,7 +25,7 @@ def is_rounded(text: str, value: Enclosure, digits: int) -> bool:
 
     Examples
     --------
-    >>> from giantstep.symbolic.enclosures import Enclosure
+    >>> from giantstep.symbolic.exact.enclosures import Enclosure
     >>> third = Enclosure(sp.Rational(1365, 4096), sp.Rational(1, 4096))
     >>> is_rounded("0.333", third, 3), is_rounded("0.332", third, 3)
     (True, False)

@@ -18,7 +18,7 @@ from ...pages import Block, Listing, Table
 from ...result import Result, quantity
 
 if TYPE_CHECKING:
-    from ...symbolic.enclosures import Enclosure
+    from ...symbolic.exact.enclosures import Enclosure
 
 LIBRARIES = (
     "python-flint (Arb) computes enclosures that hold",
@@ -99,7 +99,7 @@ class CertifiedValues(Result):
 
 def enclosures() -> dict[str, Any]:
     """Return the type of intervals, for results that are read; importing it needs SymPy."""
-    from ...symbolic.enclosures import Enclosure
+    from ...symbolic.exact.enclosures import Enclosure
 
     return {"Enclosure": Enclosure}
 

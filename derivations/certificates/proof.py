@@ -11,24 +11,24 @@ import sympy as sp
 
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
-from ...numeric.certified_grid import Branch, BranchedFunction
-from ...numeric.certified_integrals import Direct, LineIntegrator
-from ...numeric.certified_moments import Convolution
-from ...numeric.certified_panels import WorkLimitError
-from ...numeric.krawczyk import ProvenRoot, prove_root
-from ...symbolic.ball_functions import Ball
-from ...symbolic.enclosures import Enclosure
-from ...symbolic.gaussian_convolutions import (
+from ...numeric.proofs.grid import Branch, BranchedFunction
+from ...numeric.proofs.integrals import Direct, LineIntegrator
+from ...numeric.proofs.krawczyk import ProvenRoot, prove_root
+from ...numeric.proofs.moments import Convolution
+from ...numeric.proofs.panels import WorkLimitError
+from ...symbolic.exact.ball_functions import Ball
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.gaussian.convolutions import (
     BranchedBalls,
     ConvolutionBalls,
     GaussianTables,
     TableBalls,
     gaussian_tables,
 )
-from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS, PRECISION, enclosure_of
+from ...symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS, PRECISION, enclosure_of
+from ...symbolic.gaussian.tail_analysis import integrand_tails, mass_outside
 from ...symbolic.lowering.ball_program import BallLoop, BallNewton, BallProgram
 from ...symbolic.lowering.lowered import LoweredSystem
-from ...symbolic.tail_analysis import integrand_tails, mass_outside
 from .certificate import Certificate
 
 # The integrands of saddle-point equations are at most of the fourth degree in the tables.

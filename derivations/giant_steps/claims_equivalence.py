@@ -16,25 +16,25 @@ from numpy.typing import NDArray
 
 from ...ball_library import require_flint
 from ...runtime.precision import local_context
-from ...symbolic.activations import Activation, activation
-from ...symbolic.activations import z as variable
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.equivalence import (
+from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.functions import OwenT
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.expectation import GaussianExpectation, correlated_pair, expect_joint
+from ...symbolic.gaussian.hermite_polynomials import affine_argument, hermite_polynomial
+from ...symbolic.hermite.equivalence import (
     CENTRE,
     SPREAD,
     conditional_equivalence,
     features_at,
     spiked_rows,
 )
-from ...symbolic.functions import OwenT
-from ...symbolic.gaussian import GaussianExpectation, correlated_pair, expect_joint
-from ...symbolic.hermite_polynomials import affine_argument, hermite_polynomial
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.targets import target
+from ...symbolic.targets.target import target
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..hermite_gradients.network_functions import network_functions
+from ..first_gradient.network_functions import network_functions
 from ..identities import equal, identities_hold
 from ..spiked_random_features import physics as fe
 from .claims_staircases import DIGITS

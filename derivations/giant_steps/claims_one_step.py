@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from ...numeric.networks.network import Network
 from ...numeric.networks.neuron_gradients import GradientSlopes
 from ...numeric.networks.run import Networks, simulate
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import expect
-from ...symbolic.stein import DIMENSION, SAMPLES
-from ...symbolic.targets import target
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import expect
+from ...symbolic.targets.stein import DIMENSION, SAMPLES
+from ...symbolic.targets.target import target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
-from ..hermite_gradients.claims_expansion import mean_of_polynomial
-from ..hermite_gradients.first_step import first_step
-from ..hermite_gradients.network_functions import network_functions
-from ..hermite_gradients.sample_complexity import sample_complexity
+from ..first_gradient.claims_expansion import mean_of_polynomial
+from ..first_gradient.first_step import first_step
+from ..first_gradient.network_functions import network_functions
+from ..first_gradient.sample_complexity import sample_complexity
 from ..identities import equal, identities_hold
 from ..spiked_random_features.mapping import alpha0, spike_mapping
 from ..spiked_random_features.mapping import noise as label_noise

@@ -29,24 +29,24 @@ from ...ball_library import require_flint
 from ...errors import UndecidedError
 from ...numeric.networks.directions import PARTS
 from ...runtime.precision import local_context
-from ...symbolic.activations import activation, z
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_coefficients
-from ...symbolic.leaps.activation_mask import activation_mask
+from ...symbolic.expressions.activations import activation, z
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import expect
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.hermite.coefficients import hermite_coefficients
 from ...symbolic.leaps.generative_leap import generative_leap
 from ...symbolic.leaps.isotropic_leap import isotropic_leap
 from ...symbolic.leaps.leap_index import coordinate_leap
-from ...symbolic.leaps.spans import spans_of
 from ...symbolic.leaps.staircase import staircase
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.projections import residual_norms
-from ...symbolic.subspaces import Subspace
-from ...symbolic.targets import Target, target
-from ...symbolic.zero_test import is_exactly_zero
+from ...symbolic.targets.activation_mask import activation_mask
+from ...symbolic.targets.projections import residual_norms
+from ...symbolic.targets.spans import spans_of
+from ...symbolic.targets.subspaces import Subspace
+from ...symbolic.targets.target import Target, target
 from ..certificates.agreement import decided
 from ..claims import Finding, Status, declare_claim, evidence
-from ..hermite_gradients.claims_expansion import mean_of_polynomial
+from ..first_gradient.claims_expansion import mean_of_polynomial
 from ..identities import identities_hold
 from .conjectures import (
     READOUTS,

@@ -78,15 +78,15 @@ from ...numeric.networks.readout import RidgeReadout
 from ...numeric.networks.run import progress_bar
 from ...pages import Block, Listing
 from ...result import Result, quantity
-from ...symbolic.activations import activation
-from ...symbolic.leaps.spans import spans_of
+from ...symbolic.expressions.activations import activation
 from ...symbolic.leaps.staircase import staircase
-from ...symbolic.projections import residual_norms
-from ...symbolic.subspaces import Subspace
-from ...symbolic.targets import Target
-from ...symbolic.targets import target as read_target
+from ...symbolic.targets.projections import residual_norms
+from ...symbolic.targets.spans import spans_of
+from ...symbolic.targets.subspaces import Subspace
+from ...symbolic.targets.target import Target
+from ...symbolic.targets.target import target as read_target
 from ..claims import Finding
-from ..hermite_gradients.network_functions import network_functions
+from ..first_gradient.network_functions import network_functions
 from .learned_directions import GiantStepsResult, take_giant_steps
 from .population_dynamics import (
     PopulationStudent,

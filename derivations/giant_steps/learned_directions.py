@@ -37,7 +37,7 @@ from ...numeric.networks.measure import Measurement
 from ...numeric.networks.network import Network
 from ...numeric.networks.readout import RidgeReadout
 from ...numeric.networks.run import Networks, simulate
-from ...symbolic.subspaces import Subspace, vector_text
+from ...symbolic.targets.subspaces import Subspace, vector_text
 
 __all__ = ["PARTS", "GiantStepsResult", "take_giant_steps"]
 

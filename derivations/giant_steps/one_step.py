@@ -19,7 +19,7 @@ where μ_2 and the mean of f are not zero, or μ_k = 0 ≠ μ_{k+2} for a tensor
 Thresholds are theorems of Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270: for
 :math:`\ell = 1`, and for :math:`f = \sum_k \sigma^*_k(\langle w_k^*, x\rangle)` with orthonormal
 :math:`w_k^*`. Constants, other targets of higher order, and students that miss the leap index are
-derived here from the gradient expansion (:mod:`giantstep.symbolic.stein`).
+derived here from the gradient expansion (:mod:`giantstep.symbolic.targets.stein`).
 
 One giant step in numbers: symbols of its formulas, weighing of neurons, finite sizes.
 
@@ -52,19 +52,20 @@ from ...errors import AssumptionError, ExpressionError, ParameterError
 from ...json_document import WritesJson
 from ...numeric.arguments import positive_number, real_number, whole_number
 from ...pages import Block, Page, Table, Typeset
-from ...symbolic.activations import Activation, activation
-from ...symbolic.activations import z as variable
-from ...symbolic.expression_text import expression_text
-from ...symbolic.gaussian import expect
-from ...symbolic.heat_flow import gaussian_moment
-from ...symbolic.leaps.activation_mask import DegreeMask, activation_mask
-from ...symbolic.leaps.closed_symbols import closed_symbol
+from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.expression_text import expression_text
+from ...symbolic.expressions.parser import parse_expression
+from ...symbolic.expressions.regularity import Parity, require_square_integrable
+from ...symbolic.expressions.standing import Standing
+from ...symbolic.gaussian.expectation import expect
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.hermite.heat_flow import gaussian_moment
 from ...symbolic.leaps.leap_index import leap_index
-from ...symbolic.leaps.spans import spans_of
-from ...symbolic.parser import parse_expression
-from ...symbolic.regularity import Parity, require_square_integrable
-from ...symbolic.standing import Standing
-from ...symbolic.stein import (
+from ...symbolic.targets.activation_mask import DegreeMask, activation_mask
+from ...symbolic.targets.closed_symbols import closed_symbol
+from ...symbolic.targets.spans import spans_of
+from ...symbolic.targets.stein import (
     DIMENSION,
     SAMPLES,
     Direction,
@@ -72,11 +73,10 @@ from ...symbolic.stein import (
     GradientTerm,
     gradient_expansion,
 )
-from ...symbolic.subspaces import Subspace
-from ...symbolic.targets import Target
-from ...symbolic.targets import target as read_target
-from ...symbolic.zero_test import is_exactly_zero
-from ..hermite_gradients.first_step import first_step
+from ...symbolic.targets.subspaces import Subspace
+from ...symbolic.targets.target import Target
+from ...symbolic.targets.target import target as read_target
+from ..first_gradient.first_step import first_step
 from ..readable import readable
 from ..spiked_random_features.mapping import alpha0
 from ..spiked_random_features.mapping import noise as label_noise

@@ -18,7 +18,7 @@ coefficients of one and the same size. Neither misses a degree at any length of 
 Neurons start as paired unit vectors without any part in the relevant space, the limit of many
 dimensions, and otherwise orthogonal; nothing else is a limit: this is the training of a network of
 p neurons on the population loss. Here it runs in floating point, for the sizes of overlaps;
-ranks are proven. Derived here from Stein's lemma (:mod:`...symbolic.stein`).
+ranks are proven. Derived here from Stein's lemma (:mod:`.symbolic.targets.stein`).
 
 Ranks that giant steps reach on the population loss: a check of staircases that knows none.
 
@@ -43,8 +43,8 @@ from numpy.typing import NDArray
 
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import positive_number, whole_number
-from ...symbolic.targets import Target
-from ...symbolic.targets import target as read_target
+from ...symbolic.targets.target import Target
+from ...symbolic.targets.target import target as read_target
 
 Array = NDArray[np.float64]
 
@@ -94,7 +94,7 @@ class PopulationGradient:
 
     Examples
     --------
-    >>> from giantstep.symbolic.targets import target
+    >>> from giantstep.symbolic.targets.target import target
     >>> found = PopulationGradient(target("x1 + x1*x2"), PopulationStudent.EXPONENTIAL)
     >>> found.potential
     (u1*u2 + u1)*exp(rest/2 + u1**2/2 + u2**2/2)

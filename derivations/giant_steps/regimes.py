@@ -34,18 +34,24 @@ import sympy as sp
 from ...errors import AssumptionError, ParameterError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Table, Typeset, aligned, as_html
-from ...symbolic.activations import Activation, activation
-from ...symbolic.expression_text import expression_text
-from ...symbolic.hermite_expansion import expansion_latex
-from ...symbolic.leaps.activation_mask import DegreeMask, activation_mask
-from ...symbolic.leaps.spans import spans_of
-from ...symbolic.projections import Projection, digits_of, function_text, number_text, project
-from ...symbolic.ridge_terms import ridge_terms
-from ...symbolic.standing import Standing
-from ...symbolic.subspaces import Subspace
-from ...symbolic.targets import Target
-from ...symbolic.targets import target as read_target
-from ...symbolic.zero_test import is_exactly_zero
+from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.expressions.expression_text import expression_text
+from ...symbolic.expressions.standing import Standing
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.hermite.expansion import expansion_latex
+from ...symbolic.targets.activation_mask import DegreeMask, activation_mask
+from ...symbolic.targets.projections import (
+    Projection,
+    digits_of,
+    function_text,
+    number_text,
+    project,
+)
+from ...symbolic.targets.ridge_terms import ridge_terms
+from ...symbolic.targets.spans import spans_of
+from ...symbolic.targets.subspaces import Subspace
+from ...symbolic.targets.target import Target
+from ...symbolic.targets.target import target as read_target
 
 _DANDI = "Dandi et al., arXiv 2305.18270"
 _RANDOM_FEATURES = "Mei, Misiakiewicz, Montanari, Appl. Comput. Harmon. Anal. 59 (2022)"

@@ -46,15 +46,15 @@ from ...numeric.networks.samples import Function
 from ...numeric.networks.sizes import check_memory
 from ...numeric.projection_sampling import sample_residual
 from ...pages import Block, Page, Table
-from ...symbolic.activations import Activation, activation
-from ...symbolic.leaps.spans import spans_of
+from ...symbolic.expressions.activations import Activation, activation
 from ...symbolic.leaps.staircase import Staircase, staircase
-from ...symbolic.projections import number_text, residual_norms
-from ...symbolic.subspaces import Subspace
-from ...symbolic.targets import Target
-from ...symbolic.targets import target as read_target
+from ...symbolic.targets.projections import number_text, residual_norms
+from ...symbolic.targets.spans import spans_of
+from ...symbolic.targets.subspaces import Subspace
+from ...symbolic.targets.target import Target
+from ...symbolic.targets.target import target as read_target
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
-from ..hermite_gradients.network_functions import network_functions
+from ..first_gradient.network_functions import network_functions
 from .learned_directions import (
     CLEAR,
     CLEAR_WEIGHTS,

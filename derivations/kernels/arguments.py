@@ -15,7 +15,7 @@ from .precise import exact_number
 from .solution import KernelSolution
 
 if TYPE_CHECKING:
-    from ...symbolic.saddle_point import Coordinate
+    from ...symbolic.systems.saddle_point import Coordinate
 
 Array = NDArray[np.float64]
 

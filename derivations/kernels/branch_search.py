@@ -37,7 +37,7 @@ from ...numeric.branches import (
     zero_between,
 )
 from ...numeric.first_values import spread
-from ...symbolic.branch_conditions import Condition
+from ...symbolic.systems.branch_conditions import Condition
 from .arguments import known_names
 from .branches import (
     FIRST_ORDER,

@@ -20,8 +20,8 @@ from ...numeric.arguments import real_number
 from ...numeric.branches import CROSSING
 from ...pages import Block, Listing
 from ...result import Result, quantity
-from ...symbolic.branch_conditions import Condition, OpenSystem
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.systems.branch_conditions import Condition, OpenSystem
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .arguments import known_names
 from .families import Extremum

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from ...errors import CertificationError, ConvergenceError
-from ...symbolic.enclosures import Enclosure
-from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS, enclosed_value
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS, enclosed_value
 from ...symbolic.lowering.ball_program import BallProgram
 from ..certificates.certificate import Certificate
 from ..certificates.proof import DEFAULT_DIGITS, certify

@@ -1,8 +1,9 @@
 """A kernel as equations at given unknowns: residuals, their derivatives, and what follows.
 
-The system with its Newton unknowns turned into parameters (:mod:`.symbolic.branch_conditions`) is
-lowered like any other, so its residuals have the quadrature, the error control and the cache of a
-solve. It is lowered once for each choice of parameters that move.
+The system with its Newton unknowns turned into parameters
+(:mod:`.symbolic.systems.branch_conditions`) is lowered like any other, so its residuals have the
+quadrature, the error control and the cache of a solve. It is lowered once for each choice of
+parameters that move.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from ...errors import ConvergenceError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number, whole_number
 from ...numeric.branches import SAME, Equations, Remembered
 from ...numeric.saddle_point_solver import BatchSolution
-from ...symbolic.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
-from ...symbolic.equations import FreeEnergy
 from ...symbolic.lowering.documentation import domain_of
 from ...symbolic.lowering.program import Newton
-from ...symbolic.saddle_point import SaddlePointSystem
-from ...symbolic.sensitivities import derivative_name
+from ...symbolic.systems.branch_conditions import SIZE, Condition, OpenSystem, hessian_name
+from ...symbolic.systems.equations import FreeEnergy
+from ...symbolic.systems.saddle_point import SaddlePointSystem
+from ...symbolic.systems.sensitivities import derivative_name
 from .arguments import Points, box_of, known_names, start_values
 from .lower import lower
 from .solution import KernelSolution

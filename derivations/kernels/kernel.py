@@ -41,10 +41,10 @@ from .sweep import Execution, Job, Variables, run_sweep
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ...symbolic.enclosures import Enclosure
+    from ...symbolic.exact.enclosures import Enclosure
     from ...symbolic.lowering.lowered import LoweredSystem
     from ...symbolic.lowering.program import Program
-    from ...symbolic.saddle_point import Coordinate, SaddlePointSystem
+    from ...symbolic.systems.saddle_point import Coordinate, SaddlePointSystem
     from . import branch_search as _branch_search
     from . import certified as _certified
     from . import code as _code
@@ -68,7 +68,7 @@ RESERVED = frozenset(
 _SHOWN = 4
 # Of the squares of a parameter that is given although it follows from another.
 _TIED = 1e-12
-# symbolic.equations.REPLICON: a kernel that was stored is solved without SymPy.
+# symbolic.systems.equations.REPLICON: a kernel that was stored is solved without SymPy.
 _REPLICON = "replicon"
 
 # Of positive unknowns: smaller ones are on their way to zero.

@@ -14,7 +14,7 @@ from ...errors import ParameterError, StructureError
 from ...one_thread import one_at_a_time
 from ...symbolic.lowering.lowered import LoweredSystem
 from ...symbolic.lowering.lowered import lower as lower_symbolically
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 from .code import kernel_code, latex_names, parameter_domains
 from .kernel import RESERVED, Kernel
 
@@ -47,7 +47,7 @@ def lower(
     Examples
     --------
     >>> import sympy as sp
-    >>> from giantstep.symbolic.saddle_point import SaddlePointSystem
+    >>> from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
     >>> x, a = sp.symbols("x a", positive=True)
     >>> kernel = lower(SaddlePointSystem.from_fixed_point({x: a * sp.exp(-x)}, name="lambert",
     ...                                                   parameters=(a,)))

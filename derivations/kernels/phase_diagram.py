@@ -1,9 +1,9 @@
 """Lines of transitions in the plane of two parameters, followed rather than scanned.
 
 A transition over one parameter is a solution of a larger system, in which this parameter is an
-unknown (:mod:`.symbolic.branch_conditions`). Over a second parameter these solutions form curves,
-which :mod:`.numeric.branches` follows like any others; where a line of spinodals has a cusp is a
-critical point.
+unknown (:mod:`.symbolic.systems.branch_conditions`). Over a second parameter these solutions form
+curves, which :mod:`.numeric.branches` follows like any others; where a line of spinodals has a cusp
+is a critical point.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ...numeric.branches import (
 )
 from ...pages import Block, Listing
 from ...result import Result
-from ...symbolic.branch_conditions import BENDS, Condition
+from ...symbolic.systems.branch_conditions import BENDS, Condition
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, styled
 from .branch_search import Search, checked_bounds, checked_options, kind_of_crossing, sign_changes
 from .branches import (

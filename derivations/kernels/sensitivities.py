@@ -1,7 +1,7 @@
 """Derivatives of everything a kernel returns with respect to its parameters.
 
 By the implicit function theorem, from the derivative of the equations along a direction of the
-parameters (:mod:`.symbolic.sensitivities`); nothing is differenced. One program has all
+parameters (:mod:`.symbolic.systems.sensitivities`); nothing is differenced. One program has all
 derivatives: it takes the rates at which parameters move, which also say how parameters follow
 from others. It is derived once for the parameters that move.
 """
@@ -25,8 +25,8 @@ from ...numeric.rounding import COARSE, perturbed, spreads
 from ...pages import Block, Table
 from ...result import Number, Result, Row, quantity
 from ...symbolic.lowering.lowered import LoweredSystem, lower
-from ...symbolic.saddle_point import SaddlePointSystem
-from ...symbolic.sensitivities import derivative_name, with_derivatives_along
+from ...symbolic.systems.saddle_point import SaddlePointSystem
+from ...symbolic.systems.sensitivities import derivative_name, with_derivatives_along
 from ..derived import derived
 from ..optima import optimum as optimum_of
 from .arguments import Points, Tie, known_names

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.averages import DataAverage
-from ...symbolic.equations import FreeEnergy
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.expressions.averages import DataAverage
+from ...symbolic.systems.equations import FreeEnergy
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 from .ridge_regression import (
     IDENTIFIERS,
     V,

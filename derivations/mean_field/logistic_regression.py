@@ -36,12 +36,12 @@ from typing import Any
 import sympy as sp
 
 from ...errors import ParameterError
-from ...symbolic.arguments import as_expression
-from ...symbolic.convex_losses import is_kinked
-from ...symbolic.functions import relu, softplus
-from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.proximal import MoreauEnvelope, Proximal
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.expressions.arguments import as_expression
+from ...symbolic.expressions.functions import relu, softplus
+from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.losses.convex_losses import is_kinked
+from ...symbolic.losses.proximal import MoreauEnvelope, Proximal
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 
 alpha, ridge, signal = sp.symbols("alpha lambda rho", positive=True)
 noise = sp.Symbol("Delta", nonnegative=True)

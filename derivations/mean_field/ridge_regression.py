@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.equations import FreeEnergy
-from ...symbolic.random_matrix import Resolvent
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.systems.equations import FreeEnergy
+from ...symbolic.systems.random_matrix import Resolvent
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 
 alpha, ridge = sp.symbols("alpha lambda", positive=True)
 signal, noise = sp.Symbol("rho", positive=True), sp.Symbol("Delta", nonnegative=True)

@@ -20,9 +20,9 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.functions import softplus
-from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.expressions.functions import softplus
+from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 
 beta = sp.Symbol("beta", positive=True)
 h = sp.Symbol("h", real=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy as sp
 
-from ...symbolic.ridge_equivalent import SignalResponse, Spike
+from ...symbolic.systems.ridge_equivalent import SignalResponse, Spike
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import cancels, identities_hold
 from ..one_gradient_step.model import OneGradientStep

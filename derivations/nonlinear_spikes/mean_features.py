@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ...numeric.smoothed import Smoothed, resolved_panels
 from ...runtime.precise_lines import panel_rule
 from ...runtime.quadrature import REACH, normal_density
-from ...symbolic.activations import activation
+from ...symbolic.expressions.activations import activation
 from ..activation_functions import elementwise
 from . import physics
 

@@ -20,13 +20,13 @@ from ...numeric.networks.sizes import sample_count
 from ...numeric.saddle_point_solver import BatchSolution
 from ...pages import Block, Table, as_html
 from ...result import Number, Result, quantity
-from ...symbolic.activations import activation
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS
-from ...symbolic.hermite import hermite_coefficients
+from ...symbolic.expressions.activations import activation
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.hermite.coefficients import hermite_coefficients
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.zero_test import is_exactly_zero
 from ..activation_functions import elementwise
 from ..certificates.certificate import Certificate, certificate_wanted
 from ..curves import Columns, Names, solve_groups

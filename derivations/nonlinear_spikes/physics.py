@@ -32,9 +32,9 @@ from typing import Any
 
 import sympy as sp
 
-from ...symbolic.heat_flow import gaussian_moment
-from ...symbolic.rank_one_perturbation import rank_one_outlier, residue_overlap
-from ...symbolic.ridge_equivalent import NO_SPIKE, FeatureCovariance
+from ...symbolic.hermite.heat_flow import gaussian_moment
+from ...symbolic.systems.rank_one_perturbation import rank_one_outlier, residue_overlap
+from ...symbolic.systems.ridge_equivalent import NO_SPIKE, FeatureCovariance
 from ..one_gradient_step.kernel_equations import kappa, place, slope_sign
 from ..one_gradient_step.risk import Readout
 from ..one_gradient_step.symbols import (
@@ -228,7 +228,7 @@ class ErrorsOfSpikes:
         r"""Return the errors from F and F': :math:`(Y - F + \nu F')/D` on fresh labels.
 
         It is :math:`-\nu^2\Psi'/D` of the potential :math:`\Psi = (Y - F)/\nu`; see
-        :mod:`giantstep.symbolic.ridge_equivalent`. `readout` has the shrinkage q and D.
+        :mod:`giantstep.symbolic.systems.ridge_equivalent`. `readout` has the shrinkage q and D.
         """
         fresh = (label_square - explained + effective_ridge * slope) / readout.derivative
         return cls(fresh - noise, readout.shrinkage**2 * fresh)

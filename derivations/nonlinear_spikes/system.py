@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import sympy as sp
 
-from ...symbolic.equations import Equation
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.systems.equations import Equation
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ..one_gradient_step.risk import (
     STEP,
     Readout,

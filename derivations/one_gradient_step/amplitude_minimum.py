@@ -12,10 +12,10 @@ the rest of its input as noise, so neurons of equal amplitude average to
 .. math:: J(h) = \mathbb{E}\,\big(\sigma_*(t) - G(ht)\big)^2 = \mathbb{E}\sigma_*^2 - 2C(h) + S(h).
 
 G is one function for all h. Where it has a closed form, C and S are one-dimensional expectations,
-which the rules of :func:`.gaussian.expect` know or not; where one has none, J is an average over t
-of :math:`g_k(t) = \mathbb{E}_z[\sigma(ht + z)\,\mathrm{He}_k(z)]`, which are G and its derivatives
-at ht by Stein's lemma. Either way J is a system of equations with the parameter h, and its program
-runs on floats, on numbers of any number of digits, and on balls.
+which the rules of :func:`.gaussian.expectation.expect` know or not; where one has none, J is an
+average over t of :math:`g_k(t) = \mathbb{E}_z[\sigma(ht + z)\,\mathrm{He}_k(z)]`, which are G and
+its derivatives at ht by Stein's lemma. Either way J is a system of equations with the parameter h,
+and its program runs on floats, on numbers of any number of digits, and on balls.
 
 (Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, section 4.2; closed forms derived here.)
 
@@ -42,9 +42,9 @@ At any exact amplitude J is enclosed, which is a proven upper bound of τ_*. Tha
 is better is proven in three parts:
 
 * around the best one J is convex, and has one stationary point;
-* up to \|h\| = H by branch and bound (:mod:`giantstep.numeric.interval_minimum`): on a cell J and
-  two derivatives follow from their values at its centre, which are those of a program that runs on
-  balls, and from bounds of the slope of :math:`\sqrt J` and of two higher derivatives of J;
+* up to \|h\| = H by branch and bound (:mod:`giantstep.numeric.proofs.interval_minimum`): on a cell
+  J and two derivatives follow from their values at its centre, which are those of a program that
+  runs on balls, and from bounds of the slope of :math:`\sqrt J` and of two higher derivatives of J;
 * beyond H by the structure of the student.
 
 Where a part fails, the upper bound stays, and the statement says what is missing. For students that
@@ -79,7 +79,8 @@ from ...errors import (
     UnsupportedExpressionError,
 )
 from ...numeric.cache import FileCache
-from ...numeric.interval_minimum import (
+from ...numeric.kernel_code import KernelCode
+from ...numeric.proofs.interval_minimum import (
     Ball,
     BallFunction,
     Beyond,
@@ -87,7 +88,6 @@ from ...numeric.interval_minimum import (
     ProvenMinimum,
     minimise,
 )
-from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution
 from ...numeric.scaled_distance import ScaledDistance, Scan, scan
 from ...numeric.smoothed import Smoothed
@@ -95,30 +95,30 @@ from ...runtime.generated import PreciseKernel
 from ...runtime.precision import local_context
 from ...runtime.quadrature import REACH
 from ...runtime.roots import newton
-from ...symbolic.activations import Activation, z
-from ...symbolic.activations import z as variable
-from ...symbolic.averages import Average
-from ...symbolic.ball_functions import BallEvaluator
-from ...symbolic.boundedness import is_bounded, value_at_infinity
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.enclosures import Enclosure
-from ...symbolic.functions import relu, sigmoid, softplus
-from ...symbolic.gaussian import GaussianExpectation, expect
-from ...symbolic.gaussian_enclosures import (
+from ...symbolic.exact.ball_functions import BallEvaluator
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.expressions.activations import Activation, z
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.averages import Average
+from ...symbolic.expressions.boundedness import is_bounded, value_at_infinity
+from ...symbolic.expressions.functions import relu, sigmoid, softplus
+from ...symbolic.expressions.regularity import Parity
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.enclosures import (
     PRECISION,
     ConstantBalls,
     MomentBalls,
     NotReached,
     enclosure_of,
 )
-from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.hermite_polynomials import hermite_polynomial
+from ...symbolic.gaussian.expectation import GaussianExpectation, expect
+from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.lowering.ball_program import BallLoop, BallProgram, Scalars
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.regularity import Parity
-from ...symbolic.saddle_point import SaddlePointSystem
-from ...symbolic.zero_test import is_exactly_zero
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ..certificates.certificate import LIBRARIES, CertifiedValues
 from ..certificates.proof import LineTables
 from ..kernels.code import kernel_code
@@ -789,7 +789,7 @@ def student_shape(expr: sp.Expr) -> StudentShape:
 
     Examples
     --------
-    >>> from giantstep.symbolic.activations import activation
+    >>> from giantstep.symbolic.expressions.activations import activation
     >>> shape = student_shape(activation("tanh").expr)
     >>> shape.slope, shape.has_ramp, shape.sine
     (1, False, None)

@@ -26,8 +26,8 @@ from ...numeric.cache import FileCache
 from ...numeric.networks.network import Training
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
-from ...symbolic.activations import activation
-from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.expressions.activations import activation
+from ...symbolic.hermite.coefficients import hermite_coefficient
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, finding

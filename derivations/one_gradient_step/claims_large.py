@@ -11,10 +11,10 @@ import numpy as np
 import sympy as sp
 
 from ...ball_library import require_flint
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import GaussianVector, JointExpectation
-from ...symbolic.hermite import hermite_coefficients
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import GaussianVector, JointExpectation
+from ...symbolic.hermite.coefficients import hermite_coefficients
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certificate import CertifiedValues
 from ..claims import Finding, Status, declare_claim, evidence

@@ -19,10 +19,10 @@ from typing import Any
 import sympy as sp
 
 from ...ball_library import require_flint
-from ...symbolic.enclosures import Enclosure
-from ...symbolic.gaussian_enclosures import PRECISION
-from ...symbolic.random_matrix import MarchenkoPasturAverage
-from ...symbolic.ridge_equivalent import (
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.gaussian.enclosures import PRECISION
+from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
+from ...symbolic.systems.ridge_equivalent import (
     NO_SPIKE,
     Spike,
     errors_from_potential,

@@ -43,9 +43,9 @@ from ...numeric.networks.gradient import GradientParts
 from ...numeric.networks.network import Network, Training
 from ...numeric.networks.run import simulate
 from ...numeric.pair_gradients import pair_averages
-from ...symbolic.activations import activation
-from ...symbolic.random_matrix import MarchenkoPasturAverage
-from ...symbolic.rank_one_perturbation import (
+from ...symbolic.expressions.activations import activation
+from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
+from ...symbolic.systems.rank_one_perturbation import (
     left_resolvent,
     marchenko_pastur_equations,
     outlier_equation,

@@ -9,7 +9,7 @@ Ridge regression on Gaussian features of one given first layer: sums over its mo
 
 Features of covariance :math:`\Sigma = b\,W^\top W + v` with W of shape (d, N), the penalty λ' of
 :math:`\frac1n\sum(y - b\cdot\varphi)^2 + \lambda'|b|^2`, the effective ridge ν of
-:mod:`.symbolic.ridge_equivalent`, for which all averages are those of a fixed covariance:
+:mod:`.symbolic.systems.ridge_equivalent`, for which all averages are those of a fixed covariance:
 
 .. math:: \frac{\lambda'}{\nu} = 1 - \frac1n\sum_j \frac{S_j}{S_j+\nu}, \qquad
     1 - \frac{c^\top(\Sigma+\nu)^{-1}c}{\mu_*^2} = \sum_i p_i\,\frac{v+\nu}{S_i+\nu},

@@ -28,13 +28,13 @@ from ...errors import GiantstepError, ParameterError
 from ...numeric.arguments import real_number
 from ...pages import Block, Table
 from ...result import Result, quantity
-from ...symbolic.activations import Activation, activation
-from ...symbolic.activations import z as variable
-from ...symbolic.boundedness import derivative_is_bounded, is_bounded
-from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.regularity import Parity
-from ...symbolic.standing import Standing
-from ...symbolic.zero_test import is_exactly_zero
+from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.boundedness import derivative_is_bounded, is_bounded
+from ...symbolic.expressions.regularity import Parity
+from ...symbolic.expressions.standing import Standing
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.hermite.coefficients import hermite_coefficient
 
 if TYPE_CHECKING:
     from .model import OneGradientStep

@@ -37,13 +37,13 @@ import sympy as sp
 from ...digits import checked_digits
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.arguments import nonnegative_number
-from ...numeric.inverse_branch import inverse_radius
+from ...numeric.spectra.inverse_branch import inverse_radius
 from ...runtime.precision import local_context
 from ...runtime.roots import secant
-from ...symbolic.asymptotic_series import Series, solve_series, substitute
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.random_matrix import Resolvent
-from ...symbolic.ridge_equivalent import (
+from ...symbolic.systems.asymptotic_series import Series, solve_series, substitute
+from ...symbolic.systems.random_matrix import Resolvent
+from ...symbolic.systems.ridge_equivalent import (
     FeatureCovariance,
     ScalarForm,
     Spike,

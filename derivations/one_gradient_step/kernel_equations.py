@@ -2,7 +2,8 @@ r"""Spectrum of the conjugate kernel: what the equation of the effective ridge s
 
 The kernel is :math:`K = \Phi\Phi^\top` (n × n) with the linearised features
 :math:`\Phi = (\mu_1XW + \mu_{>1}Z)/\sqrt N`. A ridge penalty λ belongs to an effective ridge ν by
-:math:`\lambda = \nu(\alpha/\beta - 1 + \nu G)`, see :mod:`giantstep.symbolic.ridge_equivalent`, and
+:math:`\lambda = \nu(\alpha/\beta - 1 + \nu G)`, see
+:mod:`giantstep.symbolic.systems.ridge_equivalent`, and
 
 .. math:: \frac1n\operatorname{tr}(K - z)^{-1} = \frac{\beta}{\alpha\nu}, \qquad z = -\lambda .
 
@@ -21,8 +22,8 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.rank_one_perturbation import rank_one_outlier
-from ...symbolic.ridge_equivalent import FeatureCovariance, ScalarForm
+from ...symbolic.systems.rank_one_perturbation import rank_one_outlier
+from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm
 from .symbols import (
     aligned_square,
     alpha,

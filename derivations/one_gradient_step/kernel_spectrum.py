@@ -25,19 +25,23 @@ from numpy.typing import NDArray
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import CertificationError, ClosedFormNotFoundError, ParameterError
-from ...numeric.algebraic_curves import AlgebraicTransform, aligned_quadratic_root, real_crossing
-from ...numeric.spectral_bulk import Bulk, known_bulk
+from ...numeric.spectra.algebraic_curves import (
+    AlgebraicTransform,
+    aligned_quadratic_root,
+    real_crossing,
+)
+from ...numeric.spectra.bulk import Bulk, known_bulk
 from ...pages import Block, Page, Typeset
 from ...result import Number, quantity
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ...runtime.roots import newton
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.enclosures import Enclosure
-from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.expectation import expect
+from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, compiled, function_source
 from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_wanted, midpoint
 from ..derived import derived

@@ -33,7 +33,7 @@ from ...json_document import WritesJson
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
 from ...pages import Block, Listing, Page, Table, Typeset
-from ...symbolic.activations import activation
+from ...symbolic.expressions.activations import activation
 from ..certificates.certificate import certificate_wanted
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
 from ..formulas import latex

@@ -27,7 +27,12 @@ from ...json_document import WritesJson
 from ...pages import Block, Page, Table, Typeset
 from ...result import Number, Result, quantity
 from ...runtime.precision import local_context
-from ...symbolic.ridge_equivalent import NO_SPIKE, Spike, paper_ridge, response_without_floor
+from ...symbolic.systems.ridge_equivalent import (
+    NO_SPIKE,
+    Spike,
+    paper_ridge,
+    response_without_floor,
+)
 from ..formulas import latex
 from ..penalties import given_penalty, one_penalty, penalty_of
 from .optimal_ridge import exact_parameters

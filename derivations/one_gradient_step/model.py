@@ -18,11 +18,11 @@ from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, nonnegative_number, positive_number, real_number
 from ...numeric.cache import FileCache
 from ...pages import Table, as_html
-from ...symbolic.activations import activation
+from ...symbolic.expressions.activations import activation
 from ..bridge import spiked_from_step
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
-from ..hermite_gradients.first_step import FirstStep, first_step
+from ..first_gradient.first_step import FirstStep, first_step
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel

@@ -14,18 +14,18 @@ import sympy as sp
 from ...digits import MOST_DIGITS, checked_digits
 from ...errors import AssumptionError
 from ...numeric.cache import FileCache
-from ...symbolic.activations import activation
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.gaussian_enclosures import INTERMEDIATE_DIGITS
-from ...symbolic.hermite import hermite_coefficient, residual_variance, slope_variance
-from ...symbolic.regularity import Parity
-from ...symbolic.zero_test import is_exactly_zero
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.regularity import Parity
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.enclosures import INTERMEDIATE_DIGITS
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.hermite.coefficients import hermite_coefficient, residual_variance, slope_variance
 from ..derived import derived
 
 if TYPE_CHECKING:
     import sympy as sp
 
-    from ...symbolic.enclosures import Enclosure
+    from ...symbolic.exact.enclosures import Enclosure
 
 # Of the texts in the cache; more are computed when they are asked for, this many at a time.
 _DIGITS = 60

@@ -8,8 +8,8 @@ the risk only falls with the penalty.
 In the variable s of the closed form the risk against noisy labels is a quotient of polynomials,
 :math:`(B + \Delta)/D = P(s)/Q(s)`, so that its stationary points are the roots of
 :math:`P'Q - PQ'` beyond the value of s that belongs to λ = 0. The polynomials are derived once from
-:mod:`giantstep.symbolic.ridge_equivalent`; with numbers in them all their roots are found, by exact
-arithmetic on rational numbers.
+:mod:`giantstep.symbolic.systems.ridge_equivalent`; with numbers in them all their roots are found,
+by exact arithmetic on rational numbers.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number
 from ...result import Number, Result, quantity
 from ...runtime.precision import local_context
-from ...symbolic.positive_roots import positive_roots
+from ...symbolic.exact.positive_roots import positive_roots
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.ridge_equivalent import Spike
+from ...symbolic.systems.ridge_equivalent import Spike
 from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction, mp_number
 from .properties import SCALAR, kappa, s
 from .symbols import (

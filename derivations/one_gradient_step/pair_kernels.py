@@ -13,16 +13,16 @@ from collections.abc import Mapping
 import sympy as sp
 
 from ...errors import EmissionError
-from ...symbolic.activations import Activation, activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import (
+from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import (
     GaussianExpectation,
     JointExpectation,
     correlated_pair,
     expect,
     expect_joint,
 )
-from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source
 
 p, q = sp.symbols("p q", positive=True)

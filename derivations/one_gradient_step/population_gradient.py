@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import AssumptionError, ConvergenceError, ParameterError
 from ...numeric.pair_gradients import pair_averages
 from ...runtime.generated import defined
-from ...symbolic.activations import activation
+from ...symbolic.expressions.activations import activation
 from ..derived import derived
 from .pair_kernels import label_source, output_source
 from .simulated import network_functions

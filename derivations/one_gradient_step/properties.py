@@ -2,9 +2,9 @@ r"""What holds for the risk of one gradient step at all parameters, with its pro
 
 The improvement :math:`\delta = R_0 - R_{GD}` is positive and grows with the step, the penalty grows
 with the effective ridge, and limits. Derived from the expressions of
-:mod:`giantstep.symbolic.ridge_equivalent`, which is where the risk is written. (Ba, Erdogdu,
-Suzuki, Wang, Wu, Yang, arXiv 2205.01445, state the first two for n/d → ∞; in general they are
-derived here.)
+:mod:`giantstep.symbolic.systems.ridge_equivalent`, which is where the risk is written. (Ba,
+Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445, state the first two for n/d → ∞; in general they
+are derived here.)
 
 Where μ_1 = 0 the features hold nothing of the linear part, the step has no spike, and δ = 0; the
 proofs are for b = μ_1² > 0.
@@ -27,8 +27,8 @@ from typing import Protocol
 import sympy as sp
 
 from ...pages import Block, Listing, Page
-from ...symbolic.random_matrix import Resolvent, resolvent_moment
-from ...symbolic.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
+from ...symbolic.systems.random_matrix import Resolvent, resolvent_moment
+from ...symbolic.systems.ridge_equivalent import FeatureCovariance, ScalarForm, Spike
 from ..formulas import latex
 from .symbols import alpha, beta, teacher_linear
 

@@ -6,7 +6,7 @@ once and kept as text, and a model's parameters are the defaults of its kernel.
 The features of the network are equivalent to Gaussian ones of covariance
 :math:`\mu_1^2W^TW + \mu_{>1}^2` (Ba et al., arXiv 2205.01445), with W the first layer before or
 after the step. Labels have the linear part :math:`\mu_1^*`, the rest :math:`\mu_{>1}^{*2}` acts as
-noise of the readout. :mod:`...symbolic.ridge_equivalent` does the rest.
+noise of the readout. :mod:`.symbolic.systems.ridge_equivalent` does the rest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ...numeric.kernel_code import KernelCode
 from ...numeric.saddle_point_solver import BatchSolution, refusal
 from ...result import Number, Result, quantity
 from ...symbolic.lowering.lowered import lower
-from ...symbolic.ridge_equivalent import (
+from ...symbolic.systems.ridge_equivalent import (
     NO_SPIKE,
     FeatureCovariance,
     SignalResponse,
@@ -40,7 +40,7 @@ from ...symbolic.ridge_equivalent import (
     response_without_floor,
     ridgeless_effective_ridge,
 )
-from ...symbolic.saddle_point import SaddlePointSystem
+from ...symbolic.systems.saddle_point import SaddlePointSystem
 from ..certificates.certificate import Certificate, certificate_wanted
 from ..curves import Columns, Names
 from ..derived import derived

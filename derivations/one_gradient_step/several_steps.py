@@ -33,7 +33,7 @@ from ...errors import AssumptionError, ParameterError
 from ...json_document import WritesJson
 from ...numeric.arguments import whole_number
 from ...pages import Block, Page, Table, Typeset
-from ...symbolic.standing import Standing
+from ...symbolic.expressions.standing import Standing
 from ..spiked_random_features.arguments import checked_switch
 from .symbols import alpha0, label_square, linear, spike_square, step_size, teacher_linear
 

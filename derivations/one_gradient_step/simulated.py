@@ -33,10 +33,10 @@ from ...numeric.networks.samples import finite_values
 from ...numeric.networks.sizes import sample_count
 from ...numeric.networks.spectra import KernelEigenvalues
 from ...runtime.generated import GeneratedFunction
-from ...symbolic.activations import Activation, activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import GaussianExpectation, expect
-from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import GaussianExpectation, expect
+from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source
 from ..activation_functions import kept_elementwise
 from ..derived import derived
@@ -122,7 +122,7 @@ def centred_kernel(f: Activation, sigma: Activation) -> sp.Expr | None:
 
     Examples
     --------
-    >>> from giantstep.symbolic.activations import activation
+    >>> from giantstep.symbolic.expressions.activations import activation
     >>> centred_kernel(activation("relu"), activation("z")) == c / 2
     True
     """

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import sympy as sp
 
-from ...symbolic.hermite import correlation_square
+from ...symbolic.hermite.coefficients import correlation_square
 
 alpha = sp.Symbol("alpha", positive=True)
 r"""Sample complexity n/d of the ridge readout (ψ1)."""

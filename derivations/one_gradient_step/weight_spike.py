@@ -6,7 +6,7 @@ point is computed with at least 40 digits and then rounded: next to the threshol
 print as.
 
 One step makes :math:`W_1 = W_0 + u\,a^\top` to leading order (:mod:`.symbols`), a matrix with a
-perturbation of rank one (:mod:`giantstep.symbolic.rank_one_perturbation`). Its length is
+perturbation of rank one (:mod:`giantstep.symbolic.systems.rank_one_perturbation`). Its length is
 proportional to the step size, so with :math:`q = \eta_c/\eta`, the ratio to the step size at which
 the largest singular value leaves the bulk, :math:`T = \theta_1^2 = \sqrt\beta/q^2`. In q the
 overlaps have the factor 1 − q, which is handed in as a number of its own: nothing cancels next to
@@ -42,10 +42,10 @@ from ...pages import Block, Indented
 from ...result import Number, Result, Row, quantity
 from ...runtime.generated import defined
 from ...runtime.precision import local_context
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.enclosures import Enclosure
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.printing.compiled import Formula, function_source
-from ...symbolic.rank_one_perturbation import (
+from ...symbolic.systems.rank_one_perturbation import (
     RankOneOutlier,
     bulk_edge,
     gram_density,

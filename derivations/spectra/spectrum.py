@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ...digits import checked_digits
 from ...errors import ParameterError
 from ...numeric.arguments import complex_array, whole_number
-from ...numeric.spectral_bulk import Bulk
+from ...numeric.spectra.bulk import Bulk
 from ...pages import Block
 from ...result import Number, Result
 from ...runtime.precision import local_context

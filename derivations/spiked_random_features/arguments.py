@@ -150,10 +150,10 @@ def activation_text(name: str, value: object) -> str:
     """Return an activation as the text that our own parser reads, whoever declared it."""
     # SymPy expressions and Activations print as text that our own parser reads.
     expr = getattr(value, "name", None) or value
-    if isinstance(expr, str) and "giantstep.symbolic.activations" not in sys.modules:
+    if isinstance(expr, str) and "giantstep.symbolic.expressions.activations" not in sys.modules:
         # Nobody has declared a name; SymPy is not needed.
         return expr
-    from ...symbolic.activations import activation, without_declared
+    from ...symbolic.expressions.activations import activation, without_declared
 
     if not isinstance(expr, str):
         expr = str(activation(value, argument=name).name)  # type: ignore[arg-type]

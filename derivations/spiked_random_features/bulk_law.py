@@ -681,7 +681,7 @@ def expression_text(value: Any, argument: str) -> str:
     """Return an expression in x, or a number, as text that :func:`read_expression` reads."""
     if isinstance(value, str):
         return value
-    from ...symbolic.arguments import as_expression
+    from ...symbolic.expressions.arguments import as_expression
     from ..kernels.precise import exact_number
 
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
@@ -697,7 +697,7 @@ def read_expression(text: str, argument: str) -> sp.Expr:
     ExpressionError
         If it cannot be read; `argument` is its name in the message.
     """
-    from ...symbolic.parser import parse_expression
+    from ...symbolic.expressions.parser import parse_expression
 
     known = [] if argument in _PLACES else [_variable()]
     return parse_expression(text, known, argument=argument)

@@ -16,10 +16,10 @@ from scipy.optimize import minimize_scalar
 from ...ball_library import require_flint
 from ...numeric.kernel_arrays import converged_tables
 from ...runtime.quadrature import trapezoidal_rule
-from ...symbolic.activations import activation
-from ...symbolic.equations import stationarity
-from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.random_matrix import Resolvent, companion, resolvent_moment
+from ...symbolic.expressions.activations import activation
+from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.systems.equations import stationarity
+from ...symbolic.systems.random_matrix import Resolvent, companion, resolvent_moment
 from ..certificates.agreement import agreement, decided, proof_of
 from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence

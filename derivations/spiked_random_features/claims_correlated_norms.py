@@ -25,10 +25,10 @@ import threadpoolctl
 
 from ...ball_library import require_flint
 from ...numeric.networks.network import Network, Training
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_polynomial
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import expect
+from ...symbolic.hermite.coefficients import hermite_polynomial
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import equal, identities_hold, vanishes

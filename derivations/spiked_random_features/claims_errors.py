@@ -16,10 +16,10 @@ from typing import Any
 import sympy as sp
 
 from ...ball_library import require_flint
-from ...symbolic.activations import activation
-from ...symbolic.equations import stationarity
-from ...symbolic.gaussian import GaussianExpectation, expect
-from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent, resolvent_moment
+from ...symbolic.expressions.activations import activation
+from ...symbolic.gaussian.expectation import GaussianExpectation, expect
+from ...symbolic.systems.equations import stationarity
+from ...symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent, resolvent_moment
 from ..certificates.agreement import agreement, proof_of
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding

@@ -13,11 +13,11 @@ import threadpoolctl
 
 from ...ball_library import require_flint
 from ...errors import ApproximationWarning
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.equations import stationarity
-from ...symbolic.gaussian import expect
-from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import expect
+from ...symbolic.hermite.coefficients import hermite_coefficient
+from ...symbolic.systems.equations import stationarity
 from ..certificates.agreement import agreement
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding

@@ -15,10 +15,10 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...ball_library import require_flint
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import GaussianExpectation, expect
-from ...symbolic.random_matrix import MarchenkoPasturAverage
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.expectation import GaussianExpectation, expect
+from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
 from ..certificates.agreement import agreement, decided, overlap, proof_of
 from ..certificates.certificate import Certificate
 from ..claims import Finding, Status, declare_claim, evidence

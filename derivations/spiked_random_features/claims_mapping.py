@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 from ...ball_library import require_flint
 from ...numeric.kernel_arrays import converged_tables
 from ...numeric.networks.run import simulate
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.equivalence import conditional_equivalence
-from ...symbolic.gaussian import GaussianExpectation, expect
-from ...symbolic.hermite import hermite_coefficient
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.expectation import GaussianExpectation, expect
+from ...symbolic.hermite.coefficients import hermite_coefficient
+from ...symbolic.hermite.equivalence import conditional_equivalence
 from ..activation_functions import kept_elementwise
 from ..certificates.agreement import agreement, decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence

@@ -10,15 +10,15 @@ import sympy as sp
 
 from ...errors import AssumptionError, ConvergenceError
 from ...runtime.generated import PreciseKernel
-from ...symbolic.activations import Activation, activation
-from ...symbolic.equations import BlockStructure
-from ...symbolic.hermite import information_exponent
+from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.hermite.coefficients import information_exponent
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
 from ...symbolic.lowering.solver import solver_source
 from ...symbolic.lowering.tables import evaluated_forms, mpmath_table_source, table_source
 from ...symbolic.printing.compiled import Formula, function_source
-from ...symbolic.saddle_point import (
+from ...symbolic.systems.equations import BlockStructure
+from ...symbolic.systems.saddle_point import (
     Equation,
     FreeEnergy,
     SaddlePointSystem,

@@ -39,7 +39,7 @@ from .arguments import STEP, checked_point
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ...symbolic.saddle_point import SaddlePointSystem
+    from ...symbolic.systems.saddle_point import SaddlePointSystem
     from ..curves import HasCurves
     from ..kernels.sensitivities import Rates
     from .mapping import SpikeMapping
@@ -344,7 +344,7 @@ def step_rates(
 
 @derived("spiked_random_features/letter_rates", str)
 def _rate_source(student: str, teacher: str, *, infinite: bool, stretched: bool) -> str:
-    from ...symbolic.activations import activation
+    from ...symbolic.expressions.activations import activation
     from ...symbolic.printing.compiled import Formula
     from . import mapping as m
     from .derive import STEP_ARGUMENTS, scalar_functions

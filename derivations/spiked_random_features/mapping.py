@@ -36,10 +36,11 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from ...errors import AssumptionError
-from ...symbolic.activations import Activation
-from ...symbolic.activations import z as variable
-from ...symbolic.gaussian import expect
-from ...symbolic.hermite import (
+from ...symbolic.expressions.activations import Activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.regularity import Parity
+from ...symbolic.gaussian.expectation import expect
+from ...symbolic.hermite.coefficients import (
     correlation_square,
     hermite_coefficient,
     information_exponent,
@@ -47,7 +48,6 @@ from ...symbolic.hermite import (
     residual_variance,
     slope_variance,
 )
-from ...symbolic.regularity import Parity
 
 step_size = sp.Symbol("s", nonnegative=True)
 alpha0 = sp.Symbol("alpha_0", positive=True)

@@ -97,18 +97,18 @@ from dataclasses import dataclass, field, fields
 
 import sympy as sp
 
-from ...symbolic.activations import Activation
-from ...symbolic.averages import DataAverage
-from ...symbolic.equations import FreeEnergy
-from ...symbolic.equivalence import (
+from ...symbolic.expressions.activations import Activation
+from ...symbolic.expressions.averages import DataAverage
+from ...symbolic.expressions.regularity import Parity
+from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.hermite.equivalence import (
     mean_definition,
     norm_response_definition,
     residual_variance_definition,
     slope_definition,
 )
-from ...symbolic.gaussian import GaussianExpectation
-from ...symbolic.random_matrix import MarchenkoPasturAverage
-from ...symbolic.regularity import Parity
+from ...symbolic.systems.equations import FreeEnergy
+from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
 from .bulk_law import IID, ISOTROPIC, OVERLAPS
 
 alpha, beta, ridge, c, rho = sp.symbols("alpha beta lambda c rho", positive=True)
@@ -485,9 +485,9 @@ def conditional_coefficients(
     -----
     Result 3.2: :math:`\mu_0 = \mathbb{E}\,\sigma(r\kappa + \sqrt c z)`,
     :math:`\mu_1 = \mathbb{E}\,\sigma'(r\kappa + \sqrt c z)` and :math:`\mu_2^2` the variance of σ
-    that is left after the best affine fit in z: the coefficients of :mod:`.symbolic.equivalence`
-    at :math:`r\kappa` and :math:`\sqrt c`. The teacher's moments are those of
-    :math:`\sigma_*(\gamma\kappa + \rho s)`.
+    that is left after the best affine fit in z: the coefficients of
+    :mod:`.symbolic.hermite.equivalence` at :math:`r\kappa` and :math:`\sqrt c`. The teacher's
+    moments are those of :math:`\sigma_*(\gamma\kappa + \rho s)`.
     """
     centre, spread = _centre(unspiked), sp.sqrt(c)
     definitions = {

@@ -36,13 +36,13 @@ from ...numeric.arguments import real_number
 from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.saddle_point_solver import BatchSolution, solve_rows
 from ...runtime.generated import PreciseKernel, defined
-from ...symbolic.activations import activation
-from ...symbolic.activations import z as variable
-from ...symbolic.enclosed_formulas import FormulaBalls
-from ...symbolic.enclosures import Enclosure
-from ...symbolic.gaussian import GaussianExpectation
+from ...symbolic.exact.enclosures import Enclosure
+from ...symbolic.expressions.activations import activation
+from ...symbolic.expressions.activations import z as variable
+from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.lowered import lower
-from ...symbolic.sensitivities import derivative_name, with_derivatives_along
+from ...symbolic.systems.sensitivities import derivative_name, with_derivatives_along
 from ..certificates.certificate import LIBRARIES, CertifiedValues
 from ..derived import derived
 from ..kernels import precise
@@ -57,7 +57,7 @@ from .differentiation import SPIKE, STRETCH, flags_of
 from .solution import Solution, solution_from
 
 if TYPE_CHECKING:
-    from ...symbolic.saddle_point import SaddlePointSystem
+    from ...symbolic.systems.saddle_point import SaddlePointSystem
     from ..optima import Optimum
     from .model import SpikedRandomFeatures
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from ...errors import AssumptionError
-from ...symbolic.gaussian import GaussianExpectation
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.tables import closed_or_node
-from ...symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
+from ...symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 from ..formulas import equation_latex, equation_mathml, latex, tidy
 from ..readable import readable
 from . import physics as symbols
@@ -24,7 +24,7 @@ from .bulk_law import IID
 from .mapping import SpikeMapping, spike_mapping
 
 if TYPE_CHECKING:
-    from ...symbolic.equations import Block
+    from ...symbolic.systems.equations import Block
     from .derive import SymbolicModel
     from .model import SpikedRandomFeatures
 

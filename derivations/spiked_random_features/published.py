@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from ...symbolic.activations import Activation
-from ...symbolic.hermite import hermite_coefficient
-from ...symbolic.random_matrix import MarchenkoPasturAverage
+from ...symbolic.expressions.activations import Activation
+from ...symbolic.hermite.coefficients import hermite_coefficient
+from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
 from . import physics as fe
 from .mapping import SpikeMapping
 from .physics import SpikedFreeEnergy

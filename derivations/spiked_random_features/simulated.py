@@ -35,7 +35,7 @@ from ...numeric.networks.run import simulate
 from ...numeric.networks.samples import READOUT, TEST
 from ...numeric.networks.sizes import sample_count
 from ...runtime.generated import GeneratedFunction
-from ...symbolic.gaussian import GaussianExpectation
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.printing.compiled import compiled
 from ..activation_functions import kept_elementwise
 from ..network_dataset import network_dataset

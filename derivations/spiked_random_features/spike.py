@@ -160,7 +160,7 @@ def stretched_after_step(
 
 @derived("spiked_random_features/stretch", str)
 def _stretch_source(student: str, teacher: str) -> str:
-    from ...symbolic.activations import activation
+    from ...symbolic.expressions.activations import activation
     from .derive import stretch_function
 
     pair = activation(student, argument="student"), activation(teacher, argument="teacher")

@@ -13,7 +13,7 @@ from .pages import aligned
 if TYPE_CHECKING:
     import sympy as sp
 
-    from .symbolic.stein import GradientExpansion
+    from .symbolic.targets.stein import GradientExpansion
 
 HERMITE_EPILOG = """\
 conventions:
@@ -150,9 +150,9 @@ _SPARE_DIGITS = 12
 
 def hermite(arguments: argparse.Namespace) -> int:
     """Print the Hermite coefficients of an activation, exactly and in digits."""
-    from .symbolic.activations import activation, z
-    from .symbolic.expression_text import expression_text
-    from .symbolic.hermite import hermite_coefficients
+    from .symbolic.expressions.activations import activation, z
+    from .symbolic.expressions.expression_text import expression_text
+    from .symbolic.hermite.coefficients import hermite_coefficients
 
     parameters = _parameters(arguments, reserved="z")
     if parameters:
@@ -186,8 +186,8 @@ def hermite(arguments: argparse.Namespace) -> int:
 
 
 def _information_exponent(text: str) -> int:
-    from .symbolic.activations import activation
-    from .symbolic.hermite import information_exponent
+    from .symbolic.expressions.activations import activation
+    from .symbolic.hermite.coefficients import information_exponent
 
     return information_exponent(activation(text))
 
@@ -195,7 +195,7 @@ def _information_exponent(text: str) -> int:
 def _digits_column(
     found: object, arguments: argparse.Namespace, parameters: dict[str, sp.Symbol]
 ) -> list[str]:
-    from .symbolic.hermite import HermiteCoefficients
+    from .symbolic.hermite.coefficients import HermiteCoefficients
 
     assert isinstance(found, HermiteCoefficients)
     if parameters and arguments.certified:
@@ -219,14 +219,14 @@ def expect(arguments: argparse.Namespace) -> int:
     """Print a Gaussian expectation: its closed form, or its digits."""
     import sympy as sp
 
-    from .symbolic.expression_text import expression_text
-    from .symbolic.gaussian import expect as expectation
+    from .symbolic.expressions.expression_text import expression_text
+    from .symbolic.gaussian.expectation import expect as expectation
 
     parameters = _parameters(arguments, reserved="z" if arguments.joint is None else "uv")
     if arguments.joint is None:
         if arguments.variances or arguments.means:
             raise ParameterError("--variances and --means belong to --joint; give --joint RHO, too")
-        from .symbolic.activations import z
+        from .symbolic.expressions.activations import z
 
         value = expectation(_expression(arguments.expression, {**parameters, "z": z}, "EXPR"), z)
         law = "z standard Gaussian"
@@ -257,8 +257,8 @@ def _joint_expectation(
 ) -> tuple[sp.Expr, str]:
     import sympy as sp
 
-    from .symbolic.gaussian import correlated_pair
-    from .symbolic.gaussian import expect as expectation
+    from .symbolic.gaussian.expectation import correlated_pair
+    from .symbolic.gaussian.expectation import expect as expectation
 
     name = arguments.joint.strip()
     if _is_new_name(name) and name not in parameters:
@@ -292,7 +292,7 @@ def gradient(arguments: argparse.Namespace) -> int:
     """Print the expansion of the population gradient of a neuron."""
     import sympy as sp
 
-    from .symbolic.stein import gradient_expansion
+    from .symbolic.targets.stein import gradient_expansion
 
     student = sp.IndexedBase("mu") if arguments.student.strip() == "mu" else arguments.student
     found = gradient_expansion(
@@ -334,7 +334,7 @@ def _degrees(text: str) -> tuple[int, ...]:
 
 def complexity(arguments: argparse.Namespace) -> int:
     """Print how many samples the known methods need for a target."""
-    from .derivations.hermite_gradients.sample_complexity import sample_complexity
+    from .derivations.first_gradient.sample_complexity import sample_complexity
 
     found = sample_complexity(arguments.student, arguments.target)
     print(found)
@@ -358,7 +358,7 @@ def _parameters(arguments: argparse.Namespace, *, reserved: str) -> dict[str, sp
 
 def _is_new_name(text: str) -> bool:
     """Whether a text is a name without a meaning, which a symbol can have."""
-    from .symbolic.expression_text import (
+    from .symbolic.expressions.expression_text import (
         CONSTANTS,
         FUNCTIONS,
         FUNCTIONS_OF_SEVERAL,
@@ -371,7 +371,7 @@ def _is_new_name(text: str) -> bool:
 
 def _declared(kinds: dict[str, str], flag: str, reserved: str) -> dict[str, sp.Symbol]:
     """Return symbols by name; the letters of `reserved` are Gaussian variables."""
-    from .symbolic.parser import declared_symbols
+    from .symbolic.expressions.parser import declared_symbols
 
     for name in kinds:
         if name in set(reserved):
@@ -382,12 +382,12 @@ def _declared(kinds: dict[str, str], flag: str, reserved: str) -> dict[str, sp.S
 
 
 def _expression(text: str, names: dict[str, sp.Symbol], argument: str) -> sp.Expr:
-    from .symbolic.parser import parse_expression
+    from .symbolic.expressions.parser import parse_expression
 
     return parse_expression(text, names, argument=argument)
 
 
 def _unevaluated() -> tuple[type, ...]:
-    from .symbolic.gaussian import GaussianExpectation, JointExpectation
+    from .symbolic.gaussian.expectation import GaussianExpectation, JointExpectation
 
     return GaussianExpectation, JointExpectation

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from .derivations.giant_steps.regimes import RegimeTable
     from .symbolic.leaps.leap_report import LeapFiltration
-    from .symbolic.projections import Projection
+    from .symbolic.targets.projections import Projection
 
 LEAP_EPILOG = """\
 TARGET f is a function of x1, x2, ..., coordinates of standard Gaussian inputs in an orthonormal
@@ -67,7 +67,7 @@ def add_leap(parser: argparse.ArgumentParser) -> None:
 def leap(arguments: argparse.Namespace) -> int:
     """Print all leaps of a target."""
     from .symbolic.leaps.leap_report import leaps
-    from .symbolic.targets import target
+    from .symbolic.targets.target import target
 
     out = _checked_out(arguments.out)
     f = target(arguments.target)
@@ -95,7 +95,7 @@ def leap(arguments: argparse.Namespace) -> int:
 
 
 def _direction(text: str) -> list[sp.Expr]:
-    from .symbolic.parser import parse_expression
+    from .symbolic.expressions.parser import parse_expression
 
     if not all(map(str.strip, text.split(","))):
         raise ParameterError(
@@ -192,7 +192,7 @@ def staircase(arguments: argparse.Namespace) -> int:
 
 
 def _numbers(text: str) -> Sequence[sp.Expr]:
-    from .symbolic.parser import parse_expression
+    from .symbolic.expressions.parser import parse_expression
 
     parts = text.split(",")
     if not all(part.strip() for part in parts):
@@ -269,8 +269,8 @@ def project(arguments: argparse.Namespace) -> int:
 
 
 def _projection(arguments: argparse.Namespace) -> Projection:
-    from .symbolic.projections import project
-    from .symbolic.targets import target
+    from .symbolic.targets.projections import project
+    from .symbolic.targets.target import target
 
     for name in ("steps", "exponents", "student"):
         if getattr(arguments, name) is not None:
@@ -300,7 +300,7 @@ def _table(arguments: argparse.Namespace) -> RegimeTable:
 
 def _rows(text: str, flag: str, length: int) -> list[list[Any]]:
     """Read rows of exact numbers."""
-    from .symbolic.parser import parse_expression
+    from .symbolic.expressions.parser import parse_expression
 
     rows = []
     for number, row in enumerate(text.split(";"), 1):

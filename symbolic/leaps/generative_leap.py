@@ -63,21 +63,21 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, GiantstepError, UndecidedError, UnsupportedExpressionError
 from ...json_document import WritesJson
 from ...pages import Typeset
-from .._singularities import affine_slope, expanded
-from ..constant_enclosures import enclosed_sign
-from ..exact_fields import common_field
-from ..functions import relu
-from ..heat_flow import function_of
-from ..hermite_polynomials import pairings
-from ..regularity import Parity, analyse, reflectable
-from ..subspaces import Element, Subspace, reduced, vector_text
-from ..targets import MultiIndex, Target
-from ..targets import target as read_target
-from ..zero_test import is_exactly_zero
-from .conditional_spans import SpanRow, SpanSource
+from ..exact.constant_enclosures import enclosed_sign
+from ..exact.fields import common_field
+from ..expressions._singularities import affine_slope, expanded
+from ..expressions.functions import relu
+from ..expressions.regularity import Parity, analyse, reflectable
+from ..gaussian.hermite_polynomials import pairings
+from ..gaussian.zero_test import is_exactly_zero
+from ..hermite.heat_flow import function_of
+from ..targets.conditional_spans import SpanRow, SpanSource
+from ..targets.spans import spans_of
+from ..targets.subspaces import Element, Subspace, reduced, vector_text
+from ..targets.target import MultiIndex, Target
+from ..targets.target import target as read_target
 from .isotropic_leap import isotropic_leap
 from .leap_index import TargetLike, leap_index
-from .spans import spans_of
 from .symmetries import find_symmetry, reflection_in
 
 HIGHEST_POWER = 4

@@ -22,11 +22,11 @@ from typing import Any
 from ...errors import UndecidedError
 from ...json_document import WritesJson
 from ...pages import Typeset
-from ..subspaces import Subspace
-from ..targets import target as read_target
-from .conditional_spans import SpanRow
+from ..targets.conditional_spans import SpanRow
+from ..targets.spans import spans_of
+from ..targets.subspaces import Subspace
+from ..targets.target import target as read_target
 from .leap_index import ProvenOrder, TargetLike, leap_index
-from .spans import spans_of
 
 
 @dataclass(frozen=True)

@@ -36,15 +36,15 @@ import sympy as sp
 from ...errors import AssumptionError, GiantstepError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Typeset
-from ..activations import Activation
-from ..expression_text import expression_text
-from ..hermite import HIGHEST_OPEN_ORDER
-from ..hermite_expansion import expansion_latex, expansion_text
-from ..subspaces import Subspace
-from ..targets import HIGHEST_DEGREE, MultiIndex, Target
-from ..targets import target as read_target
-from ..zero_test import is_exactly_zero
-from .spans import spans_of
+from ..expressions.activations import Activation
+from ..expressions.expression_text import expression_text
+from ..gaussian.zero_test import is_exactly_zero
+from ..hermite.coefficients import HIGHEST_OPEN_ORDER
+from ..hermite.expansion import expansion_latex, expansion_text
+from ..targets.spans import spans_of
+from ..targets.subspaces import Subspace
+from ..targets.target import HIGHEST_DEGREE, MultiIndex, Target
+from ..targets.target import target as read_target
 
 TargetLike: TypeAlias = str | sp.Expr | Activation | Target
 

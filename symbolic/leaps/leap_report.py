@@ -18,11 +18,12 @@ import sympy as sp
 from ...errors import GiantstepError, ParameterError
 from ...json_document import WritesJson
 from ...pages import Block, Indented, Listing, Page, Table, Typeset
-from ..standing import Standing
-from ..subspaces import Number, Subspace
-from ..targets import Target
-from ..targets import target as read_target
-from .conditional_spans import Span, SpanRow, SpanSource
+from ..expressions.standing import Standing
+from ..targets.conditional_spans import Span, SpanRow, SpanSource
+from ..targets.spans import spans_of
+from ..targets.subspaces import Number, Subspace
+from ..targets.target import Target
+from ..targets.target import target as read_target
 from .generative_leap import GenerativeLeap, generative_leap
 from .isotropic_leap import IsotropicLeap, isotropic_leap
 from .leap_index import (
@@ -33,7 +34,6 @@ from .leap_index import (
     highest_open_order,
     leap_index,
 )
-from .spans import spans_of
 
 
 @dataclass(frozen=True)

@@ -40,16 +40,16 @@ from typing import Any
 import sympy as sp
 
 from ...errors import ExpressionError, ParameterError
-from ..exact_fields import common_field
-from ..exact_numbers import require_exact
-from ..expression_text import expression_text
-from ..regularity import Parity
-from ..subspaces import Number, Subspace, vector_latex, vector_text
-from ..targets import Target
-from ..zero_test import is_exactly_zero
-from .activation_mask import DegreeMask
-from .formal_fields import in_atoms, read_open_number, read_subspace
-from .spans import spans_of
+from ..exact.fields import common_field
+from ..expressions.exact_numbers import require_exact
+from ..expressions.expression_text import expression_text
+from ..expressions.regularity import Parity
+from ..gaussian.zero_test import is_exactly_zero
+from ..targets.activation_mask import DegreeMask
+from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
+from ..targets.spans import spans_of
+from ..targets.subspaces import Number, Subspace, vector_latex, vector_text
+from ..targets.target import Target
 
 _MOST_READOUTS = 64
 _LONG_VECTOR = 44
@@ -301,7 +301,7 @@ def readout_clusters(
 
     Examples
     --------
-    >>> from giantstep.symbolic.targets import target
+    >>> from giantstep.symbolic.targets.target import target
     >>> found = readout_clusters(target("x1 + x1*x2 + He(3, x1)*x3"), DegreeMask(),
     ...     Subspace.spanned_by([[1, 0, 0]]), 2, checked_readouts([1, -1]))
     >>> found.dimension, found.reachable.dimension, str(found.directions[0])

@@ -37,19 +37,19 @@ from sympy.polys.rings import PolyElement
 from ...errors import AssumptionError, ExpressionError, ParameterError, UndecidedError
 from ...json_document import WritesJson
 from ...pages import Table, Typeset, as_html
-from ..activations import Activation, activation
-from ..expression_text import expression_text
-from ..hermite_expansion import expansion_text
-from ..parser import parse_expression
-from ..standing import Standing
-from ..subspaces import Number, Subspace
-from ..targets import HIGHEST_DEGREE, Target
-from ..targets import target as read_target
-from .activation_mask import DegreeMask, activation_mask
-from .conditional_spans import Span, SpanRow, SpanSource
-from .formal_fields import in_atoms, read_open_number, read_subspace
+from ..expressions.activations import Activation, activation
+from ..expressions.expression_text import expression_text
+from ..expressions.parser import parse_expression
+from ..expressions.standing import Standing
+from ..hermite.expansion import expansion_text
+from ..targets.activation_mask import DegreeMask, activation_mask
+from ..targets.conditional_spans import Span, SpanRow, SpanSource
+from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
+from ..targets.spans import spans_of
+from ..targets.subspaces import Number, Subspace
+from ..targets.target import HIGHEST_DEGREE, Target
+from ..targets.target import target as read_target
 from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
-from .spans import spans_of
 
 EXACT = "exact"
 
@@ -462,7 +462,7 @@ def staircase(
     Parameters
     ----------
     target : str, Expr, Activation or Target
-        See :func:`.targets.target`.
+        See :func:`.targets.target.target`.
     order : int
         κ: each step sees n = Θ(d^κ) fresh samples, and Hermite orders ≤ κ outside the subspace
         that is learned already.

@@ -27,12 +27,12 @@ import sympy as sp
 from sympy.polys.matrices import DomainMatrix
 from sympy.polys.rings import PolyElement
 
-from .._singularities import expanded
-from ..exact_fields import common_field, exact_field
-from ..hermite_tensors import rotated
-from ..regularity import reflectable
-from ..subspaces import Element, Subspace
-from ..targets import MultiIndex, Target
+from ..exact.fields import common_field, exact_field
+from ..expressions._singularities import expanded
+from ..expressions.regularity import reflectable
+from ..hermite.tensors import rotated
+from ..targets.subspaces import Element, Subspace
+from ..targets.target import MultiIndex, Target
 
 _MOST_PERMUTATIONS = 2000
 _MOST_BLOCKS = 6
@@ -84,7 +84,7 @@ def find_symmetry(target: Target, relevant: Subspace) -> Symmetry | None:
 
     Examples
     --------
-    >>> from giantstep.symbolic.targets import target
+    >>> from giantstep.symbolic.targets.target import target
     >>> print(find_symmetry(target("x1 + x2*x3"), Subspace.whole(3)))
     sign change x2 → -x2, x3 → -x3
     >>> print(find_symmetry(target("erf(x1) + erf(x2)"), Subspace.whole(2)))
@@ -108,7 +108,7 @@ def reflection_in(target: Target, moved: Subspace) -> Symmetry | None:
 
     Examples
     --------
-    >>> from giantstep.symbolic.targets import target
+    >>> from giantstep.symbolic.targets.target import target
     >>> line = Subspace.spanned_by([[1, -1]])
     >>> reflection_in(target("x1 + x2 + x1*x2"), line).fixed
     Subspace ⟨(1, 1)⟩ of R^2

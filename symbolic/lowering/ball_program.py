@@ -17,7 +17,7 @@ import sympy as sp
 
 from ...ball_library import require_flint
 from ...errors import CertificationError, UnsupportedExpressionError
-from ..ball_functions import Ball, BallTape
+from ..exact.ball_functions import Ball, BallTape
 from .program import Assign, Data, Line, LinearSolve, Newton, NodeLoop, Panels, Program, Step
 
 Tangents = Mapping[sp.Symbol, sp.Expr]

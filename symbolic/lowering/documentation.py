@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from ..printing.special_functions import TARGETS, is_known, names
-from ..saddle_point import SaddlePointSystem
+from ..systems.saddle_point import SaddlePointSystem
 from .program import Assign, Newton, Program
 
 if TYPE_CHECKING:

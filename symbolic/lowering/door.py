@@ -13,13 +13,13 @@ from sympy.core.symbol import Str
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from ...errors import EmissionError
-from ..averages import Average, DataAverage
-from ..gaussian import GaussianExpectation
-from ..jumps import single_comparisons
+from ..expressions.averages import Average, DataAverage
+from ..gaussian.expectation import GaussianExpectation
+from ..gaussian.jumps import single_comparisons
+from ..gaussian.ramp_moments import kink_moment, ramp_moment
+from ..losses.proximal import MoreauEnvelope, Proximal
 from ..printing.special_functions import is_known, known_functions
-from ..proximal import MoreauEnvelope, Proximal
-from ..ramp_moments import kink_moment, ramp_moment
-from ..random_matrix import MarchenkoPasturAverage, Resolvent
+from ..systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
 _ARITHMETIC = (
     sp.Add, sp.Mul, sp.Pow, sp.Symbol, sp.Rational, sp.NumberSymbol, sp.Piecewise,

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from ..accuracy import is_tail
-from ..averages import DataAverage
-from ..equations import BlockStructure, Component, Equation
-from ..gaussian import GaussianExpectation
+from ..expressions.averages import DataAverage
+from ..gaussian.accuracy import is_tail
+from ..gaussian.expectation import GaussianExpectation
+from ..systems.equations import BlockStructure, Component, Equation
 from .inner_averages import InnerAverage
 from .program import Assign, LinearSolve, rename
 

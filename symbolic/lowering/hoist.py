@@ -16,12 +16,12 @@ from itertools import chain
 import sympy as sp
 
 from ...errors import EmissionError
-from ..averages import DataAverage
-from ..equations import Equation
-from ..gaussian import GaussianExpectation, JointExpectation
-from ..jumps import jumps_as_steps
-from ..proximal import Proximal
-from ..saddle_point import SaddlePointSystem
+from ..expressions.averages import DataAverage
+from ..gaussian.expectation import GaussianExpectation, JointExpectation
+from ..gaussian.jumps import jumps_as_steps
+from ..losses.proximal import Proximal
+from ..systems.equations import Equation
+from ..systems.saddle_point import SaddlePointSystem
 from .door import admit
 from .inner_averages import InnerAverage, scaled
 from .product_measures import (

@@ -13,15 +13,15 @@ from functools import lru_cache, partial
 import sympy as sp
 
 from ...errors import EmissionError
-from ..accuracy import nodes_of, rewrite_for_accuracy
-from ..averages import DataAverage
-from ..equations import block_structure
-from ..gaussian import GaussianExpectation
-from ..jumps import integrate_deltas
-from ..proximal import MoreauEnvelope, Proximal
-from ..ramp_moments import kink_moment, ramp_moment
-from ..random_matrix import MarchenkoPasturAverage
-from ..saddle_point import SaddlePointSystem
+from ..expressions.averages import DataAverage
+from ..gaussian.accuracy import nodes_of, rewrite_for_accuracy
+from ..gaussian.expectation import GaussianExpectation
+from ..gaussian.jumps import integrate_deltas
+from ..gaussian.ramp_moments import kink_moment, ramp_moment
+from ..losses.proximal import MoreauEnvelope, Proximal
+from ..systems.equations import block_structure
+from ..systems.random_matrix import MarchenkoPasturAverage
+from ..systems.saddle_point import SaddlePointSystem
 from .documentation import documentation
 from .fuse import Explicit, FreshSymbols, NewtonTask, Task, fuse, magnitude
 from .hoist import HoistedSystem, hoist, outermost

@@ -14,7 +14,7 @@ import sympy as sp
 
 from ...atomic_files import write_atomically
 from ...errors import EmissionError, ParameterError
-from ..saddle_point import SaddlePointSystem
+from ..systems.saddle_point import SaddlePointSystem
 from .documentation import describe_functions
 from .languages import c, jax, julia, mpmath, numpy, python
 from .lower import lower_to_program
@@ -259,7 +259,7 @@ def lower(system: SaddlePointSystem) -> LoweredSystem:
 
     Examples
     --------
-    >>> from giantstep.symbolic.saddle_point import SaddlePointSystem
+    >>> from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
     >>> x, a = sp.symbols("x a", positive=True)
     >>> system = SaddlePointSystem.from_fixed_point({x: a / (1 + x)}, name="mean", parameters=(a,))
     >>> print(lower(system).inspect("blocks"))

@@ -15,7 +15,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
-from ..gaussian import GaussianExpectation
+from ..gaussian.expectation import GaussianExpectation
 from ..printing.printers import NumpyPrinter
 from .lower import table_name
 

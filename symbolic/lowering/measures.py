@@ -23,16 +23,16 @@ from sympy.core.function import AppliedUndef
 from sympy.core.relational import Relational
 
 from ...errors import UnsupportedExpressionError
-from ..accuracy import parts_of, rewrite_for_accuracy
-from ..averages import DataAverage
-from ..functions import log_normal_cdf, relu
-from ..gaussian import GaussianExpectation, JointExpectation
+from ..expressions.averages import DataAverage
+from ..expressions.functions import log_normal_cdf, relu
+from ..expressions.regularity import highest_frequency, strip_and_growth
+from ..gaussian.accuracy import parts_of, rewrite_for_accuracy
+from ..gaussian.expectation import GaussianExpectation, JointExpectation
+from ..losses.proximal import MoreauEnvelope, Proximal
 from ..printing.compiled import with_helpers
 from ..printing.language import Function, Kind, Language, Parameter
 from ..printing.printers import NumpyPrinter
 from ..printing.spellings import ArrayLanguage
-from ..proximal import MoreauEnvelope, Proximal
-from ..regularity import highest_frequency, strip_and_growth
 from .driver import FARTHEST_REACH, FIRST_STEP, LONGER_REACH, REACH
 
 if TYPE_CHECKING:

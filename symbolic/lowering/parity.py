@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ..functions import OwenT, erf_difference, erfcx, normal_cdf
-from ..gaussian import GaussianExpectation
-from ..proximal import MoreauEnvelope, Proximal
-from ..regularity import reflectable
+from ..expressions.functions import OwenT, erf_difference, erfcx, normal_cdf
+from ..expressions.regularity import reflectable
+from ..gaussian.expectation import GaussianExpectation
+from ..losses.proximal import MoreauEnvelope, Proximal
 from .inner_averages import InnerAverage, InnerScale
 from .program import Line, Program
 

@@ -29,11 +29,11 @@ from sympy.core.function import AppliedUndef
 from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
-from .._singularities import POLE_HEIGHTS
-from ..functions import relu
-from ..gaussian import GaussianExpectation
-from ..proximal import MoreauEnvelope, Proximal
-from ..regularity import highest_frequency
+from ..expressions._singularities import POLE_HEIGHTS
+from ..expressions.functions import relu
+from ..expressions.regularity import highest_frequency
+from ..gaussian.expectation import GaussianExpectation
+from ..losses.proximal import MoreauEnvelope, Proximal
 from .inner_averages import InnerAverage, InnerScale
 from .measures import curvature, pieces, switches
 from .parity import parity_under
@@ -338,7 +338,7 @@ def without_deltas(node: sp.Expr) -> sp.Expr:
 
     Functions of the outer variable are constants there.
     """
-    from ..jumps import integrate_deltas
+    from ..gaussian.jumps import integrate_deltas
 
     if not isinstance(node, GaussianExpectation) or not node.integrand.has(sp.DiracDelta):
         return node

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ...errors import EmissionError
-from ..accuracy import rewrite_for_accuracy
+from ..gaussian.accuracy import rewrite_for_accuracy
 from ..printing.language import Function, Kind, Parameter
 from .driver import GRID_INNER_STEP, GRID_PANEL, GRID_STEP
 from .lower import table_name

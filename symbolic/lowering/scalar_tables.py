@@ -21,8 +21,8 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
-from ..accuracy import rewrite_for_accuracy
-from ..gaussian import GaussianExpectation
+from ..gaussian.accuracy import rewrite_for_accuracy
+from ..gaussian.expectation import GaussianExpectation
 from ..printing.language import Function, Kind, Parameter
 from ..printing.scalar_helpers import LEGENDRE_NODES, LEGENDRE_WEIGHTS
 from .driver import FIRST_PANEL, GRID_REACH, REACH, REACH_NODES

@@ -13,11 +13,11 @@ from dataclasses import replace
 import sympy as sp
 
 from ...errors import EmissionError
-from ..accuracy import nodes_of, parts_of, rewrite_for_accuracy
-from ..averages import DataAverage
-from ..gaussian import GaussianExpectation
-from ..proximal import MoreauEnvelope, Proximal
-from ..random_matrix import MarchenkoPasturAverage, Resolvent
+from ..expressions.averages import DataAverage
+from ..gaussian.accuracy import nodes_of, parts_of, rewrite_for_accuracy
+from ..gaussian.expectation import GaussianExpectation
+from ..losses.proximal import MoreauEnvelope, Proximal
+from ..systems.random_matrix import MarchenkoPasturAverage, Resolvent
 from .fuse import Abs, FreshSymbols, Item, Size
 from .inner_averages import InnerAverage, InnerScale
 from .measures import break_points

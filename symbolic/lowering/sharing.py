@@ -12,8 +12,8 @@ import sympy as sp
 from sympy.logic.boolalg import Boolean
 
 from ...errors import EmissionError
-from ..accuracy import FreeSymbols, accurate_moment, nodes_of, parts_of
-from ..ramp_moments import kink_moment, ramp_moment
+from ..gaussian.accuracy import FreeSymbols, accurate_moment, nodes_of, parts_of
+from ..gaussian.ramp_moments import kink_moment, ramp_moment
 from .fuse import FreshSymbols
 from .program import Assign
 

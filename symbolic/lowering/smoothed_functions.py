@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from ..gaussian import GaussianExpectation
-from ..regularity import analyse
+from ..expressions.regularity import analyse
+from ..gaussian.expectation import GaussianExpectation
 
 # More factors than a library function of a network has; expanding them would not end soon.
 _MOST_TERMS = 64

@@ -15,12 +15,12 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...errors import EmissionError
-from ..accuracy import rewrite_for_accuracy
-from ..bivariate_normal import BivariateNormalCDF
-from ..functions import OwenT, relu
-from ..gaussian import GaussianExpectation
+from ..expressions.bivariate_normal import BivariateNormalCDF
+from ..expressions.functions import OwenT, relu
+from ..expressions.regularity import ImaginaryGrowth, analyse, highest_frequency
+from ..gaussian.accuracy import rewrite_for_accuracy
+from ..gaussian.expectation import GaussianExpectation
 from ..printing.printers import MpmathPrinter, NumpyPrinter, helper_definitions
-from ..regularity import ImaginaryGrowth, analyse, highest_frequency
 from .lower import table_name
 from .product_measures import ProductMeasure
 from .smoothed_functions import SmoothedFunctions, is_smoothed, smoothed_functions

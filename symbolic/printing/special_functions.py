@@ -16,7 +16,7 @@ import sympy as sp
 from sympy.codegen.cfunctions import expm1, log1p
 
 from ...errors import EmissionError, ParameterError
-from ..functions import (
+from ..expressions.functions import (
     OwenT,
     erf_difference,
     erfcx,

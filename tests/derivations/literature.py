@@ -19,9 +19,9 @@ from scipy.optimize import brentq, minimize_scalar, root
 from scipy.special import erf, expit, log_ndtr, ndtr, owens_t, xlogy
 
 import giantstep as gs
-from giantstep.symbolic.functions import OwenT
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.expressions.functions import OwenT
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 z = sp.Symbol("z", real=True)
 m, h, J = sp.symbols("m h J", real=True)

@@ -16,7 +16,7 @@ import sympy as sp
 from giantstep.derivations.activation_functions import elementwise, kept_elementwise
 from giantstep.errors import AssumptionError, EmissionError
 from giantstep.numeric.cache import FileCache
-from giantstep.symbolic.activations import Activation, activation, z
+from giantstep.symbolic.expressions.activations import Activation, activation, z
 from giantstep.symbolic.printing.array_kernels import HALF_PI_PARTS, LARGEST_ANGLE
 
 CONTEXT = mpmath.mp.clone()

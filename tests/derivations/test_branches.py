@@ -17,8 +17,8 @@ from giantstep.derivations.kernels.phase_diagram import PhaseDiagram
 from giantstep.errors import ConvergenceError, ParameterError, StructureError
 from giantstep.numeric.branches import CLOSED, CROSSING, FOLD, Equations, curve_through
 from giantstep.numeric.first_values import low_discrepancy, spread
-from giantstep.symbolic.branch_conditions import Condition, OpenSystem
-from giantstep.symbolic.functions import softplus
+from giantstep.symbolic.expressions.functions import softplus
+from giantstep.symbolic.systems.branch_conditions import Condition, OpenSystem
 
 beta, x, y, a = sp.symbols("beta x y a", positive=True)
 alpha = sp.Symbol("alpha", positive=True)

@@ -12,7 +12,7 @@ import giantstep as gs
 from giantstep.derivations.certificates import proof
 from giantstep.derivations.kernels.certified import enclosed_parameter
 from giantstep.errors import CertificationError
-from giantstep.numeric.certified_panels import WorkLimitError
+from giantstep.numeric.proofs.panels import WorkLimitError
 
 pytest.importorskip("flint")
 

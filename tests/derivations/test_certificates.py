@@ -27,8 +27,8 @@ from giantstep.errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from giantstep.symbolic.enclosures import Enclosure
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.exact.enclosures import Enclosure
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.ball_program import BallProgram
 from giantstep.symbolic.lowering.program import Assign, Newton, NodeLoop
 

@@ -14,16 +14,16 @@ from giantstep.derivations.one_gradient_step.amplitude_minimum import (
 from giantstep.derivations.one_gradient_step.large_steps import large_step_limit
 from giantstep.derivations.one_gradient_step.reference import reference_document
 from giantstep.errors import CertificationError
-from giantstep.symbolic.activations import activation, z
+from giantstep.symbolic.expressions.activations import activation, z
 
 pytest.importorskip("flint")
 
 from giantstep.derivations.certificates import proof
 from giantstep.derivations.one_gradient_step import amplitude_minimum as certified_amplitude
 from giantstep.derivations.one_gradient_step.amplitude_minimum import AmplitudeBalls
-from giantstep.numeric.interval_minimum import ProvenMinimum
-from giantstep.symbolic.ball_functions import BallEvaluator
-from giantstep.symbolic.gaussian_enclosures import PRECISION
+from giantstep.numeric.proofs.interval_minimum import ProvenMinimum
+from giantstep.symbolic.exact.ball_functions import BallEvaluator
+from giantstep.symbolic.gaussian.enclosures import PRECISION
 
 LONG = {("tanh", "tanh"), ("tanh", "relu")}
 QUICK = {("erf", "erf"), ("sin", "sin")}

@@ -11,10 +11,10 @@ from giantstep import OneGradientStep, SpikedRandomFeatures
 from giantstep.derivations.certificates.agreement import agreement, decided, is_rounded, overlap
 from giantstep.derivations.certificates.certificate import ASSUMPTIONS, CertifiedValues
 from giantstep.derivations.claims import EvidenceKind, claims
-from giantstep.derivations.hermite_gradients import claims_expansion
+from giantstep.derivations.first_gradient import claims_expansion
 from giantstep.derivations.one_gradient_step import claims_large, claims_risk
 from giantstep.errors import MissingDependencyError
-from giantstep.symbolic.enclosures import Enclosure
+from giantstep.symbolic.exact.enclosures import Enclosure
 
 
 def interval(text, places):

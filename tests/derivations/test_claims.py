@@ -43,10 +43,10 @@ from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatu
 from giantstep.derivations.spiked_random_features.published import written_out
 from giantstep.derivations.spiked_random_features.spectrum import claims as spectrum_claims
 from giantstep.errors import MissingDependencyError, ParameterError
-from giantstep.symbolic.activations import activation, z
-from giantstep.symbolic.gaussian import expect
-from giantstep.symbolic.hermite import hermite_coefficient
-from giantstep.symbolic.random_matrix import resolvent_moment
+from giantstep.symbolic.expressions.activations import activation, z
+from giantstep.symbolic.gaussian.expectation import expect
+from giantstep.symbolic.hermite.coefficients import hermite_coefficient
+from giantstep.symbolic.systems.random_matrix import resolvent_moment
 
 IDENTIFIERS = [claim.identifier for claim in claims()]
 

@@ -25,8 +25,8 @@ from giantstep.derivations.one_gradient_step.simulated import one_step_network
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks.network import Training
 from giantstep.numeric.networks.readout import TrainedNetwork
-from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
-from giantstep.symbolic.ridge_equivalent import FeatureCovariance
+from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage
+from giantstep.symbolic.systems.ridge_equivalent import FeatureCovariance
 
 from .one_step_cases import MODEL
 

@@ -41,12 +41,12 @@ from giantstep.derivations.giant_steps.population_dynamics import (
     population_ranks,
 )
 from giantstep.errors import AssumptionError, ParameterError
-from giantstep.symbolic.activations import activation, z
-from giantstep.symbolic.gaussian import expect
+from giantstep.symbolic.expressions.activations import activation, z
+from giantstep.symbolic.gaussian.expectation import expect
 from giantstep.symbolic.leaps.staircase import staircase
-from giantstep.symbolic.stein import gradient_expansion
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.stein import gradient_expansion
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 STUDENTS = tuple(PopulationStudent)
 TEXTS = ("1 + x1 - x1*x2 + He(3, x2)/2", "x1**2*x2 - 2*x2 + x1", "x1*x2*x3 + He(4, x3)/5 + x2")

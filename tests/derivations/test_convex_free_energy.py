@@ -25,12 +25,12 @@ from giantstep.derivations.spiked_random_features.convex.labels import (
 )
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, delta
 from giantstep.derivations.spiked_random_features.physics import gamma, kappa, rho, s
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.functions import normal_cdf
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.proximal import MoreauEnvelope
-from giantstep.symbolic.ramp_moments import kink_moment, ramp_moment
-from giantstep.symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.expressions.functions import normal_cdf
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
+from giantstep.symbolic.losses.proximal import MoreauEnvelope
+from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
 FUNCTIONS = [
     {

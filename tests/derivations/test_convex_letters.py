@@ -14,7 +14,7 @@ import giantstep as gs
 from giantstep.derivations.spiked_random_features import physics
 from giantstep.derivations.spiked_random_features.convex.solver import _separated
 from giantstep.errors import AssumptionError, CertificationError, ParameterError
-from giantstep.symbolic.activations import activation
+from giantstep.symbolic.expressions.activations import activation
 
 ONE = {"spike_strengths": [1.2], "bulk_variances": [1.1], "fractions": [1.0], "alignment": 0.9}
 

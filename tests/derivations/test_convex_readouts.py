@@ -32,11 +32,11 @@ from giantstep.derivations.spiked_random_features.convex.smoothing import (
 )
 from giantstep.derivations.spiked_random_features.convex.solution import solution_from
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.convex_losses import without_cases
-from giantstep.symbolic.equations import stationarity
-from giantstep.symbolic.proximal import MoreauEnvelope
-from giantstep.symbolic.ramp_moments import kink_moment, ramp_moment
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
+from giantstep.symbolic.losses.convex_losses import without_cases
+from giantstep.symbolic.losses.proximal import MoreauEnvelope
+from giantstep.symbolic.systems.equations import stationarity
 
 a = sp.Symbol("a", real=True)
 v, V = sp.symbols("v V", positive=True)

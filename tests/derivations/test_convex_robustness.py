@@ -26,8 +26,8 @@ from giantstep.derivations.spiked_random_features.convex.solver import (
     inner_width,
 )
 from giantstep.numeric.kernel_arrays import converged_tables
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.random_matrix import Resolvent
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.systems.random_matrix import Resolvent
 
 
 @pytest.mark.parametrize("finite_width", [False, True])

@@ -14,9 +14,9 @@ from scipy.special import log_ndtr
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError, ParameterError
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.saddle_point import FreeEnergy, SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import FreeEnergy, SaddlePointSystem
 
 q, conjugate, alpha = sp.symbols("q qhat alpha", positive=True)
 x, y = sp.symbols("x y", real=True)

@@ -6,10 +6,10 @@ import sympy as sp
 
 from giantstep.derivations.giant_steps import claims_equivalence as evidence
 from giantstep.derivations.spiked_random_features.mapping import best_linear_error
-from giantstep.symbolic import equivalence
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.projections import residual_norms
-from giantstep.symbolic.subspaces import Subspace
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.hermite import equivalence
+from giantstep.symbolic.targets.projections import residual_norms
+from giantstep.symbolic.targets.subspaces import Subspace
 
 
 def test_sampled_features():

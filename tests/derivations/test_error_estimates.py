@@ -17,7 +17,7 @@ from giantstep.derivations.spiked_random_features.physics import (
     spiked_free_energy,
 )
 from giantstep.numeric.kernel_arrays import converged_tables
-from giantstep.symbolic.activations import activation
+from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.lowering.tables import table_source
 
 # (student, teacher, r, c, gamma), (alpha, beta, ridge, noise); what makes each one hard.

@@ -9,12 +9,12 @@ import pytest
 import sympy as sp
 from numpy.testing import assert_allclose
 
-from giantstep.derivations.hermite_gradients.first_step import first_step
+from giantstep.derivations.first_gradient.first_step import first_step
 from giantstep.derivations.spiked_random_features.mapping import alpha0, noise, spike_mapping
 from giantstep.errors import AssumptionError, ParameterError
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.stein import gradient_expansion
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.targets.stein import gradient_expansion
+from giantstep.symbolic.targets.target import target
 
 # one_gradient_step.md, section 0.
 MU_TANH, RESIDUAL_TANH = 0.6057055096021588256, 0.02741532603543025716

@@ -27,9 +27,9 @@ from giantstep.derivations.giant_steps import claims_staircases as evidence
 from giantstep.derivations.giant_steps.conjectures import Outcome
 from giantstep.errors import ParameterError
 from giantstep.symbolic.leaps.staircase import staircase
-from giantstep.symbolic.projections import residual_norms
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.projections import residual_norms
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 
 def claim_named(identifier):

@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from giantstep.derivations.figures import save_figure, svg_text
+from giantstep.derivations.first_gradient.training import train_by_preprocessed_step
 from giantstep.derivations.giant_steps.learned_directions import Verdict, adapted_basis
 from giantstep.derivations.giant_steps.simulated import (
     SimulatedGiantSteps,
     plan_giant_steps,
     simulate_giant_steps,
 )
-from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
 from giantstep.errors import (
     AssumptionError,
     ExpressionError,
     ParameterError,
 )
-from giantstep.symbolic.subspaces import Subspace
+from giantstep.symbolic.targets.subspaces import Subspace
 
 P04 = "x1 + x1*x2 + He(3, x1)*x3"
 

@@ -10,7 +10,7 @@ from giantstep.derivations.mean_field.ridge_regression import ridge_regression
 from giantstep.derivations.optima import Optimum
 from giantstep.errors import ConvergenceError, ParameterError
 from giantstep.numeric.optimum import Axis
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 AT = {"alpha": 2, "signal_power": 1.6, "noise_variance": 0.4}
 

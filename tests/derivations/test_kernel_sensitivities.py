@@ -15,7 +15,7 @@ from giantstep.derivations.mean_field.logistic_regression import (
 )
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.errors import ConvergenceError, ParameterError
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 POINT = {"alpha": 1.5, "ridge": 0.3, "signal_power": 1.2, "noise_variance": 0.2}
 SYMBOLS = {code: x for x, code in ridge_model.IDENTIFIERS.items()}

@@ -22,8 +22,8 @@ from giantstep.derivations.one_gradient_step.kernel_spectrum import (
 from giantstep.derivations.one_gradient_step.reference import reference_cases
 from giantstep.derivations.spiked_random_features.spectrum.spectrum import FeatureSpectrum
 from giantstep.errors import ClosedFormNotFoundError, ParameterError
-from giantstep.numeric.algebraic_curves import real_crossing, root_candidates
 from giantstep.numeric.cache import FileCache
+from giantstep.numeric.spectra.algebraic_curves import real_crossing, root_candidates
 
 CASES = pytest.mark.parametrize("case", reference_cases(), ids=lambda case: case.name)
 TABLE = {

@@ -20,8 +20,8 @@ from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covari
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.errors import ConvergenceError, EmissionError, ParameterError
 from giantstep.numeric.kernel_arrays import KernelArrays
-from giantstep.symbolic.functions import relu
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.expressions.functions import relu
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from .kernel_cases import a, b, kernel_of, mean, x, y, z
 

@@ -26,7 +26,7 @@ from giantstep.derivations.one_gradient_step.reference import reference_document
 from giantstep.errors import AssumptionError, ConvergenceError, ExpressionError, ParameterError
 from giantstep.numeric.scaled_distance import scan
 from giantstep.numeric.smoothed import Smoothed
-from giantstep.symbolic.activations import activation
+from giantstep.symbolic.expressions.activations import activation
 
 TABLE = reference_document()["large_step_bound"]
 IDENTIFIERS = [f"{row['student']}-{row['teacher']}" for row in TABLE]

@@ -18,7 +18,7 @@ from giantstep.derivations.mean_field.logistic_regression import (
 )
 from giantstep.derivations.mean_field.ridge_regression import ridge_regression
 from giantstep.errors import ParameterError
-from giantstep.symbolic.functions import relu, softplus
+from giantstep.symbolic.expressions.functions import relu, softplus
 
 
 @pytest.fixture(scope="module")

@@ -27,11 +27,11 @@ from giantstep.errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.standing import Standing
-from giantstep.symbolic.stein import DIMENSION as d
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.expressions.standing import Standing
+from giantstep.symbolic.targets.stein import DIMENSION as d
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 # Coefficients 1, 3/2, 2 of orders 1, 2, 3.
 CUBIC = "z + 3*He(2, z)/4 + He(3, z)/3"

@@ -11,6 +11,7 @@ import sympy as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from giantstep.derivations.first_gradient.first_step import first_step
 from giantstep.derivations.giant_steps.one_step import (
     STEP,
     Prefactor,
@@ -18,10 +19,9 @@ from giantstep.derivations.giant_steps.one_step import (
     sphere_mean,
     statements,
 )
-from giantstep.derivations.hermite_gradients.first_step import first_step
-from giantstep.symbolic.standing import Standing
-from giantstep.symbolic.stein import DIMENSION as d
-from giantstep.symbolic.stein import SAMPLES as n
+from giantstep.symbolic.expressions.standing import Standing
+from giantstep.symbolic.targets.stein import DIMENSION as d
+from giantstep.symbolic.targets.stein import SAMPLES as n
 
 # Coefficients 1, 3/2, 2 of orders 1, 2, 3.
 CUBIC = "z + 3*He(2, z)/4 + He(3, z)/3"

@@ -6,8 +6,8 @@ import pytest
 import sympy as sp
 
 from giantstep import OneGradientStep, Spectrum, SpikedRandomFeatures, paper_ridge
+from giantstep.derivations.first_gradient.first_step import first_step
 from giantstep.derivations.giant_steps.one_step import giant_step
-from giantstep.derivations.hermite_gradients.first_step import first_step
 from giantstep.derivations.identities import equal
 from giantstep.derivations.one_gradient_step import symbols
 from giantstep.derivations.one_gradient_step.moments import exact_moments
@@ -20,9 +20,9 @@ from giantstep.derivations.one_gradient_step.symbols import (
 from giantstep.derivations.spiked_random_features import mapping
 from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.errors import AssumptionError, ParameterError
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.equivalence import CENTRE, SPREAD, conditional_equivalence
-from giantstep.symbolic.stein import DIMENSION, SAMPLES, gradient_expansion
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.hermite.equivalence import CENTRE, SPREAD, conditional_equivalence
+from giantstep.symbolic.targets.stein import DIMENSION, SAMPLES, gradient_expansion
 
 PAIRS = (("erf", "erf"), ("tanh", "sin"), ("sin", "z + He(3, z)/2"), ("relu", "erf"))
 
@@ -248,9 +248,9 @@ def test_sizes_of_the_spike_are_those_of_the_gradient_for_every_step():
 
 def test_every_moment_comes_from_one_rule(monkeypatch):
     """A wrong rule for the linear part shows up in all lines of work, in the same way."""
-    from giantstep.derivations.hermite_gradients import first_step as gradients
+    from giantstep.derivations.first_gradient import first_step as gradients
     from giantstep.derivations.one_gradient_step import moments
-    from giantstep.symbolic import hermite
+    from giantstep.symbolic.hermite import coefficients as hermite
 
     assert mapping.residual_variance is hermite.residual_variance
     assert mapping.slope_variance is gradients.slope_variance is hermite.slope_variance

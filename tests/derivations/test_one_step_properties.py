@@ -59,7 +59,7 @@ def test_proofs_can_fail():
 
 def test_a_wrong_risk_breaks_the_proofs(monkeypatch):
     """One sign in the improvement: the identity and the limit notice."""
-    from giantstep.symbolic import ridge_equivalent
+    from giantstep.symbolic.systems import ridge_equivalent
 
     original = ridge_equivalent.SignalResponse.bias_reduction
     monkeypatch.setattr(

@@ -8,7 +8,7 @@ from giantstep.derivations.one_gradient_step.reference import (
     reference_cases,
     reference_document,
 )
-from giantstep.symbolic import ridge_equivalent
+from giantstep.symbolic.systems import ridge_equivalent
 
 
 def test_the_reference_file_is_complete():

@@ -95,7 +95,7 @@ def test_error_estimates_hold_in_every_corner():
 
 def test_the_root_is_the_admissible_one():
     """Of the quartic in s the solution is the root above the lower bound, at 400 random points."""
-    from giantstep.symbolic.ridge_equivalent import ScalarForm
+    from giantstep.symbolic.systems.ridge_equivalent import ScalarForm
 
     kernel = risk_kernel(MODEL)
     rows = random_rows(kernel, 1000, seed=1)

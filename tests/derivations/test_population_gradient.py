@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose
 from scipy.integrate import quad
 
 from giantstep import OneGradientStep
-from giantstep.derivations.hermite_gradients.first_step import first_step
+from giantstep.derivations.first_gradient.first_step import first_step
 from giantstep.derivations.one_gradient_step.pair_kernels import (
     c,
     gradient_coefficients,
@@ -23,7 +23,7 @@ from giantstep.derivations.one_gradient_step.pair_kernels import (
 from giantstep.derivations.one_gradient_step.simulated import network_functions
 from giantstep.errors import AssumptionError, ConvergenceError, ParameterError
 from giantstep.numeric.pair_gradients import pair_averages
-from giantstep.symbolic.activations import activation
+from giantstep.symbolic.expressions.activations import activation
 
 
 def model_of(student, teacher, **changes):

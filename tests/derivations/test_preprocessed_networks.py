@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from giantstep.derivations.hermite_gradients.training import preprocessed_networks
+from giantstep.derivations.first_gradient.training import preprocessed_networks
 from giantstep.errors import ParameterError
 from giantstep.numeric.networks.network import Network
 from giantstep.numeric.networks.readout import RIDGE_EXPONENTS, RidgeReadout
 from giantstep.numeric.networks.run import simulate
 from giantstep.numeric.networks.samples import INITIAL, ROWS, STEP, TEST
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.targets.target import target
 
 SMALL = {"dimension": 12, "samples": 5000, "width": 40, "noise_variance": 0.2, "ridge": 0.7,
          "n_test": 3000}  # fmt: skip

@@ -9,8 +9,8 @@ import sympy as sp
 
 from giantstep.derivations.giant_steps.regimes import FIVE_REGIMES, predict_fit, regimes
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
-from giantstep.symbolic.standing import Standing
-from giantstep.symbolic.subspaces import Subspace
+from giantstep.symbolic.expressions.standing import Standing
+from giantstep.symbolic.targets.subspaces import Subspace
 
 P05 = "x1 + He(2, x2) + He(2, x1)*x2 + He(4, x1)*He(2, x2)*x3 + He(2, x2)*He(2, x3)"
 U, V = "(x1 + x2)/sqrt(2)", "(x1 - x2)/sqrt(2)"

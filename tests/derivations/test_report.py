@@ -17,7 +17,7 @@ from giantstep.derivations.spiked_random_features.presentation import (
     sections,
 )
 from giantstep.errors import ApproximationWarning, ParameterError
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 
 VOID = {"meta", "br", "img", "hr", "link", "input"}
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from giantstep.derivations.hermite_gradients.sample_complexity import (
+from giantstep.derivations.first_gradient.sample_complexity import (
     SampleComplexity,
     Standing,
     sample_complexity,
 )
-from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
+from giantstep.derivations.first_gradient.training import train_by_preprocessed_step
 from giantstep.derivations.spiked_random_features.mapping import noise
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
-from giantstep.symbolic.stein import DIMENSION as d
-from giantstep.symbolic.stein import SAMPLES as n
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.stein import DIMENSION as d
+from giantstep.symbolic.targets.stein import SAMPLES as n
+from giantstep.symbolic.targets.target import target
 
 FIRST, SECOND, NEURONS, HALF, GIANT, KERNEL, QUERIES = range(7)
 

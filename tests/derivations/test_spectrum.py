@@ -16,7 +16,7 @@ from giantstep import Spectrum, SpikedRandomFeatures
 from giantstep.derivations.spiked_random_features import physics as symbols
 from giantstep.derivations.spiked_random_features.spectrum.law import spectrum_equations
 from giantstep.errors import ParameterError
-from giantstep.symbolic.activations import activation
+from giantstep.symbolic.expressions.activations import activation
 
 
 def features(student, r, c, beta=1.0):

@@ -19,7 +19,7 @@ from giantstep.derivations.spiked_random_features.expansions.scaling import (
     saturation_rate,
 )
 from giantstep.errors import ApproximationWarning, AssumptionError, ParameterError
-from giantstep.symbolic.activations import activation
+from giantstep.symbolic.expressions.activations import activation
 
 DIRECT = SpikedRandomFeatures.from_parameters
 ALL = ("test_error", "training_error", "V1", "V2", "m", "theta", "psi", "q1", "q2",

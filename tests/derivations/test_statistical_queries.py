@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from giantstep.derivations.hermite_gradients.statistical_queries import (
+from giantstep.derivations.first_gradient.statistical_queries import (
     PACKING_CONSTANT,
     correlational_query_bound,
     overlap_square,
     required_queries,
 )
 from giantstep.errors import AssumptionError, ParameterError
-from giantstep.symbolic.stein import DIMENSION
+from giantstep.symbolic.targets.stein import DIMENSION
 
 
 def test_answering_zero_excludes_few_members():

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 import giantstep as gs
+from giantstep.derivations.first_gradient.network_functions import network_functions
+from giantstep.derivations.first_gradient.training import train_by_preprocessed_step
 from giantstep.derivations.giant_steps.simulated import simulate_giant_steps
-from giantstep.derivations.hermite_gradients.network_functions import network_functions
-from giantstep.derivations.hermite_gradients.training import train_by_preprocessed_step
 from giantstep.derivations.one_gradient_step.simulated import one_step_network
 from giantstep.derivations.spiked_random_features.paper_figures.drawing import Simulated
 from giantstep.derivations.spiked_random_features.paper_figures.numbered import learned_function
@@ -26,8 +26,8 @@ from giantstep.numeric.networks.gradient import GradientParts
 from giantstep.numeric.networks.network import Network
 from giantstep.numeric.networks.neuron_gradients import GradientSlopes, label_gradient
 from giantstep.numeric.networks.run import simulate
-from giantstep.symbolic.activations import activation
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.targets.target import target
 
 FILE = Path(__file__).parents[1] / "reference" / "simulations" / "means.json"
 RECORDS = json.loads(FILE.read_text("utf-8"))["records"]

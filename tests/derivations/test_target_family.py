@@ -16,7 +16,7 @@ from giantstep.derivations.giant_steps.conjectures import (
     target_text,
 )
 from giantstep.errors import ParameterError
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.target import target
 
 FAMILIES = (
     TargetFamily(),

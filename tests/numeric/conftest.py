@@ -7,9 +7,9 @@ import pytest
 def precision():
     """The working precision of python-flint, which is one for all threads."""
     flint = pytest.importorskip("flint")
-    from giantstep.symbolic.gaussian_enclosures import PRECISION
+    from giantstep.symbolic.gaussian.enclosures import PRECISION
 
-    from .certified_cases import BITS
+    from .proofs.certified_cases import BITS
 
     with PRECISION, flint.ctx.workprec(BITS):
         yield

@@ -13,9 +13,9 @@ from giantstep.numeric import continuation
 from giantstep.numeric.cache import FileCache
 from giantstep.numeric.continuation import _predicted, solve_with_continuation
 from giantstep.numeric.kernel_arrays import KernelArrays
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 x, q, a, h = sp.symbols("x q a h", positive=True)
 z = sp.Symbol("z", real=True)

@@ -14,8 +14,8 @@ from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import ConvergenceError
 from giantstep.numeric import saddle_point_solver
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.random_matrix import MarchenkoPasturAverage
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage
 
 PAIRS = [
     ("tanh", "sin", {"step_size": 3.0, "alpha0": 20.0}),
@@ -86,7 +86,7 @@ def _expectation(integrand: sp.Expr, variable: sp.Symbol) -> sp.Expr:
     """Gauss-Hermite with 120 nodes, another rule than the solver's."""
     import scipy.special
 
-    from giantstep.symbolic.functions import OwenT
+    from giantstep.symbolic.expressions.functions import OwenT
 
     nodes, weights = np.polynomial.hermite_e.hermegauss(120)
     function = sp.lambdify(

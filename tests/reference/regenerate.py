@@ -127,10 +127,10 @@ def _one_step_groups() -> Iterator[Group]:
 
 
 def _moments(digits: int, activation: str) -> dict[str, Any]:
-    from giantstep.symbolic.activations import activation as read
-    from giantstep.symbolic.activations import z
-    from giantstep.symbolic.gaussian import expect
-    from giantstep.symbolic.hermite import hermite_coefficient
+    from giantstep.symbolic.expressions.activations import activation as read
+    from giantstep.symbolic.expressions.activations import z
+    from giantstep.symbolic.gaussian.expectation import expect
+    from giantstep.symbolic.hermite.coefficients import hermite_coefficient
 
     function = read(activation)
     found: dict[str, Any] = {
@@ -189,7 +189,7 @@ def _spike_after_step(model: Mapping[str, str], digits: int) -> dict[str, Any]:
     import sympy as sp
 
     from giantstep.derivations.spiked_random_features import mapping
-    from giantstep.symbolic.activations import activation
+    from giantstep.symbolic.expressions.activations import activation
 
     found = mapping.spike_mapping(activation(model["student"]), activation(model["teacher"]))
     rule = {

@@ -72,15 +72,15 @@ from ....numeric.kernel_arrays import converged_tables
 from ....numeric.kernel_code import KernelCode
 from ....pages import Block
 from ....result import Number, Result, quantity
-from ....symbolic.activations import Activation, activation
-from ....symbolic.equations import FreeEnergy
-from ....symbolic.equivalence import mean_definition, slope_definition
-from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.hermite import hermite_coefficient
+from ....symbolic.expressions.activations import Activation, activation
+from ....symbolic.expressions.regularity import Parity
+from ....symbolic.gaussian.expectation import GaussianExpectation
+from ....symbolic.hermite.coefficients import hermite_coefficient
+from ....symbolic.hermite.equivalence import mean_definition, slope_definition
 from ....symbolic.lowering.tables import table_source
-from ....symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
-from ....symbolic.regularity import Parity
-from ....symbolic.saddle_point import SaddlePointSystem
+from ....symbolic.systems.equations import FreeEnergy
+from ....symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
+from ....symbolic.systems.saddle_point import SaddlePointSystem
 from ...certificates.certificate import Certificate, certificate_wanted
 from ...derived import derived
 from ...kernels.kernel import Kernel

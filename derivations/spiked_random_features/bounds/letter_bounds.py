@@ -255,7 +255,7 @@ def span_rule(module: ModuleType, rows: Sequence[Sequence[Any]], back: int) -> t
 
 @derived("spiked_random_features/letters", str)
 def _source(student: str, teacher: str, *, aligned: bool) -> str:
-    from ....symbolic.activations import activation
+    from ....symbolic.expressions.activations import activation
     from .bounds import letter_table_source
 
     return letter_table_source(
@@ -442,7 +442,7 @@ def _module(
 
 @derived("spiked_random_features/span", str)
 def _span_source(student: str, teacher: str, *, aligned: bool, correlated_norms: bool) -> str:
-    from ....symbolic.activations import activation
+    from ....symbolic.expressions.activations import activation
     from .bounds import span_table_source
 
     return span_table_source(

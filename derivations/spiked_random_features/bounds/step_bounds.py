@@ -36,9 +36,9 @@ from ....numeric.arguments import real_number, whole_number
 from ....numeric.cache import FileCache
 from ....pages import Block, Indented, Page
 from ....runtime.generated import defined
-from ....symbolic.activations import activation
-from ....symbolic.gaussian import GaussianExpectation, expect
-from ....symbolic.hermite import hermite_coefficient, information_exponent
+from ....symbolic.expressions.activations import activation
+from ....symbolic.gaussian.expectation import GaussianExpectation, expect
+from ....symbolic.hermite.coefficients import hermite_coefficient, information_exponent
 from ...derived import derived
 from .. import physics as fe
 from ..arguments import checked_arguments
@@ -47,7 +47,7 @@ from .bounds import activation_bounds
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ....symbolic.activations import Activation
+    from ....symbolic.expressions.activations import Activation
     from ...kernels.kernel import Kernel
 
 _Item = TypeVar("_Item")

@@ -21,10 +21,10 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ....errors import UnsupportedExpressionError
-from ....symbolic.convex_losses import is_kinked, without_cases
-from ....symbolic.functions import OwenT, normal_cdf
-from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.proximal import MoreauEnvelope, Proximal
+from ....symbolic.expressions.functions import OwenT, normal_cdf
+from ....symbolic.gaussian.expectation import GaussianExpectation
+from ....symbolic.losses.convex_losses import is_kinked, without_cases
+from ....symbolic.losses.proximal import MoreauEnvelope, Proximal
 from ..physics import Prediction, gamma, kappa, noise, rho
 from .labels import Labels, takes_signs_only
 from .losses import ConvexLoss, x, y

@@ -6,7 +6,7 @@ from typing import Any
 
 import sympy as sp
 
-from ....symbolic.convex_losses import without_cases
+from ....symbolic.losses.convex_losses import without_cases
 from ...claims import Finding, Status, declare_claim, evidence
 from ..model import SpikedRandomFeatures
 from ..vocabulary.model import VocabularyFeatures

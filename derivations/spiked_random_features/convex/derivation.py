@@ -14,7 +14,7 @@ from ..bulk_law import IID
 
 if TYPE_CHECKING:
     from ....symbolic.lowering.lowered import LoweredSystem
-    from ....symbolic.saddle_point import SaddlePointSystem
+    from ....symbolic.systems.saddle_point import SaddlePointSystem
     from ..spike import SpikeParameters
     from ..vocabulary.arguments import VocabularyParameters
     from .energy import ConvexFreeEnergy
@@ -60,7 +60,7 @@ class ConvexCase:
 
     def energy(self) -> ConvexFreeEnergy:
         """Return the free energy."""
-        from ....symbolic.activations import activation
+        from ....symbolic.expressions.activations import activation
         from .energy import convex_free_energy
         from .labels import Labels
         from .losses import loss_family

@@ -19,10 +19,15 @@ from functools import cached_property
 
 import sympy as sp
 
-from ....symbolic.activations import Activation
-from ....symbolic.averages import DataAverage
-from ....symbolic.equations import Equation, FreeEnergy, saddle_point_equations, stationarity
-from ....symbolic.saddle_point import SaddlePointSystem, complement
+from ....symbolic.expressions.activations import Activation
+from ....symbolic.expressions.averages import DataAverage
+from ....symbolic.systems.equations import (
+    Equation,
+    FreeEnergy,
+    saddle_point_equations,
+    stationarity,
+)
+from ....symbolic.systems.saddle_point import SaddlePointSystem, complement
 from .. import physics
 from ..bulk_law import IID
 from ..physics import (

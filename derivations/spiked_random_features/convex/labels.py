@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import sympy as sp
 
 from ....errors import ParameterError, UnsupportedExpressionError
-from ....symbolic.activations import Activation, activation, z
-from ....symbolic.convex_losses import smooth_pieces
-from ....symbolic.functions import HALF, normal_cdf, sigmoid
-from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.jumps import jumps_as_steps
+from ....symbolic.expressions.activations import Activation, activation, z
+from ....symbolic.expressions.functions import HALF, normal_cdf, sigmoid
+from ....symbolic.gaussian.expectation import GaussianExpectation
+from ....symbolic.gaussian.jumps import jumps_as_steps
+from ....symbolic.losses.convex_losses import smooth_pieces
 from ..physics import noise
 
 CHANNELS = ("teacher", "sign", "probit", "logistic")

@@ -1,8 +1,8 @@
 r"""Convex losses of a label y and a prediction x.
 
 A loss enters the saddle-point equations through its Moreau envelope only
-(:mod:`giantstep.symbolic.proximal`). Two reductions make a loss of two variables one of a single
-variable: a *residual* loss depends on x − y, a *margin* loss on y x for labels ±1.
+(:mod:`giantstep.symbolic.losses.proximal`). Two reductions make a loss of two variables one of a
+single variable: a *residual* loss depends on x − y, a *margin* loss on y x for labels ±1.
 
 Besides losses: how strongly they are curved, the functions of label and prediction that users
 average (metrics), and losses as functions of arrays for simulations.
@@ -32,19 +32,19 @@ from ....errors import (
 from ....numeric.arguments import positive_number, real_number
 from ....numeric.networks.convex import Loss, proximal_loss, smooth_loss
 from ....pages import shorten
-from ....symbolic._singularities import expanded_terms, require_few_kinks
-from ....symbolic.activations import without_declared
-from ....symbolic.convex_losses import (
+from ....symbolic.expressions._singularities import expanded_terms, require_few_kinks
+from ....symbolic.expressions.activations import without_declared
+from ....symbolic.expressions.exact_numbers import require_evaluated
+from ....symbolic.expressions.functions import relu, softplus, with_softplus
+from ....symbolic.expressions.parser import parse_expression
+from ....symbolic.losses.convex_losses import (
     is_kinked,
     piecewise_linear_proximal,
     require_convex,
     smooth_pieces,
     without_cases,
 )
-from ....symbolic.exact_numbers import require_evaluated
-from ....symbolic.functions import relu, softplus, with_softplus
 from ....symbolic.lowering.door import admit
-from ....symbolic.parser import parse_expression
 from ....symbolic.printing.compiled import compiled
 from ...kernels.arguments import known_names
 from ...kernels.kernel import RESERVED

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import sympy as sp
     import xarray as xr
 
-    from ....symbolic.saddle_point import SaddlePointSystem
+    from ....symbolic.systems.saddle_point import SaddlePointSystem
     from .labels import Labels
     from .losses import ConvexLoss
 
@@ -183,9 +183,9 @@ class ConvexReadout(DifferencedOptimum):
         """
         if not self.channel.is_binary:
             return self.features
-        from ....symbolic.activations import activation
-        from ....symbolic.activations import z as variable
-        from ....symbolic.gaussian import expect
+        from ....symbolic.expressions.activations import activation
+        from ....symbolic.expressions.activations import z as variable
+        from ....symbolic.gaussian.expectation import expect
 
         text = self.channel.mean.replace("Delta", repr(self.features.noise_variance))
         square = float(expect(activation(text).expr ** 2, variable).evalf(20))
@@ -599,8 +599,8 @@ def exact_values(readout: ConvexReadout, ctx: Any) -> dict[str, Any]:
 
 def bound_of_digits(readout: ConvexReadout) -> dict[str, Any]:
     """Return the bound of digits for a loss whose averages hold a rule of fixed accuracy."""
-    from ....symbolic.convex_losses import without_cases
-    from ....symbolic.ramp_moments import RAMP_DIGITS
+    from ....symbolic.gaussian.ramp_moments import RAMP_DIGITS
+    from ....symbolic.losses.convex_losses import without_cases
     from .losses import x
     from .smoothing import is_linear_between_kinks
 

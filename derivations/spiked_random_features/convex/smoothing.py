@@ -31,9 +31,9 @@ from typing import Any
 
 import sympy as sp
 
-from ....symbolic.convex_losses import is_kinked, piecewise_linear_proximal, smooth_pieces
-from ....symbolic.functions import normal_cdf, relu
-from ....symbolic.ramp_moments import kink_moment, ramp_moment
+from ....symbolic.expressions.functions import normal_cdf, relu
+from ....symbolic.gaussian.ramp_moments import kink_moment, ramp_moment
+from ....symbolic.losses.convex_losses import is_kinked, piecewise_linear_proximal, smooth_pieces
 
 
 class LabelledEnvelope(sp.Function):

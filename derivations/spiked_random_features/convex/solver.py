@@ -21,7 +21,7 @@ from ....numeric.kernel_code import LoadedKernel
 from ....numeric.saddle_point_solver import BatchSolution, refusal
 from ....runtime.generated import GeneratedFunction
 from ....runtime.product_grids import Steep
-from ....symbolic.convex_losses import is_kinked, smooth_pieces, without_cases
+from ....symbolic.losses.convex_losses import is_kinked, smooth_pieces, without_cases
 from .derivation import ConvexCase, convex_derivation, loaded_kernel
 from .features import Rows
 from .labels import Labels

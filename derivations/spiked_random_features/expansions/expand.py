@@ -15,7 +15,7 @@ import sympy as sp
 from ....digits import checked_digits
 from ....errors import ApproximationWarning, ConvergenceError, ParameterError
 from ....runtime.precision import local_context
-from ....symbolic.equations import Equation
+from ....symbolic.systems.equations import Equation
 from ...expansions.expansion import (
     LARGE_ALPHA,
     NAMES,

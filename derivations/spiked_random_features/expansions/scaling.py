@@ -45,12 +45,12 @@ import sympy as sp
 from ....errors import AssumptionError, ParameterError
 from ....numeric.arguments import positive_number
 from ....runtime.precision import local_context
-from ....symbolic.activations import Activation, activation, z
-from ....symbolic.averages import Average
-from ....symbolic.equations import BlockStructure, Equation, FreeEnergy, block_structure
-from ....symbolic.gaussian import GaussianExpectation
+from ....symbolic.expressions.activations import Activation, activation, z
+from ....symbolic.expressions.averages import Average
+from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.printing.compiled import compiled
-from ....symbolic.random_matrix import MarchenkoPasturAverage
+from ....symbolic.systems.equations import BlockStructure, Equation, FreeEnergy, block_structure
+from ....symbolic.systems.random_matrix import MarchenkoPasturAverage
 from ...expansions.expansion import LARGE_ALPHA, SMALL_RIDGE
 from .. import physics as fe
 from ..derive import SymbolicModel

@@ -50,12 +50,12 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from ....symbolic.activations import z
-from ....symbolic.asymptotic_series import Series, substitute
-from ....symbolic.equations import Equation
-from ....symbolic.gaussian import GaussianExpectation
-from ....symbolic.hermite import hermite_coefficients
-from ....symbolic.random_matrix import Resolvent
+from ....symbolic.expressions.activations import z
+from ....symbolic.gaussian.expectation import GaussianExpectation
+from ....symbolic.hermite.coefficients import hermite_coefficients
+from ....symbolic.systems.asymptotic_series import Series, substitute
+from ....symbolic.systems.equations import Equation
+from ....symbolic.systems.random_matrix import Resolvent
 from ...expansions.expansion import LARGE_ALPHA, SymbolicSeries
 from .. import physics as fe
 from ..mapping import SpikeMapping, alpha0, step_size

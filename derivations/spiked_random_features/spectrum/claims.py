@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from ....ball_library import require_flint
-from ....symbolic.activations import activation
+from ....symbolic.expressions.activations import activation
 from ...certificates.agreement import agreement, proof_of
 from ...claims import Finding, Status, declare_claim, evidence
 from ...identities import equal, identities_hold

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from ....numeric.cache import FileCache
 from ....numeric.kernel_arrays import converged_tables
-from ....numeric.spectral_bulk import (
+from ....numeric.spectra.bulk import (
     NEGLIGIBLE,
     AnalyticTables,
     Bulk,
@@ -46,13 +46,13 @@ from ....numeric.spectral_bulk import (
     real_roots,
 )
 from ....runtime import quadrature
-from ....symbolic.activations import Activation, activation
-from ....symbolic.equations import FreeEnergy, saddle_point_equations, stationarity
-from ....symbolic.gaussian import GaussianExpectation
+from ....symbolic.expressions.activations import Activation, activation
+from ....symbolic.expressions.regularity import Parity
+from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.lowering.map_source import map_source, node_source
 from ....symbolic.lowering.tables import table_source
-from ....symbolic.random_matrix import MarchenkoPasturAverage, Resolvent, companion
-from ....symbolic.regularity import Parity
+from ....symbolic.systems.equations import FreeEnergy, saddle_point_equations, stationarity
+from ....symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent, companion
 from ...derived import derived
 from .. import physics as symbols
 from ..physics import IDENTIFIERS, spiked_free_energy

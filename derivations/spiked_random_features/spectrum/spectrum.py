@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ....errors import ParameterError
 from ....numeric.arguments import is_one_of, whole_number
-from ....numeric.spectral_bulk import Bulk
+from ....numeric.spectra.bulk import Bulk
 from ....pages import Block
 from ...figures import plain_text
 from ...spectra.spectrum import GRID, Caption, Numbers, SimulatedSpectrum, Spectrum

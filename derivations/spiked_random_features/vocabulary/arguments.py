@@ -476,7 +476,7 @@ def _discrete(law: Any, low: float, high: float) -> LetterLaw:
 def _density(text: str, cache: FileCache) -> Callable[[Array], Any]:
     import sympy as sp
 
-    from ....symbolic.parser import parse_expression
+    from ....symbolic.expressions.parser import parse_expression
     from ....symbolic.printing.compiled import compiled
 
     a = sp.Symbol("a", real=True)

@@ -10,7 +10,7 @@ import sympy as sp
 
 from ....numeric.letter_saddle_point import conditional_variance_problem, solve_letters
 from ....numeric.positive_minimum import expansion
-from ....symbolic.activations import activation
+from ....symbolic.expressions.activations import activation
 from ....symbolic.printing.compiled import compiled
 from ...claims import Finding, Status, declare_claim, evidence
 from ...identities import cancels, identities_hold

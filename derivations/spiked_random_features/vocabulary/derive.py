@@ -9,12 +9,16 @@ import sympy as sp
 
 from ....errors import ExpressionError
 from ....numeric.cache import FileCache
-from ....symbolic.activations import Activation, activation
-from ....symbolic.activations import z as activation_variable
-from ....symbolic.equivalence import mean_definition, residual_variance_definition, slope_definition
-from ....symbolic.gaussian import GaussianExpectation
+from ....symbolic.expressions.activations import Activation, activation
+from ....symbolic.expressions.activations import z as activation_variable
+from ....symbolic.expressions.parser import parse_target
+from ....symbolic.gaussian.expectation import GaussianExpectation
+from ....symbolic.hermite.equivalence import (
+    mean_definition,
+    residual_variance_definition,
+    slope_definition,
+)
 from ....symbolic.lowering.tables import mpmath_table_source, table_source
-from ....symbolic.parser import parse_target
 from ....symbolic.printing.compiled import Formula, function_source
 from ...derived import derived
 from .. import physics

@@ -17,9 +17,9 @@ import numpy as np
 import sympy as sp
 
 from ....errors import ParameterError
-from ....symbolic.activations import Activation, activation
+from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.printing.compiled import compiled
-from ....symbolic.saddle_point import SaddlePointSystem, complement
+from ....symbolic.systems.saddle_point import SaddlePointSystem, complement
 from ...kernels.code import deriving
 from ...kernels.kernel import Kernel
 from ...kernels.lower import lower

@@ -4,10 +4,10 @@ Roots and minima of functions of one float are SciPy's. Newton's method for syst
 generated kernels (:mod:`giantstep.symbolic.lowering`), in all languages. What is no such system has
 steps of its own: solutions in a box at many points at once, across a curve
 (:mod:`giantstep.numeric.branches`), complex ones without safeguards, as roots far away are not
-wanted (:mod:`giantstep.numeric.spectral_bulk`), minima over positive matrices along curves that
+wanted (:mod:`giantstep.numeric.spectra.bulk`), minima over positive matrices along curves that
 stay inside (:mod:`giantstep.numeric.positive_minimum`), and leading coefficients of series, whose
 equations are series themselves. Intervals that prove a root are no iteration towards it
-(:mod:`giantstep.numeric.krawczyk`).
+(:mod:`giantstep.numeric.proofs.krawczyk`).
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from ....errors import EmissionError
-from ...gaussian import GaussianExpectation
+from ...gaussian.expectation import GaussianExpectation
 from ...printing.language import Function, Kind, Parameter
 from ...printing.printers import MpmathPrinter
 from ...printing.runtime_text import runtime_text

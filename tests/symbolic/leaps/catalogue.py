@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import sympy as sp
 
-from giantstep.symbolic.parser import parse_expression
-from giantstep.symbolic.subspaces import Subspace
+from giantstep.symbolic.expressions.parser import parse_expression
+from giantstep.symbolic.targets.subspaces import Subspace
 
 SAME = "same"
 

@@ -12,7 +12,7 @@ from numpy.polynomial.hermite_e import hermegauss
 from scipy.special import erf
 
 from giantstep.errors import AssumptionError
-from giantstep.symbolic.hermite import hermite_coefficient
+from giantstep.symbolic.hermite.coefficients import hermite_coefficient
 from giantstep.symbolic.leaps.generative_leap import (
     LabelMoments,
     generative_leap,
@@ -22,9 +22,9 @@ from giantstep.symbolic.leaps.generative_leap import (
     one_sided_infinity,
 )
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
-from giantstep.symbolic.leaps.spans import spans_of
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.spans import spans_of
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 from .catalogue import CATALOGUE, OPEN_CATALOGUE
 from .test_isotropic_leap import rotated, rotations

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from giantstep.errors import AssumptionError
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
 from giantstep.symbolic.leaps.leap_index import coordinate_leap, leap_index
-from giantstep.symbolic.leaps.spans import spans_of
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.spans import spans_of
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 from .catalogue import CATALOGUE, OPEN_CATALOGUE
 from .test_leap_index import X, needs_flint, polynomials

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
-from giantstep.symbolic.activations import CATALOGUE as ACTIVATIONS
-from giantstep.symbolic.hermite import information_exponent
+from giantstep.symbolic.expressions.activations import CATALOGUE as ACTIVATIONS
+from giantstep.symbolic.hermite.coefficients import information_exponent
 from giantstep.symbolic.leaps.leap_index import leap_index
 from giantstep.symbolic.leaps.leap_report import leap_filtration
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 from .catalogue import CATALOGUE, OPEN_CATALOGUE
 

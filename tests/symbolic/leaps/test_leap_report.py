@@ -7,10 +7,10 @@ import pickle
 import pytest
 
 from giantstep.errors import AssumptionError, UndecidedError
-from giantstep.symbolic.activations import Activation, z
+from giantstep.symbolic.expressions.activations import Activation, z
+from giantstep.symbolic.expressions.standing import Standing
 from giantstep.symbolic.leaps import leap_report
 from giantstep.symbolic.leaps.leap_report import leaps
-from giantstep.symbolic.standing import Standing
 
 PARTS = ("filtration", "coordinate_leap", "isotropic_leap", "generative_leap")
 

@@ -7,15 +7,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import ParameterError
+from giantstep.symbolic.expressions.regularity import Parity
 from giantstep.symbolic.leaps.readout_clusters import (
     ReadoutClusters,
     checked_readouts,
     coefficient_symbol,
 )
 from giantstep.symbolic.leaps.staircase import staircase
-from giantstep.symbolic.regularity import Parity
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 P04 = "x1 + x1*x2 + He(3, x1)*x3"
 

@@ -11,11 +11,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
-from giantstep.symbolic.leaps.conditional_spans import PolynomialSpans
+from giantstep.symbolic.expressions.standing import Standing
 from giantstep.symbolic.leaps.staircase import Staircase, staircase
-from giantstep.symbolic.standing import Standing
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import Target, target
+from giantstep.symbolic.targets.conditional_spans import PolynomialSpans
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import Target, target
 
 from .catalogue import CATALOGUE, OPEN_CATALOGUE, chain
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from scipy.special import erf, expit
 
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap
-from giantstep.symbolic.leaps.spans import spans_of
 from giantstep.symbolic.leaps.symmetries import find_symmetry, reflection_in
-from giantstep.symbolic.subspaces import Subspace
-from giantstep.symbolic.targets import target
+from giantstep.symbolic.targets.spans import spans_of
+from giantstep.symbolic.targets.subspaces import Subspace
+from giantstep.symbolic.targets.target import target
 
 from .test_isotropic_leap import rotated, rotations
 from .test_leap_index import X, needs_flint, polynomials

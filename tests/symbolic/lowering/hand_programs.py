@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import sympy as sp
 
-from giantstep.symbolic.functions import sigmoid
+from giantstep.symbolic.expressions.functions import sigmoid
 from giantstep.symbolic.lowering.program import (
     Assign,
     Data,

@@ -5,10 +5,10 @@ import sympy as sp
 from numpy.polynomial.legendre import leggauss
 from scipy import optimize
 
-from giantstep.symbolic.equations import Equation
-from giantstep.symbolic.functions import sigmoid
-from giantstep.symbolic.gaussian import GaussianExpectation
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.expressions.functions import sigmoid
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.systems.equations import Equation
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 kappa, s, t = sp.symbols("kappa s t", real=True)
 x, a = sp.symbols("x a", positive=True)

@@ -12,9 +12,9 @@ from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.derivations.mean_field import logistic_regression
 from giantstep.errors import CertificationError, UnsupportedExpressionError
-from giantstep.symbolic.averages import DataAverage
-from giantstep.symbolic.ball_functions import BallTape
-from giantstep.symbolic.functions import (
+from giantstep.symbolic.exact.ball_functions import BallTape
+from giantstep.symbolic.expressions.averages import DataAverage
+from giantstep.symbolic.expressions.functions import (
     erfcx,
     log_cosh,
     log_normal_cdf,
@@ -31,7 +31,7 @@ from giantstep.symbolic.lowering.ball_program import (
 )
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import Assign, Newton, NodeLoop
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 flint = pytest.importorskip("flint")
 

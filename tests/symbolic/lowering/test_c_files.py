@@ -14,11 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures
 from giantstep.errors import EmissionError
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.languages import c as c_files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from .compiled_c import COMPILER, FLAGS, CompiledKernel, compile_c, require_compiler
 from .vectors import MEAN_FIELD, SPIKED_VECTORS, VECTORS

@@ -11,7 +11,7 @@ import sympy as sp
 from giantstep.derivations.kernels.lower import lower as lower_to_kernel
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.symbolic.lowering.lowered import TARGETS, lower
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from .compiled_c import CompiledKernel, require_compiler
 from .vectors import SPIKED_VECTORS, VECTORS

@@ -5,7 +5,7 @@ import sympy as sp
 from sympy.stats import Expectation, Uniform
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.door import admit
 
 x, z = sp.symbols("x z", real=True)

@@ -4,8 +4,8 @@ import random
 
 import sympy as sp
 
-from giantstep.symbolic.equations import Equation, block_structure
 from giantstep.symbolic.lowering.fuse import Explicit, FreshSymbols, NewtonTask, fuse, magnitude
+from giantstep.symbolic.systems.equations import Equation, block_structure
 
 x, y = sp.symbols("x y", positive=True)
 s, t = sp.symbols("s t", real=True)

@@ -4,11 +4,11 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.averages import DataAverage
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.expressions.averages import DataAverage
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.hoist import hoist
 from giantstep.symbolic.lowering.inner_averages import InnerAverage
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 q, v, a = sp.symbols("q v a", positive=True)
 h, z, w, u = sp.symbols("h z w u", real=True)

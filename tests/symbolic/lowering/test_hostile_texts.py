@@ -10,11 +10,11 @@ import sympy as sp
 from numpy.testing import assert_allclose
 
 from giantstep.errors import EmissionError, ParameterError
-from giantstep.symbolic.averages import DataAverage
+from giantstep.symbolic.expressions.averages import DataAverage
 from giantstep.symbolic.lowering.documentation import visible
 from giantstep.symbolic.lowering.languages import c as c_files
 from giantstep.symbolic.lowering.lowered import TARGETS, lower
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from .compiled_c import CompiledKernel, compile_c, require_compiler
 

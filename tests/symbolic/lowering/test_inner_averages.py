@@ -9,15 +9,15 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError, EmissionError, UnsupportedExpressionError
-from giantstep.symbolic.functions import normal_cdf, sigmoid
-from giantstep.symbolic.gaussian import GaussianExpectation as E
-from giantstep.symbolic.gaussian import GaussianVector, JointExpectation
+from giantstep.symbolic.expressions.functions import normal_cdf, sigmoid
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation as E
+from giantstep.symbolic.gaussian.expectation import GaussianVector, JointExpectation
 from giantstep.symbolic.lowering.hoist import hoist
 from giantstep.symbolic.lowering.inner_averages import InnerAverage, InnerScale, scaled
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
-from ..generated_code import names_in
 from . import product_systems
+from .generated_code import names_in
 
 z, s, t, h = sp.symbols("z s t h", real=True)
 q, r, v, x, q_0, q_1, beta, alpha, noise, rho = sp.symbols(

@@ -16,9 +16,10 @@ import scipy
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from giantstep.symbolic.averages import DataAverage
-from giantstep.symbolic.functions import relu, softplus
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.expressions.averages import DataAverage
+from giantstep.symbolic.expressions.functions import relu, softplus
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.losses.proximal import Proximal
 from giantstep.symbolic.lowering.hoist import outermost
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import (
@@ -30,8 +31,7 @@ from giantstep.symbolic.lowering.program import (
     Newton,
     NodeLoop,
 )
-from giantstep.symbolic.proximal import Proximal
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 NAMED = {
     "relu": lambda x: max(x, 0.0),

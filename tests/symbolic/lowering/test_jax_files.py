@@ -18,8 +18,8 @@ from giantstep.symbolic.lowering.languages import jax as jax_files
 from giantstep.symbolic.lowering.languages import numpy as numpy_files
 from giantstep.symbolic.lowering.lowered import lower
 
-from ..generated_code import module_of
 from . import hand_programs as hand
+from .generated_code import module_of
 from .target_checks import POINT, assert_within_estimates
 from .vectors import VECTORS as ALL_VECTORS
 

@@ -11,7 +11,7 @@ from giantstep.symbolic.lowering.languages import c as c_files
 from giantstep.symbolic.lowering.languages import julia as julia_files
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.printing.printers import JuliaPrinter
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 from .vectors import MEAN_FIELD, SPIKED_VECTORS
 

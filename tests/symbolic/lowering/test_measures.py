@@ -3,7 +3,7 @@
 import pytest
 import sympy as sp
 
-from giantstep.symbolic.functions import relu
+from giantstep.symbolic.expressions.functions import relu
 from giantstep.symbolic.lowering.measures import break_points
 
 z, m = sp.symbols("z m", real=True)

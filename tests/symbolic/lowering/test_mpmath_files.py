@@ -10,13 +10,13 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.equations import Equation
-from giantstep.symbolic.functions import log_normal_cdf
+from giantstep.symbolic.expressions.functions import log_normal_cdf
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.equations import Equation
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
-from ..generated_code import names_in
+from .generated_code import names_in
 from .vectors import MEAN_FIELD, SPIKED_VECTORS
 
 # The rest take more than a second each.
@@ -164,7 +164,7 @@ def test_baked_tables_are_refused(glass):
 
 @pytest.mark.parametrize("names", [("lambda", "ctx"), ("rule", "width"), ("tables", "mean_u0")])
 def test_any_names(names):
-    from giantstep.symbolic.gaussian import GaussianExpectation
+    from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 
     first, second = (sp.Symbol(name, positive=True) for name in names)
     z, u = sp.symbols("z u", real=True)

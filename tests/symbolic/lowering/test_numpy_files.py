@@ -12,15 +12,15 @@ from numpy.testing import assert_allclose
 from giantstep.derivations.mean_field.gaussian_covariates import gaussian_covariates
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import EmissionError
-from giantstep.symbolic.functions import OwenT
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.expressions.functions import OwenT
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.languages.numpy import files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
-from ..generated_code import module_of
 from . import hand_programs as hand
+from .generated_code import module_of
 from .target_checks import POINT, assert_within_estimates
 from .vectors import VECTORS
 

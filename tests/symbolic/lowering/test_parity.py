@@ -3,7 +3,7 @@
 import pytest
 import sympy as sp
 
-from giantstep.symbolic.functions import (
+from giantstep.symbolic.expressions.functions import (
     OwenT,
     erf_difference,
     erfcx,
@@ -12,8 +12,8 @@ from giantstep.symbolic.functions import (
     sigmoid,
     softplus,
 )
+from giantstep.symbolic.losses.proximal import MoreauEnvelope, Proximal
 from giantstep.symbolic.lowering.parity import parity_under
-from giantstep.symbolic.proximal import MoreauEnvelope, Proximal
 
 x, k, g, m = sp.symbols("x k g m", real=True)
 V, d = sp.symbols("V d", positive=True)

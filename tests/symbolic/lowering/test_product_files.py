@@ -16,9 +16,9 @@ from giantstep.symbolic.lowering import scalar_grids as product_functions
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
 
-from ..generated_code import module_of, names_in
 from . import compiled_c
 from . import product_systems as systems
+from .generated_code import module_of, names_in
 
 # Of three variables plain Python and C without optimisation take seconds.
 NAMES = ("smooth", "jumping", "tabulated", "tilted")

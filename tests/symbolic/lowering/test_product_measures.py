@@ -11,12 +11,16 @@ from scipy.optimize import brentq
 
 import giantstep
 from giantstep.errors import ConvergenceError, EmissionError
-from giantstep.symbolic.averages import DataAverage
-from giantstep.symbolic.functions import normal_cdf, softplus
-from giantstep.symbolic.gaussian import GaussianExpectation, GaussianVector, JointExpectation
+from giantstep.symbolic.expressions.averages import DataAverage
+from giantstep.symbolic.expressions.functions import normal_cdf, softplus
+from giantstep.symbolic.gaussian.expectation import (
+    GaussianExpectation,
+    GaussianVector,
+    JointExpectation,
+)
+from giantstep.symbolic.losses.proximal import MoreauEnvelope
 from giantstep.symbolic.lowering.hoist import hoist
-from giantstep.symbolic.proximal import MoreauEnvelope
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 q, a, h = sp.symbols("q a h", positive=True)
 k, s, u, w = sp.symbols("kappa s u w", real=True)

@@ -6,9 +6,10 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.averages import DataAverage
-from giantstep.symbolic.functions import softplus
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.expressions.averages import DataAverage
+from giantstep.symbolic.expressions.functions import softplus
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.losses.proximal import Proximal
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.program import (
     Assign,
@@ -18,8 +19,7 @@ from giantstep.symbolic.lowering.program import (
     NodeLoop,
     validate,
 )
-from giantstep.symbolic.proximal import Proximal
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 q, a, t = sp.symbols("q a t", positive=True)
 x, y, z, w = sp.symbols("x y z w", real=True)

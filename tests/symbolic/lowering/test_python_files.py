@@ -14,14 +14,14 @@ import sympy as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.equations import Equation
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.languages import python as python_files
 from giantstep.symbolic.lowering.lowered import lower
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.equations import Equation
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
-from ..generated_code import names_in
+from .generated_code import names_in
 from .vectors import MEAN_FIELD, SPIKED_VECTORS
 
 # Of each kind of program one: closed, data, panels with roots, a line, tables.

@@ -6,12 +6,12 @@ import pytest
 import sympy as sp
 
 from giantstep.errors import EmissionError
-from giantstep.symbolic.averages import DataAverage
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.expressions.averages import DataAverage
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.losses.proximal import Proximal
 from giantstep.symbolic.lowering.fuse import Abs, FreshSymbols, Size, magnitude
 from giantstep.symbolic.lowering.program import Assign, Data, Line, NodeLoop, Panels
 from giantstep.symbolic.lowering.schedule import Scheduler
-from giantstep.symbolic.proximal import Proximal
 
 a, b, c, m = sp.symbols("a b c m", real=True)
 v = sp.Symbol("v", positive=True)

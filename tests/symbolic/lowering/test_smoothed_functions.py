@@ -3,8 +3,8 @@
 import pytest
 import sympy as sp
 
-from giantstep.symbolic.functions import relu
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.expressions.functions import relu
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.smoothed_functions import is_smoothed, smoothed_functions
 
 kappa, z, shift = sp.symbols("kappa z s", real=True)

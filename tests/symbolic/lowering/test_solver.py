@@ -31,7 +31,7 @@ from giantstep.symbolic.lowering.solver import (
 from giantstep.symbolic.printing.language import Function, Kind, Parameter
 from giantstep.symbolic.printing.spellings import PythonLanguage
 
-from ..generated_code import mpmath_names_in, names_in
+from .generated_code import mpmath_names_in, names_in
 
 a, b, c = sp.symbols("a b c", real=True)
 u, v, w = sp.symbols("u v w", real=True)

@@ -9,11 +9,11 @@ import sympy as sp
 
 import giantstep as gs
 from giantstep.errors import ConvergenceError
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.lowering.measures import curvature, integrand_widths
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 s, y = sp.symbols("s y", positive=True)
 z = sp.Symbol("z", real=True)

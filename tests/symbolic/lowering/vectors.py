@@ -17,7 +17,7 @@ from giantstep.derivations.mean_field.logistic_regression import margin_classifi
 from giantstep.derivations.mean_field.ridge_regression import ridge_regression
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.derivations.spiked_random_features.published import ReferenceCase, reference_cases
-from giantstep.symbolic.saddle_point import SaddlePointSystem
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
 
 # Smooth with closed forms; without; kinked with a mean; a tiny ridge; a jump; noise, a polynomial.
 SPIKED = ("A1", "A2, alpha=1.6", "A5", "A6", "A7", "A10")

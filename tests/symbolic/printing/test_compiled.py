@@ -9,7 +9,7 @@ import sympy as sp
 
 from giantstep.errors import EmissionError
 from giantstep.runtime.generated import defined
-from giantstep.symbolic.functions import relu
+from giantstep.symbolic.expressions.functions import relu
 from giantstep.symbolic.printing.compiled import Formula, compiled, function_source
 
 x, y = sp.symbols("x y", real=True)

@@ -11,15 +11,15 @@ from numpy.testing import assert_allclose
 
 from giantstep.derivations.spiked_random_features import physics as model
 from giantstep.errors import EmissionError
-from giantstep.symbolic.functions import OwenT, relu, sigmoid, softplus
-from giantstep.symbolic.gaussian import GaussianExpectation
+from giantstep.symbolic.expressions.functions import OwenT, relu, sigmoid, softplus
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
 from giantstep.symbolic.printing.printers import (
     MpmathPrinter,
     NumpyPrinter,
     ScalarPrinter,
     helper_definitions,
 )
-from giantstep.symbolic.random_matrix import MarchenkoPasturAverage, Resolvent
+from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage, Resolvent
 
 kappa = model.kappa
 x, y = sp.symbols("x y", real=True)

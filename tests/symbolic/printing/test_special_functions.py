@@ -17,7 +17,7 @@ from sympy.codegen.cfunctions import expm1, log1p
 from sympy.integrals.quadrature import gauss_legendre
 
 from giantstep.errors import EmissionError, ParameterError
-from giantstep.symbolic.functions import (
+from giantstep.symbolic.expressions.functions import (
     OwenT,
     erf_difference,
     erfcx,

@@ -1,0 +1,1 @@
+"""Spectra of random matrices: resolvents, densities with their edges, outliers."""

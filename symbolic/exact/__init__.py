@@ -1,0 +1,1 @@
+"""Exact constants: fields in which they are computed with, and proven intervals."""

@@ -1,0 +1,306 @@
+r"""Activations: the catalogue, and those a user writes as an expression in z.
+
+Each is a function of one standard Gaussian variable with finite second moment. What derivations and
+quadrature need of it, parity, kinks, jumps and the strip of analyticity, follows from its
+expression (:mod:`.regularity`), for the catalogue just as for a user's own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+import sympy as sp
+
+from ...errors import AssumptionError, ExpressionError, ParameterError, UnsupportedExpressionError
+from ...pages import shorten
+from .exact_numbers import require_evaluated
+from .expression_text import CONSTANTS, FUNCTIONS, FUNCTIONS_OF_SEVERAL, PARTIAL_FUNCTIONS
+from .functions import relu
+from .parser import parse_expression
+from .piecewise_polynomials import without_extrema
+from .regularity import Parity, Regularity, analyse, require_square_integrable
+
+z = sp.Symbol("z", real=True)
+"""The standard Gaussian variable that every activation is a function of."""
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_HERMITE_NAME = re.compile(r"He[0-9]*")
+
+
+@dataclass(frozen=True, repr=False)
+class Activation:
+    r"""A function of a standard Gaussian variable with finite second moment.
+
+    Made by :func:`activation`; the constructor does not check anything.
+
+    Attributes
+    ----------
+    name : str
+        Name in the catalogue, or the text the user gave; not part of the value.
+    expr : Expr
+        The function as an exact expression in `z`.
+
+    Examples
+    --------
+    >>> relu = activation("relu")
+    >>> relu, relu.kinks, relu.jumps, relu.derivative
+    (Activation('relu': relu(z)), (0,), (), Heaviside(z))
+    >>> activation("tanh(2*z) + z/4").pole_distance
+    pi/4
+    >>> activation("erf")(sp.Symbol("x"))
+    erf(x)
+    """
+
+    name: str = field(compare=False)
+    expr: sp.Expr
+
+    @property
+    def regularity(self) -> Regularity:
+        """All that is known about analyticity; the properties below are its parts."""
+        return analyse(self.expr, z)
+
+    @property
+    def parity(self) -> Parity:
+        """Even or odd if provable."""
+        return self.regularity.parity
+
+    @property
+    def kinks(self) -> tuple[sp.Expr, ...]:
+        """Points of the real line where the function is not analytic, in ascending order."""
+        return self.regularity.kinks
+
+    @property
+    def jumps(self) -> tuple[sp.Expr, ...]:
+        """Those of the kinks where the function is discontinuous."""
+        return self.regularity.jumps
+
+    @property
+    def pole_distance(self) -> sp.Expr | None:
+        """Lower bound of the distance of complex singularities from the real axis.
+
+        oo for entire pieces, None if unknown.
+        """
+        return self.regularity.strip
+
+    @property
+    def derivative(self) -> sp.Expr:
+        """Weak derivative as an expression in z.
+
+        Raises
+        ------
+        AssumptionError
+            If the function jumps: its derivative is then a distribution.
+        """
+        if self.jumps:
+            points = ", ".join(map(str, self.jumps))
+            raise AssumptionError(
+                f"activation {self.name!r} has no weak derivative: it jumps at z = {points}\n"
+                "  choose a continuous activation, such as erf or tanh for sign"
+            )
+        # A continuous function has no point masses; SymPy writes those of its parts, as in
+        # (z*sign(z))' = sign(z) + 2*z*DiracDelta(z).
+        return self.expr.diff(z).replace(sp.DiracDelta, lambda *_: sp.S.Zero)
+
+    def __call__(self, argument: sp.Expr | int) -> sp.Expr:
+        """Return the function at a SymPy expression or a number."""
+        if isinstance(argument, str):
+            raise ParameterError(
+                f"an activation takes a SymPy expression, not the text {argument!r}; "
+                "use sympy.Symbol or giantstep.symbolic.expressions.parser.parse_expression"
+            )
+        return self.expr.xreplace({z: sp.sympify(argument, strict=True)})
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Activation({self.name!r}: {shorten(str(self.expr))})"
+
+    def _repr_latex_(self) -> str:
+        return rf"$\displaystyle \sigma(z) = {sp.latex(self.expr)}$"
+
+
+def _catalogue() -> dict[str, Activation]:
+    names = (
+        "erf", "tanh", "sin", "cos", "relu", "sign", "abs", "step", "softplus", "sigmoid", "gelu",
+        "swish", "Phi", "atan", "exp",
+    )  # fmt: skip
+    expressions = {name: FUNCTIONS[name](z) for name in names}
+    expressions["identity"] = z
+    expressions |= {f"He{k}": parse_expression(f"He{k}", [z]) for k in range(1, 9)}
+    return {name: Activation(name, expr) for name, expr in expressions.items()}
+
+
+_KNOWN = _catalogue()
+CATALOGUE: Mapping[str, Activation] = MappingProxyType(_KNOWN)
+"""Activations by name. Hermite polynomials of higher order are known by name too, up to He64."""
+_DECLARED: dict[str, Activation] = {}
+
+
+def declare_activation(name: str, expression: str | sp.Expr) -> Activation:
+    """Give an activation a name, by which everything that reads expressions knows it from then on.
+
+    ``"name"`` is a student or a teacher of every model, and ``name(...)`` a function in
+    expressions, losses and targets. Models keep the expression that the name stands for, so that
+    their files and caches mean the same where the name is not declared. Commands know the
+    declarations of the Python files that the environment variable GIANTSTEP_EXTENSIONS lists.
+
+    Parameters
+    ----------
+    name : str
+        A word that nothing else has.
+    expression : str or Expr
+        As for :func:`activation`.
+
+    Raises
+    ------
+    ParameterError
+        If the name is no word, or stands for something else.
+    ExpressionError, AssumptionError, UnsupportedExpressionError
+        As for :func:`activation`.
+
+    Examples
+    --------
+    >>> declare_activation("bent", "z + tanh(z)/2")
+    Activation('bent': z + tanh(z)/2)
+    >>> activation("bent(2*z)").expr
+    2*z + tanh(2*z)/2
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name) or _HERMITE_NAME.fullmatch(name):
+        raise ParameterError(f"name must be a word of letters, digits and _, got {name!r}")
+    found = Activation(name, activation(expression, argument=f"activation {name}").expr)
+    if _DECLARED.get(name) == found:
+        return _DECLARED[name]
+    if name == str(z) or name in CATALOGUE or name in _words():
+        raise ParameterError(f"name must be new, and {name!r} stands for something else already")
+    _DECLARED[name] = _KNOWN[name] = FUNCTIONS[name] = found
+    return found
+
+
+def without_declared(text: str) -> str:
+    """Return the text of an expression with declared activations written out.
+
+    Parameters
+    ----------
+    text : str
+        An activation, or an expression in whatever variables.
+    """
+    words = {*_NAME.findall(text)}
+    if not words & _DECLARED.keys():
+        return text
+    if text.strip() in _DECLARED:
+        return str(_DECLARED[text.strip()].expr)
+    free = sorted(words - _words())
+    return str(parse_expression(text, [sp.Symbol(word, real=True) for word in free]))
+
+
+def _words() -> set[str]:
+    return {*CONSTANTS, *FUNCTIONS, *PARTIAL_FUNCTIONS, *FUNCTIONS_OF_SEVERAL, "He"}
+
+
+def activation(spec: str | sp.Expr | Activation, *, argument: str = "activation") -> Activation:
+    r"""Return the activation that a name, a text or an expression stands for.
+
+    Parameters
+    ----------
+    spec : str, Expr or Activation
+        A name of the `CATALOGUE`, the text of an expression in z (see
+        :func:`.parser.parse_expression`), or a SymPy expression with exactly one free symbol, of
+        any name; it is replaced by the real symbol `z`, and floating-point numbers by the decimal
+        numbers they print as.
+    argument : str
+        How the user knows the activation; error messages begin with it or name it.
+
+    Returns
+    -------
+    Activation
+        That of the catalogue if the expression is in the catalogue.
+
+    Raises
+    ------
+    ExpressionError
+        If a text is not an expression in z, or the expression does not depend on exactly one
+        variable.
+    ParameterError
+        If `spec` is of another type.
+    AssumptionError
+        If :math:`\mathbb{E}\sigma(z)^2` is not finite, or the function is not real or singular on
+        the real line.
+    UnsupportedExpressionError
+        If its kinks or its growth are not known.
+
+    Examples
+    --------
+    >>> activation("He(3, z)/6")
+    Activation('He(3, z)/6': z**3/6 - z/2)
+    >>> activation(sp.tanh(sp.Symbol("t")))
+    Activation('tanh': tanh(z))
+    """
+    if isinstance(spec, Activation):
+        return spec
+    if isinstance(spec, str):
+        name = spec.strip()
+        if name in CATALOGUE:
+            return CATALOGUE[name]
+        expr = _read(name, argument)
+    elif isinstance(spec, sp.Expr):
+        expr = _in_z(spec, argument)
+        name = str(expr)
+    else:
+        raise ParameterError(
+            f"{argument} has to be a name, a text or a SymPy expression, not {spec!r}; "
+            f"names are {', '.join(CATALOGUE)}"
+        )
+    if z not in expr.free_symbols:
+        raise ExpressionError(
+            f"{argument} {name!r} is the constant {expr}; give a function that depends on z"
+        )
+    for known in CATALOGUE.values():
+        if known.expr == expr and known.name not in _DECLARED:
+            return known
+    require_square_integrable(expr, z, argument=argument)
+    try:
+        analyse(expr, z)
+    except UnsupportedExpressionError as error:
+        raise UnsupportedExpressionError(f"{argument} {name!r} is not supported: {error}") from None
+    return Activation(name, expr)
+
+
+def _read(text: str, argument: str) -> sp.Expr:
+    is_name = _NAME.fullmatch(text) and text != "z" and not _HERMITE_NAME.fullmatch(text)
+    if is_name and text not in FUNCTIONS:
+        close = difflib.get_close_matches(text, CATALOGUE, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else "it is not in the catalogue"
+        raise ExpressionError(
+            f"unknown {argument} {shorten(text)!r}; {hint}\n"
+            f"  catalogue: {', '.join(CATALOGUE)}\n"
+            "  or give an expression in z, such as 'tanh(2*z) + z/4'"
+        )
+    if text in FUNCTIONS:
+        text = f"{text}(z)"
+    return parse_expression(text, [z], argument=argument)
+
+
+def _in_z(spec: sp.Expr, argument: str) -> sp.Expr:
+    require_evaluated(spec, argument)
+    symbols = sorted(spec.free_symbols, key=str)
+    if len(symbols) != 1:
+        names = ", ".join(map(str, symbols)) or "none"
+        raise ExpressionError(
+            f"{argument} {spec} has to have exactly one free symbol, but has {names}; "
+            "substitute numbers for parameters"
+        )
+    # Floats print as the decimals that were meant; the expression has to be exact.
+    exact = {number: sp.Rational(str(number)) for number in spec.atoms(sp.Float)}
+    expr = spec.xreplace({symbols[0]: z, **exact})
+    return without_extrema(expr.replace(sp.Max, _rectified), argument)
+
+
+def _rectified(*operands: sp.Expr) -> sp.Expr:
+    """Return relu(u) for Max(0, u), the usual spelling of it in SymPy."""
+    others = [operand for operand in operands if operand != 0]
+    return relu(others[0]) if len(operands) == 2 and len(others) == 1 else sp.Max(*operands)

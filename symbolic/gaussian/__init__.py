@@ -1,0 +1,1 @@
+"""Gaussian expectations: nodes, closed forms by rules, derivatives, digits, proven enclosures."""

@@ -1,0 +1,1 @@
+"""Hermite coefficients, sequences, tensors and expansions, and what is read off them."""

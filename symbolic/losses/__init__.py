@@ -1,0 +1,1 @@
+"""Convex losses of readouts: their pieces, proximal operators and Moreau envelopes."""

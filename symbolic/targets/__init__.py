@@ -1,0 +1,1 @@
+"""Targets of a few directions: ridge sums, subspaces, what a target shows, projections."""

@@ -1,0 +1,323 @@
+r"""Fields for all constants of a target, with pivots that are proven not to be zero.
+
+Constants that no exact field knows, such as :math:`\mathbb{E}\tanh'(z)`, erf(1) or log 2, become
+formal generators: computations with them are right for all values they could have, so that a formal
+zero is a zero. That a formal element is none needs its value: an interval that excludes zero
+(:mod:`.constant_enclosures`, or balls of python-flint for expectations), or terms of one sign. The
+same holds for π together with e. :mod:`.spans` computes ranks so.
+
+Exact numbers and subspaces from plain data, expectations without closed form included.
+
+These are written as they print, ``E_z[z*tanh(z)]``, which texts of users may not hold.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sympy as sp
+
+from ...errors import (
+    ExpressionError,
+    GiantstepError,
+    MissingDependencyError,
+    UnsupportedExpressionError,
+)
+from ..exact.constant_enclosures import NoEnclosure, enclosure
+from ..exact.fields import exact_field, independence_is_proved
+from ..expressions._singularities import affine_slope
+from ..expressions.activations import z as _z
+from ..expressions.averages import Average
+from ..expressions.functions import relu, sigmoid, softplus
+from ..expressions.parser import parse_expression
+from ..gaussian.enclosures import enclosed_value
+from ..gaussian.expectation import GaussianExpectation
+from ..gaussian.zero_test import is_zero_by_structure
+from ..hermite.expansion import read_number
+from .subspaces import Element, Subspace
+
+_BITS = (100, 400, 1600)
+# Balls of expectations take a second each beyond.
+_BITS_OF_BALLS = (100, 250)
+_DIGITS_PER_BIT = 0.2
+_ODD_AND_INCREASING = (sp.tanh, sp.erf, sp.atan, sp.sinh, sp.asinh, sp.sign)
+_POSITIVE = (sp.exp, sp.cosh, sp.sech, sigmoid, softplus, sp.Abs, relu, sp.Heaviside)
+
+
+def formal_field(
+    numbers: Iterable[sp.Expr], *, names: Iterable[sp.Expr] = ()
+) -> tuple[Any, list[Element]]:
+    """Return a domain that holds all the numbers, and its elements.
+
+    Parameters
+    ----------
+    numbers : iterable of Expr
+        Exact finite real numbers; what :func:`.exact.fields.exact_field` does not know becomes a
+        generator.
+    names : iterable of Expr
+        Those of the numbers that become generators as they are.
+
+    Examples
+    --------
+    >>> formal_field([3 * sp.erf(1), sp.Rational(1, 2)])
+    (QQ(erf(1)), [3*(erf(1)), 1/2])
+    """
+    listed = list(numbers)
+    formal = dict.fromkeys(names)
+    formal |= dict.fromkeys(
+        part for number in listed if number not in formal for part in _unknown_parts(number)
+    )
+    return exact_field(listed, formal=list(formal))
+
+
+@functools.lru_cache(maxsize=1024)
+def _unknown_parts(number: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Return the parts of a number that no exact field holds."""
+    if number.is_Rational:
+        return ()
+    if number.is_Add or number.is_Mul:
+        return tuple(part for operand in number.args for part in _unknown_parts(operand))
+    if number.is_Pow and number.exp.is_Integer:
+        return _unknown_parts(number.base)
+    try:
+        exact_field([number])
+    except UnsupportedExpressionError:
+        return (number,)
+    return ()
+
+
+class Certifier:
+    """Decides whether elements of a domain are zero; never guesses.
+
+    Attributes
+    ----------
+    field : Domain
+    is_exact : bool
+        Whether in the field a formal zero is the only zero.
+    used_enclosures : bool
+        Whether an answer rests on an interval.
+    needs_flint : bool
+        Whether an answer could not be given because python-flint is not installed.
+    """
+
+    def __init__(self, field: Any) -> None:
+        self.field = field
+        self.is_exact = independence_is_proved(field)
+        self.used_enclosures = False
+        self.needs_flint = False
+        self._known: dict[Any, bool | None] = {}
+        self._intervals: dict[int, dict[Any, Any]] = {}
+
+    def numerator_vanishes(self, numerator: Any) -> bool | None:
+        """Return whether a polynomial in the generators is zero; None if that is not known."""
+        if not numerator:
+            return True
+        if self.is_exact or numerator.is_ground:
+            return False
+        if numerator not in self._known:
+            self._known[numerator] = self._decided(numerator)
+        return self._known[numerator]
+
+    def _decided(self, numerator: Any) -> bool | None:
+        try:
+            if self._has_one_sign(numerator):
+                self.used_enclosures = True
+                return False
+            for bits in self._precisions:
+                if excludes_zero(self.interval(numerator, bits)):
+                    self.used_enclosures = True
+                    return False
+        except NoEnclosure:
+            return None
+        expression = self.field.to_sympy(self.field(numerator))
+        return True if is_zero_by_structure(expression) else None
+
+    @functools.cached_property
+    def _precisions(self) -> tuple[int, ...]:
+        has_balls = any(generator.has(Average) for generator in self.field.symbols)
+        return _BITS_OF_BALLS if has_balls else _BITS
+
+    def interval(self, numerator: Any, bits: int = _BITS[0]) -> Any:
+        """Return an interval that holds the value of a polynomial in the generators.
+
+        Raises
+        ------
+        NoEnclosure
+            If a generator has none.
+        """
+        if numerator not in self._intervals.setdefault(bits, {}):
+            self._intervals[bits][numerator] = self._evaluated(numerator, bits)
+        return self._intervals[bits][numerator]
+
+    def _value(self, generator: sp.Expr, bits: int) -> Any:
+        try:
+            return enclosed_number(generator, bits)
+        except MissingDependencyError as error:
+            self.needs_flint = True
+            raise NoEnclosure(str(error)) from None
+
+    def _evaluated(self, numerator: Any, bits: int) -> Any:
+        total = enclosure(sp.S.Zero, bits)
+        for monomial, c in numerator.items():
+            term = self._ground(c, bits)
+            for generator, n in zip(self.field.symbols, monomial, strict=True):
+                if n:
+                    term = term * _power(self._value(generator, bits), n)
+            total = total + term
+        return total
+
+    def _ground(self, c: Element, bits: int) -> Any:
+        inner = self.field.domain
+        if inner.is_QQ:
+            return enclosure(inner.to_sympy(c), bits)
+        theta = self._value(inner.ext.as_expr(), bits)
+        value = enclosure(sp.S.Zero, bits)
+        for rational in c.to_list():
+            value = value * theta + enclosure(sp.QQ.to_sympy(rational), bits)
+        return value
+
+    def _has_one_sign(self, numerator: Any) -> bool:
+        """Whether all terms have the same sign, known without any enclosure of an expectation."""
+        found = set()
+        for monomial, c in numerator.items():
+            sign = sign_of(self._ground(c, _BITS[0]))
+            for generator, n in zip(self.field.symbols, monomial, strict=True):
+                if n:
+                    sign *= known_sign(generator) ** n
+            found.add(sign)
+        return len(found) == 1 and 0 not in found
+
+
+def excludes_zero(interval: Any) -> bool:
+    """Whether an interval proves that a number is not zero."""
+    return bool(interval > 0) or bool(interval < 0)
+
+
+def sign_of(interval: Any) -> int:
+    """Return the sign of all numbers of an interval, 0 if they have none in common."""
+    return int(bool(interval > 0)) - int(bool(interval < 0))
+
+
+def _power(value: Any, n: int) -> Any:
+    """Return a power; intervals have no method for it that is right at all signs."""
+    result = value
+    for _ in range(n - 1):
+        result = result * value
+    return result
+
+
+@functools.lru_cache(maxsize=1024)
+def enclosed_number(number: sp.Expr, bits: int) -> Any:
+    """Return an interval that holds a constant, expectations included.
+
+    Raises
+    ------
+    NoEnclosure
+        If there is none.
+    MissingDependencyError
+        If there is none without python-flint.
+    """
+    try:
+        return enclosure(number, bits)
+    except NoEnclosure:
+        pass
+    # Imported here because it needs the activations, which read their texts by the parser.
+    try:
+        found = enclosed_value(number, digits=max(15, int(bits * _DIGITS_PER_BIT)))
+    except MissingDependencyError:
+        raise
+    except GiantstepError as error:
+        raise NoEnclosure(str(error)) from None
+    zero = enclosure(sp.S.Zero, bits)
+    ends = [enclosure(end, bits) for end in (found.lower, found.upper)]
+    return type(zero).ctx.mpf([ends[0].a, ends[1].b])
+
+
+@functools.lru_cache(maxsize=1024)
+def known_sign(number: sp.Expr) -> int:
+    r"""Return the sign of a constant if that is plain; for an expectation, of its integrand.
+
+    Examples
+    --------
+    >>> z = sp.Symbol("z", real=True)
+    >>> from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+    >>> known_sign(GaussianExpectation(z * sp.tanh(z), z)), known_sign(sp.log(2) - 1)
+    (1, -1)
+    """
+    if not isinstance(number, Average):
+        try:
+            return sign_of(enclosure(number, _BITS[0]))
+        except (NoEnclosure, TypeError):
+            return 0
+    z = number.variable
+    odd = 0
+    for factor in sp.Mul.make_args(number.args[0]):
+        base, exponent = factor.as_base_exp()
+        if isinstance(factor, sp.exp):
+            continue
+        if not exponent.is_Integer or exponent < 0:
+            return 0
+        if isinstance(base, _POSITIVE) and base.args[0].is_real:
+            continue
+        slope = None
+        if base == z:
+            slope = sp.S.One
+        elif isinstance(base, _ODD_AND_INCREASING) and base.subs(z, 0) == 0:
+            slope = affine_slope(base.args[0], z)
+        if slope is None or not slope.is_positive:
+            return 0
+        odd += int(exponent)
+    return 1 if odd % 2 == 0 else 0
+
+
+_EXPECTATION = re.compile(r"E_z\[([^\[\]]*)\]")
+
+
+def read_open_number(text: Any) -> sp.Expr:
+    """Read an exact number that may hold expectations.
+
+    Examples
+    --------
+    >>> read_open_number("2*E_z[z*tanh(z)]") / read_open_number("E_z[z*tanh(z)]")
+    2
+    """
+    if not isinstance(text, str) or "[" not in text:
+        return read_number(text)
+    rule: dict[sp.Symbol, sp.Expr] = {}
+
+    def named(match: re.Match[str]) -> str:
+        symbol = sp.Symbol(f"expectation{len(rule)}", real=True)
+        rule[symbol] = GaussianExpectation(parse_expression(match[1], [_z]), _z)
+        return f"({symbol.name})"
+
+    written = _EXPECTATION.sub(named, text)
+    return parse_expression(written, list(rule), argument="number").xreplace(rule)
+
+
+def read_subspace(content: Mapping[str, Any]) -> Subspace:
+    """Return the subspace that `Subspace.to_dict` wrote, with whatever numbers."""
+    dimension = int(content["ambient_dimension"])
+    rows = [[read_open_number(entry) for entry in row] for row in content["basis"]]
+    if dimension < 1 or any(len(row) != dimension for row in rows):
+        raise ExpressionError(f"a basis has to have rows of {dimension} numbers, got {rows}")
+    return _spanned(rows, dimension)
+
+
+def in_atoms(subspace: Subspace) -> Subspace:
+    """Return the same subspace over a field whose generators are no sums, products or quotients.
+
+    Only then are entries reduced, and subspaces over different fields compared, as numbers.
+    """
+    generators = getattr(subspace.field, "symbols", ())
+    if not any(g.is_Add or g.is_Mul for g in generators):
+        return subspace
+    return _spanned(subspace.basis, subspace.ambient_dimension)
+
+
+def _spanned(rows: Sequence[Sequence[sp.Expr]], dimension: int) -> Subspace:
+    field, elements = formal_field(entry for row in rows for entry in row)
+    split = (elements[i * dimension : (i + 1) * dimension] for i in range(len(rows)))
+    return Subspace.from_elements(split, field, dimension)

@@ -1,0 +1,107 @@
+"""Claims about first gradients: that their evidence can fail; that it passes is in test_claims."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from giantstep.derivations.comparison import Comparison, compare, finding
+from giantstep.derivations.first_gradient import (
+    claims_expansion,
+    claims_preprocessed,
+    first_step,
+)
+from giantstep.derivations.first_gradient.network_functions import network_functions
+from giantstep.numeric.networks.network import Network
+from giantstep.numeric.networks.neuron_gradients import label_gradient
+from giantstep.numeric.networks.run import simulate
+from giantstep.symbolic.expressions.activations import activation
+from giantstep.symbolic.targets import stein
+from giantstep.symbolic.targets.stein import gradient_expansion
+from giantstep.symbolic.targets.target import target
+
+# ------------------------------------------------------------------ sampled gradients
+
+
+@pytest.mark.parametrize(
+    ("student", "text"),
+    [
+        ("relu", "x1 - x1*x2 + He(2, x1)/2"),
+        ("erf", "x1*x2*x3 + He(2, x2) - x3"),
+        ("z/2 + He(2, z)/2 - He(3, z)/3", "2 + He(3, x1) + x2*x3"),
+    ],
+)
+def test_sampled_gradients_agree_with_the_expansion(student, text):
+    # Within 4 standard errors, r = 2 and 3, labels with noise.
+    sigma, f = activation(student), target(text)
+    functions = network_functions(sigma, f)
+    row = np.array([0.5, -0.4, 0.3, 0.4, 0.3, -0.2, 0.3, 0.2, 0.2, 0.2])
+    assert row @ row == pytest.approx(1)
+    network = Network(
+        student=functions.student, student_derivative=functions.student_derivative,
+        teacher=functions.target, directions=f.dimension, dimension=10, width=1,
+        rows=lambda *_: row[None], step_samples=150_000, noise_variance=0.2,
+    )  # fmt: skip
+    found = simulate(network, label_gradient, seeds=1, seed=2024)
+    mean, error = found["gradient"][0, 0], found["gradient_error"][0, 0]
+    exact = claims_expansion.population_gradient(gradient_expansion(sigma, f), row)
+    assert np.all(abs(mean - exact) < 4 * error)
+    # Enough samples to see something.
+    assert np.linalg.norm(exact) > 8 * np.linalg.norm(error)
+
+
+# ------------------------------------------------------------------ that evidence can fail
+
+
+def with_wrong_coefficients(monkeypatch):
+    right = stein._student_coefficients
+
+    def wrong(*arguments):
+        found = list(right(*arguments))
+        found[3] *= sp.Rational(11, 10)
+        return found
+
+    monkeypatch.setattr(stein, "_student_coefficients", wrong)
+
+
+def test_a_wrong_coefficient_is_noticed_by_algebra_and_quadrature(monkeypatch):
+    with_wrong_coefficients(monkeypatch)
+    assert not claims_expansion.polynomial_identity().passed
+    monkeypatch.setattr(claims_expansion, "SMOOTH_STUDENTS", ("erf",))
+    found = claims_expansion.quadrature_identity()
+    assert not found.passed and found.details["largest_difference"] > 1e-3
+
+
+def test_a_wrong_coefficient_is_noticed_by_samples(monkeypatch):
+    with_wrong_coefficients(monkeypatch)
+    monkeypatch.setattr(claims_expansion, "STUDENTS", ("z + He(2, z)/2 + He(3, z)/2",))
+    monkeypatch.setattr(claims_expansion, "GRADIENT_TARGETS", ("1 + x1 + He(3, x2) + 4*x2",))
+    assert not claims_expansion.sampled_gradients().passed
+
+
+def test_a_spike_without_noise_is_noticed(monkeypatch):
+    # The typeset formula of the source's slides leaves the label noise out of the spike.
+    monkeypatch.setattr(first_step, "noise", sp.S.Zero)
+    monkeypatch.setattr(claims_expansion, "PARTS", claims_expansion.PARTS[:1])
+    assert not claims_expansion.gradient_parts(((100, 40),)).passed
+    assert not claims_expansion.first_step_limits().passed
+
+
+def test_a_wrong_constant_is_noticed(monkeypatch):
+    right = claims_preprocessed._half
+    monkeypatch.setattr(claims_preprocessed, "_half", lambda *given: 2 * right(*given))
+    monkeypatch.setattr(claims_preprocessed.SampleComplexity, "relevant_share", lambda *given: 0.5)
+    assert not claims_preprocessed.half_share(
+        claims_preprocessed.SHARES[:1], (1.0,), dimension=50, networks=8, width=60
+    ).passed
+
+
+def test_comparisons_count_standard_errors_and_bias():
+    values = np.array([0.9, 1.1, 1.0, 1.0])
+    near, far = compare("x", 1.1, values, bias=0.0), compare("x", 1.3, values, bias=0.0)
+    assert near.passed and not far.passed
+    assert compare("x", 1.3, values, bias=0.2).passed
+    assert not Comparison("x", 1.0, float("nan"), 0.1).passed
+    assert not finding([near, far], "means").passed
+    assert near.details()["theory"] == 1.1

@@ -1,0 +1,75 @@
+"""Equations that a structural analysis accepts, and that determine nothing all the same."""
+
+import pytest
+import sympy as sp
+
+from giantstep.errors import StructureError
+from giantstep.symbolic.expressions.functions import softplus
+from giantstep.symbolic.gaussian.expectation import GaussianExpectation
+from giantstep.symbolic.losses.proximal import Proximal
+from giantstep.symbolic.systems.equations import FreeEnergy
+from giantstep.symbolic.systems.generic_rank import dependent_unknowns, symmetric_variables
+from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage
+from giantstep.symbolic.systems.saddle_point import SaddlePointSystem
+
+q, m, v, a, X = sp.symbols("q m v a X", positive=True)
+x, z = sp.symbols("x z", real=True)
+
+
+def E(f):
+    return GaussianExpectation(f, z)
+
+
+@pytest.mark.parametrize(
+    "residuals",
+    [
+        [q * m - a, (q * m) ** 2 - a**2],
+        [q + m - a, sp.exp(q + m) - 2],
+        [E(sp.tanh(q * m * z)) - a, E(sp.erf(q * m * z + 1)) - a],
+        [q + m - a, 2 * q + 2 * m - 3 * a],
+        [E(Proximal(softplus(-x), x, z, q * m)) - a, q * m - 1],
+        [MarchenkoPasturAverage(1 / (q * m + X), X, a) - 1, q * m - a],
+    ],
+)
+def test_combinations_are_found(residuals):
+    assert dependent_unknowns(residuals, [q, m]) == ([q, m], [0, 1])
+
+
+@pytest.mark.parametrize(
+    "residuals",
+    [
+        [q * m - a, q - m],
+        [q + m - a, sp.exp(q - m) - 2],
+        [E(sp.tanh(q * z) ** 2) - m, E(sp.tanh(m * z) ** 2) - q],
+        [E(Proximal(softplus(-x), x, z, q)) - m, q * m - 1],
+        [MarchenkoPasturAverage(1 / (q + X), X, m) - 1, q * m - a],
+    ],
+)
+def test_regular_systems_pass(residuals):
+    assert dependent_unknowns(residuals, [q, m]) == ([], [])
+
+
+def test_what_vanishes_identically_determines_nothing():
+    identity = q - ((q**2 + 2 * q + 1) / (q + 1) - 1)
+    assert dependent_unknowns([identity], [q]) == ([q], [0])
+
+
+def test_only_the_unknowns_of_the_singular_block_are_named():
+    equations = {q: sp.Eq(q * m, a), m: sp.Eq((q * m) ** 2, a**2), v: a + 1 / (1 + v) + q}
+    with pytest.raises(StructureError, match="do not determine m, q: their Jacobian is singular"):
+        SaddlePointSystem.from_fixed_point(equations, name="model", parameters=(a,))
+
+
+@pytest.mark.parametrize(
+    "expression", [(q * m) ** 2 * a - q * m, (q + m) ** 2 * a - q - m, E(sp.cosh(q * z / m)) - a]
+)
+def test_a_free_energy_of_one_combination(expression):
+    with pytest.raises(StructureError, match=r"does not determine m, q.*shift or rescaling"):
+        SaddlePointSystem.from_free_energy(FreeEnergy(expression, (q, m), (), (a,)), name="model")
+
+
+def test_symmetries_by_gradient():
+    energy = q * m * v + a / (q * m) + v**2
+    assert symmetric_variables({s: energy.diff(s) for s in (q, m, v)}) == [q, m]
+    energy += q
+    assert symmetric_variables({s: energy.diff(s) for s in (q, m, v)}) == []
