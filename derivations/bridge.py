@@ -92,8 +92,7 @@ def _centred(teacher: str) -> str:
     AssumptionError
         If the mean has no closed form.
     """
-    from ..symbolic.expressions.activations import activation
-    from ..symbolic.expressions.activations import z as variable
+    from ..symbolic.expressions.activations import activation, z as variable
     from ..symbolic.gaussian.expectation import GaussianExpectation, expect
 
     expr = activation(teacher, argument="teacher").expr

@@ -22,15 +22,13 @@ from ..errors import GiantstepError, ParameterError
 from ..numeric.arguments import is_one_of, positive_array, whole_number
 from ..numeric.networks import network as finite
 from ..numeric.networks.readout import ConvexReadout, Readout, RidgeReadout
-from ..numeric.networks.run import Measures, Networks
-from ..numeric.networks.run import simulate as run
+from ..numeric.networks.run import Measures, Networks, simulate as run
 from ..numeric.networks.sizes import sample_count
 from ..pages import Block, Page, Table
 from ..symbolic.expressions.activations import Activation, activation
 from ..symbolic.hermite.coefficients import hermite_coefficient
 from ..symbolic.printing.compiled import compiled
-from ..symbolic.targets.target import Target
-from ..symbolic.targets.target import target as read_target
+from ..symbolic.targets.target import Target, target as read_target
 from .activation_functions import elementwise
 from .curve_figure import plot_curve, plot_simulation
 from .curves import Curve

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import mpmath
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 import giantstep as gs
 from giantstep.digits import MOST_DIGITS, checked_digits, error_text, held_digits

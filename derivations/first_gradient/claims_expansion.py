@@ -27,8 +27,7 @@ from ...numeric.networks.network import Network
 from ...numeric.networks.neuron_gradients import label_gradient
 from ...numeric.networks.run import simulate
 from ...runtime.precision import local_context
-from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.expressions.regularity import Parity
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_coefficient, hermite_coefficients

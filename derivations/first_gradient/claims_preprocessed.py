@@ -13,8 +13,7 @@ from typing import Any
 import sympy as sp
 
 from ...numeric.networks.run import Networks
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.targets.stein import DIMENSION, gradient_expansion

@@ -29,8 +29,7 @@ from ...symbolic.hermite.coefficients import (
     slope_variance,
     variance,
 )
-from ...symbolic.targets.target import Target
-from ...symbolic.targets.target import target as read_target
+from ...symbolic.targets.target import Target, target as read_target
 from ..formulas import latex
 from ..spiked_random_features.mapping import alpha0, noise
 

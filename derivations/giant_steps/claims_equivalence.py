@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from ...ball_library import require_flint
 from ...runtime.precision import local_context
-from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.expressions.functions import OwenT
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import GaussianExpectation, correlated_pair, expect_joint

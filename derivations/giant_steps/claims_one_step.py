@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from ...numeric.networks.network import Network
 from ...numeric.networks.neuron_gradients import GradientSlopes
 from ...numeric.networks.run import Networks, simulate
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.targets.stein import DIMENSION, SAMPLES
 from ...symbolic.targets.target import target
@@ -31,8 +30,7 @@ from ..first_gradient.first_step import first_step
 from ..first_gradient.network_functions import network_functions
 from ..first_gradient.sample_complexity import sample_complexity
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import alpha0, spike_mapping
-from ..spiked_random_features.mapping import noise as label_noise
+from ..spiked_random_features.mapping import alpha0, noise as label_noise, spike_mapping
 from .one_step import GiantStep, giant_step
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"

@@ -29,8 +29,7 @@ from ...ball_library import require_flint
 from ...errors import UndecidedError
 from ...numeric.networks.directions import PARTS
 from ...runtime.precision import local_context
-from ...symbolic.expressions.activations import activation, z
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z, z as variable
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.hermite.coefficients import hermite_coefficients

@@ -52,8 +52,7 @@ from ...errors import AssumptionError, ExpressionError, ParameterError
 from ...json_document import WritesJson
 from ...numeric.arguments import positive_number, real_number, whole_number
 from ...pages import Block, Page, Table, Typeset
-from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.expressions.expression_text import expression_text
 from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.expressions.regularity import Parity, require_square_integrable
@@ -74,12 +73,10 @@ from ...symbolic.targets.stein import (
     gradient_expansion,
 )
 from ...symbolic.targets.subspaces import Subspace
-from ...symbolic.targets.target import Target
-from ...symbolic.targets.target import target as read_target
+from ...symbolic.targets.target import Target, target as read_target
 from ..first_gradient.first_step import first_step
 from ..readable import readable
-from ..spiked_random_features.mapping import alpha0
-from ..spiked_random_features.mapping import noise as label_noise
+from ..spiked_random_features.mapping import alpha0, noise as label_noise
 
 WIDTH = sp.Symbol("p", positive=True)
 """The number of neurons p in step sizes."""

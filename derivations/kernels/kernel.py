@@ -45,13 +45,15 @@ if TYPE_CHECKING:
     from ...symbolic.lowering.lowered import LoweredSystem
     from ...symbolic.lowering.program import Program
     from ...symbolic.systems.saddle_point import Coordinate, SaddlePointSystem
-    from . import branch_search as _branch_search
-    from . import certified as _certified
-    from . import code as _code
-    from . import families as _families
-    from . import lower as _lower
-    from . import phase_diagram as _phase_diagram
-    from . import sensitivities as _sensitivities
+    from . import (
+        branch_search as _branch_search,
+        certified as _certified,
+        code as _code,
+        families as _families,
+        lower as _lower,
+        phase_diagram as _phase_diagram,
+        sensitivities as _sensitivities,
+    )
 
 # Of data that are known to any number of digits, beyond those that are asked for.
 SPARE_DIGITS = 30

@@ -12,8 +12,7 @@ import sympy as sp
 
 from ...errors import ParameterError, StructureError
 from ...one_thread import one_at_a_time
-from ...symbolic.lowering.lowered import LoweredSystem
-from ...symbolic.lowering.lowered import lower as lower_symbolically
+from ...symbolic.lowering.lowered import LoweredSystem, lower as lower_symbolically
 from ...symbolic.systems.saddle_point import SaddlePointSystem
 from .code import kernel_code, latex_names, parameter_domains
 from .kernel import RESERVED, Kernel

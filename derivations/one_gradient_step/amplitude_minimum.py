@@ -97,8 +97,7 @@ from ...runtime.quadrature import REACH
 from ...runtime.roots import newton
 from ...symbolic.exact.ball_functions import BallEvaluator
 from ...symbolic.exact.enclosures import Enclosure
-from ...symbolic.expressions.activations import Activation, z
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, z, z as variable
 from ...symbolic.expressions.averages import Average
 from ...symbolic.expressions.boundedness import is_bounded, value_at_infinity
 from ...symbolic.expressions.functions import relu, sigmoid, softplus

@@ -11,8 +11,7 @@ import numpy as np
 import sympy as sp
 
 from ...ball_library import require_flint
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import GaussianVector, JointExpectation
 from ...symbolic.hermite.coefficients import hermite_coefficients
 from ..certificates.agreement import agreement, decided, proof_of

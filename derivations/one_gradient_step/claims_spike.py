@@ -62,8 +62,7 @@ from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
 from .model import OneGradientStep
 from .moments import exact_moments
-from .pair_kernels import c as inner_product
-from .pair_kernels import p, pair_kernel, q
+from .pair_kernels import c as inner_product, p, pair_kernel, q
 from .population_gradient import QUADRATURE, population_gradient
 from .reference import reference_cases
 from .simulated import network_functions, one_step_network

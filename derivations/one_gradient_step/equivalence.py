@@ -28,8 +28,7 @@ from ...errors import GiantstepError, ParameterError
 from ...numeric.arguments import real_number
 from ...pages import Block, Table
 from ...result import Result, quantity
-from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.expressions.boundedness import derivative_is_bounded, is_bounded
 from ...symbolic.expressions.regularity import Parity
 from ...symbolic.expressions.standing import Standing

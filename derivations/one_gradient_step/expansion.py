@@ -67,6 +67,7 @@ from .risk import (
     LEAST_SQUARES,
     STEP,
     companion,
+    companion as companion_symbol,
     covariance,
     least_squares_system,
     limit_kind,
@@ -76,7 +77,6 @@ from .risk import (
     ridgeless_system,
     risk_system,
 )
-from .risk import companion as companion_symbol
 from .symbols import (
     aligned_square,
     alpha,

@@ -37,8 +37,7 @@ from ...runtime.generated import defined
 from ...runtime.precision import local_context
 from ...runtime.roots import newton
 from ...symbolic.exact.enclosures import Enclosure
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
@@ -48,9 +47,7 @@ from ..derived import derived
 from ..figures import plain_text
 from ..spectra.spectrum import Caption, SimulatedSpectrum, Spectrum
 from ..spiked_random_features.arguments import checked_switch
-from . import kernel_equations as eq
-from . import kernel_equations as equations
-from . import symbols
+from . import kernel_equations as eq, kernel_equations as equations, symbols
 from .figures import loss_note
 from .pair_kernels import c, p, pair_kernel, q
 from .symbols import IDENTIFIERS, spike_square

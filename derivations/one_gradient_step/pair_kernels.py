@@ -13,8 +13,7 @@ from collections.abc import Mapping
 import sympy as sp
 
 from ...errors import EmissionError
-from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.gaussian.expectation import (
     GaussianExpectation,
     JointExpectation,

@@ -27,14 +27,12 @@ from ...numeric.elementwise import ElementwiseFunction
 from ...numeric.networks.measure import Measurement
 from ...numeric.networks.network import Network
 from ...numeric.networks.readout import GaussianFeatures, Readout, RidgeReadout
-from ...numeric.networks.run import Networks
-from ...numeric.networks.run import simulate as run_networks
+from ...numeric.networks.run import Networks, simulate as run_networks
 from ...numeric.networks.samples import finite_values
 from ...numeric.networks.sizes import sample_count
 from ...numeric.networks.spectra import KernelEigenvalues
 from ...runtime.generated import GeneratedFunction
-from ...symbolic.expressions.activations import Activation, activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, activation, z as variable
 from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source

@@ -25,15 +25,13 @@ import threadpoolctl
 
 from ...ball_library import require_flint
 from ...numeric.networks.network import Network, Training
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_polynomial
 from ..certificates.agreement import decided, overlap
 from ..claims import Finding, Status, declare_claim, evidence
 from ..identities import equal, identities_hold, vanishes
-from . import mapping
-from . import physics as fe
+from . import mapping, physics as fe
 from .claims_limits import certified_point
 from .claims_mapping import NU
 from .mapping import spike_mapping, step_size

@@ -13,8 +13,7 @@ import threadpoolctl
 
 from ...ball_library import require_flint
 from ...errors import ApproximationWarning
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.systems.equations import stationarity

@@ -15,8 +15,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from ...ball_library import require_flint
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.systems.random_matrix import MarchenkoPasturAverage
 from ..certificates.agreement import agreement, decided, overlap, proof_of

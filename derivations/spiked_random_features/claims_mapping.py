@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from ...ball_library import require_flint
 from ...numeric.kernel_arrays import converged_tables
 from ...numeric.networks.run import simulate
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.hermite.coefficients import hermite_coefficient

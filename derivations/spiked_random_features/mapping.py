@@ -36,8 +36,7 @@ from dataclasses import dataclass, replace
 import sympy as sp
 
 from ...errors import AssumptionError
-from ...symbolic.expressions.activations import Activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import Activation, z as variable
 from ...symbolic.expressions.regularity import Parity
 from ...symbolic.gaussian.expectation import expect
 from ...symbolic.hermite.coefficients import (

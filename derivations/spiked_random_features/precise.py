@@ -37,8 +37,7 @@ from ...numeric.kernel_arrays import KernelArrays
 from ...numeric.saddle_point_solver import BatchSolution, solve_rows
 from ...runtime.generated import PreciseKernel, defined
 from ...symbolic.exact.enclosures import Enclosure
-from ...symbolic.expressions.activations import activation
-from ...symbolic.expressions.activations import z as variable
+from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.lowered import lower

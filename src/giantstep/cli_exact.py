@@ -257,8 +257,7 @@ def _joint_expectation(
 ) -> tuple[sp.Expr, str]:
     import sympy as sp
 
-    from .symbolic.gaussian.expectation import correlated_pair
-    from .symbolic.gaussian.expectation import expect as expectation
+    from .symbolic.gaussian.expectation import correlated_pair, expect as expectation
 
     name = arguments.joint.strip()
     if _is_new_name(name) and name not in parameters:

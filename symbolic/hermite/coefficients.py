@@ -35,8 +35,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from collections.abc import Sequence as AbstractSequence
+from collections.abc import Callable, Iterator, Mapping, Sequence as AbstractSequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, overload

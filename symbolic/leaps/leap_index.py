@@ -43,8 +43,7 @@ from ..hermite.coefficients import HIGHEST_OPEN_ORDER
 from ..hermite.expansion import expansion_latex, expansion_text
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
-from ..targets.target import HIGHEST_DEGREE, MultiIndex, Target
-from ..targets.target import target as read_target
+from ..targets.target import HIGHEST_DEGREE, MultiIndex, Target, target as read_target
 
 TargetLike: TypeAlias = str | sp.Expr | Activation | Target
 

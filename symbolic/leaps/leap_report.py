@@ -22,8 +22,7 @@ from ..expressions.standing import Standing
 from ..targets.conditional_spans import Span, SpanRow, SpanSource
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
-from ..targets.target import Target
-from ..targets.target import target as read_target
+from ..targets.target import Target, target as read_target
 from .generative_leap import GenerativeLeap, generative_leap
 from .isotropic_leap import IsotropicLeap, isotropic_leap
 from .leap_index import (

@@ -47,8 +47,7 @@ from ..targets.conditional_spans import Span, SpanRow, SpanSource
 from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
-from ..targets.target import HIGHEST_DEGREE, Target
-from ..targets.target import target as read_target
+from ..targets.target import HIGHEST_DEGREE, Target, target as read_target
 from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
 
 EXACT = "exact"

@@ -17,8 +17,7 @@ import keyword
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from dataclasses import fields as dataclass_fields
+from dataclasses import dataclass, field, fields as dataclass_fields, replace
 from functools import cached_property, lru_cache
 from typing import Any
 

@@ -59,8 +59,7 @@ from .ridge_norms import degree_norms, mean_square, part_up_to, ridge_degree_nor
 from .ridge_products import ridge_part_up_to
 from .ridge_terms import ridge_terms, rounded_symbol
 from .subspaces import Subspace
-from .target import Target
-from .target import target as read_target
+from .target import Target, target as read_target
 
 # K by the number of coordinates: some hundreds of coefficients each.
 _DEGREES = {1: 40, 2: 20, 3: 12, 4: 8, 5: 6, 6: 5}

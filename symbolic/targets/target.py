@@ -38,8 +38,7 @@ from ...errors import AssumptionError, ExpressionError, ParameterError, Unsuppor
 from ...pages import shorten
 from ..exact.polynomial_elements import checked_variables
 from ..expressions._singularities import require_few_kinks
-from ..expressions.activations import Activation, activation
-from ..expressions.activations import z as _z
+from ..expressions.activations import Activation, activation, z as _z
 from ..expressions.exact_numbers import require_evaluated, require_exact
 from ..expressions.parser import MAX_VARIABLES, parse_expression, parse_target
 from ..expressions.piecewise_polynomials import without_extrema

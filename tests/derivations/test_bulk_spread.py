@@ -7,8 +7,7 @@ import warnings
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import giantstep as gs
 from giantstep.errors import ApproximationWarning

@@ -35,8 +35,8 @@ from giantstep.derivations.spiked_random_features import (
     claims_errors,
     claims_limits,
     claims_mapping,
+    physics as fe,
 )
-from giantstep.derivations.spiked_random_features import physics as fe
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.derivations.spiked_random_features.mapping import spike_mapping
 from giantstep.derivations.spiked_random_features.model import SpikedRandomFeatures

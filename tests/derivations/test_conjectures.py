@@ -9,13 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from mpmath.ctx_iv import MPIntervalContext
 
-from giantstep.derivations.giant_steps import conjectures
-from giantstep.derivations.giant_steps import conjectures as conjecture_networks
-from giantstep.derivations.giant_steps import population_dynamics as population_ranks_module
+from giantstep.derivations.giant_steps import (
+    conjectures,
+    conjectures as conjecture_networks,
+    population_dynamics as population_ranks_module,
+)
 from giantstep.derivations.giant_steps.conjectures import (
     ConjectureReport,
     Figure,

@@ -12,8 +12,7 @@ import functools
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from scipy.special import erf, erfc, ndtr, owens_t
 
 from giantstep.derivations.spiked_random_features import physics as symbols

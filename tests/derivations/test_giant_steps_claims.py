@@ -22,8 +22,7 @@ from giantstep.derivations.claims import (
     claims,
     verify,
 )
-from giantstep.derivations.giant_steps import claims_conjectures
-from giantstep.derivations.giant_steps import claims_staircases as evidence
+from giantstep.derivations.giant_steps import claims_conjectures, claims_staircases as evidence
 from giantstep.derivations.giant_steps.conjectures import Outcome
 from giantstep.errors import ParameterError
 from giantstep.symbolic.leaps.staircase import staircase

@@ -11,8 +11,7 @@ import pickle
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 from giantstep.derivations.figures import save_figure, svg_text

@@ -8,8 +8,7 @@ from decimal import Decimal
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep import OneGradientStep, Spectrum
 from giantstep.derivations.one_gradient_step import claims_kernel as simulated

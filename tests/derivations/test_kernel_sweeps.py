@@ -18,8 +18,7 @@ from numpy.testing import assert_allclose
 
 import giantstep as gs
 from giantstep.atomic_files import Temporary
-from giantstep.derivations.kernels import arguments as arguments_module
-from giantstep.derivations.kernels import sweep as sweep_module
+from giantstep.derivations.kernels import arguments as arguments_module, sweep as sweep_module
 from giantstep.derivations.kernels.arguments import Points
 from giantstep.derivations.mean_field.sherrington_kirkpatrick import sherrington_kirkpatrick
 from giantstep.errors import ConvergenceError, ParameterError

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 import sympy as sp
 import xarray as xr
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose
 
 import giantstep as gs

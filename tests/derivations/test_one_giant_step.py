@@ -9,8 +9,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.derivations.giant_steps import claims_one_step as evidence
 from giantstep.derivations.giant_steps.one_step import (

@@ -8,8 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.derivations.first_gradient.first_step import first_step
 from giantstep.derivations.giant_steps.one_step import (
@@ -20,8 +19,7 @@ from giantstep.derivations.giant_steps.one_step import (
     statements,
 )
 from giantstep.symbolic.expressions.standing import Standing
-from giantstep.symbolic.targets.stein import DIMENSION as d
-from giantstep.symbolic.targets.stein import SAMPLES as n
+from giantstep.symbolic.targets.stein import DIMENSION as d, SAMPLES as n
 
 # Coefficients 1, 3/2, 2 of orders 1, 2, 3.
 CUBIC = "z + 3*He(2, z)/4 + He(3, z)/3"

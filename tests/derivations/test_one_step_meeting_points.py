@@ -17,8 +17,7 @@ from giantstep.derivations.one_gradient_step.symbols import (
     orthogonal_square,
     spike_square,
 )
-from giantstep.derivations.spiked_random_features import mapping
-from giantstep.derivations.spiked_random_features import physics as fe
+from giantstep.derivations.spiked_random_features import mapping, physics as fe
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.expressions.activations import activation
 from giantstep.symbolic.hermite.equivalence import CENTRE, SPREAD, conditional_equivalence

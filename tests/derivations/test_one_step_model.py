@@ -9,8 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep import OneGradientStep
 from giantstep.derivations.one_gradient_step import moments as moments_module

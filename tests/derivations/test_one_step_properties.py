@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step import properties, symbols

@@ -7,8 +7,7 @@ import sys
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep import OneGradientStep, paper_ridge
 from giantstep.derivations.one_gradient_step.risk import model_parameters, risk_kernel

@@ -8,8 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.optimize import brentq, fsolve
 
 from giantstep import Spectrum, SpikedRandomFeatures

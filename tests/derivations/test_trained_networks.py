@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from giantstep.derivations.giant_steps.learned_directions import PARTS, take_giant_steps
 from giantstep.errors import ParameterError
-from giantstep.numeric.networks import network as network_module
-from giantstep.numeric.networks import run as runner
+from giantstep.numeric.networks import network as network_module, run as runner
 from giantstep.numeric.networks.layer import FeatureClass, SpikedRows
 from giantstep.numeric.networks.network import Network
 from giantstep.numeric.networks.readout import RidgeReadout

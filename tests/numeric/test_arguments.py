@@ -5,13 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ParameterError
 from giantstep.numeric.arguments import MOST_SEEDS, real_array, whole_number
-from giantstep.numeric.networks.sizes import check_memory, memory_of_machine, row_counts
-from giantstep.numeric.networks.sizes import sample_count as count
+from giantstep.numeric.networks.sizes import (
+    check_memory,
+    memory_of_machine,
+    row_counts,
+    sample_count as count,
+)
 from giantstep.numeric.seed_store import store_folder
 
 

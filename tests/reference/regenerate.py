@@ -127,8 +127,7 @@ def _one_step_groups() -> Iterator[Group]:
 
 
 def _moments(digits: int, activation: str) -> dict[str, Any]:
-    from giantstep.symbolic.expressions.activations import activation as read
-    from giantstep.symbolic.expressions.activations import z
+    from giantstep.symbolic.expressions.activations import activation as read, z
     from giantstep.symbolic.gaussian.expectation import expect
     from giantstep.symbolic.hermite.coefficients import hermite_coefficient
 

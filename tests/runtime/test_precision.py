@@ -6,8 +6,7 @@ import pickle
 
 import mpmath
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ConvergenceError
 from giantstep.packed_numbers import packed, unpacked

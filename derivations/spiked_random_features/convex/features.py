@@ -27,8 +27,7 @@ from ..vocabulary.kernel import (
     require_direct_letters,
     require_written_out,
 )
-from ..vocabulary.model import MODEL as VOCABULARY
-from ..vocabulary.model import VocabularyFeatures
+from ..vocabulary.model import MODEL as VOCABULARY, VocabularyFeatures
 from ..vocabulary.solution import model_attributes
 from ..vocabulary.solving import solve_at
 

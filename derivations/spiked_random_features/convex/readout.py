@@ -183,8 +183,7 @@ class ConvexReadout(DifferencedOptimum):
         """
         if not self.channel.is_binary:
             return self.features
-        from ....symbolic.expressions.activations import activation
-        from ....symbolic.expressions.activations import z as variable
+        from ....symbolic.expressions.activations import activation, z as variable
         from ....symbolic.gaussian.expectation import expect
 
         text = self.channel.mean.replace("Delta", repr(self.features.noise_variance))

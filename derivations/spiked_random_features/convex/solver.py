@@ -25,8 +25,7 @@ from ....symbolic.losses.convex_losses import is_kinked, smooth_pieces, without_
 from .derivation import ConvexCase, convex_derivation, loaded_kernel
 from .features import Rows
 from .labels import Labels
-from .losses import ConvexLoss
-from .losses import x as prediction
+from .losses import ConvexLoss, x as prediction
 
 # Of an inner variable: integrands that vary on this width are seen by the usual rules.
 _USUAL_INNER = 0.8

@@ -9,8 +9,7 @@ import sympy as sp
 
 from ....errors import ExpressionError
 from ....numeric.cache import FileCache
-from ....symbolic.expressions.activations import Activation, activation
-from ....symbolic.expressions.activations import z as activation_variable
+from ....symbolic.expressions.activations import Activation, activation, z as activation_variable
 from ....symbolic.expressions.parser import parse_target
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.hermite.equivalence import (

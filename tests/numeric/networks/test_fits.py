@@ -4,8 +4,7 @@ import functools
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 from scipy.optimize import minimize
 
 from giantstep.derivations.spiked_random_features.convex.losses import convex_loss, simulated_loss

@@ -23,8 +23,7 @@ from functools import partial
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from giantstep.errors import CertificationError, MissingDependencyError, ParameterError
 from giantstep.numeric.proofs.grid import Branch, BranchedFunction, Grid

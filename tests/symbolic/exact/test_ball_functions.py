@@ -1,7 +1,6 @@
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.ball_library import require_flint

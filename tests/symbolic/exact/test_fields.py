@@ -3,8 +3,7 @@ import time
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sympy import cos, cosh, exp, pi, sin, sqrt, tan
 
 from giantstep.errors import GiantstepError, ParameterError, UnsupportedExpressionError

@@ -1,7 +1,6 @@
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.exact.polynomial_elements import (

@@ -3,8 +3,7 @@
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.symbolic.exact.positive_roots import positive_roots, sign_changes
 from giantstep.symbolic.expressions.activations import activation

@@ -8,8 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from giantstep.errors import ParameterError
 from giantstep.symbolic.expressions.exact_numbers import rationalized, require_exact

@@ -1,7 +1,6 @@
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from sympy import Rational as R
 
 from giantstep.errors import ExpressionError

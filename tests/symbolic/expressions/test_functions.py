@@ -1,8 +1,7 @@
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.symbolic.expressions.functions import OwenT, relu, sigmoid, softplus
 

@@ -2,8 +2,7 @@ import time
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ExpressionError, ParameterError
 from giantstep.symbolic.expressions.activations import activation

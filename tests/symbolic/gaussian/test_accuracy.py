@@ -5,8 +5,7 @@ import math
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, assume, given, settings, strategies as st
 from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.symbolic.expressions.activations import CATALOGUE

@@ -2,8 +2,7 @@
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import CertificationError, ParameterError
 from giantstep.symbolic.expressions.activations import z

@@ -7,8 +7,7 @@ from typing import Any
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ConvergenceError, EmissionError
 from giantstep.symbolic.expressions.functions import relu, sigmoid, softplus

@@ -7,8 +7,7 @@ from itertools import product
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import AssumptionError, ParameterError
 from giantstep.symbolic.gaussian import hermite_polynomials as conventions

@@ -7,8 +7,7 @@ from typing import Any
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from giantstep.symbolic.expressions.functions import OwenT, relu
 from giantstep.symbolic.expressions.parser import FUNCTIONS

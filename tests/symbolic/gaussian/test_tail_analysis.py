@@ -3,8 +3,7 @@
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.derivations.spiked_random_features.derive import symbolic_model

@@ -9,8 +9,7 @@ import functools
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from giantstep.errors import AssumptionError
 from giantstep.symbolic.expressions.functions import relu

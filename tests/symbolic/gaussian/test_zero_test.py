@@ -3,10 +3,24 @@ import time
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sympy import Rational as R
-from sympy import acos, asin, asinh, atan, cos, erf, erfc, exp, log, pi, sin, sqrt, tan, tanh
+from hypothesis import given, settings, strategies as st
+from sympy import (
+    Rational as R,
+    acos,
+    asin,
+    asinh,
+    atan,
+    cos,
+    erf,
+    erfc,
+    exp,
+    log,
+    pi,
+    sin,
+    sqrt,
+    tan,
+    tanh,
+)
 
 from giantstep.errors import ParameterError, UndecidedError
 from giantstep.symbolic.exact.constant_enclosures import NoEnclosure, enclosed_sign, enclosure

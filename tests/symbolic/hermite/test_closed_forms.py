@@ -7,8 +7,7 @@ import random
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import AssumptionError, ClosedFormNotFoundError
 from giantstep.symbolic.expressions.functions import relu

@@ -6,8 +6,7 @@ import textwrap
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import MissingDependencyError, ParameterError
 from giantstep.symbolic.exact.fields import exact_field

@@ -4,8 +4,7 @@ import json
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import AssumptionError
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap

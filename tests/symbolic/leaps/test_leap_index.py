@@ -9,8 +9,7 @@ import pickle
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.expressions.activations import CATALOGUE as ACTIVATIONS

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from giantstep.errors import ParameterError
 from giantstep.symbolic.expressions.regularity import Parity

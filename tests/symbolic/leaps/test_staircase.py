@@ -7,8 +7,7 @@ import pickle
 
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from giantstep.errors import AssumptionError, ExpressionError, ParameterError
 from giantstep.symbolic.expressions.standing import Standing

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import erf, expit
 
 from giantstep.symbolic.leaps.isotropic_leap import isotropic_leap

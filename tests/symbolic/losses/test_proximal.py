@@ -5,8 +5,7 @@ import pickle
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ExpressionError, ParameterError, UnsupportedExpressionError
 from giantstep.symbolic.expressions.functions import relu, softplus

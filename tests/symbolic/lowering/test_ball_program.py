@@ -6,8 +6,7 @@ from functools import cache
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from sympy.codegen.cfunctions import expm1, log1p
 
 from giantstep.derivations.mean_field import logistic_regression

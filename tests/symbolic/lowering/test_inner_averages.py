@@ -10,8 +10,11 @@ import sympy as sp
 import giantstep as gs
 from giantstep.errors import ConvergenceError, EmissionError, UnsupportedExpressionError
 from giantstep.symbolic.expressions.functions import normal_cdf, sigmoid
-from giantstep.symbolic.gaussian.expectation import GaussianExpectation as E
-from giantstep.symbolic.gaussian.expectation import GaussianVector, JointExpectation
+from giantstep.symbolic.gaussian.expectation import (
+    GaussianExpectation as E,
+    GaussianVector,
+    JointExpectation,
+)
 from giantstep.symbolic.lowering.hoist import hoist
 from giantstep.symbolic.lowering.inner_averages import InnerAverage, InnerScale, scaled
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem

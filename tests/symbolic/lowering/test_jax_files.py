@@ -14,8 +14,7 @@ from giantstep.derivations.mean_field.ridge_regression import closed_form, ridge
 from giantstep.derivations.spiked_random_features.derive import symbolic_model
 from giantstep.errors import EmissionError
 from giantstep.symbolic.lowering.driver import BakedTables
-from giantstep.symbolic.lowering.languages import jax as jax_files
-from giantstep.symbolic.lowering.languages import numpy as numpy_files
+from giantstep.symbolic.lowering.languages import jax as jax_files, numpy as numpy_files
 from giantstep.symbolic.lowering.lowered import lower
 
 from . import hand_programs as hand

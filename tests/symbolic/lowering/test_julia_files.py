@@ -7,8 +7,7 @@ import pytest
 import sympy as sp
 
 from giantstep.symbolic.lowering.driver import BakedTables
-from giantstep.symbolic.lowering.languages import c as c_files
-from giantstep.symbolic.lowering.languages import julia as julia_files
+from giantstep.symbolic.lowering.languages import c as c_files, julia as julia_files
 from giantstep.symbolic.lowering.lowered import lower
 from giantstep.symbolic.printing.printers import JuliaPrinter
 from giantstep.symbolic.systems.saddle_point import SaddlePointSystem

@@ -11,13 +11,11 @@ from giantstep.derivations.kernels.code import wanted_tables
 from giantstep.derivations.kernels.lower import lower as kernel_of
 from giantstep.errors import EmissionError
 from giantstep.runtime import product_grids as product_rules
-from giantstep.symbolic.lowering import driver as refinement
-from giantstep.symbolic.lowering import scalar_grids as product_functions
+from giantstep.symbolic.lowering import driver as refinement, scalar_grids as product_functions
 from giantstep.symbolic.lowering.driver import BakedTables
 from giantstep.symbolic.lowering.lowered import lower
 
-from . import compiled_c
-from . import product_systems as systems
+from . import compiled_c, product_systems as systems
 from .generated_code import module_of, names_in
 
 # Of three variables plain Python and C without optimisation take seconds.

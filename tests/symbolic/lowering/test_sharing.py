@@ -1,8 +1,7 @@
 """Sharing changes how a value is computed, never the value."""
 
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.symbolic.lowering.fuse import FreshSymbols
 from giantstep.symbolic.lowering.program import Assign

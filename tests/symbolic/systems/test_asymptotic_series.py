@@ -8,8 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import StructureError, UnsupportedExpressionError
 from giantstep.symbolic.gaussian.expectation import GaussianExpectation

@@ -5,11 +5,12 @@ from __future__ import annotations
 import mpmath
 import pytest
 import sympy as sp
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from giantstep.symbolic.systems.random_matrix import MarchenkoPasturAverage
-from giantstep.symbolic.systems.random_matrix import companion as companion_of
+from giantstep.symbolic.systems.random_matrix import (
+    MarchenkoPasturAverage,
+    companion as companion_of,
+)
 from giantstep.symbolic.systems.rank_one_perturbation import (
     bulk_edge,
     companion,

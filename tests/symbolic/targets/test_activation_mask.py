@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import ExpressionError, ParameterError, UndecidedError
 from giantstep.symbolic.expressions.activations import CATALOGUE, activation

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.symbolic.exact.fields import common_field
 from giantstep.symbolic.expressions.activations import CATALOGUE, z

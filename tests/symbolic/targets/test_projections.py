@@ -7,8 +7,7 @@ import pickle
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from scipy.special import erf, expit
 from tests.symbolic.leaps.catalogue import CATALOGUE, OPEN_CATALOGUE, chain, values
 

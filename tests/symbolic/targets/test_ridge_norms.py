@@ -6,8 +6,7 @@ import time
 
 import pytest
 import sympy as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from giantstep.errors import UnsupportedExpressionError
 from giantstep.symbolic.expressions.averages import Average

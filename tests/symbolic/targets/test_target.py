@@ -8,8 +8,7 @@ import time
 import numpy as np
 import pytest
 import sympy as sp
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 from numpy.polynomial.hermite_e import hermegauss, hermeval
 from scipy.special import expit
 
@@ -20,8 +19,7 @@ from giantstep.errors import (
     ParameterError,
     UnsupportedExpressionError,
 )
-from giantstep.symbolic.expressions.activations import activation
-from giantstep.symbolic.expressions.activations import z as Z
+from giantstep.symbolic.expressions.activations import activation, z as Z
 from giantstep.symbolic.expressions.exact_numbers import rationalized
 from giantstep.symbolic.hermite.coefficients import hermite_coefficient
 from giantstep.symbolic.hermite.expansion import HermiteExpansion
