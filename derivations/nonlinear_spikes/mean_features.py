@@ -19,8 +19,7 @@ from numpy.polynomial.hermite_e import hermegauss, hermevander
 from numpy.typing import NDArray
 
 from ...numeric.smoothed import Smoothed, resolved_panels
-from ...runtime.precise_lines import panel_rule
-from ...runtime.quadrature import REACH, normal_density
+from ...runtime.quadrature import REACH, legendre_panels, normal_density
 from ...symbolic.expressions.activations import activation
 from ..activation_functions import elementwise
 from . import physics
@@ -69,7 +68,7 @@ class MeanFeatures:
         inner = [k for k in sorted(float(k) for k in found.kinks) if abs(k) < REACH]
         edges = np.unique([*np.arange(-math.ceil(REACH), math.ceil(REACH) + 1.0), *inner])
         scale = float(np.abs(function(np.linspace(-3.0, 3.0, 61))).max())
-        nodes, weights = panel_rule(resolved_panels(function, edges, scale))
+        nodes, weights = legendre_panels(resolved_panels(function, edges, scale))
         weighted = (weights * normal_density(nodes) * function(nodes)).ravel()
         coefficients = weighted @ _orthonormal(nodes.ravel(), ORDERS[-1])
         coefficients[0] = 0.0

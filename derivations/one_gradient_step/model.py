@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.saddle_point_solver import BatchSolution
-    from ..nonlinear_spikes.model import StepAtWidth
     from ..spiked_random_features.model import SpikedRandomFeatures
 
 _MODEL = "one_gradient_step"
@@ -216,13 +215,17 @@ class OneGradientStep(HasSensitivities):
         degrees: Sequence[int] | None = None,
         letters: Sequence[float] | None = None,
         fractions: Sequence[float] | None = None,
-    ) -> StepAtWidth:
+    ) -> Any:
         """Return the model at a finite number of neurons, where a step shows higher degrees, too.
 
         Parameters
         ----------
         width, degrees, letters, fractions
             As for :class:`~giantstep.derivations.nonlinear_spikes.model.StepAtWidth`.
+
+        Returns
+        -------
+        StepAtWidth
 
         Examples
         --------

@@ -107,9 +107,6 @@ from .symbolic.leaps.staircase import (
 from .symbolic.systems.equations import FreeEnergy as FreeEnergy
 from .symbolic.systems.replica_stability import SingleSite as SingleSite
 from .symbolic.systems.saddle_point import SaddlePointSystem as SaddlePointSystem
-from .symbolic.targets import (
-    target as target,
-)
 from .symbolic.targets.projections import (
     Projection as Projection,
     project as project,
@@ -120,6 +117,12 @@ from .symbolic.targets.stein import (
     gradient_expansion as gradient_expansion,
 )
 from .symbolic.targets.subspaces import Subspace as Subspace
-from .symbolic.targets.target import Target as Target, ridge_target as ridge_target
+from .symbolic.targets.target import (
+    Target as Target,
+    ridge_target as ridge_target,
+    target as target,
+)
 
+__all__: list[str]
 __version__: str
+_LOADED: float
