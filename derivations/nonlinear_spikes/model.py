@@ -268,7 +268,7 @@ class StepAtWidth(HasSensitivities):
     ...                           noise_variance=0.05)
     >>> found = step.at_width(6000).solve(ridge=gs.paper_ridge(0.05))
     >>> print(f"{found.risk:.12f} {found.form} {found.trusted}")
-    0.351697149803 operator True
+    0.351697149804 operator True
     """
 
     step: OneGradientStep

@@ -36,7 +36,7 @@ import sympy as sp
 from mpmath.libmp import to_fixed
 
 from ...errors import ConvergenceError, EmissionError, UnsupportedExpressionError
-from ...runtime.precise_averages import legendre
+from ...runtime.precise_rules import legendre
 from ..expressions._singularities import NONSMOOTH
 from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..expressions.regularity import analyse

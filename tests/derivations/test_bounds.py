@@ -156,6 +156,7 @@ def test_slopes_are_those_of_the_curve() -> None:
             assert central == pytest.approx(float(curve[f"{bound}_{name}"][4]), rel=1e-8)
 
 
+@pytest.mark.slow
 def test_tuned_steps_at_finite_alpha0() -> None:
     step: dict[str, Any] = {"alpha0": 5.0, "noise_variance": 0.1}
     found = gs.bounds_over_step("tanh", "sin", **step, points=15)

@@ -58,6 +58,7 @@ def test_labels_without_a_fourth_moment():
     assert model.bulk_spread == math.inf
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(
     st.sampled_from([("relu", "relu"), ("softplus", "tanh"), ("erf", "relu"), ("z**2/2", "z")]),

@@ -285,6 +285,7 @@ def test_a_quantile_at_one_half_is_half_the_absolute_loss():
     assert found.training_loss == pytest.approx(twice.training_loss / 2, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_one_kernel_serves_all_values_of_the_parameters_of_a_loss():
     model = features(noise_variance=0.1)
     own = [model.with_loss(gs.convex_loss(PINBALL, t=t)) for t in (0.3, 0.9)]
@@ -533,6 +534,7 @@ def test_other_channels_and_losses(loss, labels, student, given, width, at, know
         assert getattr(found, name) == pytest.approx(value, rel=3e-9), name
 
 
+@pytest.mark.slow
 def test_losses_without_label_noise_have_no_noise_variance():
     # Half the squared residual is the ridge readout, whose solver is another one.
     model = features()

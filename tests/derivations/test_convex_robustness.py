@@ -194,9 +194,8 @@ def _composite(low, high):
     return x, weights * np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
 
 
-@pytest.mark.parametrize(
-    "loss", ["absolute", pytest.param("quantile(0.3)", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["absolute", "quantile(0.3)"])
 def test_a_kink_on_which_all_residuals_lie_is_solved_at_small_penalties(loss):
     """Below interpolation V grows like 1/λ, and the mean slope of the envelope falls like 1/V.
 

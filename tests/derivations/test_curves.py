@@ -88,6 +88,7 @@ def test_derivatives_are_limits_of_differences_of_curves(name):
             assert found[output, name] == pytest.approx(slope, rel=1e-7, abs=1e-9), (output, name)
 
 
+@pytest.mark.slow
 def test_derivatives_at_other_values_and_with_the_penalty_of_the_paper():
     found = STEP.sensitivities(ridge=gs.paper_ridge(0.3), beta=0.5, wrt=["ridge", "alpha"])
     assert found == STEP.at(beta=0.5).sensitivities(ridge=1.2, wrt=["ridge", "alpha"])
@@ -125,6 +126,7 @@ def test_derivatives_that_there_are_not(model, arguments, said):
         model.sensitivities(**arguments)
 
 
+@pytest.mark.slow
 def test_losses_have_curves_over_their_parameters():
     found = FITTED.curve(alpha=[1.0, 2.0], ridge=0.1, tau=[0.4, 0.7])
     assert found.axes == ("alpha", "tau")

@@ -475,8 +475,6 @@ def test_what_is_not_derived_for_stretched_rows_is_refused_by_name():
             call()
     with pytest.raises(ParameterError, match=r"small steps.*stretched; use leading_order"):
         model.expansion("small_step", 2, alpha=2, ridge=0.1)
-    with pytest.raises(ParameterError, match="square loss only; use leading_order"):
-        gs.ConvexReadout(model, "huber")
     with pytest.raises(AssumptionError, match=r"no third moment.*leading_order"):
         dataclasses.replace(model, teacher="exp(z**2/5)")
 

@@ -78,6 +78,7 @@ def test_the_best_step_size(model):
     assert total["test_error", "step_size"] == pytest.approx(0, abs=1e-13)
 
 
+@pytest.mark.slow
 def test_both_together_agree_with_each_alone(model):
     found = model.optimum(over=["ridge", "step_size"], alpha=1.5, bounds=BOUNDS)
     assert found.is_interior and min(found.eigenvalues) > found.eigenvalue_error > 0

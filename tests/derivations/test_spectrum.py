@@ -166,6 +166,7 @@ def test_outliers_of_the_population_covariance():
     assert spectrum.top_eigenvalue(p) == pytest.approx(values[-1], rel=0.01)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(
     student=st.sampled_from(["erf", "tanh", "sin", "relu", "cos"]),

@@ -51,7 +51,7 @@ def test_the_structure_is_found(pair):
     )
 
 
-@pytest.mark.parametrize("ridge", [1e-6, 0.1, 5.0])
+@pytest.mark.parametrize("ridge", [pytest.param(1e-6, marks=pytest.mark.slow), 0.1, 5.0])
 @pytest.mark.parametrize("alpha", [0.3, 4.0])
 def test_both_solvers_agree(pair, alpha, ridge):
     assert_same(*pair, alpha, ridge)
