@@ -18,7 +18,7 @@ from giantstep import OneGradientStep
 from giantstep.derivations.expansions.expansion import Expansion
 from giantstep.derivations.formulas import latex
 from giantstep.derivations.one_gradient_step import expansion as expansion_module
-from giantstep.derivations.one_gradient_step.expansion import nu0, paper_ridge
+from giantstep.derivations.one_gradient_step.expansion import paper_ridge, start_nu
 from giantstep.derivations.one_gradient_step.symbols import teacher_linear, teacher_residual
 from giantstep.derivations.penalties import PaperRidge
 from giantstep.errors import ApproximationWarning, AssumptionError, ParameterError
@@ -333,7 +333,7 @@ def test_formulas_have_the_values_of_the_coefficients(arguments, name, fixed):
     series = given.expansion(name, 2, formulas=True, **fixed)
     question = expansion_module.Question(given, name, fixed.get("ridge"), 30)
     known = dict(question.known)
-    known[nu0] = sp.Float(str(series.coefficients["effective_ridge"][0]), 40)
+    known[start_nu] = sp.Float(str(series.coefficients["effective_ridge"][0]), 40)
     known[paper_ridge] = sp.Rational(repr(question.penalty if question.of_paper else 1.0))
     assert set(series.formulas) >= {"trained", "initial", "training_error_trained"}
     for output, formulas in series.formulas.items():
