@@ -181,17 +181,18 @@ class DegreeSpikes(Result):
 
     def page(self) -> Iterable[Block]:
         """Return the degrees as a table."""
-        rows = [
-            (
-                name.removeprefix("degree "),
+        rows = []
+        for name in self.strengths:
+            degree = name.removeprefix("strength, ")
+            outlier = self.outliers.get(f"outlier, {degree}")
+            rows.append((
+                degree.removeprefix("degree "),
                 self.text(self.strengths[name], significant=6),
-                self.text(self.outliers[name], significant=6) if name in self.outliers else "none",
-                self.text(self.alignments[name], significant=6),
-                self.text(self.step_sizes[name], significant=6),
-                self.text(self.exponents[name], significant=3),
-            )
-            for name in self.strengths
-        ]
+                "none" if outlier is None else self.text(outlier, significant=6),
+                self.text(self.alignments[f"alignment, {degree}"], significant=6),
+                self.text(self.step_sizes[f"step size, {degree}"], significant=6),
+                self.text(self.exponents[f"exponent, {degree}"], significant=3),
+            ))  # fmt: skip
         yield Table(
             rows, ["degree", "strength", "outlier", "alignment", "step of strength 1", "exponent"]
         )
@@ -225,7 +226,7 @@ class DegreeSpikes(Result):
         axes.set_title("outliers of single degrees")
         marks = self.outliers.items()
         for number, (name, value) in enumerate(marks):
-            axes.axvline(value, color=f"C{number + 1}", linestyle="--", label=f"outlier, {name}")
+            axes.axvline(value, color=f"C{number + 1}", linestyle="--", label=name)
         if marks:
             low, high = axes.get_xlim()
             axes.set_xlim(low, max(high, 1.08 * max(self.outliers.values())))
@@ -572,15 +573,16 @@ class StepAtWidth(HasSensitivities):
         for k in self.degrees or ():
             if k < 2:
                 continue
-            name = f"degree {k}"
+            degree = f"degree {k}"
+            name = f"strength, {degree}"
             strengths[name] = self._strength(k, self.step.effective_step_size)
             at_one = self._strength(k, 1.0)
-            edges[name] = at_one ** (-1 / (2 * k)) / self.step.loss_factor
-            alignments[name] = 0.0
+            edges[f"step size, {degree}"] = at_one ** (-1 / (2 * k)) / self.step.loss_factor
+            alignments[f"alignment, {degree}"] = 0.0
             if strengths[name] > critical:
                 place = float(place_of(strengths[name], known.linear, self.step.beta))
-                outliers[name] = float(law.zeta(law.context.mpf(place)))
-                alignments[name] = float(
+                outliers[f"outlier, {degree}"] = float(law.zeta(law.context.mpf(place)))
+                alignments[f"alignment, {degree}"] = float(
                     share_of(
                         place, self.step.alpha, self.step.beta, known.residual / known.linear**2
                     )
@@ -593,7 +595,9 @@ class StepAtWidth(HasSensitivities):
             alignments=alignments,
             step_sizes=edges,
             exponents={
-                f"degree {k}": float(physics.window_edge(k)) for k in self.degrees or () if k > 1
+                f"exponent, degree {k}": float(physics.window_edge(k))
+                for k in self.degrees or ()
+                if k > 1
             },
             step=self.step.to_json(),
         )

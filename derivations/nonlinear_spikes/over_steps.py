@@ -120,7 +120,7 @@ class RiskOverSteps(Page, JsonDocument):
                 if steps[0] < edge < steps[-1]:
                     axes.axvline(edge, color=GREY, linewidth=0.6)
                     axes.annotate(
-                        name,
+                        name.removeprefix("step size, "),
                         (edge, 1.0),
                         xycoords=("data", "axes fraction"),
                         xytext=(3, -10),

@@ -105,11 +105,13 @@ def test_outliers_equal_the_reference(number):
     assert found.edge == pytest.approx(float(known["edge"]), rel=1e-14)
     assert found.critical_strength == pytest.approx(float(known["critical_a2"]), rel=1e-14)
     for degree, values in ((k, v) for k, v in known.items() if k.isdigit()):
-        name = f"degree {degree}"
+        name = f"outlier, degree {degree}"
         assert (name in found.outliers) == (values is not None)
         if values is not None:
             assert found.outliers[name] == pytest.approx(float(values["outlier"]), rel=1e-14)
-            assert found.alignments[name] == pytest.approx(float(values["alignment"]), rel=1e-13)
+            assert found.alignments[f"alignment, degree {degree}"] == pytest.approx(
+                float(values["alignment"]), rel=1e-13
+            )
 
 
 # ---------------------------------------------------------------------- derivations
@@ -176,7 +178,7 @@ def test_large_widths_reach_the_leading_order_at_fixed_strength():
         step = gs.OneGradientStep(
             "z + He(3, z)/3", "sin(3*z/2)", alpha=4, beta=1.5, noise_variance=0.05, step_size=1
         )
-        edge = step.at_width(width).spikes().step_sizes["degree 3"]
+        edge = step.at_width(width).spikes().step_sizes["step size, degree 3"]
         found = step.at(step_size=edge).at_width(width).solve(ridge=0.1, form="powers")
         assert found.strengths["strength, degree 3"] == pytest.approx(1, rel=1e-12)
         gaps.append(abs(found.risk - found.leading))
