@@ -276,7 +276,9 @@ def tuned_steps() -> Finding:
     worst = max(deviations.values())
     # Places are given to six decimals, least values to eight digits.
     return Finding(
-        worst < 1e-6 and relative < 1e-8, f"{len(_TUNED)} minima of U off by at most {worst:.1e}", deviations
+        worst < 1e-6 and relative < 1e-8,
+        f"{len(_TUNED)} minima of U off by at most {worst:.1e}",
+        deviations,
     )
 
 

@@ -11,6 +11,7 @@ import sympy as sp
 from ...errors import AssumptionError, ConvergenceError
 from ...runtime.generated import PreciseKernel
 from ...symbolic.expressions.activations import Activation, activation
+from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.hermite.coefficients import information_exponent
 from ...symbolic.lowering.lowered import LoweredSystem, lower
 from ...symbolic.lowering.program import Program
@@ -295,10 +296,21 @@ def stretch_function(student: Activation, teacher: Activation) -> str:
     found = spike_mapping(student, teacher, letter=letter, mean_letter=mean_letter, stretched=True)
     # Powers of α0 overflow where those of 1/α0 vanish.
     inverse = sp.Symbol("inverse_alpha0", nonnegative=True)
-    values = (found.stretch_along, found.stretch_mixed, found.stretch_across)
+    entries = sp.Tuple(found.stretch_along, found.stretch_mixed, found.stretch_across)
+    # Power by power of the mean letter: an average that does not exist says so.
+    values = entries.xreplace({e: _by_powers(e) for e in entries.atoms(GaussianExpectation)})
     arguments = (step_size, inverse, noise, letter, mean_letter)
     formula = Formula(arguments, [v.subs(alpha0, 1 / inverse) for v in values])
     return scalar_functions({"stretch": formula}, _LETTERS)
+
+
+def _by_powers(average: GaussianExpectation) -> sp.Expr:
+    """Return an average of a polynomial in the mean letter, its coefficients as numbers."""
+    powers = sp.collect(sp.expand(average.args[0]), mean_letter, evaluate=False)
+    return sp.Add(*(
+        power * sp.sympify(GaussianExpectation(part, average.args[1])).evalf(20)
+        for power, part in powers.items()
+    ))  # fmt: skip
 
 
 def _fields(mapping: SpikeMapping) -> tuple[sp.Expr, ...]:
