@@ -308,7 +308,7 @@ def _by_powers(average: GaussianExpectation) -> sp.Expr:
     """Return an average of a polynomial in the mean letter, its coefficients as numbers."""
     powers = sp.collect(sp.expand(average.args[0]), mean_letter, evaluate=False)
     return sp.Add(*(
-        power * sp.sympify(GaussianExpectation(part, average.args[1])).evalf(20)
+        power * sp.sympify(GaussianExpectation(part, average.args[1]), strict=True).evalf(20)
         for power, part in powers.items()
     ))  # fmt: skip
 
