@@ -163,6 +163,56 @@ class OverlapSystem:
         numbers, _ = physics.pattern(average.factors, together=not self.smooth)
         return tuple(f.kind for f in average.factors), numbers
 
+    def growth_matrix(
+        self, own: Sequence[Sequence[float]], readout: Sequence[float]
+    ) -> tuple[sp.Matrix, sp.Matrix]:
+        r"""Return :math:`\partial A_u/\partial M` and :math:`A_u` at M = 0, exactly.
+
+        Parameters
+        ----------
+        own : matrix
+            Q; a float is the fraction it stands for.
+        readout : sequence of float
+
+        Raises
+        ------
+        ClosedFormNotFoundError
+            If there is no closed form.
+        """
+        p, k = self.neurons, self.directions
+        exact = [[sp.nsimplify(x, rational=True) for x in row] for row in own]
+        a = [sp.nsimplify(x, rational=True) for x in readout]
+
+        def entry(i: int, j: int) -> sp.Expr:
+            i, j = min(i, j), max(i, j)
+            return exact[i][j] if j < p else sp.Integer(int(i == j))
+
+        matrix, gradient = sp.zeros(p * k, p * k), sp.zeros(p, k)
+        for average in self.averages("A"):
+            _, j, r, c = average.name
+            assert isinstance(j, int) and isinstance(r, int) and isinstance(c, int)
+            if r < p:
+                continue
+            part = self.parts[c]
+            weight = a[j] * (
+                -a[part.coefficient]  # type: ignore[index]
+                if part.is_neuron
+                else sp.nsimplify(part.coefficient, rational=True)
+            )
+            numbers, order = physics.pattern(average.factors, together=not self.smooth)
+            value = physics.closed_average(tuple(f.kind for f in average.factors), numbers)
+            both = itertools.combinations_with_replacement(range(len(order)), 2)
+            at = {physics.covariance(i, m): (order[i], order[m]) for i, m in both}
+            numbers_at = {x: entry(*place) for x, place in at.items()}
+            row = j * k + r - p
+            gradient[j, r - p] += weight * value.subs(numbers_at)
+            for x in value.free_symbols:
+                low, high = sorted(at[x])
+                if low < p <= high:
+                    slope = weight * value.diff(x).subs(numbers_at)
+                    matrix[row, low * k + high - p] += slope
+        return matrix, gradient
+
     def program(self, kind: str, quadrature: Sequence[str] = ()) -> Layout:
         """Return the program of the map or the flow.
 
