@@ -7,7 +7,6 @@ same time axis t = s · step, and :meth:`~OverlapDynamics.simulate` trains netwo
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -215,7 +214,7 @@ class Trajectory(Result):
                 if 0 < step <= self.places[-1]:
                     axes.axvline(step, color=GREY, linewidth=0.6)
                     axes.annotate(
-                        f"{name}: staircase", (step, 1.0), xycoords=("data", "axes fraction"),
+                        name, (step, 1.0), xycoords=("data", "axes fraction"),
                         xytext=(3, -10), textcoords="offset points", fontsize="small", color=GREY,
                     )  # fmt: skip
             axes.set_xlabel("step")
@@ -710,15 +709,18 @@ class OverlapDynamics:
         )  # fmt: skip
 
     def fixed_points(
-        self, kind: str = "flow", *, starts: Sequence[Mapping[str, float]] = (), seed: int = 0
-    ) -> list[FixedPoint]:
+        self, kind: str = "flow", *, along: Trajectory | None = None,
+        starts: Sequence[Mapping[str, float]] = (), seed: int = 0,
+    ) -> list[FixedPoint]:  # fmt: skip
         """Return overlaps that stay, plateaus among them, with their stability.
 
         Parameters
         ----------
         kind : {"flow", "map"}
+        along : Trajectory, optional
+            Where Newton's method begins: close to a plateau that a trajectory stays at.
         starts : sequence of mapping
-            First values of Newton's method, beside the model's start and random ones.
+            More first values; random ones are added, too.
         seed : int
             Of these.
 
@@ -736,23 +738,21 @@ class OverlapDynamics:
         kernel = self.kernel(kind)
         generator = np.random.default_rng(seed)
         given = [kernel.row(start) for start in (self.start, *starts)]
+        if along is not None:
+            chosen = np.unique(np.linspace(0, len(along.places) - 1, _STARTS).astype(int))
+            rows = np.stack([along.column(name) for name in self.system.state], axis=1)
+            given += list(rows[chosen])
         p, k = self.neurons, self.directions
-        for symmetric in itertools.islice(itertools.cycle((True, False)), _STARTS):
-            scale = generator.uniform(0.1, 1.0)
-            teacher = scale * generator.standard_normal((p, k)) / math.sqrt(k)
-            if symmetric:
-                teacher[:] = scale / math.sqrt(k)
+        for _ in range(_STARTS // 2):
+            teacher = generator.uniform(0.1, 1.0) * generator.standard_normal((p, k))
             across = generator.uniform(0.0, 0.7) * generator.standard_normal((p, p))
-            own = teacher @ teacher.T + (0 if symmetric else 1) * across @ across.T
-            own += generator.uniform(0.0, 0.3) * np.eye(p)
+            own = (teacher @ teacher.T + across @ across.T) / k
             values = [own[i, j] for i, j in self.system.neuron_pairs]
-            given.append(np.array([*values, *teacher.ravel(), *self.readout]))
-        moving = self.second_layer_step != 0
-        held = () if moving else tuple(f"a_{j + 1}" for j in range(p))
+            given.append(np.array([*values, *(teacher / math.sqrt(k)).ravel(), *self.readout]))
+        held = () if self.second_layer_step else tuple(f"a_{j + 1}" for j in range(p))
         parameters = self.parameters if kind == "map" else self.flow_parameters
         found = kernel.fixed_points(given, held=held, **parameters)
-        real = [x for x in found if self._is_real(x)]
-        return sorted(real, key=lambda x: x.outputs["error"])
+        return sorted((x for x in found if self._is_real(x)), key=lambda x: x.outputs["error"])
 
     def _is_real(self, point: FixedPoint) -> bool:
         covariance, _ = state_matrices(self.system, np.array(list(point.state.values())))
@@ -947,5 +947,5 @@ def _staircase_steps(
         projector = step.after.projector()
         for k in range(f.dimension):
             if projector[k, k] == 1:
-                steps.setdefault(f"direction {k + 1}", step.number)
+                steps.setdefault(f"staircase, direction {k + 1}", step.number)
     return steps
