@@ -34,7 +34,8 @@ from ...result import Result, quantity
 from ...symbolic.expressions.activations import activation, z
 from ...symbolic.expressions.regularity import require_square_integrable
 from ...symbolic.leaps.staircase import staircase
-from ...symbolic.targets.target import target as read_target
+from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
+from ...symbolic.targets.target import Target, target as read_target
 from ..derived import derived
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
 from ..json_text import from_json, to_json
@@ -236,7 +237,7 @@ class Trajectory(Result):
     def _draw_networks(self, axes: Any, networks: SimulatedNetworks) -> None:
         name = "teacher_overlap"
         mean, error = networks.mean(name), networks.standard_error(name)
-        steps = networks.networks.steps.get("RowOverlaps", (self.places[-1],))
+        steps = networks.networks.steps[name]
         mean = mean.reshape(len(steps), self.neurons, self.directions)
         error = error.reshape(mean.shape)
         for j, k in np.ndindex(mean.shape[1:]):
@@ -900,18 +901,35 @@ def _system(student: str, teacher: str, neurons: int) -> OverlapSystem:
     places = {x: k for k, x in enumerate(f.variables)}
     # Terms of the same variables are one function of them.
     groups: dict[tuple[sp.Symbol, ...], sp.Expr] = {}
-    for term in sp.Add.make_args(sp.expand(f.expr)):
+    for term in _terms(f):
         used = tuple(sorted(term.free_symbols, key=lambda x: places[x]))
         groups[used] = groups.get(used, sp.S.Zero) + term
     terms = []
     for used, value in groups.items():
-        number, function = value.as_independent(*used, as_Add=False)
+        number, function = sp.factor_terms(value).as_independent(*used, as_Add=False)
         if not used:
             number, function = value, sp.S.One
         names = (z,) if len(used) == 1 else used
         single = function.xreplace(dict(zip(used, names, strict=True)))
         terms.append((Factor(single, names, tuple(places[x] for x in used)), float(number)))
     return OverlapSystem(activation(student), tuple(terms), neurons, f.dimension)
+
+
+def _terms(f: Target) -> Sequence[sp.Expr]:
+    """Terms of a target; of a polynomial products of Hermite polynomials, whose zeros are exact."""
+    if not f.is_polynomial:
+        return sp.Add.make_args(sp.expand(f.expr))
+    found = []
+    rest = sp.Poly(f.expr, *f.variables)
+    while not rest.is_zero:
+        powers = max(rest.monoms(), key=lambda m: (sum(m), m))
+        product = sp.Mul(
+            rest.coeff_monomial(powers),
+            *(hermite_polynomial(k, x) for k, x in zip(powers, f.variables, strict=True)),
+        )
+        found.append(sp.expand(product))
+        rest -= sp.Poly(product, *f.variables)
+    return found
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ here.)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -187,20 +187,22 @@ def is_smooth(functions: Sequence[sp.Expr]) -> bool:
     )
 
 
-def pattern(factors: Sequence[Factor], *, together: bool) -> tuple[tuple[int, ...], list[int]]:
+def pattern(
+    factors: Sequence[Factor], together: Container[int]
+) -> tuple[tuple[int, ...], list[int]]:
     """Return numbers of the fields of factors in order of appearance, and which fields they are.
 
     Parameters
     ----------
     factors : sequence of Factor
-    together : bool
-        Whether a field that appears twice is one; else the average is that of two fields, at a
-        singular covariance.
+    together : container of int
+        Fields that are one where they appear twice; others are two, at a singular covariance, so
+        that one formula holds for all.
     """
     order: list[int] = []
     numbers = []
     for place in (f for factor in factors for f in factor.fields):
-        if not together or place not in order:
+        if place not in together or place not in order:
             order.append(place)
             numbers.append(len(order) - 1)
         else:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import sympy as sp
 
-from ...errors import ClosedFormNotFoundError
+from ...errors import GiantstepError
 from ...symbolic.expressions.activations import Activation
 from ...symbolic.lowering.maps import Memory, Pass, SemidefiniteSolve, StateProgram
 from . import physics
@@ -153,14 +153,20 @@ class OverlapSystem:
         try:
             for functions, numbers in sorted(kinds, key=str):
                 physics.closed_average(functions, numbers)
-        except ClosedFormNotFoundError:
+        except GiantstepError:
+            # No rule, or one that needs to know more of the covariance.
             return False
         return True
+
+    def pattern(self, average: Average) -> tuple[tuple[int, ...], list[int]]:
+        """Return which fields of an average are one, and which fields these are."""
+        whole = range(self.neurons if self.smooth else 0, self.fields)
+        return physics.pattern(average.factors, whole)
 
     def _form(
         self, average: Average
     ) -> tuple[tuple[tuple[sp.Expr, tuple[sp.Symbol, ...]], ...], tuple[int, ...]]:
-        numbers, _ = physics.pattern(average.factors, together=not self.smooth)
+        numbers, _ = self.pattern(average)
         return tuple(f.kind for f in average.factors), numbers
 
     def growth_matrix(
@@ -199,7 +205,7 @@ class OverlapSystem:
                 if part.is_neuron
                 else sp.nsimplify(part.coefficient, rational=True)
             )
-            numbers, order = physics.pattern(average.factors, together=not self.smooth)
+            numbers, order = self.pattern(average)
             value = physics.closed_average(tuple(f.kind for f in average.factors), numbers)
             both = itertools.combinations_with_replacement(range(len(order)), 2)
             at = {physics.covariance(i, m): (order[i], order[m]) for i, m in both}
@@ -371,7 +377,7 @@ class _Builder:
         return first
 
     def places(self, average: Average) -> tuple[int, ...]:
-        _, order = physics.pattern(average.factors, together=not self.system.smooth)
+        _, order = self.system.pattern(average)
         return tuple(
             self.overlap(order[i], order[j])
             for i in range(len(order))

@@ -865,7 +865,9 @@ def _array_file(program: StateProgram, target: str) -> str:
     support = _ARRAY_SOLVE.format(np=np, dependent=DEPENDENT) if solves else ""
     imports = "import math\n\nimport numpy as np\n"
     if target == "jax":
-        imports += "import jax\nimport jax.numpy as jnp\n"
+        imports += (
+            "import jax\nimport jax.numpy as jnp\n\njax.config.update(\"jax_enable_x64\", True)\n"
+        )
     body = "\n".join(lines) + "\n"
     if any(word in body for word in ("scipy.",)):
         imports += "import scipy.special\n"
