@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import sympy as sp
 
@@ -218,6 +219,48 @@ class OverlapSystem:
                     slope = weight * value.diff(x).subs(numbers_at)
                     matrix[row, low * k + high - p] += slope
         return matrix, gradient
+
+    def exact_gradients(
+        self, own: sp.Matrix, teacher: sp.Matrix, readout: Sequence[Any]
+    ) -> tuple[list[sp.Expr], sp.Expr]:
+        """Return all entries of A and the error at exact overlaps.
+
+        Raises
+        ------
+        ClosedFormNotFoundError
+            If there is no closed form.
+        """
+        p = self.neurons
+
+        def entry(i: int, j: int) -> sp.Expr:
+            i, j = min(i, j), max(i, j)
+            if j < p:
+                return own[i, j]
+            return teacher[i, j - p] if i < p else sp.Integer(int(i == j))
+
+        def at(average: Average) -> sp.Expr:
+            functions, numbers = self._form(average)
+            _, order = self.pattern(average)
+            both = itertools.combinations_with_replacement(range(len(order)), 2)
+            values = {physics.covariance(i, m): entry(order[i], order[m]) for i, m in both}
+            return physics.closed_average(functions, numbers).subs(values)
+
+        weights = [
+            -sp.sympify(readout[part.coefficient], strict=True)  # type: ignore[index]
+            if part.is_neuron
+            else sp.nsimplify(part.coefficient, rational=True)
+            for part in self.parts
+        ]
+        sums: dict[tuple[Any, ...], sp.Expr] = {}
+        for average in self.averages("A"):
+            _, j, r, c = average.name
+            value = readout[j] * weights[c] * at(average)  # type: ignore[index]
+            sums[j, r] = sums.get((j, r), sp.S.Zero) + value
+        error = sp.S.Zero
+        for average in self.averages("E"):
+            _, c, d = average.name
+            error += (1 + (c != d)) * weights[c] * weights[d] * at(average)  # type: ignore[index]
+        return list(sums.values()), error
 
     def program(self, kind: str, quadrature: Sequence[str] = ()) -> Layout:
         """Return the program of the map or the flow.
