@@ -92,7 +92,7 @@ class StateKernel:
     >>> m, h = sp.symbols("m h", real=True)
     >>> magnet = StateKernel.of(StateProgram.of({m: sp.tanh(2*m + h)}, name="magnet",
     ...                                         parameters=(h,)))
-    >>> magnet.iterate({"m": 0.1}, steps=20, h=0.0)["m"][-1].round(6)
+    >>> print(magnet.iterate({"m": 0.1}, steps=30, h=0.0)["m"][-1].round(6))
     0.957504
     """
 

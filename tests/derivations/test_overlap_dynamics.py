@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sympy as sp
+from scipy import integrate
 
 import giantstep as gs
 from giantstep import cli
@@ -486,6 +487,26 @@ def test_a_map_of_ones_own():
     ).flow({"m": 1.0}, time=3.0, points=4, h=0.5)
     assert flow.columns["m"] == pytest.approx(0.5 + 0.5 * np.exp(-np.arange(4.0)), abs=1e-8)
     assert flow.at(1.5)[0] == pytest.approx(0.5 + 0.5 * math.exp(-1.5), abs=1e-7)
+
+
+def test_kernels_of_equations_flow_and_tell_when():
+    m, h = sp.symbols("m h", real=True)
+    magnet = gs.lower(
+        gs.SaddlePointSystem.from_fixed_point(
+            {m: sp.tanh(2 * (m + h))}, name="magnet", parameters=(h,)
+        )
+    )
+    found = magnet.flow(time=20, h=0, start={"m": 0.1}, events={"m": 0.5}, points=[0, 5, 20])
+    wanted, _ = integrate.quad(lambda x: 1 / (math.tanh(2 * x) - x), 0.1, 0.5)
+    assert found.attrs["reached_m"] == pytest.approx(wanted, abs=1e-6)
+    assert found.time.values.tolist() == [0, 5, 20]
+    steps = magnet.iterate(h=0, start={"m": 0.1}, events={"m": 0.5}, progress=False)
+    first = int(np.argmax(steps.m.values >= 0.5))
+    assert steps.attrs["reached_m"] == first
+    with pytest.raises(ParameterError, match="quantity"):
+        magnet.iterate(h=0, start={"m": 0.1}, events={"n": 0.5})
+    with pytest.raises(ParameterError, match="increasing times"):
+        magnet.flow(time=1, h=0, points=[0.5, 0.2])
 
 
 def test_stages_compute_what_rows_share_once():
