@@ -48,7 +48,13 @@ AT_THE_TOP = {
     *(f"numeric/{room}" for room in ("networks", "proofs", "spectra")),
     *(
         f"derivations/{room}"
-        for room in ("expansions", "first_gradient", "giant_steps", "mean_field", "overlap_dynamics")
+        for room in (
+            "expansions",
+            "first_gradient",
+            "giant_steps",
+            "mean_field",
+            "overlap_dynamics",
+        )
     ),
 }
 

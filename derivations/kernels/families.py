@@ -646,8 +646,8 @@ def iterate(
         coords={"step": np.arange(len(rows))},
         attrs={
             "kernel": kernel.name, "damping": float(damping), "converged": converged,
-            "ending": ending, **reached, **dict(zip(kernel.parameters, family.rows(x[None])[0].tolist(),
-                                         strict=True)),
+            "ending": ending, **reached,
+            **dict(zip(kernel.parameters, family.rows(x[None])[0].tolist(), strict=True)),
         },
     )  # fmt: skip
 
@@ -774,12 +774,13 @@ def _reached(
     known_names(events, columns, "quantity")
     found = {}
     for name, level in events.items():
-        at = None
-        if between is not None:
-            names, state = between
-            at = lambda t, k=list(names).index(name): float(state(t)[k])  # noqa: E731
+        at = None if between is None else _entry(list(between[0]).index(name), between[1])
         found[f"reached_{name}"] = crossing(places, columns[name], float(level), at)
     return found
+
+
+def _entry(k: int, state: Callable[[float], Array]) -> Callable[[float], float]:
+    return lambda t: float(state(t)[k])
 
 
 def _first(family: OpenKernel, start: Mapping[str, float] | KernelSolution | None) -> Array:

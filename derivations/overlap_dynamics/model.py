@@ -33,8 +33,8 @@ from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.expressions.activations import activation, z
 from ...symbolic.expressions.regularity import require_square_integrable
-from ...symbolic.leaps.staircase import staircase
 from ...symbolic.gaussian.hermite_polynomials import hermite_polynomial
+from ...symbolic.leaps.staircase import staircase
 from ...symbolic.targets.target import Target, target as read_target
 from ..derived import derived
 from ..figures import BLUE, GREEN, GREY, VERMILLION, checked_axes, styled
@@ -299,7 +299,7 @@ class StartRows:
         return np.concatenate([teacher, across @ frame.T], axis=1)
 
 
-def RowOverlaps(trained: TrainedNetwork) -> dict[str, Array]:
+def row_overlaps(trained: TrainedNetwork) -> dict[str, Array]:
     """Measure ``self_overlap`` (p, p), ``teacher_overlap`` (p, K) and ``second_layer`` (p,)."""
     rows = trained.layer.rows
     return {
@@ -504,9 +504,7 @@ class OverlapDynamics:
         """Variables of the start by name."""
         own, teacher = np.array(self.self_overlaps), np.array(self.teacher_overlaps)
         values = [own[i, j] for i, j in self.system.neuron_pairs]
-        return dict(
-            zip(self.system.state, [*values, *teacher.ravel(), *self.readout], strict=True)
-        )
+        return dict(zip(self.system.state, [*values, *teacher.ravel(), *self.readout], strict=True))
 
     def kernel(self, kind: str = "map") -> StateKernel:
         """Return the generated map or flow: source in other languages, tangents, iteration."""
@@ -827,7 +825,7 @@ class OverlapDynamics:
         else:
             numbers = [whole_number("steps", step, minimum=0) for step in steps]  # type: ignore[assignment]
         network = self.network(steps=max(numbers), dimension=dimension, fresh=fresh)
-        return simulate(network, {RowOverlaps: tuple(numbers)}, **options)
+        return simulate(network, {row_overlaps: tuple(numbers)}, **options)
 
     # ------------------------------------------------------------------ files
 
@@ -873,9 +871,7 @@ def _rows(matrix: Array) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, matrix.tolist()))
 
 
-def _matrices(
-    columns: Mapping[str, Any], neurons: int, directions: int
-) -> tuple[Array, Array]:
+def _matrices(columns: Mapping[str, Any], neurons: int, directions: int) -> tuple[Array, Array]:
     first = np.asarray(columns["Q_1_1"])
     own = np.empty((len(first), neurons, neurons))
     teacher = np.empty((len(first), neurons, directions))

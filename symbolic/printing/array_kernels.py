@@ -8,9 +8,10 @@ computed and one is selected, so loops stay vectorisable.
 
 Sources of coefficients: exp is its Taylor polynomial of degree 13 at \|r\| ≤ log(2)/2, and
 log(1 + t) the series of 2 artanh(t/(2 + t)). erf up to 0.84375: K. C. Ng, s_erf.c and e_asin.c
-(Sun Microsystems, 1993); beyond, Cody's erfcx (:mod:`.scalar_helpers`). sin and cos at \|r\| ≤ π/4, and
-tanh up to 0.625: S. L. Moshier, Cephes Mathematical Library, release 2.8 (2000). Tests compare all
-with mpmath: no error exceeds two units in the last place. sin and tanh of -0 are 0.
+(Sun Microsystems, 1993); beyond, Cody's erfcx (:mod:`.scalar_helpers`). sin and cos at
+\|r\| ≤ π/4, and tanh up to 0.625: S. L. Moshier, Cephes Mathematical Library, release 2.8 (2000).
+Tests compare all with mpmath: no error exceeds two units in the last place. sin and tanh of -0 are
+0.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ LARGEST_ANGLE = 1e5
 """Beyond it, sin and cos are those of the C library, one number at a time."""
 
 _ABOUT = '"""Values and slopes of a function at every entry of an array."""\n\n'
-HEADER = '''import math
+HEADER = """import math
 
 import numpy as np
 from numba import njit, types
@@ -96,7 +97,7 @@ def number_of(typing_context, bits):
     return types.float64(types.int64), code
 
 
-'''
+"""
 
 INLINE = "@njit(**_INLINED)\n"
 """What stands before helpers of a module that begins with :data:`HEADER`."""

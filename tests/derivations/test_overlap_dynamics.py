@@ -1,4 +1,4 @@
-"""The map of overlaps: reference values, closed forms, networks, published limits, code, refusals."""
+"""The map of overlaps: reference values, closed forms, networks, limits, code, refusals."""
 
 import ctypes
 import importlib.util
@@ -83,7 +83,7 @@ def test_reference_values(case):
 
 
 def test_meets_the_first_step_of_spiked_random_features():
-    """From unit rows without overlap, and an output of zero: Q_jj = r^2 + c, Q_jl = r^2, M = r g."""
+    """Unit rows without overlap, an output of zero: Q_jj = r^2 + c, Q_jl = r^2, M = r gamma."""
     # Readouts of both signs cancel the output in the gradient of a symmetric pair only on average,
     # so the output is made small instead, at a fixed product of readout and step.
     small = 1e-7
@@ -208,7 +208,8 @@ def test_overlaps_vanish_where_the_staircase_has_no_direction(student, teacher):
     )
     steps = 3
     found = model.trajectory(steps=steps).teacher_overlaps
-    stairs = gs.staircase(teacher, 1, student=student, readout=[sp.Rational(1, 2), -sp.Rational(1, 4)], max_steps=steps)  # fmt: skip
+    readout = [sp.Rational(1, 2), -sp.Rational(1, 4)]
+    stairs = gs.staircase(teacher, 1, student=student, readout=readout, max_steps=steps)
     learned = {step.number: step.after for step in stairs.steps}
     last = sp.zeros(model.directions)
     for step in range(1, steps + 1):
@@ -514,9 +515,7 @@ def test_stages_compute_what_rows_share_once():
     memory = Memory(tuple(f"x{k}" for k in range(8)))
     a, b = sp.symbols("a b", real=True)
     target = memory.block(16)
-    rows = tuple(
-        (target + 4 * i + j, i, 4 + j) for i, j in itertools.product(range(4), range(4))
-    )
+    rows = tuple((target + 4 * i + j, i, 4 + j) for i, j in itertools.product(range(4), range(4)))
     passes = staged(Pass(sp.sqrt(a**2 + 1) * sp.asin(a * b), (a, b), rows), memory)
     counts = [len(p.rows) for p in passes]
     assert counts == [16, 16, 4, 16] or sorted(counts) == [4, 16, 16, 16]
