@@ -38,7 +38,7 @@ def main() -> int:
     times = []
     for _ in range(6):
         start = time.process_time()
-        kernel.iterate(model.start, steps=steps, every=1, **model.parameters)
+        kernel.iterate(model.start, steps=steps, every=1, progress=False, **model.parameters)
         times.append(time.process_time() - start)
     best = min(times[1:])
     print(f"{steps} steps, p = K = {P}: {1e3 * best:.1f} ms of CPU, {count} arcsines in a step, "

@@ -442,7 +442,7 @@ class StateKernel:
     def _fixed_point(
         self, state: Array, free: list[int], parameters: Mapping[str, float]
     ) -> FixedPoint:
-        matrix = self.jacobian(state, **parameters)[np.ix_(free, free)]
+        matrix = self.jacobian(state, runs=1, **parameters)[np.ix_(free, free)]
         eigenvalues = np.linalg.eigvals(matrix)
         by = np.abs(eigenvalues) if self.texts.kind == "map" else eigenvalues.real
         _, outputs = self.values(state, **parameters)

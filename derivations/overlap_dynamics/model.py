@@ -73,7 +73,7 @@ class Trajectory(Result):
         Giant steps, or their limit of short steps.
     steps : float
         Length in steps; of a flow in units of the step size.
-    error : float
+    final_error : float
         :math:`E(f - f_*)^2` at its end.
     learned : mapping from str to float
         Step at which a neuron's cosine with a direction first reached one half.
@@ -97,7 +97,7 @@ class Trajectory(Result):
 
     form: str = field(metadata=quantity("form"))
     steps: float = field(metadata=quantity("steps", "t", significant=8))
-    error: float = field(metadata=quantity("error at the end", r"E(f - f_*)^2"))
+    final_error: float = field(metadata=quantity("error at the end", r"E(f - f_*)^2"))
     learned: Mapping[str, float] = field(metadata=quantity("learned at step", significant=6))
     predicted: Mapping[str, int] = field(metadata=quantity("predicted by the staircase"))
     singular: bool = field(metadata=quantity("dependent neurons"))
@@ -162,18 +162,16 @@ class Trajectory(Result):
 
     def to_dataset(self) -> xr.Dataset:
         """Return the overlaps as labelled arrays over ``step``."""
-        import xarray as xr
-
         own, teacher = _matrices(self.columns, self.neurons, self.directions)
-        data = xr.Dataset(
+        data = super().to_dataset()
+        data = data.assign_coords(step=np.array(self.places))
+        data = data.assign(
             {
                 "self_overlap": (("step", "neuron", "other_neuron"), own),
                 "teacher_overlap": (("step", "neuron", "direction"), teacher),
                 "readout": (("step", "neuron"), self.readouts),
                 "error": ("step", self.column("error")),
-            },
-            coords={"step": np.array(self.places)},
-            attrs={"result": self._document, "form": self.form, "rests_on": self.rests_on},
+            }
         )
         return data.assign_coords(time=("step", np.array(self.places) * self.step_size))
 
@@ -211,12 +209,13 @@ class Trajectory(Result):
                     self._draw(axes, trajectory)
             if networks is not None:
                 self._draw_networks(axes, networks)
-            for name, step in self.predicted.items():
+            for line, (name, step) in enumerate(self.predicted.items()):
                 if 0 < step <= self.places[-1]:
                     axes.axvline(step, color=GREY, linewidth=0.6)
                     axes.annotate(
                         name, (step, 1.0), xycoords=("data", "axes fraction"),
-                        xytext=(3, -10), textcoords="offset points", fontsize="small", color=GREY,
+                        xytext=(3, -10 - 13 * line), textcoords="offset points",
+                        fontsize="small", color=GREY,
                     )  # fmt: skip
             axes.set_xlabel("step")
             axes.set_ylabel("overlap with the teacher")
@@ -254,6 +253,8 @@ class EarlyGrowth(Result):
 
     Attributes
     ----------
+    fastest : float
+        The largest factor by which a small overlap grows in a step.
     factors : tuple of float
         Sizes of the eigenvalues of the linearised map of M, largest first.
     rates : tuple of float
@@ -270,6 +271,7 @@ class EarlyGrowth(Result):
 
     _document = "growth of small overlaps"
 
+    fastest: float = field(metadata=quantity("largest factor", significant=10))
     factors: tuple[float, ...] = field(metadata=quantity("factors of a step", significant=10))
     rates: tuple[float, ...] = field(metadata=quantity("rates", r"\lambda", significant=10))
     pushed: tuple[float, ...] = field(metadata=quantity("gradients without overlap"))
@@ -632,7 +634,7 @@ class OverlapDynamics:
         return Trajectory(
             form=form,
             steps=float(places[-1] / unit),
-            error=float(columns["error"][-1]),
+            final_error=float(columns["error"][-1]),
             learned=learned,
             predicted=self._predicted(float(places[-1] / unit)),
             singular=bool(dependent.max() > 0),
@@ -710,9 +712,13 @@ class OverlapDynamics:
             escape = math.log(dimension) / (2 * math.log(fastest)) if fastest > 1 else math.inf
         gradient = np.abs(np.array(pushed.evalf(20), dtype=float))
         return EarlyGrowth(
-            tuple(factors[order].tolist()), tuple(rates.real[order].tolist()),
-            tuple(gradient.max(axis=0).tolist()), escape, dimension,
-        )  # fmt: skip
+            fastest=float(factors[order[0]]),
+            factors=tuple(factors[order].tolist()),
+            rates=tuple(rates.real[order].tolist()),
+            pushed=tuple(gradient.max(axis=0).tolist()),
+            escape_steps=escape,
+            dimension=dimension,
+        )
 
     def fixed_points(
         self, kind: str = "flow", *, along: Trajectory | None = None,

@@ -126,7 +126,7 @@ class Quadrature:
         covariance, readout = state_matrices(system, memory[:count])
         fine, coarse = (self.averages(covariance, share) for share in (1.0, _COARSER))
         coefficients = np.array([
-            -readout[part.coefficient] if part.is_neuron else part.coefficient  # type: ignore[index]
+            -readout[part.coefficient] if part.is_neuron else part.coefficient
             for part in system.parts
         ])  # fmt: skip
         errors = [0.0]

@@ -7,10 +7,10 @@ closed form are places that :mod:`.quadrature` fills before the program runs.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy as sp
 
@@ -33,6 +33,9 @@ _SYMBOLS = {
 }  # fmt: skip
 
 
+Form: TypeAlias = "tuple[tuple[tuple[sp.Expr, tuple[sp.Symbol, ...]], ...], tuple[int, ...]]"
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of the error: a neuron, or a term of the teacher.
@@ -40,12 +43,12 @@ class Part:
     Attributes
     ----------
     factor : Factor
-    coefficient : float or int
+    coefficient : float, or int
         Of a term of the teacher; of a neuron its number, whose readout with a minus it is.
     """
 
     factor: Factor
-    coefficient: float | int
+    coefficient: Any
 
     @property
     def is_neuron(self) -> bool:
@@ -64,7 +67,7 @@ class Average:
     factors : tuple of Factor
     """
 
-    name: tuple[str | int, ...]
+    name: tuple[Any, ...]
     factors: tuple[Factor, ...]
 
 
@@ -162,9 +165,7 @@ class OverlapSystem:
         whole = range(self.neurons if self.smooth else 0, self.fields)
         return physics.pattern(average.factors, whole)
 
-    def _form(
-        self, average: Average
-    ) -> tuple[tuple[tuple[sp.Expr, tuple[sp.Symbol, ...]], ...], tuple[int, ...]]:
+    def _form(self, average: Average) -> Form:
         numbers, _ = self.pattern(average)
         return tuple(f.kind for f in average.factors), numbers
 
@@ -200,7 +201,7 @@ class OverlapSystem:
                 continue
             part = self.parts[c]
             weight = a[j] * (
-                -a[part.coefficient]  # type: ignore[index]
+                -a[part.coefficient]
                 if part.is_neuron
                 else sp.nsimplify(part.coefficient, rational=True)
             )
@@ -244,7 +245,7 @@ class OverlapSystem:
             return physics.closed_average(functions, numbers).subs(values)
 
         weights = [
-            -sp.sympify(readout[part.coefficient], strict=True)  # type: ignore[index]
+            -sp.sympify(readout[part.coefficient], strict=True)
             if part.is_neuron
             else sp.nsimplify(part.coefficient, rational=True)
             for part in self.parts
@@ -252,12 +253,12 @@ class OverlapSystem:
         sums: dict[tuple[Any, ...], sp.Expr] = {}
         for average in self.averages("A"):
             _, j, r, c = average.name
-            value = readout[j] * weights[c] * at(average)  # type: ignore[index]
+            value = readout[j] * weights[c] * at(average)
             sums[j, r] = sums.get((j, r), sp.S.Zero) + value
         error = sp.S.Zero
         for average in self.averages("E"):
             _, c, d = average.name
-            error += (1 + (c != d)) * weights[c] * weights[d] * at(average)  # type: ignore[index]
+            error += (1 + (c != d)) * weights[c] * weights[d] * at(average)
         return list(sums.values()), error
 
     def program(self, kind: str, quadrature: Sequence[str] = ()) -> Layout:
@@ -327,10 +328,10 @@ class _Builder:
         p, m = system.neurons, system.fields
         pairs = system.neuron_pairs
         self.coefficients()
-        first = self.sums("A", p * m, lambda a: a.name[1] * m + a.name[2])  # type: ignore[operator]
+        first = self.sums("A", p * m, lambda a: a.name[1] * m + a.name[2])
         count = {pair: k for k, pair in enumerate(pairs)}
-        squares = self.sums("S", len(pairs), lambda a: count[a.name[1], a.name[2]])  # type: ignore[index]
-        slopes = self.sums("J", len(pairs), lambda a: count[a.name[1], a.name[2]])  # type: ignore[index]
+        squares = self.sums("S", len(pairs), lambda a: count[a.name[1], a.name[2]])
+        slopes = self.sums("J", len(pairs), lambda a: count[a.name[1], a.name[2]])
         errors = self.errors()
         noisy = memory.block(len(pairs))
         a, b = physics.gradient, physics.reverse
@@ -341,8 +342,7 @@ class _Builder:
             for k, (i, j) in enumerate(pairs)
         )))  # fmt: skip
         drift = self.drift(first) if self.kind == "map" else None
-        forces = self.readout_forces(errors["V"])
-        values = self.moved(first, noisy, drift, forces)
+        values = self.moved(first, noisy, drift, errors["V"])
         outputs = {"error": errors["total"]}
         if drift is not None:
             outputs["dependent"] = drift[1]
@@ -369,9 +369,7 @@ class _Builder:
             Pass(-x, (x,), tuple((first + j, self.readout(j)) for j in range(neurons)))
         )
         self.part = [
-            first + part.coefficient  # type: ignore[operator]
-            if part.is_neuron
-            else memory.constant(float(part.coefficient))
+            first + part.coefficient if part.is_neuron else memory.constant(float(part.coefficient))
             for part in self.system.parts
         ]
         count = len(self.part)
@@ -385,7 +383,7 @@ class _Builder:
             for c, d in both
         )))  # fmt: skip
 
-    def sums(self, kind: str, size: int, target: object) -> int:
+    def sums(self, kind: str, size: int, target: Callable[[Average], int]) -> int:
         """Add up the averages of a kind; return the first place of the sums."""
         memory = self.memory
         first = memory.block(size)
@@ -394,16 +392,16 @@ class _Builder:
         memory.clear(first, size)
         weight = sp.Symbol("W", real=True)
         unit = memory.constant(1.0)
-        forms: dict[object, list[tuple[int, ...]]] = {}
+        forms: dict[Form, list[tuple[int, ...]]] = {}
         for average in self.system.averages(kind):
             name = average.name
             if kind == "A":
-                factor = self.part[name[3]]  # type: ignore[index]
+                factor = self.part[name[3]]
             else:
-                factor = self.product[name[3], name[4]] if kind == "S" else unit  # type: ignore[index]
-            row = (first + target(average), factor)  # type: ignore[operator]
+                factor = self.product[name[3], name[4]] if kind == "S" else unit
+            row = (first + target(average), factor)
             forms.setdefault(self.system._form(average), []).append((*row, *self.places(average)))
-        for (functions, numbers), rows in forms.items():  # type: ignore[misc]
+        for (functions, numbers), rows in forms.items():
             value = physics.closed_average(functions, numbers)
             self.add(weight * value, numbers, rows, weight, adds=True)
         if kind == "A":
@@ -437,13 +435,13 @@ class _Builder:
         table = tuple((row[0], *(row[k + 1] for k in used)) for row in rows)
         self.memory.steps.append(Pass(value, arguments, table, adds))
 
-    def errors(self) -> dict[str, object]:
+    def errors(self) -> dict[str, Any]:
         """Averages of products of two parts, the error from them, and V."""
         memory, x, y = self.memory, physics.overlap, physics.other
         total = memory.block(1)
         forces = memory.block(self.system.neurons)
         places = {}
-        forms: dict[object, list[tuple[int, ...]]] = {}
+        forms: dict[Form, list[tuple[int, ...]]] = {}
         first = memory.block(len(self.product))
         for k, average in enumerate(self.system.averages("E")):
             places[average.name[1:]] = first + k
@@ -451,18 +449,18 @@ class _Builder:
                 (first + k, *self.places(average))
             )
         if "E" not in self.quadrature:
-            for (functions, numbers), rows in forms.items():  # type: ignore[misc]
+            for (functions, numbers), rows in forms.items():
                 value = physics.closed_average(functions, numbers)
                 self.add(value, numbers, rows, None, adds=False)
         memory.clear(total, 1 + self.system.neurons)
-        rows = tuple((total, self.product[pair], places[pair]) for pair in self.product)
-        memory.steps.append(Pass(x * y, (x, y), rows, adds=True))
-        rows = tuple(
+        squares = tuple((total, self.product[pair], places[pair]) for pair in self.product)
+        memory.steps.append(Pass(x * y, (x, y), squares, adds=True))
+        products = tuple(
             (forces + j, self.part[c], places[min(j, c), max(j, c)])
             for j in range(self.system.neurons)
             for c in range(len(self.part))
         )
-        memory.steps.append(Pass(x * y, (x, y), rows, adds=True))
+        memory.steps.append(Pass(x * y, (x, y), products, adds=True))
         return {"total": total, "V": forces, "places": tuple(places.values())}
 
     def drift(self, first: int) -> tuple[int, int]:
@@ -492,10 +490,6 @@ class _Builder:
         )
         memory.steps.append(Pass(x * y, (x, y), rows, adds=True))
         return found, dropped
-
-    def readout_forces(self, first: object) -> int:
-        assert isinstance(first, int)
-        return first
 
     def moved(
         self, first: int, noisy: int, drift: tuple[int, int] | None, forces: int

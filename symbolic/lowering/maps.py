@@ -337,7 +337,7 @@ class _Stages:
         if isinstance(expr, sp.Mul | sp.Add):
             # Arguments that go together are one value.
             groups: list[tuple[set[sp.Symbol], list[sp.Expr]]] = []
-            rest = []
+            rest: list[sp.Expr] = []
             for part in sorted(expr.args, key=lambda a: (self.different(a.free_symbols), str(a))):
                 if not part.free_symbols:
                     (groups[0][1] if groups else rest).append(part)
