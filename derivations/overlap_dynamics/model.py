@@ -571,7 +571,7 @@ class OverlapDynamics:
             )
         except ConvergenceError as error:
             # It may be because averages do not exist.
-            self._check_moments(error.state)
+            self._check_moments(dict(error.state))  # type: ignore[call-overload]
             raise
         return self._trajectory("map", columns.pop("step"), columns, 1.0, None)
 
