@@ -71,10 +71,10 @@ from ..expressions.regularity import Parity, analyse, reflectable
 from ..gaussian.hermite_polynomials import pairings
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.heat_flow import function_of
-from ..targets.conditional_spans import SpanRow, SpanSource
+from ..targets.conditional_spans import MultiIndex, SpanRow, SpanSource
 from ..targets.spans import spans_of
 from ..targets.subspaces import Element, Subspace, reduced, vector_text
-from ..targets.target import MultiIndex, Target, target as read_target
+from ..targets.target import Target, target as read_target
 from .isotropic_leap import isotropic_leap
 from .leap_index import TargetLike, leap_index
 from .symmetries import find_symmetry, reflection_in

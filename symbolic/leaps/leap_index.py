@@ -41,9 +41,10 @@ from ..expressions.expression_text import expression_text
 from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import HIGHEST_OPEN_ORDER
 from ..hermite.expansion import expansion_latex, expansion_text
+from ..targets.conditional_spans import HIGHEST_DEGREE, MultiIndex
 from ..targets.spans import spans_of
 from ..targets.subspaces import Subspace
-from ..targets.target import HIGHEST_DEGREE, MultiIndex, Target, target as read_target
+from ..targets.target import Target, target as read_target
 
 TargetLike: TypeAlias = str | sp.Expr | Activation | Target
 

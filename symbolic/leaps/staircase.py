@@ -43,11 +43,11 @@ from ..expressions.parser import parse_expression
 from ..expressions.standing import Standing
 from ..hermite.expansion import expansion_text
 from ..targets.activation_mask import DegreeMask, activation_mask
-from ..targets.conditional_spans import Span, SpanRow, SpanSource
+from ..targets.conditional_spans import HIGHEST_DEGREE, Span, SpanRow, SpanSource
 from ..targets.formal_fields import in_atoms, read_open_number, read_subspace
 from ..targets.spans import spans_of
 from ..targets.subspaces import Number, Subspace
-from ..targets.target import HIGHEST_DEGREE, Target, target as read_target
+from ..targets.target import Target, target as read_target
 from .readout_clusters import ReadoutClusters, checked_readouts, readout_clusters, short_vector_text
 
 EXACT = "exact"

@@ -31,8 +31,9 @@ from ..exact.fields import common_field, exact_field
 from ..expressions._singularities import expanded
 from ..expressions.regularity import reflectable
 from ..hermite.tensors import rotated
+from ..targets.conditional_spans import MultiIndex
 from ..targets.subspaces import Element, Subspace
-from ..targets.target import MultiIndex, Target
+from ..targets.target import Target
 
 _MOST_PERMUTATIONS = 2000
 _MOST_BLOCKS = 6

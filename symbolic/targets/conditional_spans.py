@@ -85,6 +85,10 @@ class Span:
     basis: str = "exact"
 
 
+HIGHEST_DEGREE = 64
+"""Hermite tensors are offered, and polynomial targets taken, up to this order."""
+
+
 class SpanSource(Protocol):
     """What leaps and staircases have to know of a target."""
 
@@ -105,6 +109,21 @@ class SpanSource(Protocol):
     def conditional_order(self, subspace: Subspace) -> int | None:
         """Return k(U); None if f depends on nothing outside U."""
         ...
+
+
+def require_growth(
+    subspace: Subspace, highest_order: object, dimension: int, most: int | None = None
+) -> None:
+    """Refuse an order that is not from 1 to `most`, or a subspace of another space."""
+    if isinstance(highest_order, bool) or not isinstance(highest_order, int | sp.Integer):
+        raise ParameterError(f"order must be a whole number, got {highest_order!r}")
+    if highest_order < 1 or (most is not None and highest_order > most):
+        allowed = "at least 1" if most is None else f"from 1 to {most}"
+        raise ParameterError(f"order must be {allowed}, got {highest_order}")
+    if subspace.ambient_dimension != dimension:
+        raise ParameterError(
+            f"subspace must be of R^{dimension}, got one of R^{subspace.ambient_dimension}"
+        )
 
 
 @dataclass(frozen=True)
@@ -163,14 +182,7 @@ class PolynomialSpans:
         strict : bool
             Stop after the first order that adds something.
         """
-        if isinstance(highest_order, bool) or not isinstance(highest_order, int | sp.Integer):
-            raise ParameterError(f"order must be a whole number, got {highest_order!r}")
-        if highest_order < 1:
-            raise ParameterError(f"order must be at least 1, got {highest_order}")
-        if subspace.ambient_dimension != self.dimension:
-            raise ParameterError(
-                f"subspace must be of R^{self.dimension}, got one of R^{subspace.ambient_dimension}"
-            )
+        require_growth(subspace, highest_order, self.dimension)
         places = _Places(self.symbol, subspace)
         echelon = _Echelon(places.field, self.dimension, places.rows)
         enough = (self.relevant_subspace + subspace).dimension

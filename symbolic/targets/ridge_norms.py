@@ -36,12 +36,6 @@ and multiplied, after common denominators are taken out. For a U that is spanned
 are counted directly.
 
 Derived here; tested against explicit orthonormal frames and quadrature.
-
-Taylor coefficients of closed forms, exactly, without ever writing down a derivative.
-
-Coefficients are propagated through sums, products, powers and functions of one argument: with
-u the coefficients of the argument, those of f(u) follow from :math:`(f(u))' = f'(u)\,u'`. Repeated
-differentiation of the expression instead doubles its length at every order.
 """
 
 from __future__ import annotations
@@ -53,14 +47,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Any
+from typing import Any, Self
 
 import sympy as sp
 from sympy.polys.rings import PolyElement
 
-from ...errors import UnsupportedExpressionError
+from ...errors import StructureError, UnsupportedExpressionError
 from ..exact.fields import common_field, exact_field
 from ..exact.polynomial_elements import polynomial_element
+from ..exact.series import Number, Series, same, substitute
 from ..expressions.activations import z as _z
 from ..expressions.averages import Average
 from ..gaussian.expectation import GaussianVector, JointExpectation, correlated_pair, expect
@@ -387,7 +382,25 @@ def _interpolating(k: int, ones: tuple[int, ...]) -> tuple[Fraction, ...]:
     return tuple(total)
 
 
-_Memory = dict[tuple[sp.Expr, int], list[sp.Expr] | None]
+class TaylorSeries(Series):
+    """A power series of SymPy numbers, multiplied out, around a point where it is analytic."""
+
+    @staticmethod
+    def simplified(value: sp.Expr) -> sp.Expr:
+        # Multiplied out, powers of sums of exponentials fill pages.
+        return value if sp.sympify(value, strict=True).has(sp.exp, sp.E) else sp.expand(value)
+
+    @staticmethod
+    def leading_power(value: sp.Expr, exponent: sp.Expr, number: Number) -> sp.Expr:
+        # A quotient of sums of roots would be multiplied out at every order.
+        return _normal_form(1 / value) if exponent == -1 else value**exponent
+
+    def power(self, exponent: sp.Expr, number: Number = same) -> Self:
+        """Return a power; see :meth:`Series.power`."""
+        whole = exponent.is_Integer and exponent > 0
+        if not whole and not (self.end > self.start == 0 and self.coefficients[0].is_nonzero):
+            raise StructureError(f"the power {exponent} of a series that may vanish at 0")
+        return super().power(exponent, number)
 
 
 def taylor_coefficients(expr: sp.Expr, variable: sp.Symbol, order: int) -> list[sp.Expr] | None:
@@ -413,64 +426,14 @@ def taylor_coefficients(expr: sp.Expr, variable: sp.Symbol, order: int) -> list[
     >>> taylor_coefficients(sp.asin(x / 2 + sp.S.Half) * (1 + x), x, 2)
     [pi/6, pi/6 + sqrt(3)/3, 7*sqrt(3)/18]
     """
-    return _coefficients(expr, variable, order, {})
-
-
-def _coefficients(expr: sp.Expr, x: sp.Symbol, order: int, known: _Memory) -> list[sp.Expr] | None:
-    if (expr, order) not in known:
-        known[expr, order] = _found(expr, x, order, known)
-    return known[expr, order]
-
-
-def _found(expr: sp.Expr, x: sp.Symbol, order: int, known: _Memory) -> list[sp.Expr] | None:
-    if not expr.has(x):
-        return [expr] + [sp.S.Zero] * order
-    if expr == x:
-        return [sp.S.Zero, sp.S.One, *[sp.S.Zero] * order][: order + 1]
-    is_power = expr.is_Pow and not expr.exp.has(x)
-    is_function = isinstance(expr, sp.Function) and len(expr.args) == 1
-    if not (expr.is_Add or expr.is_Mul or is_power or is_function):
+    line = TaylorSeries.monomial(1, order, sp.S.One) if order else TaylorSeries((), 1)
+    try:
+        series = substitute(expr, {variable: line})
+    except (StructureError, UnsupportedExpressionError):
         return None
-    parts = []
-    for part in (expr.base,) if is_power else expr.args:
-        series = _coefficients(part, x, order, known)
-        if series is None:
-            return None
-        parts.append(series)
-    if expr.is_Add:
-        return [_tidy(sp.Add(*column)) for column in zip(*parts, strict=True)]
-    if expr.is_Mul:
-        product = parts[0]
-        for other in parts[1:]:
-            product = _product(product, other)
-        return product
-    if is_power:
-        return _power(parts[0], expr.exp)
-    return _function(expr, parts[0], x, order, known)
-
-
-def _product(a: list[sp.Expr], b: list[sp.Expr]) -> list[sp.Expr]:
-    return [_tidy(sp.Add(*(a[k] * b[n - k] for k in range(n + 1)))) for n in range(len(a))]
-
-
-def _power(u: list[sp.Expr], exponent: sp.Expr) -> list[sp.Expr] | None:
-    """Coefficients of u^a, by u (u^a)' = a u' u^a."""
-    if exponent.is_Integer and exponent > 0:
-        result = u
-        for _ in range(int(exponent) - 1):
-            result = _product(result, u)
-        return result
-    if not u[0].is_nonzero:
-        return None
-    # A quotient of sums of roots would be multiplied out at every order.
-    inverse = _normal_form(1 / u[0])
-    ratio = [_tidy(c * inverse) for c in u]
-    found: list[sp.Expr] = [sp.S.One]
-    for n in range(1, len(u)):
-        terms = ((exponent * k - (n - k)) * ratio[k] * found[n - k] for k in range(1, n + 1))
-        found.append(_tidy(sp.Add(*terms) / n))
-    leading = inverse if exponent == -1 else u[0] ** exponent
-    return [leading * c for c in found]
+    if not isinstance(series, Series):
+        return [series] + [sp.S.Zero] * order
+    return [sp.sympify(series.coefficient(n), strict=True) for n in range(order + 1)]
 
 
 def _normal_form(number: sp.Expr) -> sp.Expr:
@@ -482,28 +445,6 @@ def _normal_form(number: sp.Expr) -> sp.Expr:
     except UnsupportedExpressionError:
         return number
     return field.to_sympy(element)
-
-
-def _function(
-    expr: sp.Expr, u: list[sp.Expr], x: sp.Symbol, order: int, known: _Memory
-) -> list[sp.Expr] | None:
-    value = expr.func(u[0])
-    if not value.is_finite or isinstance(expr, sp.Heaviside | sp.Abs | sp.sign):
-        return None
-    if order == 0:
-        return [value]
-    slope = _coefficients(expr.fdiff(1), x, order - 1, known)
-    if slope is None:
-        return None
-    return [value] + [
-        _tidy(sp.Add(*(k * u[k] * slope[n - k] for k in range(1, n + 1))) / n)
-        for n in range(1, order + 1)
-    ]
-
-
-def _tidy(value: sp.Expr) -> sp.Expr:
-    # Multiplied out, powers of sums of exponentials fill pages.
-    return value if value.has(sp.exp, sp.E) else sp.expand(value)
 
 
 # Quadrature averages over no more.

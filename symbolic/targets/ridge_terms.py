@@ -304,13 +304,10 @@ def _parallel(a: Sequence[sp.Expr], b: Sequence[sp.Expr]) -> bool:
     return all(m == 0 or is_exactly_zero(m, "a minor of two directions") for m in minors)
 
 
-MultiIndex = tuple[int, ...]
-
-
 @functools.lru_cache(maxsize=256)
 def truncated_symbol(
     expr: sp.Expr, variables: tuple[sp.Symbol, ...], degree: int
-) -> dict[MultiIndex, sp.Expr]:
+) -> dict[tuple[int, ...], sp.Expr]:
     r"""Return {α: c_α} up to a total degree.
 
     Parameters

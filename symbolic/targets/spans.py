@@ -50,22 +50,32 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 from sympy.polys.orderings import lex
 from sympy.polys.rings import PolyElement, PolyRing
 
-from ...errors import ParameterError, UndecidedError
+from ...errors import UndecidedError
 from ..exact.constant_enclosures import NoEnclosure
 from ..exact.fields import common_field
 from ..expressions.regularity import Parity
 from .activation_mask import DegreeMask
 from .closed_symbols import Erf, Factor, Mode, Open, OpenKernel, Setting, SymbolForm, closed_symbol
-from .conditional_spans import MultiIndex, PolynomialSpans, Span, SpanRow, SpanSource
+from .conditional_spans import (
+    HIGHEST_DEGREE,
+    MultiIndex,
+    PolynomialSpans,
+    Span,
+    SpanRow,
+    SpanSource,
+    require_growth,
+)
 from .formal_fields import Certifier, excludes_zero, formal_field
 from .subspaces import Element, Subspace
-from .target import HIGHEST_DEGREE, Target
+
+if TYPE_CHECKING:
+    from .target import Target
 
 Vector = Sequence[Element]
 
@@ -624,14 +634,7 @@ class ClosedSymbolSpans:
         strict : bool
             Stop after the first order that adds something.
         """
-        if isinstance(highest_order, bool) or not isinstance(highest_order, int | sp.Integer):
-            raise ParameterError(f"order must be a whole number, got {highest_order!r}")
-        if not 1 <= highest_order <= HIGHEST_DEGREE:
-            raise ParameterError(f"order must be from 1 to {HIGHEST_DEGREE}, got {highest_order}")
-        if subspace.ambient_dimension != self.dimension:
-            raise ParameterError(
-                f"subspace must be of R^{self.dimension}, got one of R^{subspace.ambient_dimension}"
-            )
+        require_growth(subspace, highest_order, self.dimension, HIGHEST_DEGREE)
         if subspace.is_whole:
             return Span(subspace, (), None)
         return self._decided(Region(self, subspace), subspace, int(highest_order), strict)
@@ -892,6 +895,4 @@ def spans_of(target: Target, mask: DegreeMask | None = None, *, step: int = 1) -
     if target.is_polynomial:
         element = target.expansion.symbol_element
         return PolynomialSpans(element if mask is None else mask.restrict(element, step))
-    # Imported here: closed forms need the rules for Gaussian expectations, polynomials none.
-
     return ClosedSymbolSpans(target, mask, step=step)

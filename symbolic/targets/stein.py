@@ -45,7 +45,8 @@ from ..gaussian.zero_test import is_exactly_zero
 from ..hermite.coefficients import hermite_coefficients
 from ..hermite.expansion import HermiteExpansion
 from ..hermite.heat_flow import gaussian_moment
-from .target import HIGHEST_DEGREE, Target, checked_components, target as read_target
+from .conditional_spans import HIGHEST_DEGREE
+from .target import Target, checked_components, target as read_target
 
 DIMENSION = sp.Symbol("d", positive=True)
 """The input dimension d in orders and mean squares."""
