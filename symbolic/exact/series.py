@@ -1,10 +1,11 @@
-r"""Truncated series in one variable over any ring, and expressions with series for symbols.
+r"""Truncated series over any ring, and expressions with series for symbols.
 
 One :class:`Series` serves all who expand: coefficients are SymPy expressions, elements of a field,
 floating-point numbers of many digits, or arrays of them, one for each node of a quadrature rule.
 Sums, products, powers (Miller's recurrence) and functions of one argument, whose coefficients
 follow from :math:`(f(u))' = f'(u)\,u'`, are propagated; expressions are never differentiated with
-respect to the variable, which would double their length at every order.
+respect to the variable, which would double their length at every order. Series in several variables
+are elements of SymPy's sparse rings, truncated at a total degree.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from operator import mul
 from typing import Any, ClassVar, Self
 
 import sympy as sp
+from sympy.polys.rings import PolyElement
 
 from ...errors import StructureError, UnsupportedExpressionError
 
@@ -216,6 +218,36 @@ def _product(a: Any, b: Any) -> Any:
 
 def _quotient(a: Any, b: Any) -> Any:
     return 0 if _is_left_out(a) else a / b
+
+
+def truncated(element: PolyElement, degree: int) -> PolyElement:
+    """Return a series in several variables without the terms beyond a total degree."""
+    return element.ring.from_dict({m: c for m, c in element.items() if sum(m) <= degree})
+
+
+def truncated_product(first: PolyElement, second: PolyElement, degree: int) -> PolyElement:
+    """Return a product without the terms beyond a total degree, which are never formed.
+
+    Examples
+    --------
+    >>> ring, x, y = sp.ring("x y", sp.QQ)
+    >>> truncated_product(1 + x + y**2, 1 - x, 2)
+    -x**2 + y**2 + 1
+    """
+    if len(first) > len(second):
+        first, second = second, first
+    by_degree: dict[int, list[Any]] = {}
+    for monomial, c in second.items():
+        by_degree.setdefault(sum(monomial), []).append((monomial, c))
+    terms: dict[tuple[int, ...], Any] = {}
+    for monomial, c in first.items():
+        room = degree - sum(monomial)
+        for size, others in by_degree.items():
+            if size <= room:
+                for other, d in others:
+                    key = tuple(map(int.__add__, monomial, other))
+                    terms[key] = terms[key] + c * d if key in terms else c * d
+    return first.ring.from_dict({key: c for key, c in terms.items() if c})
 
 
 def substitute(expr: sp.Expr, rule: Mapping[sp.Symbol, Series], *, number: Number = same) -> Any:

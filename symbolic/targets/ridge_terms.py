@@ -26,6 +26,7 @@ from sympy.polys.orderings import lex
 from sympy.polys.rings import PolyElement, PolyRing
 
 from ...errors import UnsupportedExpressionError
+from ..exact.series import truncated, truncated_product
 from ..expressions.activations import z as _z
 from ..expressions.functions import relu
 from ..gaussian.zero_test import is_exactly_zero
@@ -366,11 +367,11 @@ def _symbol_of(
     for ridge in term.ridges:
         line = zip(ridge.direction, ring.gens, strict=True)
         form = sum((g * number(u) for u, g in line), ring.zero)
-        series = _truncate(series * ridge_symbol(ridge, form, enough, number), enough)
+        series = truncated_product(series, ridge_symbol(ridge, form, enough, number), enough)
     for i, exponent in enumerate(term.powers):
         for _ in range(exponent):
             series = series * ring.gens[i] + series.diff(ring.gens[i])
-    return _truncate(series, degree) * number(term.coefficient)
+    return truncated(series, degree) * number(term.coefficient)
 
 
 def ridge_symbol(
@@ -386,8 +387,3 @@ def ridge_symbol(
         total += power * number(moment / sp.factorial(k))
         power = power * form
     return total
-
-
-def _truncate(element: sp.Expr, degree: int) -> sp.Expr:
-    kept = {alpha: c for alpha, c in element.items() if sum(alpha) <= degree}
-    return element.ring.from_dict(kept)

@@ -59,6 +59,7 @@ from sympy.polys.rings import PolyElement, PolyRing
 from ...errors import UndecidedError
 from ..exact.constant_enclosures import NoEnclosure
 from ..exact.fields import common_field
+from ..exact.series import truncated, truncated_product
 from ..expressions.regularity import Parity
 from .activation_mask import DegreeMask
 from .closed_symbols import Erf, Factor, Mode, Open, OpenKernel, Setting, SymbolForm, closed_symbol
@@ -349,7 +350,7 @@ class Expander:
         """Return the Taylor polynomial."""
         total = self.ring.zero
         for mode, p in form.terms.items():
-            total = total + self.product(self.lifted(p), self.of_mode(mode))
+            total = total + self._product(self.lifted(p), self.of_mode(mode))
         return total
 
     def split(self, mode: Mode) -> tuple[Mode, Element]:
@@ -378,11 +379,11 @@ class Expander:
                 series = self.exponential(self.lifted(mode.exponent))
             if mode.frequency:
                 sine = self.sine(self.lifted(mode.frequency), mode.is_sine)
-                series = self.product(series, sine)
+                series = self._product(series, sine)
             for factor, n in mode.factors:
                 power = self.of_factor(factor)
                 for _ in range(n):
-                    series = self.product(series, power)
+                    series = self._product(series, power)
             self._series[mode] = series
         return self._series[mode]
 
@@ -427,7 +428,7 @@ class Expander:
         n = 0
         while term:
             n += 1
-            term = self.product(term, exponent) * self._inverse(n)
+            term = self._product(term, exponent) * self._inverse(n)
             total = total + term
         return total
 
@@ -438,27 +439,12 @@ class Expander:
         signs = ((n - start) % 4 for n in range(self.degree + 1))
         return self.along(frequency, ({0: one, 2: -one}.get(n, one * 0) for n in signs))
 
-    def product(self, first: PolyElement, second: PolyElement) -> PolyElement:
-        """Return the product without the terms beyond the degree."""
-        if len(first) > len(second):
-            first, second = second, first
-        by_degree: dict[int, list[Any]] = {}
-        for monomial, c in second.items():
-            by_degree.setdefault(sum(monomial), []).append((monomial, c))
-        terms: dict[tuple[int, ...], Element] = {}
-        for monomial, c in first.items():
-            room = self.degree - sum(monomial)
-            for degree, others in by_degree.items():
-                if degree <= room:
-                    for other, d in others:
-                        key = tuple(map(int.__add__, monomial, other))
-                        terms[key] = terms[key] + c * d if key in terms else c * d
-        return self.ring.from_dict({key: c for key, c in terms.items() if c})
-
     def lifted(self, p: PolyElement) -> PolyElement:
         """Return a polynomial over the larger field, without the terms beyond the degree."""
-        kept = {m: self.embed(c) for m, c in p.items() if sum(m) <= self.degree}
-        return self.ring.from_dict(kept)
+        return self.ring.from_dict({m: self.embed(c) for m, c in truncated(p, self.degree).items()})
+
+    def _product(self, first: PolyElement, second: PolyElement) -> PolyElement:
+        return truncated_product(first, second, self.degree)
 
     def _inverse(self, n: int) -> Element:
         return self.ring.domain.convert_from(sp.QQ(1, n), sp.QQ)
