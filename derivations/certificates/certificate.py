@@ -1,8 +1,8 @@
 """What a proof by intervals leaves behind: proven intervals, and in words what is proven.
 
-Proven intervals of quantities with a formula: closed forms, expectations, roots of polynomials.
-
-There is no saddle point behind them, so nothing but the numbers themselves is proven.
+A certificate belongs to a solution of equations or to quantities with a formula (closed forms,
+expectations, roots of polynomials), behind which there is no saddle point: of these nothing but the
+numbers themselves is proven.
 """
 
 from __future__ import annotations

@@ -3,14 +3,9 @@ r"""Expressions as LaTeX, written and read.
 Reading translates LaTeX into the text that :mod:`.parser` reads, by a recursive descent over a
 short list of commands: ``\frac``, ``\sqrt``, ``\sqrt[n]``, ``^``, subscripts of names, ``\cdot``,
 parentheses with or without ``\left`` and ``\right``, Greek names, ``\pi``, ``e``, functions and
-``\mathrm{He}_{k}``; what stands side by side is multiplied. The same checks and bounds hold after
-that: no command defines, includes or runs anything.
-
-LaTeX translated into the text that :mod:`.expression_reader` reads.
-
-A recursive descent over a short list of commands; it forms no expression. What the reader's text
-needs is added: signs of multiplication, and parentheses where LaTeX groups otherwise. The minus in
-front of a product belongs to all of it here.
+``\mathrm{He}_{k}``. Signs of multiplication and parentheses are added where LaTeX does without; the
+minus in front of a product belongs to all of it. The checks and bounds of the text hold after that:
+no command defines, includes or runs anything.
 """
 
 from __future__ import annotations

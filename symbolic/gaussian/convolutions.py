@@ -1,54 +1,31 @@
-r"""Tables of a system of equations as Gaussian convolutions, which are entire in the node.
+r"""Tables of a system of equations as Gaussian convolutions, entire in the node, and their balls.
 
-A table such as :math:`\mu_0(\kappa) = \mathbb{E}_z\,\sigma(r\kappa + \sqrt c z)` is, whatever kinks
-and jumps σ has, an entire function of κ, because it is a convolution with a Gaussian. Here the
-definitions of a system, with their expectations not evaluated, are written as expressions in
+A table such as :math:`\mu_0(\kappa) = \mathbb{E}_z\,\sigma(r\kappa + \sqrt c z)` is an entire
+function of κ, whatever kinks and jumps σ has. The definitions of a system are written in
 
 .. math:: t_{F,j}(\kappa) = \mathbb{E}_z\bigl[F(A'\kappa + B z)\, z^j\bigr]
 
-and in functions of κ itself (where the teacher is aligned with the spike). Every function of z in
-an integrand has to be a function of one affine form :math:`A'\kappa + Bz` whose coefficients hold
-parameters only; the rest is a polynomial in z, κ and other tables, which expands. Moments of a
-polynomial are done exactly. Two exact identities keep the result short and the intervals that are
-computed from it narrow: a table in the definition of another one is replaced by its own meaning,
-and for a continuous F, of which the tables hold :math:`\mathbb{E}F`, Stein's lemma writes
+and in functions of κ itself: an integrand becomes a polynomial in z, in :math:`u = A'\kappa + Bz`
+and in functions of u alone, as large as can be, so that few have to be convolved. Nested
+expectations, functions of two affine forms, case distinctions and functions without a known
+continuation to complex numbers are refused by name. Two identities keep the result short and its
+intervals narrow: a table in the definition of another one is replaced by its meaning, and, where F
+is absolutely continuous and F φ vanishes far out (the first is read from the expression, the second
+proven in :func:`table_balls`), Stein's lemma writes
 
 .. math:: \mathbb{E}[F'(A'\kappa + Bz)\,z^j]
-          = \frac{\mathbb{E}[F z^{j+1}] - j\,\mathbb{E}[F z^{j-1}]}{B} ,
+          = \frac{\mathbb{E}[F z^{j+1}] - j\,\mathbb{E}[F z^{j-1}]}{B} .
 
-so that :math:`\mathbb{E}(\sigma - \mu_0 - \sqrt c z\mu_1)^2 =
-\mathbb{E}\sigma^2 - (\mathbb{E}\sigma)^2 - (\mathbb{E}z\sigma)^2`. The lemma needs that F is
-absolutely continuous and that F φ vanishes far out; the first is read from the expression, the
-second is proven when balls are made (:func:`table_balls`).
-
-What does not have this form is refused, by name: nested expectations, functions of two affine
-forms, case distinctions, functions whose continuation to complex numbers is not known.
-
-One expectation of a definition on its way to Gaussian convolutions.
-
-An integrand becomes a polynomial in z, in the argument :math:`u = A'\kappa + Bz` and in functions
-of u alone, these as large as can be, so that few functions have to be convolved. It expands into
-terms :math:`z^j F(u)`; see :mod:`.gaussian.convolutions` for the meaning of what results, and for
-what is refused.
-
-Balls for Gaussian tables: their functions, the polynomials that join them, their growth.
-
-What :mod:`.gaussian.convolutions` made of the definitions becomes, for parameters in balls,
-functions of complex balls with proven tails. The growth of
-:math:`t(\kappa) = \mathbb{E}_z[F(A'\kappa + Bz) z^j]` follows from that of F. With
-:math:`|F(u)| \le K (1 + |u|)^N e^{a|u| + qu^2}` on the whole line and v = 1 − 2qB² > 0, completing
-the square turns the law of z into the normal one with mean 2qBA/v and variance 1/v, A = A'κ; then
-:math:`|z| \le (2qB|A| + \sqrt v\,|y|)/v` with y standard normal, and with t = |κ| >= 1
+For parameters in balls, which have to show their declared signs and B > 0, tables become functions
+of complex balls with proven tails. With :math:`|F(u)| \le K (1 + |u|)^N e^{a|u| + qu^2}` on the
+whole line and v = 1 − 2qB² > 0, completing the square turns the law of z into the normal one with
+mean 2qBA/v and variance 1/v, A = A'κ; with t = |κ| >= 1 and a standard normal y
 
 .. math:: |t(\kappa)| \le \frac{K}{\sqrt v} e^{qA'^2t^2/v}\, t^{N + j} e^{g|A'|t}\;
-   \mathbb{E}\Bigl[(1 + g'|A'| + B|y|/\sqrt v)^N (h|A'| + |y|/\sqrt v)^j e^{aB|y|/\sqrt v}\Bigr]
+   \mathbb{E}\Bigl[(1 + g'|A'| + B|y|/\sqrt v)^N (h|A'| + |y|/\sqrt v)^j e^{aB|y|/\sqrt v}\Bigr],
 
-with h = 2qB/v, g' = 1 + hB and g = a g'. The last mean is a finite sum of
+h = 2qB/v, g' = 1 + hB, g = a g'. The mean is a finite sum of
 :math:`\mathbb{E}|y|^m e^{b|y|} \le 2e^{b^2/2}\,\mathbb{E}(|y| + b)^m`.
-
-Of the parameters it is used that they have the signs that they are declared with, and that B is
-positive: the balls have to show both. Sups of F between its tails come from evaluation on intervals
-that cover them.
 """
 
 from __future__ import annotations

@@ -1,32 +1,20 @@
-r"""The Gaussian expectation as a SymPy node.
+r"""Gaussian expectations as SymPy nodes.
 
-``GaussianExpectation(f, z)`` is :math:`\mathbb{E}_z[f(z)]` with :math:`z \sim \mathcal{N}(0, 1)`;
-every other symbol in `f` is a parameter. The node stays as it is until somebody asks for more:
-``doit()`` looks for a closed form by rules (:mod:`.gaussian.rules`), ``diff`` differentiates under
-the integral, ``evalf(n)`` integrates to `n` digits, and it prints as 𝔼.
-
-Jointly Gaussian variables, and expectations over them as SymPy nodes.
-
-``GaussianVector((u, v), mean, covariance)`` is a law with symbolic mean and covariance,
-``JointExpectation(f, law)`` the expectation :math:`\mathbb{E}_{u,v}[f(u, v)]`. As for one variable,
-the node stays until somebody asks for more: ``doit()`` looks for a closed form by rules
-(:mod:`.gaussian.rules`), ``evalf(n)`` integrates, and ``diff`` differentiates with respect
-to parameters of the integrand and of the law by Price's theorem (Bonnet's for the mean),
+``GaussianExpectation(f, z)`` is :math:`\mathbb{E}_z[f(z)]` with a standard normal z,
+``GaussianVector((u, v), mean, covariance)`` a law with symbolic mean and covariance, and
+``JointExpectation(f, law)`` an expectation over it; every other symbol is a parameter. A node stays
+as it is until somebody asks for more: ``doit()`` looks for a closed form by rules
+(:mod:`.gaussian.rules`), ``evalf(n)`` integrates to `n` digits, ``diff`` differentiates under the
+integral, with respect to parameters of a law by the theorems of Price and Bonnet,
 
 .. math:: \frac{\partial}{\partial\Sigma_{ij}} \mathbb{E}f = \frac{1 + [i \ne j]}{2}\,
           \mathbb{E}\,\partial_i \partial_j f, \qquad
           \frac{\partial}{\partial m_i} \mathbb{E}f = \mathbb{E}\,\partial_i f
 
-(Price, IRE Trans. Inform. Theory 4 (1958); Bonnet, Ann. Télécommun. 19 (1964)).
-
-What SymPy can decide of symmetry, reality and positivity of a law is checked when it is made. An
-expectation is carried by as few variables as possible: a function of one linear combination needs
-one variable, and by independence
-
-.. math:: \mathbb{E}[f(x_A)\, g(x_B)] = \mathbb{E}f(x_A)\, \mathbb{E}g(x_B)
-
-where the covariance of the sets :math:`x_A` and :math:`x_B` of variables is zero. Neither needs to
-know the functions.
+(Price, IRE Trans. Inform. Theory 4 (1958); Bonnet, Ann. Télécommun. 19 (1964)). Symmetry, reality
+and positivity of a law are checked when it is made, as far as SymPy can decide. An expectation is
+carried by as few variables as possible: a function of one linear combination needs one, and sets of
+variables whose covariance is zero are averaged separately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-r"""Probabilists' Hermite polynomials and their identities, exactly.
+r"""Probabilists' Hermite polynomials, their identities, conventions and moments, exactly.
 
 Convention, throughout giantstep: He_k has weight exp(-z²/2) and leading coefficient 1, so
 He_0 = 1, He_1 = x, He_{k+1} = x He_k - k He_{k-1} and :math:`\mathbb{E}[\mathrm{He}_j
@@ -6,34 +6,20 @@ He_0 = 1, He_1 = x, He_{k+1} = x He_k - k He_{k-1} and :math:`\mathbb{E}[\mathrm
 
 .. math:: \mathrm{He}^{[v]}_k(x) = \sum_j \frac{k!}{2^j j! (k-2j)!} (-v)^j x^{k-2j}
 
-is the family that is orthogonal under N(0, v); v may be zero (powers of x) or negative.
-
-Expansions are dictionaries {k: coefficient of He_k}.
+is the family that is orthogonal under N(0, v); v may be zero (powers of x) or negative. A function
+has *moments* :math:`\mu_k = \mathbb{E}[f\,\mathrm{He}_k]`, the convention of giantstep,
+*He-coefficients* :math:`c_k = \mu_k/k!` with :math:`f = \sum_k c_k\,\mathrm{He}_k`, and
+*orthonormal coefficients* :math:`\mu_k/\sqrt{k!}` (O'Donnell, *Analysis of Boolean Functions*
+(2014), section 11.2); for He_2 itself they are 2, 1 and √2. Converters take sequences, order 0
+first, or mappings from orders k or multi-indices α, with α! = Π α_i!; expansions are dictionaries
+{k: coefficient of He_k}. Products with z, derivatives and averages over noise act on finite
+sequences of moments in a simple way, and every function says how many moments of the result they
+determine.
 
 Sources: Szegő, *Orthogonal Polynomials* (1939), chapter 5; Feldheim, J. London Math. Soc. 13
-(1938), for the product. Janson, *Gaussian Hilbert Spaces* (1997), chapter 3, has them in this
+(1938), for the product; Mehler, J. reine angew. Math. 66 (1866), for the kernel; Stein, Ann.
+Statist. 9 (1981), for the derivative. Janson, *Gaussian Hilbert Spaces* (1997), chapter 3, has this
 normalisation.
-
-The three conventions for Hermite coefficients, and the six ways between them.
-
-- **moments** :math:`\mu_k = \mathbb{E}[f\,\mathrm{He}_k]`, the convention of giantstep;
-- **He-coefficients** :math:`c_k = \mu_k/k!`, so that :math:`f = \sum_k c_k\,\mathrm{He}_k`;
-- **orthonormal coefficients** :math:`\mu_k/\sqrt{k!}`, those in :math:`\mathrm{He}_k/\sqrt{k!}`.
-
-For He_2 itself they are 2, 1 and √2. Every converter takes a sequence (order 0 first), or a
-mapping from orders k or multi-indices α to values, with α! = Π α_i! in place of k!. Sequences
-become tuples; mappings become dictionaries with the same keys. The orthonormal convention, as in
-O'Donnell, *Analysis of Boolean Functions* (2014), section 11.2, brings in square roots; the other
-two stay within the field of the values.
-
-Moments :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` as sequences, and Mehler's kernel.
-
-Multiplying a function by z, differentiating it or averaging it over noise acts on its sequence
-μ_0, μ_1, … in a simple way. Sequences given here are finite; every function says how many moments
-of the result they determine. Moments are never divided by k!.
-
-Sources: Mehler, J. reine angew. Math. 66 (1866), for the kernel; Stein, Ann. Statist. 9 (1981),
-for the derivative; the product follows from x He_k = He_{k+1} + k He_{k-1}.
 """
 
 from __future__ import annotations

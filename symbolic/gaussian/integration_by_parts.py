@@ -1,32 +1,21 @@
 r"""Gaussian integration by parts, and derivatives of free energies as papers print them.
 
-Stein's lemma for a standard normal z is :math:`\mathbb{E}[z f(z)] = \mathbb{E}[f'(z)]`. A free
-energy depends on an overlap q through :math:`\mathbb{E}\,g(\sqrt q\,z + b)`; its derivative holds
-:math:`z/(2\sqrt q)`, which is singular at q = 0 and which no paper prints, because by parts it is
-:math:`\tfrac12\mathbb{E}\,g''`. :func:`reduced` removes every such z, uses
-
-- tails of the normal law: with :math:`f = e^{Az^2 + Bz}G(z)` the lemma gives f back on the right,
-  so that :math:`(1 - 2A)\,\mathbb{E}[zf] = B\,\mathbb{E}f + \mathbb{E}[e^{Az^2 + Bz}G'(z)]`;
-- tilting: :math:`u = cz + c^2` has the density :math:`e^u` times an even function of u. For odd f
-  therefore :math:`\mathbb{E}f(u) = \mathbb{E}[f(u)\tanh u]` (both are the integral of
-  :math:`f(u)\sinh u` with that even weight), and :math:`\mathbb{E}\tanh^{2n}u =
-  \mathbb{E}\tanh^{2n-1}u`. On the Nishimori line of a Bayes-optimal model this identifies overlaps;
-  here it is applied where it holds by algebra alone,
-
-and collects what is left. :func:`by_parts` is the lemma itself, in both directions.
-
-Sources: C. Stein, Ann. Statist. 9, 1135 (1981), Lemma 1; H. Nishimori, J. Phys. C 13, 4071 (1980).
-
-Derivatives of Gaussian expectations whose integrands have kinks and jumps.
-
-Differentiating under 𝔼 turns a kink into a jump and a jump into a Dirac delta. No kernel can
-sample a delta, but its expectation is a closed form: with the standard normal density φ,
+Stein's lemma for a standard normal z is :math:`\mathbb{E}[z f(z)] = \mathbb{E}[f'(z)]`
+(:func:`by_parts`, in both directions). The derivative of a free energy by an overlap q, on which it
+depends through :math:`\mathbb{E}\,g(\sqrt q\,z + b)`, holds :math:`z/(2\sqrt q)`, singular at q = 0
+where :math:`\tfrac12\mathbb{E}\,g''` is not. :func:`reduced` removes every such z, by the lemma,
+for :math:`f = e^{Az^2 + Bz}G(z)` in the form :math:`(1 - 2A)\,\mathbb{E}[zf] = B\,\mathbb{E}f +
+\mathbb{E}[e^{Az^2 + Bz}G'(z)]`, and by tilting: :math:`u = cz + c^2` has the density :math:`e^u`
+times an even function, so that :math:`\mathbb{E}f(u) = \mathbb{E}[f(u)\tanh u]` for odd f and
+:math:`\mathbb{E}\tanh^{2n}u = \mathbb{E}\tanh^{2n-1}u`, the Nishimori line of Bayes-optimal models.
+:func:`smooth_partial` differentiates under 𝔼 where integrands have kinks and jumps, whose Dirac
+deltas are
 
 .. math:: \mathbb{E}[\delta(u(z))\,h(z)] = \sum_{z_0:\,u(z_0)=0}
-          \frac{h(z_0)\,\varphi(z_0)}{|u'(z_0)|},
+          \frac{h(z_0)\,\varphi(z_0)}{|u'(z_0)|}, \qquad
+          \mathbb{E}[\delta'(u)\,h] = -\mathbb{E}[\delta(u)\,((h/u')' - z\,h/u')] .
 
-and derivatives of deltas go over to h by parts,
-:math:`\mathbb{E}[\delta'(u)\,h] = -\mathbb{E}[\delta(u)\,((h/u')' - z\,h/u')]`.
+Sources: C. Stein, Ann. Statist. 9, 1135 (1981), Lemma 1; H. Nishimori, J. Phys. C 13, 4071 (1980).
 """
 
 from __future__ import annotations

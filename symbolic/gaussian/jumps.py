@@ -3,13 +3,8 @@ r"""Integrands that jump, in a form that differentiates rightly under a Gaussian
 The derivative of 𝔼 with respect to the place of a jump comes from the jump, as a Dirac delta under
 𝔼. SymPy drops it for a Piecewise, and takes a step at its own jump for a number when steps stand
 inside other functions, as in exp(sign(u)). An integrand that is affine in each of its steps has
-neither trouble: every F with a step h = θ(u) in it is :math:`F_{h=0} + (F_{h=1} - F_{h=0})\,h`.
-
-Do the delta functions that differentiating a jump leaves behind.
-
-Where an integrand jumps at a place that moves with the unknowns, the Jacobian holds 𝔼 of a delta
-function: the derivative of the place of the jump. It is a number, the integrand at that place
-times the normal density there, and it is put in instead of the delta function.
+neither trouble: every F with a step h = θ(u) in it is :math:`F_{h=0} + (F_{h=1} - F_{h=0})\,h`. The
+deltas that are left in a Jacobian become numbers: the integrand times the normal density there.
 """
 
 from __future__ import annotations

@@ -1,26 +1,14 @@
-r"""Digits of a one-dimensional Gaussian expectation, to any precision.
+r"""Digits of Gaussian expectations, to any precision.
 
-The trapezoidal rule on the line converges geometrically for integrands that are analytic in a
-strip; integrands with kinks are integrated piece by piece. Both refine until two successive rules
-agree, so the printed digits are estimated, not proven. Where the integrand cancels, in itself or
-under the integral, the working precision is raised until the digits asked for are left.
-
-Digits of E[f(u) g(v)] for a pair, with f and g evaluated on a line each.
-
-In standard coordinates x, y of correlation r the density is a product of a density of x and one of
-y - rx of width :math:`s = \sqrt{1 - r^2}`, so that a rule with N nodes for each variable needs only
-2N values of the functions. Smooth functions take the trapezoidal rule, whose densities follow from
-each other by multiplication; functions with kinks take Gauss–Legendre rules between the kinks.
-Rules are refined until two agree: digits are estimated, not proven.
-
-Digits of expectations over two or more jointly Gaussian variables, to any precision.
-
-Variables are integrated out in closed form, one by one, as long as a rule for one variable applies
-to the conditional law; what remains has one or two variables. Products of functions of one variable
-each become tensor grids; other functions of two variables are
-integrated by the product trapezoidal rule in independent coordinates if they are smooth, and
-refused if not. As for one variable, rules are refined until two agree: digits are estimated, not
-proven.
+For one variable the trapezoidal rule on the line converges geometrically where the integrand is
+analytic in a strip; integrands with kinks are integrated piece by piece. Of several variables, all
+for which a rule gives a closed form under the conditional law are integrated out; one or two may
+remain. Sums of products f(u) g(v) of a pair with correlation r take values on a line each, because
+the density is that of x times one of y − rx of width :math:`s = \sqrt{1 - r^2}`: trapezoidal rules
+with densities that follow from each other by multiplication, Gauss–Legendre rules between kinks.
+Other functions of two variables take the product rule if they are smooth and are refused if not.
+Rules are refined until two agree, so the printed digits are estimated, not proven; where the
+integrand cancels, the working precision is raised until the digits asked for are left.
 """
 
 from __future__ import annotations

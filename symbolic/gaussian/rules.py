@@ -1,34 +1,23 @@
-r"""Closed forms of one-dimensional Gaussian expectations, by rules.
+r"""Closed forms of Gaussian expectations, by rules.
 
-One rule carries all of them. With :math:`S_g(b, v) = \mathbb{E}\,g(b + \sqrt v z)` the smoothed
-function, Stein's lemma gives for the probabilists' Hermite polynomials
+For one variable one rule carries all: with :math:`S_g(b, v) = \mathbb{E}\,g(b + \sqrt v z)`,
+Stein's lemma gives for the probabilists' Hermite polynomials
 
 .. math:: \mathbb{E}[\mathrm{He}_k(z)\, g(az + b)] = a^k\, \partial_b^k S_g(b, a^2),
 
-so a table of the five smoothed functions of sin, cos, erf, the Heaviside step and erf² yields every
-polynomial times any of them. Quadratic exponentials are absorbed by a change of measure; relu,
-abs and sign are polynomials times steps; products of sines are sums of sines; products of two
-different steps or error functions are left to :mod:`.gaussian.step_moments`.
+so that a table of the smoothed functions of sin, cos, erf, the step and erf² yields every
+polynomial times any of them. relu, abs and sign are polynomials times steps, products of sines sums
+of sines. Over several variables an integrand is multiplied out into polynomials times the
+exponential of a quadratic form and sines, error functions, steps and point masses of affine
+combinations, and variables that nothing couples are averaged separately. Exponentials :math:`e^{k +
+l^\top x + x^\top G x}` change the measure, to the covariance :math:`(\Sigma^{-1} - 2G)^{-1}`
+written without :math:`\Sigma^{-1}` (eigenvalues of :math:`1 - 2\Sigma G` have to be positive); a
+sine shifts the means by :math:`i\operatorname{Cov}(x, u)`; a point mass conditions the law; several
+steps and error functions are left to :mod:`.gaussian.step_moments`.
 
-Sources: S of erf and erf² by Owen, *Tables for computing bivariate normal probabilities* (1956);
-Williams, *Computing with infinite networks*, NIPS 9 (1996), is the case b = 0.
-
-Over jointly Gaussian variables an integrand is multiplied out into terms: a polynomial, the
-exponential of a quadratic form, and sines, cosines, error functions, steps and point masses of
-affine combinations. Variables that neither the law nor a factor couples are averaged separately.
-Then
-
-- the exponential is absorbed by a change of measure: with :math:`e^{k + l^\top x + x^\top G x}` the
-  covariance becomes :math:`(\Sigma^{-1} - 2G)^{-1}`, written without :math:`\Sigma^{-1}`, so that Σ
-  may be singular; eigenvalues of :math:`1 - 2\Sigma G` have to be positive;
-- a point mass conditions the law on its argument being 0;
-- products of sines become one sine, whose exponential :math:`e^{iu}` shifts the means by
-  :math:`i \operatorname{Cov}(x, u)`;
-- steps and error functions times polynomials are left to :mod:`.gaussian.step_moments`.
-
-Source: Price, *A useful theorem for nonlinear devices having Gaussian inputs*, IRE Trans. Inform.
-Theory 4 (1958); the arcsine law of erf is Williams, NIPS 9 (1996); the arc-cosine kernels are Cho
-and Saul, NIPS 22 (2009).
+Sources: Owen, *Tables for computing bivariate normal probabilities* (1956), for erf and erf²;
+Price, IRE Trans. Inform. Theory 4 (1958); the arcsine law of erf is Williams, *Computing with
+infinite networks*, NIPS 9 (1996), the arc-cosine kernels are Cho and Saul, NIPS 22 (2009).
 """
 
 from __future__ import annotations

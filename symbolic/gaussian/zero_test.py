@@ -2,58 +2,27 @@ r"""Whether an exact number is zero: a proof of zero, a proof of the contrary, o
 
 Nothing is guessed. In this order:
 
-1. rationals and algebraic numbers, nested roots and trigonometric values at rational multiples of
-   pi included, are decided exactly by a separation bound;
-2. an interval that excludes zero proves that a constant is not zero (:mod:`.constant_enclosures`),
-   at rising precision up to `HIGHEST_DIGITS` digits;
-3. the normal form in pi, exponentials and independent generators proves zero, and by Lindemann's
-   and Weierstrass's theorems the contrary;
-4. constants with a part that has no interval there, expectations :math:`\mathbb{E}` above all, are
-   enclosed by balls if python-flint is installed (:mod:`.gaussian.enclosures`); where there is no
-   ball they are taken as non-zero if evaluations at two precisions agree to twelve digits, which
-   rests on the quadrature's own estimate of its error. Digits never decide that such a constant is
-   zero.
+1. An algebraic number (nested roots, trigonometric values at rational multiples of π) is a quotient
+   :math:`\alpha/\beta` of algebraic integers of a field of degree at most D. Going through the
+   expression bounds all conjugates of α by u and of β by l, and the product of those of a non-zero
+   α is a non-zero integer, so that :math:`\alpha/\beta = 0` or :math:`|\alpha/\beta| \ge
+   1/(l\,u^{D-1})`, which an interval decides. No minimal polynomial is formed and nothing is
+   factored: the cost is known beforehand (Burnikel, Fleischer, Mehlhorn, Schirra, Algorithmica 27
+   (2000) 87-99; for quotients Burnikel, Funke, Mehlhorn, Schirra, Schmitt, Algorithmica 55 (2009)).
+2. An interval that excludes zero proves that a constant is not zero (:mod:`.constant_enclosures`),
+   at rising precision up to `HIGHEST_DIGITS` digits.
+3. The constant becomes a quotient of sums :math:`\sum_j A_j\,\pi^{r_j} e^{a_j}\prod_k g_k^{s_{jk}}`
+   with algebraic A and generators g that no rule takes apart: logarithms, angles, values of erf,
+   symbols, expectations. If every A vanishes it is zero; that it is not follows if only powers of π
+   occur (Lindemann 1882) or only exponentials of distinct algebraic numbers (Weierstrass 1885).
+   Equal generators are identified first: by equal arguments, logarithms of rationals through a
+   coprime base, others and angles through integer relations that PSLQ proposes and a product of
+   algebraic numbers proves, as Machin's 4 atan(1/5) - atan(1/239) = π/4.
+4. Constants with a part that has no interval, expectations above all, are enclosed by balls if
+   python-flint is installed; where there is no ball they are taken as non-zero if evaluations at
+   two precisions agree to twelve digits. Digits never decide that such a constant is zero.
 
 Anything else is an :class:`~giantstep.errors.UndecidedError` that lists what was tried.
-
-Whether an algebraic number is zero, decided exactly by a separation bound.
-
-Every expression of rationals, I, roots, and sines, cosines and tangents at rational multiples of pi
-is a quotient :math:`\alpha/\beta` of algebraic integers of one number field of known degree at most
-D; going through the expression bounds the absolute values of all conjugates, those of
-:math:`\alpha` by u and those of :math:`\beta` by l. The product of the conjugates of a non-zero
-:math:`\alpha` is a non-zero integer, hence
-
-.. math:: \alpha/\beta = 0 \quad\text{or}\quad |\alpha/\beta| \ge \frac{1}{l\,u^{D-1}},
-
-and an enclosure narrower than that decides. No minimal polynomial is formed and nothing is
-factored: the cost is that of D log2(u) bits, known and bounded before anything is computed.
-
-Source: Burnikel, Fleischer, Mehlhorn and Schirra, *A strong and easily computable separation bound
-for arithmetic expressions involving radicals*, Algorithmica 27 (2000) 87-99; the rules for
-quotients are those of Burnikel, Funke, Mehlhorn, Schirra and Schmitt, Algorithmica 55 (2009) 14-28.
-
-Integer relations among logarithms and among angles: proposed by PSLQ, proven by products.
-
-What PSLQ proposes from sixty digits is never taken for granted: the logarithms of positive numbers
-sum to zero exactly if a product of their powers is one, and angles, if their sum is small and the
-product of the complex numbers is real. Both are questions about algebraic numbers.
-
-Exact constants as fractions of sums of monomials, with what is known about their independence.
-
-A constant becomes a quotient of sums :math:`\sum_j A_j\, \pi^{r_j} e^{a_j} \prod_k g_k^{s_{jk}}`
-with algebraic A, where the generators g are what no rule takes apart: logarithms, angles, values of
-erf, symbols, expectations. If every A vanishes the constant is zero, whatever the generators are.
-That it is not zero follows in two cases without any number being computed:
-
-- only powers of pi occur: pi is transcendental (Lindemann 1882);
-- only exponentials of distinct algebraic numbers occur: Lindemann-Weierstrass (1885).
-
-Equal generators in different clothes are found first: equal arguments by this same test; logarithms
-of rationals through a coprime base; logarithms of algebraic numbers and angles (atan, asin, acos)
-through integer relations, which PSLQ proposes and an exact product of algebraic numbers proves, as
-in Machin's 4 atan(1/5) - atan(1/239) = pi/4. Trigonometric and hyperbolic functions are written as
-exponentials.
 """
 
 from __future__ import annotations

@@ -1,34 +1,15 @@
 r"""Hermite coefficients of an activation: exact values, closed form in the order, decay.
 
-Convention, throughout giantstep: He_k has weight exp(-z²/2) and leading coefficient 1;
-:math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` is divided by neither k! nor its root, so that
-:math:`f = \sum_k (\mu_k/k!)\,\mathrm{He}_k`.
-
-A function is split into a part whose moments have a closed form in k (:mod:`.hermite.rules`) and
-the rest, which is expanded order by order. Nothing is integrated.
-
-Hermite moments of functions without a closed form in k, order by order.
-
-Kernels such as tanh, the logistic function ς, softplus or erf² have no closed form in the order.
-What is exact about their moments stays exact:
-
-- moments vanish where the parity of a part says so, that of ς - 1/2 included;
-- E[softplus(az+b) He_k] = a E[ς(az+b) He_{k-1}], the derivative rule;
-- E[z f He_k] = E[f He_{k+1}] + k E[f He_{k-1}], the multiplication rule, as for swish z ς(z);
-- single orders may have a closed form, by the rules of :mod:`.gaussian.rules`, as for erf².
-
-The rest is left as an unevaluated expectation 𝔼, one for each order.
-
-The Hermite coefficients of one function, with what each of them rests on.
-
-:math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]`, z ~ N(0, 1), probabilists' polynomials, divided
-by neither k! nor its root: :math:`f = \sum_k (\mu_k/k!)\,\mathrm{He}_k`.
-
-What a function of a Gaussian sample has besides its linear part, and what samples show of it.
-
-One rule for each quantity that several lines of work need: variances of a function and of its
-slope without their constant and linear parts, and the squared length of the correlation of n
-values with their inputs.
+Convention, throughout giantstep: He_k has weight exp(-z²/2) and leading coefficient 1; :math:`\mu_k
+= \mathbb{E}[f(z)\,\mathrm{He}_k(z)]` is divided by neither k! nor its root, so that :math:`f =
+\sum_k (\mu_k/k!)\,\mathrm{He}_k`. A function is split into a part whose moments have a closed form
+in k (:mod:`.hermite.rules`) and the rest, such as tanh, the logistic function ς, softplus or erf²,
+which is expanded order by order; nothing is integrated, and every coefficient says what it rests
+on. What is exact about the rest is used: parities, that of ς - 1/2 included; E[softplus(az+b) He_k]
+= a E[ς(az+b) He_{k-1}]; E[z f He_k] = E[f He_{k+1}] + k E[f He_{k-1}], as for swish; single orders
+with a closed form by :mod:`.gaussian.rules`. One unevaluated 𝔼 is left for each other order.
+Variances of a function and of its slope without their constant and linear parts, and the
+correlation of n values with their inputs, stand here once for all lines of work.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 r"""Conditional Gaussian equivalence: the features of a network after a giant step, given the spike.
 
-After a step the rows are :math:`w_i = m_i v + w_i^\perp`, |v| = 1. Given :math:`x_v = \langle v,
+After a step the rows are :math:`w_i = m_i v + w_i^\perp`, \|v\| = 1. Given :math:`x_v = \langle v,
 x\rangle`, training and test errors of ridge regression on :math:`\varphi(x) = \sigma(Wx)` are those
 on
 
@@ -14,18 +14,12 @@ on
    \quad \Psi_{ii} = \mathbb{E}\,(\sigma - \mu_i - \rho z \beta_i)^2, \quad
    \Psi_{ij} = \sum_{k \ge 2} b_{i,k} b_{j,k} \frac{c_{ij}^k}{k!},
 
-:math:`b_{i,k} = \mathbb{E}[\sigma(c + \rho z)\,\mathrm{He}_k(z)] = \rho^k \partial_c^k \mu_i`, He_k
-the probabilists' polynomials, and :math:`c_{ij}` the correlation of :math:`w_i^\perp` and
-:math:`w_j^\perp`, of order :math:`d^{-1/2}`: Ψ is diagonal up to entries of order 1/d. Result 3.2
-of Cui et al., arXiv 2402.04980, is the same with :math:`c = r\kappa` and the bulk variance
-:math:`\rho^2`; both use the definitions of this module.
-
-Where σ jumps, β is written by Stein's lemma as :math:`\mathbb{E}[z\sigma]/\rho`.
-
-The equivalent features of actual neurons, as numbers with any number of digits.
-
-Closed forms are enclosed in proven intervals of growing precision until the digits are known;
-where there is no closed form the defining integrals are evaluated, Ψ_ii as a mean of squares.
+:math:`b_{i,k} = \mathbb{E}[\sigma(c + \rho z)\,\mathrm{He}_k(z)] = \rho^k \partial_c^k \mu_i`, and
+:math:`c_{ij}`, of order :math:`d^{-1/2}`, the correlation of :math:`w_i^\perp` and
+:math:`w_j^\perp`: Ψ is diagonal up to entries of order 1/d. Where σ jumps, :math:`\beta =
+\mathbb{E}[z\sigma]/\rho`. Result 3.2 of Cui et al., arXiv 2402.04980, is the same with :math:`c =
+r\kappa` and the bulk variance :math:`\rho^2`. For actual neurons closed forms are enclosed until
+the digits are known; without one the defining integrals are evaluated, Ψ_ii as a mean of squares.
 """
 
 from __future__ import annotations

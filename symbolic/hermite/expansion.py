@@ -1,16 +1,12 @@
-r"""Polynomials in several Gaussian variables by their Hermite expansion.
+r"""Polynomials in several Gaussian variables by their Hermite expansion, as rings, text and data.
 
 :math:`f = \sum_\alpha c_\alpha \mathrm{He}_\alpha(x)` with :math:`\mathrm{He}_\alpha = \prod_i
 \mathrm{He}_{\alpha_i}(x_i)`, probabilists' polynomials, :math:`c_\alpha = \mu_\alpha/\alpha!` and
 :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha] = \mathbb{E}[\partial^\alpha f]`. The
 expansion is held as its symbol :math:`F(\xi) = \mathbb{E}f(x+\xi) = \sum_\alpha c_\alpha
 \xi^\alpha`, an element of a sparse polynomial ring over an exact field, in which every operation
-here is exact and zero is decided (:mod:`.exact.fields` names the one exception).
-
-Hermite expansions as text, as LaTeX and as plain data for JSON.
-
-All functions take or describe the symbol of the expansion, the ring element Σ c_α ξ^α whose
-generators are the Gaussian variables; He_α is written ``He(2, x1)*x2``, as the parser reads it.
+here is exact and zero is decided (:mod:`.exact.fields` names the one exception). In text He_α is
+written ``He(2, x1)*x2``, as the parser reads it.
 """
 
 from __future__ import annotations

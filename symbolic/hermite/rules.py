@@ -1,41 +1,31 @@
 r"""From an activation to the sequence of its Hermite moments, by rules.
 
-An activation is a sum of polynomials times *kernels*; a kernel is a product of functions of affine
-arguments. The moments of a kernel are the derivatives at 0 of its smoothed function
+An activation is a sum of polynomials times *kernels*, products of functions of affine arguments.
+The moments of a kernel are the derivatives at 0 of its smoothed function
 
 .. math:: S(\xi) = \mathbb{E}\,g(z + \xi), \qquad \mu_k = S^{(k)}(0),
 
-and four smoothed functions carry all rules, each a Gaussian in ξ or with a Gaussian as derivative:
-
-- exp(q z² + l z) times sin or cos(a z + b): :math:`S \propto e^{A\xi - v\xi^2/2}` with
-  A = (l + ia)/w, v = -2q/w, w = 1 - 2q > 0, so that :math:`\mu_k \propto \mathrm{He}^{[v]}_k(A)`;
-- erf(a z + b), with :math:`S = \mathrm{erf}((a\xi + b)/\sqrt{1 + 2a^2})`;
-- the step 1{z > t}, with :math:`S = \Phi(\xi - t)`; relu, abs and sign are polynomials times steps;
-- a polynomial.
-
-Products of sines are sums of sines, products of steps are steps. A kernel outside these rules is
-*open*: :mod:`.hermite.coefficients` expands it order by order. Source of the method: Stein's lemma
-and the generating function of He_k, as in :mod:`.gaussian.rules`.
-
-Sequences of Hermite moments as functions of the order k, and their algebra.
-
-The moments :math:`\mu_k = \mathbb{E}[f(z)\,\mathrm{He}_k(z)]`, probabilists' convention, are the
-derivatives at 0 of :math:`S(\xi) = \mathbb{E} f(z + \xi)`. Where S or S' is a Gaussian in ξ, which
-covers every function of the table, they are values of one Hermite polynomial of variance v,
+and four smoothed functions carry all rules: exp(q z² + l z) times sin or cos(a z + b), with
+:math:`S \propto e^{A\xi - v\xi^2/2}`, A = (l + ia)/w, v = -2q/w, w = 1 - 2q > 0; erf(a z + b), with
+:math:`S = \mathrm{erf}((a\xi + b)/\sqrt{1 + 2a^2})`; the step 1{z > t}, with :math:`S = \Phi(\xi -
+t)`; polynomials. relu, abs and sign are polynomials times steps, products of sines sums of sines;
+any other kernel is *open*, and :mod:`.hermite.coefficients` expands it order by order. As S or S'
+is a Gaussian in ξ, the moments are values of one Hermite polynomial of variance v,
 
 .. math:: h_n = \mathrm{He}^{[v]}_n(A), \qquad h_{n+1} = A h_n - v n h_{n-1}, \qquad h_n = 0
     \text{ for } n < 0,
 
-which is the power A^n for v = 0. A sequence is a sum over such bases of
+and a :class:`Sequence` is a sum over such bases of
 
 .. math:: C \sum_j \big(c_j(k) \cos(k\theta + \varphi) + s_j(k) \sin(k\theta + \varphi)\big)
     \, h_{k-j}
 
 with polynomials c_j, s_j in k, plus finitely many single values. Only quarter turns θ = π/2 occur,
-except for v = 0: there the real and the imaginary part of :math:`(l + ia)^{k-j} e^{i\varphi}`
-stand for cosine and sine times h_{k-j}; no modulus that may be zero is divided by. Multiplication
-of f by z, :math:`\mu_k(z f) = \mu_{k+1}(f) + k \mu_{k-1}(f)`, does not lead out of this class, and
-the recurrence of h_n leaves at most two neighbouring shifts j of each base, so that sums combine.
+except for v = 0, where the real and the imaginary part of :math:`(l + ia)^{k-j} e^{i\varphi}` stand
+for cosine and sine times h_{k-j}; no modulus that may be zero is divided by. Multiplication by z,
+:math:`\mu_k(z f) = \mu_{k+1}(f) + k \mu_{k-1}(f)`, stays in this class, and the recurrence of h_n
+leaves at most two neighbouring shifts j of each base, so that sums combine. Source: Stein's lemma
+and the generating function of He_k.
 """
 
 from __future__ import annotations

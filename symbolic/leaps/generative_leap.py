@@ -4,46 +4,27 @@ One index (Damian, Pillaud-Vivien, Lee, Bruna, arXiv 2403.05529): the generative
 :math:`k^* = \min\{k \ge 1 : \mathbb{E}[\mathrm{He}_k(z) \mid y] \not\equiv 0\}`, the lowest
 information exponent of any T(y). Several (Damian, Lee, Bruna, arXiv 2506.05500): the greedy run of
 :mod:`.isotropic_leap` with :math:`\mathbb{E}[\text{order-}k\text{ tensor in } U^\perp \mid y,
-x_U]`. It is at most the rotation-invariant leap, which only uses T(y) = y.
+x_U]`; it is at most the rotation-invariant leap, which only uses T(y) = y. Bounds are computed,
+with certificates (derived here).
 
-What is computed are bounds with certificates (derived here).
+- Above, a greedy run in which each step names its transform: y itself; y² to y⁴ at points of U; or
+  the indicator of y > M, which decides one missing direction n of a polynomial: given x_U, y is a
+  polynomial of one variable, and if it is not even, the order is 1. (Else the odd measure zφ(z)dz
+  would be mapped to 0 by y. For large \|y\| an odd degree has one preimage; an even degree has two,
+  and φ(z_+) = φ(z_-), so that y is even.)
+- Below, 1 always; 2 if a non-trivial orthogonal map of V* leaves f invariant (:mod:`.symmetries`),
+  or if a label of one direction depends on :math:`|z|\varphi(z)` alone (then :math:`\mathbb{E}[T(y)
+  \mathrm{He}_2] = -\int T(y)\,d(z\varphi) = 0` along a closed path on either half-line, which gives
+  z² exp(-z²) the exponent 4 of Damian et al.); the rotation-invariant leap if y has two values, as
+  every T is then affine.
 
-- Above: a greedy run in which each step names its transform: y itself; y² to y⁴ at points of U; or
-  the indicator of y > M. The latter decides one missing direction n of a polynomial: given x_U, y
-  is a polynomial of one variable, and if it is not even, the order is 1.
-  (Else the odd measure zφ(z)dz would be mapped to 0 by y. For large \|y\| an odd degree has one
-  preimage; an even degree has two, and φ(z_+) = φ(z_-), so that y is even.)
-- Below: 1 always; 2 if a non-trivial orthogonal map of V* leaves f invariant (:mod:`.symmetries`);
-  the rotation-invariant leap if y has two values, as every T is then affine.
-
-What powers of a polynomial label show of directions that are not known yet.
-
-Given :math:`x_U = u`, the label :math:`y = f(u + q)` is a polynomial in the Gaussian vector q of
-:math:`W = V^* \cap U^\perp`. By Stein's lemma
-
-.. math:: \mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p], \qquad
-          \mathbb{E}[y^p (q q^T - P_W)] = \mathbb{E}[\nabla_q^2 y^p],
-
-inner products of Hermite coefficients: of y with itself for p = 2, of y² with y and with itself for
-p = 3 and 4, so that y² is the only power that is ever multiplied out. Both sides are polynomials in
-u; a value that is not zero at one point is none on an open set, so single rational points suffice
-to show that :math:`\mathbb{E}[\,\cdot \mid y, x_U]` does not vanish (derived here).
-
-All is done without denominators, in integers if the coefficients are rational: W has an orthogonal
-basis n_a of integer vectors, :math:`q = \sum_a n_a t_a/|n_a|^2`, where t_a has the variance |n_a|².
-
-Facts about the law of a label that decide generative exponents where moments do not.
-
-- A label with two values: every transform T(y) is affine in y.
-- A label that is unbounded above on one half-line and bounded above on the other (or below): the
-  indicator of y > M is carried by one half-line for large M, so that E[z 1{y > M}] ≠ 0.
-- A label of one direction that depends on :math:`|z|\varphi(z)` alone: :math:`\mathrm{He}_2\varphi
-  = -(z\varphi)'`, so that :math:`\mathbb{E}[T(y)\mathrm{He}_2] = -\int T(y)\,d(z\varphi)` is the
-  integral of a function of zφ along a closed path, on either half-line: 0 for every T.
-
-The functions here take expressions; what they return is proven, None means not decided. All three
-are derived here; the third gives z² exp(-z²) the exponent 4 of Damian, Pillaud-Vivien, Lee, Bruna
-(arXiv 2403.05529).
+Given :math:`x_U = u`, y is a polynomial in the Gaussian vector q of :math:`W = V^* \cap U^\perp`,
+and by Stein's lemma :math:`\mathbb{E}[y^p q] = \mathbb{E}[\nabla_q y^p]` and :math:`\mathbb{E}[y^p
+(q q^T
+- P_W)] = \mathbb{E}[\nabla_q^2 y^p]` are inner products of Hermite coefficients in which y² is the
+  only power that is multiplied out. Both are polynomials in u, so that single rational points
+  suffice. All is done without denominators: W has an orthogonal basis n_a of integer vectors and
+  :math:`q = \sum_a n_a t_a/|n_a|^2`, where t_a has the variance \|n_a\|².
 """
 
 from __future__ import annotations

@@ -1,27 +1,19 @@
-r"""The leap index of a target: the lowest order at which it shows anything.
+r"""The leap index of a target, and its leap in given coordinates.
 
 With the Hermite tensors :math:`C_k = \mathbb{E}\nabla^k f`, the leap index, for one direction the
-information exponent, is
-
-.. math:: \ell(f) = \min\{k \ge 1 : C_k \ne 0\},
-
-the lowest degree above 0 in the symbol of f (Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv
-2305.18270).
-
-Convention: :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha]`, divided by nothing.
-
-The leap of a target in its given coordinates (Abbe, Boix-Adserà, Misiakiewicz, 2302.11055).
-
-With the support :math:`S(f) = \{\alpha \ne 0 : \mu_\alpha \ne 0\}`,
+information exponent, is :math:`\ell(f) = \min\{k \ge 1 : C_k \ne 0\}` (Dandi, Krzakala, Loureiro,
+Pesce, Stephan, arXiv 2305.18270). In given coordinates, with the support :math:`S(f) = \{\alpha \ne
+0 : \mu_\alpha \ne 0\}` and :math:`\mu_\alpha = \mathbb{E}[f\,\mathrm{He}_\alpha]`, divided by
+nothing,
 
 .. math:: \mathrm{Leap}(f) = \min_{\alpha^1, \dots, \alpha^m} \max_i \sum
           \{\alpha^i_c : c \notin \mathrm{supp}\,\alpha^1 \cup \dots \cup
           \mathrm{supp}\,\alpha^{i-1}\}
 
-over the orderings of S(f): new coordinates count with their Hermite multiplicity. Taking the
-smallest positive sum next is optimal (derived here): whatever the order, the first term that leaves
-the coordinates A seen so far pays at least the smallest sum, and a larger A makes no sum larger.
-That smallest sum is the conditional order of f at the subspace of the coordinates A.
+over the orderings of S(f) (Abbe, Boix-Adserà, Misiakiewicz, 2302.11055): new coordinates count with
+their Hermite multiplicity. Taking the smallest positive sum next is optimal (derived here): the
+first term that leaves the coordinates A seen so far pays at least the smallest sum, and a larger A
+makes no sum larger. That sum is the conditional order of f at the subspace of the coordinates A.
 """
 
 from __future__ import annotations

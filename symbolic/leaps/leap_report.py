@@ -1,7 +1,5 @@
 r"""All leaps of a target on one page: indices, filtration, greedy runs, bounds, and what follows.
 
-The directions of a target by the order at which they show.
-
 With the Hermite tensors :math:`C_k = \mathbb{E}\nabla^k f`, the subspaces :math:`V_k = \sum_{1 \le
 j \le k} \mathrm{range}(C_j)` grow from {0} to the relevant space V*. A direction u is first seen at
 the lowest k with u not orthogonal to V_k, and contained in V_k from some order on (derived here).

@@ -1,13 +1,9 @@
-"""From a free energy to its saddle-point equations.
+"""From a free energy to its saddle-point equations, and the order in which they are solved.
 
 A replica (or leave-one-out) computation ends in a free energy: one scalar expression in order
-parameters and their conjugates. Its stationarity conditions are the saddle-point equations.
-:func:`stationarity` differentiates it, :func:`saddle_point_equations` solves each condition for the
-variable that it determines, and :func:`block_structure` finds out in which order they are solved.
-
-In which order a system of equations is solved, and which parts of it are linear.
-
-The dependency graph has the unknowns as its nodes; its strongly connected components, in
+parameters and their conjugates. :func:`stationarity` differentiates it,
+:func:`saddle_point_equations` solves each condition for the variable that it determines, and
+:func:`block_structure` orders them: the strongly connected components of the dependency graph, in
 topological order, are the smallest systems that can be solved one after the other. Inside a
 component, explicit unknowns are eliminated until a small core is left. Neighbouring components
 that are jointly linear form one block, because one pass over the quadrature nodes serves them.

@@ -3,12 +3,9 @@
 The public entry of the pipeline from equations to kernels. A :class:`SaddlePointSystem` is made
 from a free energy (:meth:`~SaddlePointSystem.from_free_energy`) or from fixed-point equations
 (:meth:`~SaddlePointSystem.from_fixed_point`), both in SymPy with 𝔼 nodes; it gives equations,
-LaTeX, block structure and Jacobian; :func:`giantstep.lower` makes a kernel of it.
-
-What a system of equations has to satisfy before a kernel is made of it.
-
-Each refusal names the variable or the node, says what is wrong and what would be right. Whether
-functions are known to a target is not decided here but at the door of the lowering.
+LaTeX, block structure and Jacobian; :func:`giantstep.lower` makes a kernel of it. What a system has
+to satisfy before that is checked here, and each refusal names the variable or the node; whether
+functions are known to a target is decided at the door of the lowering.
 """
 
 from __future__ import annotations

@@ -1,34 +1,25 @@
 r"""Symbols :math:`F(\xi) = \mathbb{E} f(x + \xi)` of sums of products of ridge functions.
 
 For :math:`f = \sum_a c_a x^{\alpha_a} \prod_j g_{aj}(\langle u_{aj}, x\rangle)`
-(:mod:`..ridge_terms`),
+(:mod:`.ridge_terms`),
 
 .. math:: F(\xi) = \sum_a c_a (\xi + \partial)^{\alpha_a}
-          \prod_j S_{aj}(\langle u_{aj}, \xi\rangle), \qquad S(t) = \mathbb{E}\, g(z + t),
+          \prod_j S_{aj}(\langle u_{aj}, \xi\rangle), \qquad S(t) = \mathbb{E}\, g(z + t).
 
-with the univariate symbols S below. (Derived here from Stein's lemma.)
-
-Symbols in closed form, as combinations of few kinds of functions with polynomial coefficients.
+The rules for Gaussian expectations make of S polynomials, quadratic exponentials, sines and error
+functions. Where none applies S stays *open*, known by its derivatives, its parity and its values at
+0: tanh and softplus(u) - u/2 have a parity, the derivative of the latter is tanh(u/2)/2, the
+logistic function is (1 + tanh(u/2))/2, powers of tanh reduce by tanh' = 1 - tanh², and a power of z
+before a kernel κ is an operator, :math:`\mathbb{E}(z+t)^n κ(z+t) = (t + \partial)^n S(t)`. So F is
 
 .. math:: F(\xi) = \sum_m P_m(\xi)\, e^{q_m(\xi)} \cos\text{ or }\sin(\langle k_m, \xi\rangle)
           \prod_i \operatorname{erf}(a_i(\xi))^{n_i} \prod_j S_j^{(k_j)}(l_j(\xi))^{n_j}
 
-with polynomials P, quadratic forms q without constant, affine forms a, linear forms l and k, and
-open symbols S(t) = E κ(z + t) of functions κ without closed form, known only by their derivatives,
-their parity and their values at 0. Sums, products, derivatives and linear substitutions stay in
-this class, so that one element of it serves for F, its tensors, its parts of one parity and its
-restrictions to subspaces. Products of sines become sums, signs are moved out of odd functions: what
-cancels by these rules cancels here. Coefficients are elements of one field
-(:mod:`.formal_fields`).
-
-Symbols of functions of one Gaussian variable, :math:`S(t) = \mathbb{E}\, g(z + t)`.
-
-They come from the rules for Gaussian expectations and are combinations of polynomials, quadratic
-exponentials, sines and error functions. Where no rule gives one, S stays open; what is exact about
-it is used: tanh and softplus(u) - u/2 have a parity, the derivative of the latter is tanh(u/2)/2,
-the logistic function is (1 + tanh(u/2))/2, powers of tanh reduce by tanh' = 1 - tanh², and a power
-of z before a kernel becomes an operator, :math:`\mathbb{E}(z+t)^n κ(z+t) = (t + \partial)^n S(t)`
-(derived here from Stein's lemma).
+with polynomials P, quadratic forms q without constant, affine forms a and linear forms l and k.
+Sums, products, derivatives and linear substitutions stay in this class, so that one element serves
+for F, its tensors, its parts of one parity and its restrictions to subspaces. Products of sines
+become sums, signs are moved out of odd functions: what cancels by these rules cancels here.
+Coefficients are elements of one field (:mod:`.formal_fields`). Derived here from Stein's lemma.
 """
 
 from __future__ import annotations

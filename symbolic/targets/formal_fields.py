@@ -4,11 +4,8 @@ Constants that no exact field knows, such as :math:`\mathbb{E}\tanh'(z)`, erf(1)
 formal generators: computations with them are right for all values they could have, so that a formal
 zero is a zero. That a formal element is none needs its value: an interval that excludes zero
 (:mod:`.constant_enclosures`, or balls of python-flint for expectations), or terms of one sign. The
-same holds for π together with e. :mod:`.spans` computes ranks so.
-
-Exact numbers and subspaces from plain data, expectations without closed form included.
-
-These are written as they print, ``E_z[z*tanh(z)]``, which texts of users may not hold.
+same holds for π together with e. Numbers and subspaces are read from plain data too, with
+expectations as they print, ``E_z[z*tanh(z)]``, which texts of users may not hold.
 """
 
 from __future__ import annotations

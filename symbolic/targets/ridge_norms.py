@@ -1,4 +1,4 @@
-r"""Norms of targets that are no polynomials, by degree in the directions outside a subspace.
+r"""Norms of targets by degree in the directions outside a subspace, without orthonormal frames.
 
 For :math:`f(x) = \sum_a c_a \prod_k s_{ak}(\langle v_{ak}, x\rangle)` and a subspace U all norms
 :math:`n_j = \|P_{U,=j} f\|^2` come from one function of a correlation,
@@ -6,35 +6,18 @@ For :math:`f(x) = \sum_a c_a \prod_k s_{ak}(\langle v_{ak}, x\rangle)` and a sub
 .. math:: N(\rho) = \sum_j n_j\, \rho^j = \mathbb{E}[f(x)\, f(x'_\rho)],
 
 where x' has the same :math:`x_U` and correlation ρ with x in :math:`U^\perp`. Two linear forms u
-and v then have correlation :math:`u^T P_U v + \rho\, u^T Q v`, so the mean of a product of two
-terms factorises over the sets of forms that these numbers couple. A single pair of forms is a dual
-activation :math:`\mathbb{E}[s(u) t(v)]` as a function of the correlation, and its derivatives at
-:math:`u^T P_U v` give the n_j. Of a polynomial part p,
-
-.. math:: \|P_j (p + g)\|^2 = \|P_j g\|^2 + 2 \langle P_j p, p + g\rangle - \|P_j p\|^2
-
-needs no more of f = p + g than Hermite coefficients up to its degree.
-
-What no rule gives in closed form stays an unevaluated 𝔼.
-
-Polynomials by their degree in the directions outside a subspace, without orthonormal frames.
-
-With U a subspace, :math:`Q = I - P_U` and F the symbol of f, the operator
-
-.. math:: D = \langle Q\xi, \nabla\rangle = \sum_{ij} Q_{ij}\, \xi_i\, \partial_j
-
-is self-adjoint for :math:`\langle f, g\rangle = \mathbb{E}[fg] = \sum_\alpha \alpha!\, c_\alpha
-d_\alpha` and has the eigenvalue j on the functions of degree j in :math:`x_\perp = Qx`. It keeps
-the total degree k, so on that part of F its eigenvalues are 0, …, k. The norms
-:math:`n_j = \|P_{U,=j} f\|^2` solve
+and v then have correlation :math:`u^T P_U v + \rho\, u^T Q v`, :math:`Q = 1 - P_U`, so that the
+mean of a product of two terms factorises over the sets of forms that these numbers couple; a single
+pair is a dual activation whose derivatives at :math:`u^T P_U v` give the n_j, and what no rule
+gives in closed form stays an unevaluated 𝔼. Of a polynomial part p, :math:`\|P_j (p + g)\|^2 =
+\|P_j g\|^2 + 2 \langle P_j p, p + g\rangle - \|P_j p\|^2` needs no more than Hermite coefficients
+up to its degree. Polynomials take the operator :math:`D = \langle Q\xi, \nabla\rangle` on their
+symbol F, self-adjoint for :math:`\mathbb{E}[fg]` with the eigenvalue j on degree j outside U:
 
 .. math:: \sum_j j^i\, n_j = \langle D^a F, D^b F\rangle, \qquad a + b = i \le k,
 
-and with the polynomial p that is 1 at 0, …, l and 0 at l + 1, …, k the part of degree at most l is
-:math:`p(D) F`. Q is rational in a basis of U: no roots come in. Over QQ only integers are added
-and multiplied, after common denominators are taken out. For a U that is spanned by axes, degrees
-are counted directly.
-
+on the part of total degree k, and the part of degree at most l is p(D) F with the polynomial p that
+is 1 at 0, …, l and 0 up to k. No roots come in; over QQ only integers are added and multiplied.
 Derived here; tested against explicit orthonormal frames and quadrature.
 """
 

@@ -1,18 +1,12 @@
-r"""Functions as sums of products of functions of orthonormal linear forms, beside a subspace.
+r"""Functions as sums of products of functions of orthonormal linear forms, and their projections.
 
 A term :math:`c\,x^\alpha \prod_j g_j(\langle u_j, x\rangle)` of :mod:`.ridge_terms` becomes a sum
 of products in which every factor depends on one form and the forms of a product are orthonormal.
 What a subspace U means for it are the numbers :math:`u^T P_U v` and :math:`u^T (1 - P_U) v` of
-pairs of forms, exact and in a normal form, so that a zero among them is 0.
-
-Targets that are no polynomials, projected on low degrees outside a subspace.
-
-Functions :math:`f(x) = \sum_a c_a \prod_k s_{ak}(\langle v_{ak}, x\rangle)` are averaged over
-:math:`x_\perp` form by form: with y = a + τ z, a fixed by :math:`x_U`, the part of degree j of s(y)
-is :math:`\mathrm{He}_j(z)\, \mathbb{E}[s(a + \tau z) \mathrm{He}_j(z)]/j!`. The norms are left to
-:mod:`.ridge_norms`.
-
-What no rule gives in closed form stays an unevaluated 𝔼.
+pairs of forms, exact and in a normal form, so that a zero among them is 0. Averages over
+:math:`x_\perp` go form by form: with y = a + τ z, a fixed by :math:`x_U`, the part of degree j of
+s(y) is :math:`\mathrm{He}_j(z)\, \mathbb{E}[s(a + \tau z) \mathrm{He}_j(z)]/j!`. What no rule gives
+in closed form stays an unevaluated 𝔼.
 """
 
 from __future__ import annotations

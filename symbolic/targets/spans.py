@@ -1,46 +1,24 @@
 r"""The spans that leaps and staircases are made of, for any target.
 
-Ranks of vectors over fields with formal generators, proven.
-
-Over rationals and algebraic numbers this is elimination. Over rational functions of constants it is
-not: elimination brings in quotients whose greatest common divisors take longer than anything else.
-There vectors are multiplied by their denominators; that one is independent of others is shown by a
-minor that an interval keeps away from zero, that it depends on them by minors that are formally
-zero, and the reduced echelon form comes from Cramer's rule at the end.
-
-Taylor polynomials of symbols at 0, and the constants that they need.
-
-:math:`F(\xi) = \sum_\alpha (\mu_\alpha/\alpha!)\,\xi^\alpha`, so that these are the Hermite
-coefficients of f, here along a subspace: exact elements of a field that holds the values at 0 of
-all error functions and open symbols in F.
-
-Tensors of a symbol in closed form on a subspace.
-
-With the basis B of U in echelon form, a point of R^r is s at the pivots of U and
-:math:`q_j + \sum_i B_{ij} s_i` elsewhere. D^jF on U takes derivatives along the axes of q, which
-only the coordinates off the pivots contain, and the restriction ξ = Bᵀs.
-
-Directions that a target without finite expansion shows a network that knows a subspace U.
-
-As for polynomials (:mod:`.conditional_spans`),
+Directions that a target without finite expansion shows a network that knows a subspace U are, as
+for polynomials (:mod:`.conditional_spans`),
 
 .. math:: \Gamma_\kappa(U) = U + \sum_{j\le\kappa} \mathrm{span}
           \{D^jF(\xi)[v_2, \dots, v_j, \cdot] : \xi \in U\},
 
-but now the rank is bounded from two sides (derived here).
-
-- From above: D^jF on U in normal form is :math:`\sum_m h_m(\xi)\, v_m` with functions h_m and
-  vectors v_m, and its values lie in the span of the v_m. Parity, relations between the functions
-  and cancellations have acted before (:mod:`.closed_symbols`).
-- From below: Hermite coefficients along U, exact, with minors that are certified not to be zero
-  by intervals.
-
-Where the two agree the span is decided, else it is "undetermined beyond order K", K the Hermite
-degree up to which coefficients were looked at. Coefficients of one Hermite degree stand before
-monomials of one degree, so a mask of degrees selects coefficients in the second, and takes the part
-of one parity in the first.
-
-Vectors in the rows of a span are coefficients in units of the basis of U without denominators.
+but now the rank is bounded from two sides (derived here). From above, D^jF on U in normal form
+(:mod:`.closed_symbols`) is :math:`\sum_m h_m(\xi)\, v_m` with functions h_m, and its values lie in
+the span of the vectors v_m. From below, Hermite coefficients along U, which are Taylor coefficients
+of :math:`F(\xi) = \sum_\alpha (\mu_\alpha/\alpha!)\,\xi^\alpha` over a field that holds the values
+of all error functions and open symbols, have minors that intervals keep away from zero. Where the
+two agree the span is decided, else it is "undetermined beyond order K", K the Hermite degree up to
+which coefficients were looked at. A mask of degrees selects coefficients in the second, and takes
+the part of one parity in the first. With the basis B of U in echelon form, a point of R^r is s at
+the pivots of U and :math:`q_j + \sum_i B_{ij} s_i` elsewhere: derivatives go along the axes of q,
+and the restriction to U is ξ = Bᵀs. Over functions of constants vectors are multiplied by their
+denominators and ranks come from minors, because elimination brings in quotients whose common
+divisors take longer than anything else. Vectors in the rows of a span are coefficients in units of
+the basis of U without denominators.
 """
 
 from __future__ import annotations
