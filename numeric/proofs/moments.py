@@ -496,18 +496,18 @@ class DiscTables(SeriesTables):
             ways = 2 * imaginary * density * (imaginary * imaginary / 2).exp()
             moved = self._offset + spread * arb(0, real.upper())
             tails = self._tables.tails(moved, cutoff, cutoff, (arb(0), imaginary))
-            found = []
+            result = []
             for (i, power), tail in zip(moments, tails, strict=True):
                 slope = cutoff - (count + power) / cutoff
                 if tail is None or not slope > 0:
-                    found.append(arb.pos_inf())
+                    result.append(arb.pos_inf())
                     continue
                 # E|z|^j is at most the root of E z^(2j).
                 mean = arb(math.prod(range(1, 2 * power, 2))).sqrt()
                 beyond = 2 * count * cutoff**power * density / slope
                 total = rest * mean + ways * (length + size) ** power + beyond
-                found.append((self._bounds[i] * total + tail).upper())
-            return found
+                result.append((self._bounds[i] * total + tail).upper())
+            return result
 
 
 def _smoothed(series: Any) -> Any:
@@ -709,7 +709,7 @@ class ConvolutionTables:
         self, offset: Ball, left: Ball, right: Ball, shift: tuple[Ball, Ball]
     ) -> list[Ball | None]:
         """Bound for each moment what lies beyond L on the left and on the right."""
-        found = []
+        result = []
         for i, power in self._convolution.moments:
             function = self._convolution.functions[i]
             if function.tails is None:
@@ -730,8 +730,8 @@ class ConvolutionTables:
                     shift=shift,
                 )
                 total = None if total is None or mass is None else total + mass
-            found.append(total)
-        return found
+            result.append(total)
+        return result
 
     def _middle(self, function: BranchedFunction) -> Ball:
         """Bound a function where its tail bounds do not hold."""

@@ -181,9 +181,9 @@ class AlgebraicTower:
         if size > MAX_DEGREE:
             raise _degree_error(str(number), size)
         multiple = 1 if self.degree > 1 else 0
-        while (found := self._primitive(monic, multiple)) is None:
+        while (result := self._primitive(monic, multiple)) is None:
             multiple += 1
-        minimal, theta, alpha = found
+        minimal, theta, alpha = result
         self._theta = number + multiple * self._theta
         polynomial = sp.Poly.from_list(minimal, _X, domain=sp.QQ)
         old, self.domain = self.domain, sp.QQ.algebraic_field((polynomial, self._theta))
@@ -228,11 +228,11 @@ class AlgebraicTower:
 
     def _vector(self, polynomial: list[Any]) -> list[Any]:
         """Return the coordinates of Σ p_j α^j in the basis θ^i α^j."""
-        found = []
+        result = []
         for element in polynomial:
             low_first = _coefficients(self.domain, element)[::-1]
-            found += low_first + [sp.QQ(0)] * (self.degree - len(low_first))
-        return found
+            result += low_first + [sp.QQ(0)] * (self.degree - len(low_first))
+        return result
 
 
 def _coefficients(domain: Any, element: Any) -> list[Any]:
@@ -600,8 +600,8 @@ class _Field:
     def exponent(self, node: sp.Expr) -> list[sp.Rational]:
         """Return the exponent of e by its coefficients in powers of θ, lowest first."""
         element = self.checked(node.exp if isinstance(node, sp.exp) else sp.S.One, node)
-        found = [element] if self.domain is sp.QQ else element.to_list()[::-1]
-        rationals = [sp.Rational(int(c.numerator), int(c.denominator)) for c in found]
+        result = [element] if self.domain is sp.QQ else element.to_list()[::-1]
+        rationals = [sp.Rational(int(c.numerator), int(c.denominator)) for c in result]
         return rationals + [sp.S.Zero] * (self.tower.degree - len(rationals))
 
     def checked(self, number: sp.Expr, shown: sp.Expr) -> Any:

@@ -50,10 +50,10 @@ class Series:
     __array_ufunc__: ClassVar[None] = None
 
     def __post_init__(self) -> None:
-        kept, start = self.coefficients, self.start
-        while kept and _is_zero(kept[0]):
-            kept, start = kept[1:], start + 1
-        object.__setattr__(self, "coefficients", tuple(kept))
+        remaining, start = self.coefficients, self.start
+        while remaining and _is_zero(remaining[0]):
+            remaining, start = remaining[1:], start + 1
+        object.__setattr__(self, "coefficients", tuple(remaining))
         object.__setattr__(self, "start", start)
 
     @staticmethod

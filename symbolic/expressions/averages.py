@@ -36,8 +36,8 @@ class Binding(sp.Expr):
     @property
     def free_symbols(self) -> set[sp.Symbol]:
         """Symbols of the body that are not bound in it, and those outside."""
-        found: set[sp.Symbol] = self.args[0].free_symbols - set(self.bound_symbols)
-        return found.union(*(x.free_symbols for x in self._outside))
+        result: set[sp.Symbol] = self.args[0].free_symbols - set(self.bound_symbols)
+        return result.union(*(x.free_symbols for x in self._outside))
 
     @property
     def is_number(self) -> bool:
@@ -98,8 +98,8 @@ class Binding(sp.Expr):
     def _with_fresh_symbols(self) -> Self:
         fresh = {x: sp.Dummy(x.name, **x.assumptions0) for x in self.bound_symbols}
         body, bound = (x.xreplace(fresh) for x in self.args[:2])
-        found: Self = sp.Expr.__new__(type(self), body, bound, *self.args[2:])
-        return found
+        result: Self = sp.Expr.__new__(type(self), body, bound, *self.args[2:])
+        return result
 
 
 class Average(Binding):

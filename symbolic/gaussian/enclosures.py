@@ -217,17 +217,17 @@ class ConstantBalls:
         """Return a ball of `bits` bits."""
         best = None
         for attempt in range(_ATTEMPTS):
-            found, size = self._attempt((bits + _GUARD_BITS) * 2**attempt)
-            if _is_reached(found, size, bits):
-                return found
-            best = found if found.is_finite() else best
+            result, size = self._attempt((bits + _GUARD_BITS) * 2**attempt)
+            if _is_reached(result, size, bits):
+                return result
+            best = result if result.is_finite() else best
         raise NotReached("rounding errors stay too large", best)
 
     def _attempt(self, prec: int) -> tuple[Ball, Ball]:
-        found = {symbol: moments.ball(0, prec) for symbol, moments in self._inner.items()}
-        sizes = {symbol: size for symbol, (_, size) in found.items()}
+        result = {symbol: moments.ball(0, prec) for symbol, moments in self._inner.items()}
+        sizes = {symbol: size for symbol, (_, size) in result.items()}
         with self._flint.ctx.workprec(prec):
-            evaluator = BallEvaluator({symbol: ball for symbol, (ball, _) in found.items()})
+            evaluator = BallEvaluator({symbol: ball for symbol, (ball, _) in result.items()})
             value = evaluator.constant(self._expr)
             size = _magnitude(self._expr, evaluator, sizes)
         if value.is_finite() and not value.imag.contains(0):
@@ -276,17 +276,17 @@ class MomentBalls:
         prec = goal + _GUARD_BITS
         best = None
         for _ in range(_ATTEMPTS):
-            found, size = self._attempt(k, prec, goal)
-            if _is_reached(found, size, bits):
-                return found, size
-            if best is not None and found.rad() > size:
+            result, size = self._attempt(k, prec, goal)
+            if _is_reached(result, size, bits):
+                return result, size
+            if best is not None and result.rad() > size:
                 break  # more bits do not help where subdivision has not converged
-            if best is None or found.rad() < best.rad():
-                best = found
+            if best is None or result.rad() < best.rad():
+                best = result
             # What cancels in the sum has to be paid for, but at most once more the bits asked for.
-            cancelled = min(bits, _bits_between(size, found.abs_lower(), bits))
+            cancelled = min(bits, _bits_between(size, result.abs_lower(), bits))
             wanted = bits + _SPARE_BITS + cancelled
-            missed = _bits_between(found.rad(), size * self._flint.arb(2) ** -goal, bits)
+            missed = _bits_between(result.rad(), size * self._flint.arb(2) ** -goal, bits)
             goal, prec = wanted, max(wanted + _GUARD_BITS, prec + missed + _SPARE_BITS)
         raise NotReached("the radius stays too large: the integrand varies too fast", best)
 

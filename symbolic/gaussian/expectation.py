@@ -101,10 +101,10 @@ class GaussianExpectation(_Expectation):
     def doit(self, **hints: Any) -> sp.Expr:
         """Return the closed form if a rule gives one; else the node with its inside done."""
         integrand = self.integrand.doit(**hints) if hints.get("deep", True) else self.integrand
-        found = closed_form(integrand, self.variable)
-        if found is None and _vanishes_by_parity(integrand, self.variable):
+        result = closed_form(integrand, self.variable)
+        if result is None and _vanishes_by_parity(integrand, self.variable):
             return sp.S.Zero
-        return GaussianExpectation(integrand, self.variable) if found is None else found
+        return GaussianExpectation(integrand, self.variable) if result is None else result
 
     def by_parts(self, primitive: sp.Expr | None = None) -> sp.Expr:
         r"""Return the node after one Gaussian integration by parts.
@@ -306,19 +306,19 @@ class GaussianVector(sp.Basic):
     @property
     def free_symbols(self) -> set[sp.Symbol]:
         """Parameters of mean and covariance."""
-        found: set[sp.Symbol] = self.mean.free_symbols | self.covariance.free_symbols
-        return found
+        result: set[sp.Symbol] = self.mean.free_symbols | self.covariance.free_symbols
+        return result
 
     def marginal(self, variables: Iterable[sp.Symbol]) -> GaussianVector:
         """Law of some of the variables, in this law's order."""
         wanted = set(variables)
-        kept = [i for i, x in enumerate(self.variables) if x in wanted]
-        if len(kept) < len(wanted):
+        remaining = [i for i, x in enumerate(self.variables) if x in wanted]
+        if len(remaining) < len(wanted):
             raise ParameterError(f"{wanted} are not all among the variables {self.variables}")
         return GaussianVector(
-            [self.variables[i] for i in kept],
-            [self.mean[i] for i in kept],
-            self.covariance.extract(kept, kept),
+            [self.variables[i] for i in remaining],
+            [self.mean[i] for i in remaining],
+            self.covariance.extract(remaining, remaining),
         )
 
     def variance(self, combination: sp.Expr) -> sp.Expr:
@@ -503,10 +503,10 @@ def independent_factors(
     for whole in (integrand, sp.expand(integrand)):
         terms = []
         for term in sp.Add.make_args(whole):
-            found = _one_term(term, variables, pairs)
-            if found is None:
+            result = _one_term(term, variables, pairs)
+            if result is None:
                 break
-            terms.append(found)
+            terms.append(result)
         else:
             return terms
     return None
@@ -601,10 +601,10 @@ class JointExpectation(_Expectation):
     def _with_fresh_symbols(self) -> JointExpectation:
         fresh = {x: sp.Dummy(x.name, **x.assumptions0) for x in self.law.variables}
         law = GaussianVector(fresh.values(), self.law.mean, self.law.covariance)
-        found: JointExpectation = sp.Expr.__new__(
+        result: JointExpectation = sp.Expr.__new__(
             JointExpectation, self.integrand.xreplace(fresh), law
         )
-        return found
+        return result
 
     def _eval_derivative(self, symbol: sp.Symbol) -> sp.Expr:
         law, f = self.law, self.integrand
@@ -630,13 +630,13 @@ class JointExpectation(_Expectation):
         law = self.law
         line = on_a_line(integrand, law)
         if line is not None:
-            found = closed_form(*line)
-            if found is not None:
-                return found
+            result = closed_form(*line)
+            if result is not None:
+                return result
         mean, rows = tuple(law.mean), tuple(map(tuple, law.covariance.tolist()))
-        found = joint_closed_form(integrand, law.variables, mean, rows)
-        if found is not None:
-            return found
+        result = joint_closed_form(integrand, law.variables, mean, rows)
+        if result is not None:
+            return result
         if line is not None:
             return GaussianExpectation(*line)
         apart = _by_independence(integrand, law)
@@ -667,10 +667,10 @@ class JointExpectation(_Expectation):
         factor = _cholesky(law.covariance)
         standard = sp.Matrix(law.variables)
         values = law.mean + factor * standard
-        found = integrand.xreplace(dict(zip(law.variables, values, strict=True)))
+        result = integrand.xreplace(dict(zip(law.variables, values, strict=True)))
         for variable in reversed(law.variables):
-            found = GaussianExpectation(found, variable)
-        return found
+            result = GaussianExpectation(result, variable)
+        return result
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
         if self.free_symbols:

@@ -168,12 +168,12 @@ def polynomial_in_hermite(coefficients: Mapping[int, sp.Expr]) -> dict[int, sp.E
     >>> polynomial_in_hermite({3: sp.Integer(1), 1: sp.Integer(-3)})
     {3: 1}
     """
-    found: dict[int, sp.Expr] = {}
+    result: dict[int, sp.Expr] = {}
     for n, coefficient in coefficients.items():
         value = require_exact(coefficient, f"the coefficient of x**{n}")
         for k, count in power_in_hermite(n).items():
-            found[k] = found.get(k, sp.S.Zero) + count * value
-    return {k: c for k, c in sorted(found.items()) if c != 0}
+            result[k] = result.get(k, sp.S.Zero) + count * value
+    return {k: c for k, c in sorted(result.items()) if c != 0}
 
 
 def hermite_derivative(
@@ -244,15 +244,15 @@ def linearisation(m: int, n: int, *more: int) -> dict[int, int]:
     """
     orders = [checked_order(order, "of a factor") for order in (m, n, *more)]
     checked_order(sum(orders), "of the product")
-    found = {orders[0]: 1}
+    result = {orders[0]: 1}
     for order in orders[1:]:
         terms: dict[int, int] = {}
-        for k, c in found.items():
+        for k, c in result.items():
             for j in range(min(k, order) + 1):
                 count = math.factorial(j) * math.comb(k, j) * math.comb(order, j)
                 terms[k + order - 2 * j] = terms.get(k + order - 2 * j, 0) + c * count
-        found = terms
-    return dict(sorted(found.items()))
+        result = terms
+    return dict(sorted(result.items()))
 
 
 def triple_product(l: int, m: int, n: int) -> int:  # noqa: E741
@@ -307,10 +307,10 @@ def affine_argument(
     n = checked_order(n, "n")
     a, b = require_exact(a, "a"), require_exact(b, "b")
     variance = sp.expand(1 - a**2)
-    found = {
+    result = {
         k: math.comb(n, k) * a**k * hermite_polynomial(n - k, b, variance) for k in range(n + 1)
     }
-    return {k: c for k, c in found.items() if c != 0}
+    return {k: c for k, c in result.items() if c != 0}
 
 
 def addition_theorem(
@@ -352,7 +352,7 @@ def addition_theorem(
             "weights"
         )
     excess = sp.expand(TR5(sp.expand(sp.Add(*(w**2 for w in vector)) - 1)))
-    found: dict[tuple[int, ...], sp.Expr] = {}
+    result: dict[tuple[int, ...], sp.Expr] = {}
     for j, count in enumerate(pairings(n)):
         factor = count * excess**j
         if factor == 0:
@@ -362,8 +362,8 @@ def addition_theorem(
             ways = math.factorial(degree) // math.prod(math.factorial(k) for k in alpha)
             value = ways * factor * sp.Mul(*(w**k for w, k in zip(vector, alpha, strict=True)))
             if value != 0:
-                found[alpha] = value
-    return dict(sorted(found.items()))
+                result[alpha] = value
+    return dict(sorted(result.items()))
 
 
 def multi_indices(variables: int, degree: int) -> list[tuple[int, ...]]:

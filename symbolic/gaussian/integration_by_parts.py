@@ -86,11 +86,11 @@ def smooth_partial(expr: sp.Expr, x: sp.Symbol) -> sp.Expr:
 def _expectations_in(expr: sp.Expr) -> list[GaussianExpectation]:
     if isinstance(expr, GaussianExpectation):
         return [expr]
-    found: dict[GaussianExpectation, None] = {}
+    result: dict[GaussianExpectation, None] = {}
     for argument in expr.args:
         if isinstance(argument, sp.Expr):
-            found |= dict.fromkeys(_expectations_in(argument))
-    return list(found)
+            result |= dict.fromkeys(_expectations_in(argument))
+    return list(result)
 
 
 def _derivative(node: GaussianExpectation, x: sp.Symbol) -> sp.Expr:
@@ -348,10 +348,10 @@ def _is_positive(expr: sp.Expr, z: sp.Symbol) -> bool:
             return marks.setdefault(node, node.func(sp.Dummy(real=True)))
         return node.func(*map(marked, node.args)) if node.args else node
 
-    found = marked(expr)
+    result = marked(expr)
     # SymPy knows no sign of a sum of terms like these; each one has its own.
-    terms = sp.Add.make_args(found)
-    positive = all(_has_positive_factors(term) for term in terms) or bool(found.is_positive)
+    terms = sp.Add.make_args(result)
+    positive = all(_has_positive_factors(term) for term in terms) or bool(result.is_positive)
     return positive or (expr.is_Add and is_positive_sum(expr, z))
 
 
@@ -396,20 +396,20 @@ def reduced(condition: sp.Expr, energy: sp.Expr = sp.S.Zero) -> sp.Expr:
     marks = {n: sp.Dummy(real=True) for n in _expectations(condition)}
     marked = condition.xreplace(marks)
     weights = {n: marked.diff(mark) for n, mark in marks.items()}
-    sums = {n: found for n in marks if (found := _Sum.of(n, weights[n], energy)) is not None}
+    sums = {n: result for n in marks if (result := _Sum.of(n, weights[n], energy)) is not None}
     if not sums:
         return condition
     if any(w.free_symbols & set(marks.values()) for w in weights.values()):
         # A function of expectations: each by itself.
-        return condition.xreplace({n: found.assembled(sp.S.Zero) for n, found in sums.items()})
+        return condition.xreplace({n: result.assembled(sp.S.Zero) for n, result in sums.items()})
     back = {mark: n for n, mark in marks.items() if n not in sums}
     outside = marked.xreplace({marks[n]: sp.S.Zero for n in sums}).xreplace(back)
     if not outside.has(Average, AppliedUndef):
         outside = min(outside, _collected(outside), key=sp.count_ops)
     by_variable: dict[sp.Symbol, _Sum] = {}
-    for n, found in sums.items():
+    for n, result in sums.items():
         total = by_variable.setdefault(n.variable, _Sum(n.variable, {}))
-        total.add(found, weights[n])
+        total.add(result, weights[n])
     for total in by_variable.values():
         outside = total.assembled(outside)
     return outside
@@ -456,16 +456,16 @@ class _Sum:
         done = None if terms is None else _without_factors(terms, z)
         if terms is None or done is None:
             return None
-        found = cls(z, {})
+        result = cls(z, {})
         for function, coefficient in done.items():
-            found.add(cls(z, {function: coefficient}), sp.S.One)
+            result.add(cls(z, {function: coefficient}), sp.S.One)
         # A z of the user's own costs nothing, one over a root that may vanish does.
         singular = any(k and _divides_by_root(c * weight) for (k, _), c in terms.items())
         if any(_has_own_factor(n) for n in inner):
             singular |= _divides_by_root(node.integrand * weight)
         # A sign makes it no longer.
-        length = min(sp.count_ops(sign * found.assembled(sp.S.Zero)) for sign in (1, -1))
-        return found if singular or length <= sp.count_ops(node) else None
+        length = min(sp.count_ops(sign * result.assembled(sp.S.Zero)) for sign in (1, -1))
+        return result if singular or length <= sp.count_ops(node) else None
 
     def add(self, other: _Sum, weight: sp.Expr) -> None:
         """Add a multiple of another sum over the same variable."""
@@ -553,11 +553,11 @@ def _terms(f: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.Expr] | Non
     marks = {g: sp.Dummy(real=True) for g in functions if z in g.free_symbols}
     back = {mark: g for g, mark in marks.items()}
     # Coefficients are not multiplied out.
-    kept: dict[sp.Expr, sp.Dummy] = {}
-    marked = _constants_marked(f.xreplace(marks), {z, *back}, kept)
+    remaining: dict[sp.Expr, sp.Dummy] = {}
+    marked = _constants_marked(f.xreplace(marks), {z, *back}, remaining)
     if expanded_terms(marked) > _MOST_TERMS:
         return None
-    constants = {mark: c for c, mark in kept.items()}
+    constants = {mark: c for c, mark in remaining.items()}
     divisors = {
         p.base: sp.Dummy(real=True)
         for p in sorted(marked.atoms(sp.Pow), key=sp.count_ops, reverse=True)
@@ -565,14 +565,14 @@ def _terms(f: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.Expr] | Non
     }
     marked = marked.xreplace(divisors)
     divided = {mark: base for base, mark in divisors.items()}
-    found: dict[tuple[int, sp.Expr], sp.Expr] = {}
+    result: dict[tuple[int, sp.Expr], sp.Expr] = {}
     for term in sp.Add.make_args(marked.expand(**PRODUCTS_ONLY)):
         coefficient, rest = term.as_independent(z, *back, *divided, as_Add=False)
         power = _power_of(rest, z)
         function = (rest / z**power).xreplace(divided).xreplace(constants).xreplace(back)
         key = (power, exponentials_merged(function))
-        found[key] = found.get(key, sp.S.Zero) + coefficient.xreplace(constants)
-    return found
+        result[key] = result.get(key, sp.S.Zero) + coefficient.xreplace(constants)
+    return result
 
 
 def _constants_marked(
@@ -634,15 +634,15 @@ def _lowered(k: int, g: sp.Expr, z: sp.Symbol) -> dict[tuple[int, sp.Expr], sp.E
     slopes = _terms(canonical((g / exponential).diff(z), z), z)
     if slopes is None:
         return None
-    found: dict[tuple[int, sp.Expr], sp.Expr] = {}
+    result: dict[tuple[int, sp.Expr], sp.Expr] = {}
     for (j, h), coefficient in slopes.items():
         key = (k - 1 + j, exponentials_merged(exponential * h))
-        found[key] = found.get(key, sp.S.Zero) + coefficient / narrowing
+        result[key] = result.get(key, sp.S.Zero) + coefficient / narrowing
     for power, coefficient in ((k - 1, linear), (k - 2, sp.Integer(k - 1))):
         if coefficient != 0:
             key = (power, g)
-            found[key] = found.get(key, sp.S.Zero) + coefficient / narrowing
-    return {key: coefficient for key, coefficient in found.items() if coefficient != 0}
+            result[key] = result.get(key, sp.S.Zero) + coefficient / narrowing
+    return {key: coefficient for key, coefficient in result.items() if coefficient != 0}
 
 
 # -- equal functions in one spelling
@@ -711,12 +711,12 @@ def collected(f: sp.Expr, z: sp.Symbol) -> sp.Expr:
     >>> collected(sp.tanh(z) / sp.sqrt(2 - 2 * q) - sp.sinh(z) / sp.cosh(z) / sp.sqrt(8 - 8 * q), z)
     sqrt(2)*tanh(z)/(4*sqrt(1 - q))
     """
-    found: dict[sp.Expr, sp.Expr] = {}
+    result: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(canonical(f, z)):
         # Signs and numbers of sums go to the coefficient.
         coefficient, rest = _signs_outside(term).as_independent(z, as_Add=False)
-        found[rest] = found.get(rest, sp.S.Zero) + coefficient
-    number, rest = _common_factor_outside(sp.Add(*(_collected(c) * g for g, c in found.items())))
+        result[rest] = result.get(rest, sp.S.Zero) + coefficient
+    number, rest = _common_factor_outside(sp.Add(*(_collected(c) * g for g, c in result.items())))
     return number * rest
 
 
@@ -771,14 +771,14 @@ def _common_factor_outside(sum_: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 
 def _rational_powers(term: sp.Expr) -> dict[sp.Expr, sp.Rational]:
     """The factors of a product and their powers, numbers left out."""
-    found: dict[sp.Expr, sp.Rational] = {}
+    result: dict[sp.Expr, sp.Rational] = {}
     for factor in sp.Mul.make_args(term):
         base, n = factor.as_base_exp()
         if not n.is_Rational:
             base, n = factor, sp.S.One
         if not base.is_Rational:
-            found[base] = n
-    return found
+            result[base] = n
+    return result
 
 
 # -- tilted measures
@@ -798,12 +798,12 @@ def _tilt(u: sp.Expr, z: sp.Symbol) -> int:
 
 def _tilted_to_odd(terms: dict[sp.Expr, sp.Expr], z: sp.Symbol) -> dict[sp.Expr, sp.Expr]:
     """Write even powers of tanh at a tilted argument as the odd ones below."""
-    found: dict[sp.Expr, sp.Expr] = {}
+    result: dict[sp.Expr, sp.Expr] = {}
     for function, coefficient in terms.items():
         base, n = function.as_base_exp()
         if isinstance(base, sp.tanh) and n.is_Integer and n > 0 and n % 2 == 0:
             sign = _tilt(base.args[0], z)
             if sign:
                 function, coefficient = base ** (n - 1), sign * coefficient
-        found[function] = found.get(function, sp.S.Zero) + coefficient
-    return found
+        result[function] = result.get(function, sp.S.Zero) + coefficient
+    return result

@@ -63,10 +63,10 @@ def _decided(cases: sp.Piecewise, place: str) -> sp.Expr:
             f"{place} holds {str(cases)[:80]}, which has no value where none of its conditions "
             "holds; end it with a case (value, True)"
         )
-    found = cases.args[-1].expr
+    result = cases.args[-1].expr
     for value, condition in reversed(cases.args[:-1]):
-        found = _chosen(condition, value, found, place)
-    return found
+        result = _chosen(condition, value, result, place)
+    return result
 
 
 def _chosen(condition: sp.Basic, yes: sp.Expr, no: sp.Expr, place: str) -> sp.Expr:
@@ -200,8 +200,8 @@ def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
     if not expr.has(sp.Piecewise, sp.Heaviside, sp.sign):
         return expr
     expr = single_comparisons(expr)
-    found = {n: _affine(n, at_rest) for n in outermost(expr, GaussianExpectation)}
-    return expr.xreplace(found)
+    result = {n: _affine(n, at_rest) for n in outermost(expr, GaussianExpectation)}
+    return expr.xreplace(result)
 
 
 def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:
@@ -258,8 +258,8 @@ def _jumps(cases: sp.Piecewise, z: sp.Symbol) -> bool:
 
 
 def _by_steps(cases: sp.Piecewise) -> sp.Expr:
-    found = cases.args[-1].expr
+    result = cases.args[-1].expr
     for value, condition in reversed(cases.args[:-1]):
         indicator = sp.Heaviside(condition.gts - condition.lts, HALF)
-        found += (value - found) * indicator
-    return found
+        result += (value - result) * indicator
+    return result

@@ -108,13 +108,13 @@ def _value_and_size(
         return function(x) * ctx.exp(-x * x / 2) / normal
 
     agree = agreement(prec, ctx)
-    found = analyse(integrand, variable)
-    if found.kinks:
-        points = _ascending(found.kinks, ctx)
+    result = analyse(integrand, variable)
+    if result.kinks:
+        points = _ascending(result.kinks, ctx)
         value, size = _piecewise_rule(density_times, points, ctx, agree)
     else:
         # A strip of width zero is a suspicion that the rule confirms or does not.
-        narrow = float(found.strip) if found.strip is not None and found.strip.is_positive else 1
+        narrow = float(result.strip) if result.strip is not None and result.strip.is_positive else 1
         narrow = max(min(narrow, _NARROW_STRIP), _NARROWEST_STRIP)
         # sign(z)**2 has no kink, but another value at a single point: no node may hit that.
         offset = (ctx.sqrt(5) - 2) / 2 if integrand.has(sp.sign, sp.Heaviside) else 0
@@ -128,14 +128,14 @@ def finite_values(f: sp.Expr, variables: Sequence[sp.Symbol], ctx: Any) -> Calla
 
     def value(*x: Any) -> Any:
         try:
-            found = ctx.convert(function(*x))
+            result = ctx.convert(function(*x))
         except (ZeroDivisionError, ValueError):
-            found = ctx.nan
-        if not isinstance(found, ctx.mpf) or not ctx.isfinite(found):
+            result = ctx.nan
+        if not isinstance(result, ctx.mpf) or not ctx.isfinite(result):
             where = ", ".join(ctx.nstr(part, 5) for part in x)
             where = where if len(x) == 1 else f"({where})"
             raise NotConverged(f"the integrand is not a finite real number at {where}")
-        return found
+        return result
 
     return value
 
@@ -522,7 +522,7 @@ def _rule_on_pieces(
 ) -> list[_Piece]:
     ctx = side.ctx
     inside = [k for k in side.kinks if abs(k) < side.reach]
-    found = []
+    result = []
     for a, b in itertools.pairwise([-side.reach, *inside, side.reach]):
         count = int(ctx.ceil((b - a) / width))
         half = (b - a) / (2 * count)
@@ -535,8 +535,8 @@ def _rule_on_pieces(
                 for x, (_, weight) in zip(nodes, rule, strict=True)
             ]
             weighted = [[w * y for w, y in zip(weights, row, strict=True)] for row in values]
-            found.append(_Piece(centre, half, nodes, weighted))
-    return found
+            result.append(_Piece(centre, half, nodes, weighted))
+    return result
 
 
 def _sum_over_pieces(
@@ -638,18 +638,18 @@ def _without_multiples(
     f: sp.Expr, variables: list[sp.Symbol], mean: sp.Matrix, covariance: sp.Matrix
 ) -> _Law:
     """Leave out variables that are affine functions of the ones before them."""
-    kept: list[int] = []
+    remaining: list[int] = []
     for k, variable in enumerate(variables):
-        mean_of, rest = _conditional(k, kept, variables, mean, covariance)
+        mean_of, rest = _conditional(k, remaining, variables, mean, covariance)
         if sp.simplify(rest) == 0:
             f = f.xreplace({variable: mean_of})
         else:
-            kept.append(k)
+            remaining.append(k)
     return (
         f,
-        [variables[i] for i in kept],
-        mean.extract(kept, [0]) if kept else sp.Matrix([]),
-        covariance.extract(kept, kept),
+        [variables[i] for i in remaining],
+        mean.extract(remaining, [0]) if remaining else sp.Matrix([]),
+        covariance.extract(remaining, remaining),
     )
 
 
@@ -679,13 +679,13 @@ def _one_variable_less(
         rest = [i for i in range(len(variables)) if i != k]
         centre, variance = _conditional(k, rest, variables, mean, covariance)
         inner = f.xreplace({variables[k]: centre + sp.sqrt(variance) * z})
-        found = closed_form(inner, z)
-        if found is None or found.has(BivariateNormalCDF):
+        result = closed_form(inner, z)
+        if result is None or result.has(BivariateNormalCDF):
             continue
         left = [variables[i] for i in rest]
-        used = [i for i, x in enumerate(left) if x in found.free_symbols]
+        used = [i for i, x in enumerate(left) if x in result.free_symbols]
         return (
-            found,
+            result,
             [left[i] for i in used],
             mean.extract([rest[i] for i in used], [0]) if used else sp.Matrix([]),
             covariance.extract([rest[i] for i in used], [rest[i] for i in used]),

@@ -108,8 +108,8 @@ def read_terms(
     for piece in pieces:
         constant, rest = piece.as_independent(*variables, as_Add=False)
         exponents, kernel = _monomial_and_kernel(rest, variables)
-        found = groups.setdefault(kernel, {})
-        found[exponents] = found.get(exponents, sp.S.Zero) + constant
+        result = groups.setdefault(kernel, {})
+        result[exponents] = result.get(exponents, sp.S.Zero) + constant
     terms = []
     for kernel, polynomial in groups.items():
         read = _read_kernel(kernel, variables)
@@ -209,8 +209,8 @@ def blocks(count: int, coupled: Iterable[Iterable[int]]) -> list[list[int]]:
     """
     label = list(range(count))
     for indices in coupled:
-        found = {label[i] for i in indices}
-        label = [min(found) if x in found else x for x in label]
+        result = {label[i] for i in indices}
+        label = [min(result) if x in result else x for x in label]
     return [[i for i in range(count) if label[i] == x] for x in dict.fromkeys(label)]
 
 
@@ -407,15 +407,15 @@ def _require_finite(
 
 def _bounds(covariance: sp.Matrix) -> dict[sp.Symbol, sp.Expr]:
     """Largest absolute values of covariances that are symbols times numbers: correlations, say."""
-    found: dict[sp.Symbol, sp.Expr] = {}
+    result: dict[sp.Symbol, sp.Expr] = {}
     for i, j in itertools.combinations(range(covariance.rows), 2):
         largest = sp.sqrt(covariance[i, i]) * sp.sqrt(covariance[j, j])
         factor, symbol = covariance[i, j].as_independent(sp.Symbol, as_Add=False)
         if symbol.is_Symbol and factor.is_number and largest.is_number:
             bound = largest / abs(factor)
-            if symbol not in found or (found[symbol] - bound).is_positive:
-                found[symbol] = bound
-    return found
+            if symbol not in result or (result[symbol] - bound).is_positive:
+                result[symbol] = bound
+    return result
 
 
 def _is_positive_within(polynomial: sp.Expr, bounds: Mapping[sp.Symbol, sp.Expr]) -> bool:

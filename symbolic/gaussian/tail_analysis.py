@@ -255,10 +255,10 @@ class TailAnalysis:
 
     def start(self, expr: sp.Expr) -> Ball:
         """Return from where on the bounds of all that an expression holds apply."""
-        found = self.number(sp.S.One)
+        result = self.number(sp.S.One)
         for symbol in expr.free_symbols & self.known.keys():
-            found = found.max(self.known[symbol].size.start)
-        return found
+            result = result.max(self.known[symbol].size.start)
+        return result
 
     def product(self, bounds: Iterable[TailBound]) -> TailBound:
         total = self.plain(self.number(sp.S.One))

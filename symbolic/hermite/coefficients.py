@@ -77,12 +77,12 @@ def open_moment(terms: OpenTerms, z: sp.Symbol, k: int) -> sp.Expr:
     >>> open_moment(swish, z, 0), open_moment(swish, z, 1), open_moment(swish, z, 3)
     (E_z[z*sigmoid(z)], 1/2, 0)
     """
-    found: list[sp.Expr] = []
+    result: list[sp.Expr] = []
     rest: dict[sp.Expr, sp.Expr] = {}
     for kernel, coefficients in terms.items():
         moment = _related_moments(kernel, z, max(coefficients))
         if moment is not None:
-            found += [c * _of_power(moment, n, k) for n, c in coefficients.items()]
+            result += [c * _of_power(moment, n, k) for n, c in coefficients.items()]
             continue
         part = kernel * sp.Add(*(c * z**n for n, c in coefficients.items()))
         if not _vanishes(part, z, k):
@@ -96,10 +96,10 @@ def open_moment(terms: OpenTerms, z: sp.Symbol, k: int) -> sp.Expr:
             if value is None:
                 without_rule.append(part)
             else:
-                found.append(value)
+                result.append(value)
         if without_rule:
-            found.append(GaussianExpectation(sp.Add(*without_rule) * polynomial, z))
-    return sp.Add(*found)
+            result.append(GaussianExpectation(sp.Add(*without_rule) * polynomial, z))
+    return sp.Add(*result)
 
 
 @functools.lru_cache(maxsize=256)
@@ -148,12 +148,12 @@ def _of_power(moment: Callable[[int], sp.Expr], n: int, k: int) -> sp.Expr:
     """The moment of order k of z^n f: z^n He_k is a sum of He_j, the rule used n times."""
     weights = {k: 1}
     for _ in range(n):
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         for j, weight in weights.items():
-            found[j + 1] = found.get(j + 1, 0) + weight
+            result[j + 1] = result.get(j + 1, 0) + weight
             if j:
-                found[j - 1] = found.get(j - 1, 0) + j * weight
-        weights = found
+                result[j - 1] = result.get(j - 1, 0) + j * weight
+        weights = result
     return sp.Add(*(weight * moment(j) for j, weight in weights.items()))
 
 
@@ -397,12 +397,12 @@ class HermiteCoefficients(Typeset, AbstractSequence[sp.Expr]):
                 "give what to_dict returned"
             ) from None
         function = parse_expression(text, symbols, argument="function")
-        found = hermite_coefficients(function, order, variable=variable)
-        if [str(value) for value in found] != stored:
+        result = hermite_coefficients(function, order, variable=variable)
+        if [str(value) for value in result] != stored:
             raise ExpressionError(
                 f"the stored coefficients are not those of {text}; compute them anew"
             )
-        return found
+        return result
 
     def __repr__(self) -> str:
         return f"HermiteCoefficients({self.name!r}, order {self.order})"
@@ -640,8 +640,8 @@ def _read(
         if isinstance(f, sp.Expr):
             _require_evaluated(f, argument)
             _require_one_variable(f, argument)
-        found = activation(f, argument=argument)
-        return found.expr, z, found.name
+        result = activation(f, argument=argument)
+        return result.expr, z, result.name
     if not isinstance(variable, sp.Symbol):
         raise ParameterError(f"variable must be a SymPy Symbol, got {variable!r}")
     _require_line(variable)
@@ -672,10 +672,10 @@ def _read(
 
 def _require_evaluated(expr: sp.Expr, argument: str) -> None:
     """Refuse what is no number at a point, and what SymPy has still to work out."""
-    found = expr.atoms(sp.Derivative, sp.Subs, sp.Limit, ExprWithLimits)
-    if found:
+    result = expr.atoms(sp.Derivative, sp.Subs, sp.Limit, ExprWithLimits)
+    if result:
         raise UnsupportedExpressionError(
-            f"{argument} holds {min(map(str, found))}, which is not worked out; use doit() first"
+            f"{argument} holds {min(map(str, result))}, which is not worked out; use doit() first"
         )
     for value in (sp.I, sp.nan, sp.oo, -sp.oo, sp.zoo):
         if expr.has(value):

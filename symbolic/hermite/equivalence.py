@@ -79,10 +79,10 @@ class ConditionalFeatures:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON: the numbers as texts."""
-        found: dict[str, Any] = {"projection": str(self.projection), "digits": self.digits}
+        result: dict[str, Any] = {"projection": str(self.projection), "digits": self.digits}
         for name in ("overlaps", "spreads", "mean", "slope", "residual_variance"):
-            found[name] = [str(entry) for entry in getattr(self, name)]
-        return found
+            result[name] = [str(entry) for entry in getattr(self, name)]
+        return result
 
 
 def features_at(
@@ -214,8 +214,8 @@ def spiked_rows(
 def _values(
     student: Activation, centre: sp.Expr, spread: sp.Expr, digits: int
 ) -> tuple[sp.Float, ...]:
-    found = ConditionalEquivalence(student, centre, spread)
-    coefficients = (found.mean, found.slope, found.residual_variance)
+    result = ConditionalEquivalence(student, centre, spread)
+    coefficients = (result.mean, result.slope, result.residual_variance)
     return tuple(_value(coefficient, digits) for coefficient in coefficients)
 
 
@@ -644,13 +644,13 @@ def _closed_coefficient(student: Activation, k: int) -> sp.Expr | None:
     if k == 0:
         return _closed_forms(student).mean
     value = student(CENTRE + SPREAD * z)
-    found = _closed(GaussianExpectation(value * hermite_polynomial(k, z), z))
-    return _collected(found) if found is not None and k <= _MOST_COLLECTED else found
+    result = _closed(GaussianExpectation(value * hermite_polynomial(k, z), z))
+    return _collected(result) if result is not None and k <= _MOST_COLLECTED else result
 
 
 def _closed(node: sp.Expr) -> sp.Expr | None:
-    found = node.doit()
-    return None if found.has(GaussianExpectation) else found
+    result = node.doit()
+    return None if result.has(GaussianExpectation) else result
 
 
 def _collected(expr: sp.Expr) -> sp.Expr:

@@ -136,9 +136,9 @@ def expansion_from_dict(
 
 def read_number(text: Any) -> sp.Expr:
     """Read an exact number; fractions longer than texts of users may be, directly."""
-    found = _RATIONAL.fullmatch(text) if isinstance(text, str) else None
-    if found and int(found[2] or 1):
-        return sp.Rational(int(found[1]), int(found[2] or 1))
+    result = _RATIONAL.fullmatch(text) if isinstance(text, str) else None
+    if result and int(result[2] or 1):
+        return sp.Rational(int(result[1]), int(result[2] or 1))
     return parse_expression(text, {}, argument="coefficient")
 
 
@@ -493,12 +493,12 @@ def _by_multi_index(
         raise ParameterError(
             f"coefficients must be a mapping from multi-indices to numbers, got {values!r}"
         )
-    found = {_multi_index(key, len(variables)): value for key, value in values.items()}
-    if len(found) < len(values):
+    result = {_multi_index(key, len(variables)): value for key, value in values.items()}
+    if len(result) < len(values):
         raise ParameterError(
             f"coefficients name one multi-index twice, as an order and as a tuple: {list(values)}"
         )
-    return found
+    return result
 
 
 def _multi_index(alpha: Sequence[int] | int, size: int) -> tuple[int, ...]:

@@ -195,7 +195,7 @@ class _LabelAtPoint:
 
     def vectors(self, power: int, order: int) -> tuple[tuple[sp.Expr, ...], ...]:
         """Return E[y^p q], or the rows of E[y^p (q qᵀ - P)]; without those that vanish."""
-        found = []
+        result = []
         unit = self.field.one / self.field.convert_from(self.factor**power, self.domain)
         for coefficients in self._derivatives(power, order):
             if not any(coefficients):
@@ -204,8 +204,8 @@ class _LabelAtPoint:
             for c, row in zip(coefficients, self.basis, strict=True):
                 total = [a + c * b for a, b in zip(total, row, strict=True)]
             values = (self.field.convert_from(entry, self.domain) * unit for entry in total)
-            found.append(tuple(self.field.to_sympy(reduced(value)) for value in values))
-        return tuple(found)
+            result.append(tuple(self.field.to_sympy(reduced(value)) for value in values))
+        return tuple(result)
 
     def _derivatives(self, power: int, order: int) -> list[list[Element]]:
         """Return E[∇ y^p], or E[∇² y^p], in t."""
@@ -311,16 +311,16 @@ class _WithoutDenominators:
 
 def _orthogonal_basis(rows: Sequence[Sequence[Element]], field: Any) -> list[list[Element]]:
     """Orthogonalise without normalising."""
-    found: list[list[Element]] = []
+    result: list[list[Element]] = []
     for row in rows:
         vector = list(row)
-        for known in found:
+        for known in result:
             overlap = sum((a * b for a, b in zip(vector, known, strict=True)), field.zero)
             if overlap:
                 factor = overlap / sum((b * b for b in known), field.zero)
                 vector = [a - factor * b for a, b in zip(vector, known, strict=True)]
-        found.append(vector)
-    return found
+        result.append(vector)
+    return result
 
 
 def _point(
@@ -352,14 +352,14 @@ def _horner(terms: Terms, images: Sequence[PolyElement], i: int, ring: Any) -> P
 def _flow(terms: Terms, variances: Sequence[Element]) -> Terms:
     """Return the Hermite coefficients of a polynomial in Gaussian variables of these variances."""
     for a, variance in enumerate(variances):
-        found: Terms = {}
+        result: Terms = {}
         for alpha, c in terms.items():
             n = alpha[a]
             for j, count in enumerate(pairings(n)):
                 lower = (*alpha[:a], n - 2 * j, *alpha[a + 1 :])
                 added = c * count * variance**j
-                found[lower] = found[lower] + added if lower in found else added
-        terms = found
+                result[lower] = result[lower] + added if lower in result else added
+        terms = result
     return terms
 
 
@@ -597,8 +597,8 @@ class _Run:
     def _single_index_bound(self) -> None:
         if self.moments is not None or self.relevant.dimension != 1:
             return
-        own, variable, name = self._along_the_line()
-        if is_blind_to_order_two(own, variable):
+        univariate, variable, name = self._along_the_line()
+        if is_blind_to_order_two(univariate, variable):
             text = f"y is even and a function of |{variable}| phi({variable}) alone{name}"
             self._raise_lower(4, f"{text}: no T(y) has He_2")
 
@@ -706,8 +706,8 @@ class _Run:
         """One missing direction, on which the label is a function of one variable by itself."""
         if self.lower > 1 or self.relevant.dimension != self.subspace.dimension + 1:
             return
-        for own, variable, name in self._single_functions():
-            transform = one_sided_infinity(own, variable)
+        for univariate, variable, name in self._single_functions():
+            transform = one_sided_infinity(univariate, variable)
             if transform is not None:
                 text = f"{transform}{name}, shows {self.relevant} at order 1"
                 yield GenerativeStep(1, transform.partition(" ")[0], text, self.relevant)
@@ -719,9 +719,9 @@ class _Run:
         variables = self.f.variables
         for i, x in enumerate(variables):
             axis = Subspace.spanned_by([[int(i == j) for j in range(len(variables))]])
-            own = own_part(self.f, x)
-            if own is not None and axis <= self.subspace.orthogonal_complement():
-                yield own, x, ""
+            univariate = own_part(self.f, x)
+            if univariate is not None and axis <= self.subspace.orthogonal_complement():
+                yield univariate, x, ""
 
     def _by_powers_of_others(self, order: int) -> Iterator[GenerativeStep]:
         for power in _POWERS_OF_OTHERS:
@@ -733,9 +733,9 @@ class _Run:
             except GiantstepError:
                 continue
             if span.rows and span.subspace.dimension > self.subspace.dimension:
-                found, vectors = span.rows[0].order, tuple(row.vector for row in span.rows)
-                text = f"y^{power} shows {span.subspace} at order {found}"
-                yield GenerativeStep(found, f"y^{power}", text, span.subspace, vectors)
+                result, vectors = span.rows[0].order, tuple(row.vector for row in span.rows)
+                text = f"y^{power} shows {span.subspace} at order {result}"
+                yield GenerativeStep(result, f"y^{power}", text, span.subspace, vectors)
 
     def _source_of_power(self, power: int) -> SpanSource | None:
         if power not in self._powers:
@@ -824,8 +824,8 @@ def own_part(target: Target, variable: sp.Symbol) -> sp.Expr | None:
 
     Given these others, the label is then g up to a constant.
     """
-    _, own = expanded(target.expr).as_independent(variable, as_Add=True)
-    return own if own.free_symbols == {variable} else None
+    _, univariate = expanded(target.expr).as_independent(variable, as_Add=True)
+    return univariate if univariate.free_symbols == {variable} else None
 
 
 def one_sided_infinity(expr: sp.Expr, x: sp.Symbol) -> str | None:

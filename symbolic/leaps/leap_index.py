@@ -50,9 +50,9 @@ class ProvenOrder(int):
     """A whole number that carries, as attributes, what proves it; else it behaves like an int."""
 
     def __new__(cls, value: int, **proof: Any) -> ProvenOrder:
-        found = super().__new__(cls, value)
-        found.__dict__.update(proof)
-        return found
+        result = super().__new__(cls, value)
+        result.__dict__.update(proof)
+        return result
 
     def __getnewargs_ex__(self) -> tuple[tuple[int], dict[str, Any]]:
         return (int(self),), dict(self.__dict__)
@@ -148,13 +148,13 @@ def leap_index(target: TargetLike) -> Exponent:
         if f.degree is None and k == _SUSPICIOUS_ORDER + 1 and _is_constant(f):
             raise _constant(f)
         try:
-            found = first_coefficient(f, k)
+            result = first_coefficient(f, k)
         except UndecidedError:
             if f.degree is None and _is_constant(f):
                 raise _constant(f) from None
             raise
-        if found is not None:
-            alpha, moment = found
+        if result is not None:
+            alpha, moment = result
             return Exponent(
                 k, target=f.name, multi_index=alpha, coefficient=moment, variables=f.variables
             )
@@ -358,10 +358,10 @@ def coordinate_leap(target: TargetLike) -> CoordinateLeap:
     first = leap_index(f)
     next_term = _next_of_polynomial if f.degree is not None else _next_of_others
     while True:
-        found = next_term(f, seen, int(first))
-        if found is None:
+        result = next_term(f, seen, int(first))
+        if result is None:
             break
-        order, alpha, moment = found
+        order, alpha, moment = result
         new = [i for i, n in enumerate(alpha) if n and i not in seen]
         steps.append(CoordinateStep(order, alpha, moment, tuple(f.variables[i] for i in new)))
         seen.update(new)
@@ -411,9 +411,9 @@ def _next_of_others(
         return sum(n for i, n in enumerate(alpha) if i not in seen) == order
 
     for degree in range(order, highest + 1):
-        found = first_coefficient(f, degree, counts)
-        if found is not None:
-            return order, *found
+        result = first_coefficient(f, degree, counts)
+        if result is not None:
+            return order, *result
     raise UndecidedError(
         f"the coordinate leap of target {f.name!r} is undetermined: no Hermite term up to degree "
         f"{highest} has degree {order} in the coordinates other than "

@@ -65,13 +65,13 @@ def solve_series(
     first = {x: value for x, (_, value) in leading.items()}
     parts = _Balance(equations, starts, first, small, number)
     matrix = parts.jacobian()
-    found = order_by_order(
+    result = order_by_order(
         list(first.values()),
         order,
         lambda known, k: parts.residual(dict(zip(first, known, strict=True)), k),
         lambda right: _linear_solution(matrix, right),
     )
-    return {x: Series(tuple(c), starts[x]) for x, c in zip(first, found, strict=True)}
+    return {x: Series(tuple(c), starts[x]) for x, c in zip(first, result, strict=True)}
 
 
 def order_by_order(
@@ -93,12 +93,12 @@ def order_by_order(
     solve : callable
         Applies the inverse of the Jacobian at the leading coefficients.
     """
-    found = [[x] for x in first]
+    result = [[x] for x in first]
     for k in range(1, order + 1):
-        right = residual([[*x, 0] for x in found], k)
-        for x, change in zip(found, solve(right), strict=True):
+        right = residual([[*x, 0] for x in result], k)
+        for x, change in zip(result, solve(right), strict=True):
             x.append(-change)
-    return found
+    return result
 
 
 class _Balance:

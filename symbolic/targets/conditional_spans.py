@@ -186,21 +186,21 @@ class PolynomialSpans:
         places = _Places(self.symbol, subspace)
         echelon = _Echelon(places.field, self.dimension, places.rows)
         enough = (self.relevant_subspace + subspace).dimension
-        found: list[tuple[int, MultiIndex, MultiIndex, list[Element]]] = []
+        result: list[tuple[int, MultiIndex, MultiIndex, list[Element]]] = []
         lowest: int | None = None
         for order in range(1, min(int(highest_order), places.degree) + 1):
             for inside, outside, vector in places.gradient_rows(order):
                 if echelon.rank == enough:
                     break
                 if echelon.insert(vector):
-                    found.append((order, inside, outside, vector))
+                    result.append((order, inside, outside, vector))
                     lowest = lowest or order
             if echelon.rank == enough or (strict and lowest):
                 break
         to_sympy = places.field.to_sympy
         rows = tuple(
             SpanRow(tuple(map(to_sympy, vector)), order, inside, outside, sources)
-            for order, inside, outside, vector in found
+            for order, inside, outside, vector in result
             for sources in [places.sources(inside, outside)]
         )
         return Span(echelon.subspace(), rows, lowest)
@@ -276,13 +276,13 @@ class _Places:
 
     def sources(self, inside: MultiIndex, outside: MultiIndex) -> tuple[MultiIndex, ...]:
         """Return the multi-indices whose gradients have the monomial."""
-        found = [
+        result = [
             alpha
             for alpha, _ in self.by_degree.get(sum(inside) + sum(outside) + 1, [])
             for _, beta in _derivatives(alpha)
             if (inside, outside) in self.expanded(beta, sum(outside))
         ]
-        return tuple(sorted(set(found), reverse=True))
+        return tuple(sorted(set(result), reverse=True))
 
     def expanded(
         self, beta: MultiIndex, outside_degree: int

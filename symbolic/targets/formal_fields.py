@@ -178,14 +178,14 @@ class Certifier:
 
     def _has_one_sign(self, numerator: Any) -> bool:
         """Whether all terms have the same sign, known without any enclosure of an expectation."""
-        found = set()
+        result = set()
         for monomial, c in numerator.items():
             sign = sign_of(self._ground(c, _BITS[0]))
             for generator, n in zip(self.field.symbols, monomial, strict=True):
                 if n:
                     sign *= known_sign(generator) ** n
-            found.add(sign)
-        return len(found) == 1 and 0 not in found
+            result.add(sign)
+        return len(result) == 1 and 0 not in result
 
 
 def excludes_zero(interval: Any) -> bool:
@@ -223,13 +223,13 @@ def enclosed_number(number: sp.Expr, bits: int) -> Any:
         pass
     # Imported here because it needs the activations, which read their texts by the parser.
     try:
-        found = enclosed_value(number, digits=max(15, int(bits * _DIGITS_PER_BIT)))
+        result = enclosed_value(number, digits=max(15, int(bits * _DIGITS_PER_BIT)))
     except MissingDependencyError:
         raise
     except GiantstepError as error:
         raise NoEnclosure(str(error)) from None
     zero = enclosure(sp.S.Zero, bits)
-    ends = [enclosure(end, bits) for end in (found.lower, found.upper)]
+    ends = [enclosure(end, bits) for end in (result.lower, result.upper)]
     return type(zero).ctx.mpf([ends[0].a, ends[1].b])
 
 

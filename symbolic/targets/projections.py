@@ -89,8 +89,8 @@ class BoundedNorms:
 
     def norm(self, degree: int) -> sp.Float:
         """Return n_j to within `uncertainty`."""
-        own = self.parts[degree] if degree < len(self.parts) else sp.Float(0)
-        return own + self.uncertainty
+        part = self.parts[degree] if degree < len(self.parts) else sp.Float(0)
+        return part + self.uncertainty
 
     def has(self, degree: int) -> bool:
         """Whether n_j is known not to be zero."""

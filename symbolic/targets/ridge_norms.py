@@ -93,13 +93,13 @@ def degree_norms(symbol: PolyElement, subspace: Subspace) -> tuple[sp.Expr, ...]
     else:
         totals = {}
         components = _coordinate_terms(terms)
-        own = [_totals(component, operator) for component in components]
+        diagonal = [_totals(component, operator) for component in components]
         powers = [domain.unit**n for n in range(2 * len(components))]
         for p, first in enumerate(components):
             for q, second in enumerate(components[: p + 1]):
                 # Twice the inner products, by polarisation.
-                values = own[p] if p == q else _totals(_sum(first, second), operator)
-                others = () if p == q else (own[p], own[q])
+                values = diagonal[p] if p == q else _totals(_sum(first, second), operator)
+                others = () if p == q else (diagonal[p], diagonal[q])
                 for j, value in values.items():
                     mixed = value - sum((other.get(j, 0) for other in others), sp.QQ.zero)
                     added = domain.convert_from(mixed, sp.QQ) * powers[p + q]
@@ -133,12 +133,14 @@ def part_up_to(symbol: PolyElement, subspace: Subspace, degree: int) -> PolyElem
     """
     domain, terms, operator = _prepared(symbol, subspace)
     if operator.domain == domain:
-        kept = _lowest(terms, operator, degree)
+        remaining = _lowest(terms, operator, degree)
     else:
         parts = [_lowest(component, operator, degree) for component in _coordinate_terms(terms)]
         monomials = dict.fromkeys(monomial for part in parts for monomial in part)
-        kept = {m: domain([part.get(m, sp.QQ.zero) for part in reversed(parts)]) for m in monomials}
-    return symbol.ring.clone(domain=domain).from_dict(kept)
+        remaining = {
+            m: domain([part.get(m, sp.QQ.zero) for part in reversed(parts)]) for m in monomials
+        }
+    return symbol.ring.clone(domain=domain).from_dict(remaining)
 
 
 Monomial = tuple[int, ...]
@@ -197,10 +199,10 @@ def _totals(terms: _Terms, operator: _Operator) -> dict[int, Any]:
 
 
 def _lowest(terms: _Terms, operator: _Operator, degree: int) -> _Terms:
-    kept: _Terms = {}
+    remaining: _Terms = {}
     for k, part in _by_degree(terms).items():
-        kept |= part if k <= degree else operator.lowest(part, k, degree)
-    return kept
+        remaining |= part if k <= degree else operator.lowest(part, k, degree)
+    return remaining
 
 
 def _by_degree(terms: Mapping[Monomial, Any]) -> dict[int, _Terms]:
@@ -232,12 +234,12 @@ class _Counted(_Operator):
     axes: tuple[int, ...]
 
     def norms(self, part: _Terms, k: int) -> dict[int, Any]:
-        found: dict[int, Any] = {}
+        result: dict[int, Any] = {}
         for monomial, c in part.items():
             j = self._degree(monomial)
             weight = self.domain.convert(_factorial(monomial))
-            found[j] = found.get(j, self.domain.zero) + c * c * weight
-        return found
+            result[j] = result.get(j, self.domain.zero) + c * c * weight
+        return result
 
     def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
         return {m: c for m, c in part.items() if self._degree(m) <= degree}
@@ -261,14 +263,14 @@ class _Mixed(_Operator):
             key: _factorial(unpacked(key, bits, len(self.matrix))) for key in set().union(*vectors)
         }
         moments = [self._inner(vectors[i // 2], vectors[i - i // 2], weights) for i in range(k + 1)]
-        found = {}
+        result = {}
         for j in range(k + 1):
             indicator = _interpolating(k, (j,))
             total = self.domain.zero
             for i, (c, moment) in enumerate(zip(indicator, moments, strict=True)):
                 total += self._number(moment, c / (denominator**2 * self.common**i))
-            found[j] = total
-        return found
+            result[j] = total
+        return result
 
     def lowest(self, part: _Terms, k: int, degree: int) -> _Terms:
         vectors, denominator = self._powers(part, k, k)
@@ -311,8 +313,8 @@ class _Mixed(_Operator):
             for j in range(size)
         ]  # fmt: skip
         moves = [(bits * j, column) for j, column in enumerate(columns) if column]
-        found: dict[int, Any] = {}
-        get = found.get
+        result: dict[int, Any] = {}
+        get = result.get
         for key, value in terms.items():
             for shift, column in moves:
                 n = key >> shift & mask
@@ -321,14 +323,14 @@ class _Mixed(_Operator):
                     for step, entry in column:
                         new = key + step
                         old = get(new)
-                        found[new] = entry * scaled if old is None else old + entry * scaled
-        if len(found) > _MOST_MONOMIALS:
+                        result[new] = entry * scaled if old is None else old + entry * scaled
+        if len(result) > _MOST_MONOMIALS:
             raise UnsupportedExpressionError(
                 f"the projection mixes so many coordinates that more than {_MOST_MONOMIALS} terms "
                 "come up; use fewer coordinates, a lower degree, or a frame in which the subspace "
                 "is spanned by axes"
             )
-        return {key: value for key, value in found.items() if value}
+        return {key: value for key, value in result.items() if value}
 
     def _inner(self, a: dict[int, Any], b: dict[int, Any], weights: Mapping[int, int]) -> Any:
         zero: Any = 0 if self.domain.is_QQ else self.domain.zero
@@ -563,11 +565,11 @@ def _with_polynomial(
 ) -> list[sp.Expr]:
     """Return :math:`2 ⟨P_j p, f⟩ - ‖P_j p‖²` for the polynomial part p of f."""
     symbol = symbol_of(polynomial)
-    own = degree_norms(symbol, subspace)
+    diagonal = degree_norms(symbol, subspace)
     degree = max(map(sum, symbol), default=0)
     coefficients = truncated_symbol(expr, variables, degree)
-    found, before = [], sp.S.Zero
-    for j in range(min(highest, len(own) - 1) + 1):
+    result, before = [], sp.S.Zero
+    for j in range(min(highest, len(diagonal) - 1) + 1):
         part = part_up_to(symbol, subspace, j)
         overlap = sp.Add(
             *(
@@ -578,9 +580,9 @@ def _with_polynomial(
                 if alpha in coefficients
             )
         )
-        found.append(2 * (overlap - before) - own[j])
+        result.append(2 * (overlap - before) - diagonal[j])
         before = overlap
-    return found + [sp.S.Zero] * (highest + 1 - len(found))
+    return result + [sp.S.Zero] * (highest + 1 - len(result))
 
 
 def _parseval(expr: sp.Expr, variables: tuple[sp.Symbol, ...], degree: int) -> sp.Expr:
@@ -667,14 +669,14 @@ def _dual_series(
 
 def _series(value: sp.Expr, order: int, length: int) -> list[sp.Expr]:
     """Return the Taylor coefficients in ρ up to an order, and zeros up to the length."""
-    found = None if value.has(Average) else taylor_coefficients(value, _RHO, order)
-    if found is None:
-        found = []
+    result = None if value.has(Average) else taylor_coefficients(value, _RHO, order)
+    if result is None:
+        result = []
         for j in range(order + 1):
             at_zero = value.subs(_RHO, 0)
-            found.append((at_zero.doit() if at_zero.has(Average) else at_zero) / sp.factorial(j))
+            result.append((at_zero.doit() if at_zero.has(Average) else at_zero) / sp.factorial(j))
             value = value.diff(_RHO) if j < order else value
-    return found + [sp.S.Zero] * (length - order)
+    return result + [sp.S.Zero] * (length - order)
 
 
 def _block(
@@ -737,11 +739,13 @@ def _outside_series(
             ring.zero,
         )
         others = others * ridge_symbol(b, form, highest)
-    found = []
+    result = []
     for j in range(highest + 1):
         shared = [m for m in mine if sum(m) == j and m in others]
-        found.append(sp.Add(*(sp.Mul(*map(sp.factorial, m)) * mine[m] * others[m] for m in shared)))
-    return found
+        result.append(
+            sp.Add(*(sp.Mul(*map(sp.factorial, m)) * mine[m] * others[m] for m in shared))
+        )
+    return result
 
 
 def _conditional_norms(

@@ -104,8 +104,8 @@ def ridge_terms(expr: sp.Expr, variables: Sequence[sp.Symbol]) -> tuple[RidgeTer
     """
     terms = _multiplied_out(_split_products(expr))
     # What cancels when it is multiplied out leaves a plain 0.
-    kept = sorted((term for term in terms if term != 0), key=sp.default_sort_key)
-    return tuple(_term(term, tuple(variables)) for term in kept)
+    remaining = sorted((term for term in terms if term != 0), key=sp.default_sort_key)
+    return tuple(_term(term, tuple(variables)) for term in remaining)
 
 
 def _multiplied_out(expr: sp.Expr) -> tuple[sp.Expr, ...]:

@@ -146,14 +146,14 @@ class CertifiedRank:
 
     def over(self, certifier: Certifier, embed: Callable[[Element], Element]) -> CertifiedRank:
         """Return the same vectors over the larger field of another certifier."""
-        found = CertifiedRank(certifier, self.width)
-        found.is_unclear, found._pivots = self.is_unclear, list(self._pivots)
-        found.vectors = [[embed(entry) for entry in vector] for vector in self.vectors]
+        result = CertifiedRank(certifier, self.width)
+        result.is_unclear, result._pivots = self.is_unclear, list(self._pivots)
+        result.vectors = [[embed(entry) for entry in vector] for vector in self.vectors]
         if certifier.field.is_FractionField:
-            found._rows = [cleared(vector) for vector in found.vectors]
+            result._rows = [cleared(vector) for vector in result.vectors]
         else:
-            found._rows = [[embed(entry) for entry in row] for row in self._rows]
-        return found
+            result._rows = [[embed(entry) for entry in row] for row in self._rows]
+        return result
 
     def subspace(self) -> Subspace:
         """Return the span of the vectors, in the smallest field.
@@ -184,10 +184,10 @@ class CertifiedRank:
         names: list[sp.Expr] = []
         for i, j in itertools.product(range(self.rank), range(self.width)):
             minor = _minor(rows, [*pivots[:i], j, *pivots[i + 1 :]])
-            found = _quotient(field, minor, determinant)
-            if isinstance(found, sp.Expr):
-                names.append(found)
-            numbers.append(found if isinstance(found, sp.Expr) else field.to_sympy(found))
+            result = _quotient(field, minor, determinant)
+            if isinstance(result, sp.Expr):
+                names.append(result)
+            numbers.append(result if isinstance(result, sp.Expr) else field.to_sympy(result))
         smaller, entries = formal_field(numbers, names=names)
         entries = [_monic(smaller, entry) for entry in entries]
         starts = range(0, len(entries), self.width)
@@ -279,20 +279,20 @@ def places(forms: Iterable[SymbolForm], degree: int) -> dict[Place, sp.Expr]:
     degree : int
         0 for the values of functions of nothing, which restriction to a subspace leaves.
     """
-    found: dict[Place, sp.Expr] = {}
+    result: dict[Place, sp.Expr] = {}
     for form in forms:
         to_sympy = form.setting.ring.domain.to_sympy
         for factor in {factor for mode in form.terms for factor, _ in mode.factors}:
             if isinstance(factor, Erf):
                 b = factor.form.coeff(1)
-                if b and b not in found:
-                    found[b] = sp.erf(to_sympy(b))
+                if b and b not in result:
+                    result[b] = sp.erf(to_sympy(b))
                 continue
             highest = factor.order + (degree if factor.form else 0)
             for n in range(factor.order, highest + 1):
-                if (factor.kernel, n) not in found:
-                    found[factor.kernel, n] = factor.kernel.moment(n)
-    return found
+                if (factor.kernel, n) not in result:
+                    result[factor.kernel, n] = factor.kernel.moment(n)
+    return result
 
 
 class Expander:
@@ -477,8 +477,8 @@ class Region:
         mask, d = self.spans.mask, len(self.rows)
         # All coefficients have to be seen of degrees that pass one by one.
         lowest = max([2, *(mask.extra if mask is not None else ())]) - 1
-        kept = [n for n in _DEGREES if n > lowest and math.comb(n + d, d) <= _MOST_MONOMIALS]
-        return (lowest, *kept)
+        remaining = [n for n in _DEGREES if n > lowest and math.comb(n + d, d) <= _MOST_MONOMIALS]
+        return (lowest, *remaining)
 
     def form(self, alpha: MultiIndex, *, masked: bool) -> SymbolForm:
         """Return ∂^αF on U."""
@@ -491,13 +491,13 @@ class Region:
     def sources(self, inside: MultiIndex, outside: MultiIndex) -> tuple[MultiIndex, ...]:
         """Return the multi-indices of the Hermite terms whose gradients have a monomial."""
         degree = sum(inside) + sum(outside) + 1
-        found = set()
+        result = set()
         for alpha in self.spans.target.he_coefficients(degree):
             for i, n in enumerate(alpha):
                 beta = (*alpha[:i], n - 1, *alpha[i + 1 :])
-                if n and alpha not in found and self._has_monomial(beta, inside, outside):
-                    found.add(alpha)
-        return tuple(sorted(found, reverse=True))
+                if n and alpha not in result and self._has_monomial(beta, inside, outside):
+                    result.add(alpha)
+        return tuple(sorted(result, reverse=True))
 
     def _has_monomial(self, beta: MultiIndex, inside: MultiIndex, outside: MultiIndex) -> bool:
         """Whether ξ^β has s^inside q^outside."""
@@ -678,14 +678,14 @@ class ClosedSymbolSpans:
 
     def _decided(self, region: Region, start: Subspace, highest: int, strict: bool) -> Span:
         """Return the span from Taylor polynomials of rising degree."""
-        found = None
+        result = None
         for degree in region.degrees:
             attempt = _Attempt(region, start, degree)
-            found = attempt.span(highest, strict)
-            if found.decided or (degree >= _ENOUGH and attempt.is_blocked):
+            result = attempt.span(highest, strict)
+            if result.decided or (degree >= _ENOUGH and attempt.is_blocked):
                 break
-        assert found is not None
-        return found
+        assert result is not None
+        return result
 
 
 class _Attempt:
@@ -744,21 +744,21 @@ class _Attempt:
         plain = {q: self.region.gradient(q, masked=False) for q in expected}
         masked = {q: self.region.gradient(q, masked=True) for q in expected}
         self._extend([form for part in (plain, masked) for q in expected for form in part[q]])
-        found = sorted(
+        result = sorted(
             (row for q in expected for row in self._coefficients(q, plain[q], order)),
             key=lambda row: (sum(row[0]), [-n for n in (*row[0], *row[1])]),
         )
         if self._is_exhausted:
-            for _, _, vector in found:
+            for _, _, vector in result:
                 self.upper.insert(vector)
         else:
             for q in expected:
                 for vector in self._modes(masked[q]):
                     self.upper.insert(vector)
-            for inside, _, vector in found:
+            for inside, _, vector in result:
                 if self.spans.is_extra(sum(inside) + order):
                     self.upper.insert(vector)
-        for inside, outside, vector in found:
+        for inside, outside, vector in result:
             if self._agree:
                 break
             if self.lower.insert(vector):
@@ -810,9 +810,11 @@ class _Attempt:
         vectors: dict[tuple[Mode, MultiIndex], list[Element]] = {}
         for i, form in enumerate(gradient):
             for mode, p in form.terms.items():
-                kept, value = self.expander.split(mode)
+                remaining, value = self.expander.split(mode)
                 for monomial, c in p.items():
-                    vector = vectors.setdefault((kept, monomial), [self.field.zero] * len(gradient))
+                    vector = vectors.setdefault(
+                        (remaining, monomial), [self.field.zero] * len(gradient)
+                    )
                     vector[i] += self.embed(c) * value
         return list(vectors.values())
 

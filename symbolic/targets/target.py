@@ -644,7 +644,7 @@ def _checked_directions(directions: Any) -> list[tuple[sp.Expr, ...]]:
             f"directions have {length} components; targets have at most {MAX_VARIABLES} "
             "coordinates: give the components in a frame of their span"
         )
-    found = []
+    result = []
     for k, row in enumerate(listed):
         if len(row) != length:
             raise ParameterError(
@@ -657,8 +657,8 @@ def _checked_directions(directions: Any) -> list[tuple[sp.Expr, ...]]:
         )
         if not any(vector):
             raise ParameterError(f"directions[{k}] is zero; leave it out or give a direction")
-        found.append(vector)
-    return found
+        result.append(vector)
+    return result
 
 
 def _listed(values: Any, name: str) -> list[Any]:
