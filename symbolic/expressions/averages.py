@@ -145,6 +145,15 @@ class Average(Binding):
         return printer._print(self.variable)
 
 
+class LineAverage(Average):
+    """An average over one standard normal variable; its class makes another one of its kind."""
+
+    @property
+    def integrand(self) -> sp.Expr:
+        """The function under the average."""
+        return self.args[0]
+
+
 def outermost(
     expr: sp.Basic, kinds: type[sp.Basic] | tuple[type[sp.Basic], ...] = Average
 ) -> list[sp.Expr]:

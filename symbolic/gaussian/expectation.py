@@ -28,12 +28,13 @@ from sympy.printing.pretty.stringpict import prettyForm
 
 from ...errors import AssumptionError, GiantstepError, ParameterError, UnsupportedExpressionError
 from ..expressions.arguments import as_expression
-from ..expressions.averages import Average
+from ..expressions.averages import Average, LineAverage
 from ..expressions.functions import relu
 from ..expressions.parser import parse_expression
 from ..expressions.regularity import Parity, analyse, require_square_integrable
 from .quadrature import expectation_value, joint_value
 from .rules import blocks, closed_form, joint_closed_form, quadratic_form
+from .stein_lemma import by_parts
 
 # SymPy asks for a few bits more or less each time; few precisions are few computations.
 _PRECISION_STEP = 32
@@ -63,7 +64,7 @@ class _Expectation(Average):
         return body if exp is None else rf"\left({body}\right)^{{{exp}}}"
 
 
-class GaussianExpectation(_Expectation):
+class GaussianExpectation(_Expectation, LineAverage):
     r"""The expectation :math:`\mathbb{E}_z[f(z)]` over a standard normal variable z.
 
     Parameters
@@ -112,7 +113,7 @@ class GaussianExpectation(_Expectation):
         From left to right, :math:`\mathbb{E}[z f(z)] = \mathbb{E}[f'(z)]`; with `primitive`, an
         antiderivative F of the integrand, from right to left,
         :math:`\mathbb{E}[F'(z)] = \mathbb{E}[z F(z)]`. Conditions and errors:
-        :func:`.integration_by_parts.by_parts`.
+        :func:`.stein_lemma.by_parts`.
 
         Examples
         --------
@@ -120,8 +121,6 @@ class GaussianExpectation(_Expectation):
         >>> GaussianExpectation(z * sp.tanh(a * z), z).by_parts()
         a*E_z[1 - tanh(a*z)**2]
         """
-        from .integration_by_parts import by_parts
-
         return by_parts(self, primitive)
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:

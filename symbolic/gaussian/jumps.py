@@ -17,9 +17,8 @@ from sympy.core.relational import Relational
 from sympy.logic.boolalg import BooleanAtom, BooleanFunction
 
 from ...errors import EmissionError
-from ..expressions.averages import outermost
+from ..expressions.averages import LineAverage, outermost
 from ..expressions.functions import HALF
-from .expectation import GaussianExpectation
 
 
 def single_comparisons(expr: sp.Expr, place: str = "the expression") -> sp.Expr:
@@ -120,13 +119,14 @@ def integrate_deltas(value: sp.Expr) -> sp.Expr:
 
     Examples
     --------
+    >>> from giantstep.symbolic.gaussian.expectation import GaussianExpectation
     >>> z = sp.Symbol("z", real=True)
     >>> q = sp.Symbol("q", positive=True)
     >>> jump = GaussianExpectation(sp.Heaviside(q * z - 1) * z, z)
     >>> integrate_deltas(jump.diff(q))
     sqrt(2)*exp(-1/(2*q**2))/(2*sqrt(pi)*q**3)
     """
-    nodes = [n for n in value.atoms(GaussianExpectation) if n.integrand.has(sp.DiracDelta)]
+    nodes = [n for n in value.atoms(LineAverage) if n.integrand.has(sp.DiracDelta)]
     value = value.xreplace({n: _integrated(n) for n in nodes})
     if value.has(sp.DiracDelta):
         delta = next(iter(value.atoms(sp.DiracDelta)))
@@ -137,13 +137,13 @@ def integrate_deltas(value: sp.Expr) -> sp.Expr:
     return value
 
 
-def _integrated(node: GaussianExpectation) -> sp.Expr:
+def _integrated(node: LineAverage) -> sp.Expr:
     z, integrand = node.variable, node.integrand
     deltas = sorted(integrand.atoms(sp.DiracDelta), key=sp.default_sort_key)
     marks = {d: sp.Dummy(real=True) for d in deltas}
     marked = integrand.xreplace(marks)
     none = dict.fromkeys(marks.values(), sp.S.Zero)
-    total = GaussianExpectation(marked.xreplace(none), z)
+    total = node.func(marked.xreplace(none), z)
     for delta, mark in marks.items():
         factor = marked.diff(mark)
         if set(marks.values()) & factor.free_symbols or len(delta.args) > 1:
@@ -191,6 +191,7 @@ def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
 
     Examples
     --------
+    >>> from giantstep.symbolic.gaussian.expectation import GaussianExpectation
     >>> z, m = sp.symbols("z m", real=True)
     >>> jumps_as_steps(GaussianExpectation(sp.Piecewise((z, z > m), (0, True)), z))
     E_z[z*Heaviside(-m + z)]
@@ -200,11 +201,11 @@ def jumps_as_steps(expr: sp.Expr, at_rest: Collection[sp.Expr] = ()) -> sp.Expr:
     if not expr.has(sp.Piecewise, sp.Heaviside, sp.sign):
         return expr
     expr = single_comparisons(expr)
-    result = {n: _affine(n, at_rest) for n in outermost(expr, GaussianExpectation)}
+    result = {n: _affine(n, at_rest) for n in outermost(expr, LineAverage)}
     return expr.xreplace(result)
 
 
-def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:
+def _affine(node: LineAverage, at_rest: Collection[sp.Expr]) -> sp.Expr:
     z, integrand = node.variable, jumps_as_steps(node.integrand, at_rest)
     cases = [p for p in integrand.atoms(sp.Piecewise) if _jumps(p, z)]
     while cases:
@@ -213,19 +214,19 @@ def _affine(node: GaussianExpectation, at_rest: Collection[sp.Expr]) -> sp.Expr:
         cases = [p for p in integrand.atoms(sp.Piecewise) if _jumps(p, z)]
     marks: dict[sp.Expr, sp.Dummy] = {}
     # An expectation inside smooths the steps that move with its own variable.
-    inner = {n.variable for n in integrand.atoms(GaussianExpectation)}
+    inner = {n.variable for n in integrand.atoms(LineAverage)}
     steps = [f for f in integrand.atoms(sp.Heaviside, sp.sign) if f.args[0].has(z)]
     steps = [f for f in steps if f not in at_rest and not f.free_symbols & inner]
     rule = {f: _in_mark(f, z, marks) for f in sorted(steps, key=sp.default_sort_key)}
     marked = integrand.xreplace(rule)
     curved = [m for m in marks.values() if marked.diff(m).has(m)]
     if not curved:
-        return GaussianExpectation(integrand, z)
+        return node.func(integrand, z)
     for mark in curved:
         low, high = (marked.xreplace({mark: sp.Integer(k)}) for k in (0, 1))
         marked = low + (high - low) * mark
     back = {mark: sp.Heaviside(u, HALF) for u, mark in marks.items()}
-    return GaussianExpectation(marked.xreplace(back), z)
+    return node.func(marked.xreplace(back), z)
 
 
 def _in_mark(step: sp.Expr, z: sp.Symbol, marks: dict[sp.Expr, sp.Dummy]) -> sp.Expr:

@@ -32,7 +32,8 @@ import sympy as sp
 
 from ...errors import ParameterError, StructureError
 from ..gaussian.expectation import GaussianExpectation
-from ..gaussian.integration_by_parts import linear_by_parts, reduced, smooth_partial
+from ..gaussian.integration_by_parts import linear_by_parts, reduced
+from ..gaussian.stein_lemma import smooth_partial
 from .equations import Equation, stationarity
 from .saddle_point import SaddlePointSystem
 from .sensitivities import derivative_name, with_derivatives_along, with_sensitivities

@@ -26,7 +26,7 @@ from sympy.core.function import AppliedUndef
 from ...errors import ParameterError
 from ..expressions.bivariate_normal import BivariateNormalCDF
 from ..gaussian.expectation import GaussianExpectation
-from ..gaussian.integration_by_parts import smooth_partial
+from ..gaussian.stein_lemma import smooth_partial
 from .equations import Equation
 from .random_matrix import MarchenkoPasturAverage
 from .saddle_point import SaddlePointSystem
