@@ -53,11 +53,12 @@ def polynomial(u: sp.Expr, z: sp.Symbol) -> sp.Poly:
     return sp.Poly(u, z)
 
 
-def expanded_terms(expr: sp.Expr) -> int:
+def expanded_terms(expr: sp.Basic) -> int:
     """Bound the number of terms after expansion; every atom counts as a variable of its own."""
     if isinstance(expr, Average):
         return 1
-    if not expr.args or expr.is_Function:
+    # Cases and their conditions are no expressions; nothing expands them.
+    if not expr.args or expr.is_Function or not isinstance(expr, sp.Expr):
         return max((expanded_terms(operand) for operand in expr.args), default=1)
     numbers = [atom for atom in expr.atoms() if not atom.is_Rational]
     if len(numbers) == 1 and expr.is_polynomial(*numbers):
