@@ -46,7 +46,7 @@ def local_minima(
     padded = np.concatenate([[np.inf], values, [np.inf]])
     # Of a flat stretch its first place.
     low = (values < padded[:-2] - scale) & (values <= padded[2:] + scale)
-    found = []
+    result = []
     last = len(grid) - 1
     for i in map(int, np.flatnonzero(low)):
         bracket = float(grid[max(i - 1, 0)]), float(grid[min(i + 1, last)])
@@ -59,5 +59,5 @@ def local_minima(
                 state=refined,
             )
         stays = i in (0, last) and values[i] <= refined.fun
-        found.append((float(grid[i]), float(values[i])) if stays else (refined.x, refined.fun))
-    return values, [(float(x), float(value)) for x, value in found]
+        result.append((float(grid[i]), float(values[i])) if stays else (refined.x, refined.fun))
+    return values, [(float(x), float(value)) for x, value in result]
