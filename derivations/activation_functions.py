@@ -6,6 +6,7 @@ there; see :class:`.ElementwiseFunction` for how values and slopes are computed.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -76,3 +77,17 @@ def _texts(text: str) -> ElementwiseFunction:
     from ..symbolic.expressions.activations import activation
 
     return elementwise(activation(text))
+
+
+def activation_text(name: str, value: object) -> str:
+    """Return an activation as the text that our own parser reads, whoever declared it."""
+    # SymPy expressions and Activations print as text that our own parser reads.
+    expr = getattr(value, "name", None) or value
+    if isinstance(expr, str) and "giantstep.symbolic.expressions.activations" not in sys.modules:
+        # Nobody has declared a name; SymPy is not needed.
+        return expr
+    from ..symbolic.expressions.activations import activation, without_declared
+
+    if not isinstance(expr, str):
+        expr = str(activation(value, argument=name).name)  # type: ignore[arg-type]
+    return without_declared(expr)

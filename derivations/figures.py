@@ -195,6 +195,24 @@ def set_scale(axis: Any, values: np.ndarray[Any, Any]) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def plain_log_ticks(axes: Any) -> None:
+    """Label a logarithmic error axis with decimal numbers: often it spans less than a decade."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    low, high = axes.get_ylim()
+    subs = (1, 2, 3, 5) if high > 10 * low else (1, 1.5, 2, 3, 4, 6, 8)
+    axes.yaxis.set_major_locator(LogLocator(base=10, subs=subs))
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def legend_below(axes: Any, columns: int = 3) -> None:
+    """Draw a legend below the axes, where it hides nothing."""
+    axes.legend(
+        frameon=False, fontsize=9, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.17)
+    )
+
+
 def plain_text(text: str, longest: int = 28) -> str:
     """Return a text that mathtext shows as it is, cut to a length."""
     shown = text if len(text) <= longest else f"{text[: longest - 1]}…"

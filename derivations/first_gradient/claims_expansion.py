@@ -37,7 +37,8 @@ from ...symbolic.targets.target import Target, target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import alpha0, noise, spike_mapping, step_size
+from ..spiked_random_features.mapping import spike_mapping, step_size
+from ..symbols import alpha0, noise
 from .first_step import first_step
 from .network_functions import network_functions
 

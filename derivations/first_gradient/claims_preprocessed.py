@@ -21,7 +21,7 @@ from ...symbolic.targets.target import target
 from ..claims import Finding, Status, declare_claim, evidence
 from ..comparison import Comparison, compare, finding
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import noise
+from ..symbols import noise
 from .claims_expansion import APART, mean_of_polynomial
 from .sample_complexity import SampleComplexity, sample_complexity
 from .statistical_queries import PACKING_CONSTANT, QUERIES, overlap_square, tolerance_square

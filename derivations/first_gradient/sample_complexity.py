@@ -37,7 +37,7 @@ from ...symbolic.targets.spans import spans_of
 from ...symbolic.targets.stein import DIMENSION, SAMPLES, gradient_expansion
 from ...symbolic.targets.target import Target, target as read_target
 from ..formulas import latex
-from ..spiked_random_features.mapping import noise
+from ..symbols import noise
 
 _DLS = "Damian, Lee, Soltanolkotabi, arXiv 2206.15144"
 

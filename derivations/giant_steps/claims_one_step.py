@@ -30,7 +30,8 @@ from ..first_gradient.first_step import first_step
 from ..first_gradient.network_functions import network_functions
 from ..first_gradient.sample_complexity import sample_complexity
 from ..identities import equal, identities_hold
-from ..spiked_random_features.mapping import alpha0, noise as label_noise, spike_mapping
+from ..spiked_random_features.mapping import spike_mapping
+from ..symbols import alpha0, noise as label_noise
 from .one_step import GiantStep, giant_step
 
 _DKLPS = "Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270"

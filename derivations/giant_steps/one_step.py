@@ -76,7 +76,7 @@ from ...symbolic.targets.subspaces import Subspace
 from ...symbolic.targets.target import Target, target as read_target
 from ..first_gradient.first_step import first_step
 from ..readable import readable
-from ..spiked_random_features.mapping import alpha0, noise as label_noise
+from ..symbols import alpha0, noise as label_noise
 
 WIDTH = sp.Symbol("p", positive=True)
 """The number of neurons p in step sizes."""

@@ -34,9 +34,9 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from ...digits import checked_digits
+from ...digits import checked_digits, mp_number
 from ...errors import AssumptionError, ConvergenceError, ParameterError
-from ...numeric.arguments import nonnegative_number
+from ...numeric.arguments import checked_switch, nonnegative_number
 from ...numeric.spectra.inverse_branch import inverse_radius
 from ...runtime.precision import local_context
 from ...runtime.roots import secant
@@ -60,8 +60,6 @@ from ..expansions.expansion import (
     checked_order,
 )
 from ..penalties import PaperRidge, given_penalty, in_convention, one_penalty
-from ..spiked_random_features.arguments import checked_switch
-from .decimals import mp_number
 from .optimal_ridge import exact_parameters
 from .risk import (
     LEAST_SQUARES,

@@ -18,15 +18,16 @@ from ..figures import (
     GREY,
     VERMILLION,
     checked_axes,
+    legend_below,
     new_figure,
     number_text,
+    plain_log_ticks,
     plain_text,
     set_heading,
     set_scale,
     styled,
 )
 from ..penalties import PAPER_RIDGE, RIDGE, as_ridge, given_penalty
-from ..spiked_random_features.paper_figures.drawing import legend_below, plain_log_ticks
 
 if TYPE_CHECKING:
     import xarray as xr

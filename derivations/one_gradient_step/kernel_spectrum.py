@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import CertificationError, ClosedFormNotFoundError, ParameterError
+from ...numeric.arguments import checked_switch
 from ...numeric.spectra.algebraic_curves import (
     AlgebraicTransform,
     aligned_quadratic_root,
@@ -46,7 +47,6 @@ from ..certificates.certificate import LIBRARIES, CertifiedValues, certificate_w
 from ..derived import derived
 from ..figures import plain_text
 from ..spectra.spectrum import Caption, SimulatedSpectrum, Spectrum
-from ..spiked_random_features.arguments import checked_switch
 from . import kernel_equations as eq, kernel_equations as equations, symbols
 from .figures import loss_note
 from .pair_kernels import c, p, pair_kernel, q

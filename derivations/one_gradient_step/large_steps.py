@@ -30,14 +30,15 @@ from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import ParameterError
 from ...json_document import WritesJson
+from ...numeric.arguments import checked_switch
 from ...numeric.cache import FileCache
 from ...numeric.scaled_distance import ScaledDistance
 from ...pages import Block, Listing, Page, Table, Typeset
 from ...symbolic.expressions.activations import activation
+from ..activation_functions import activation_text
 from ..certificates.certificate import certificate_wanted
 from ..figures import BLUE, GREEN, GREY, VERMILLION, new_figure, plain_text, styled
 from ..formulas import latex
-from ..spiked_random_features.arguments import activation_text, checked_switch
 from .amplitude_minimum import (
     AmplitudeError,
     AmplitudeMinimum,

@@ -15,10 +15,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from ...atomic_files import write_atomically
 from ...deprecations import by_name, renamed
 from ...errors import AssumptionError, ParameterError
-from ...numeric.arguments import is_one_of, nonnegative_number, positive_number, real_number
+from ...numeric.arguments import (
+    checked_switch,
+    is_one_of,
+    nonnegative_number,
+    positive_number,
+    real_number,
+)
 from ...numeric.cache import FileCache
 from ...pages import Table, as_html
 from ...symbolic.expressions.activations import activation
+from ..activation_functions import activation_text
 from ..bridge import spiked_from_step
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
@@ -28,7 +35,6 @@ from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel
 from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
-from ..spiked_random_features.arguments import activation_text, checked_switch
 from .conditional_risk import conditional_risk
 from .equivalence import gaussian_equivalence, standing
 from .expansion import expansion

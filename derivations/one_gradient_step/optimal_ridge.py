@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from ...digits import checked_digits
+from ...digits import MOMENT_GUARD_DIGITS, checked_digits, decimal_fraction, mp_number
 from ...errors import AssumptionError, ParameterError
 from ...numeric.arguments import is_one_of, positive_number
 from ...result import Number, Result, quantity
@@ -33,7 +33,6 @@ from ...runtime.precision import local_context
 from ...symbolic.exact.positive_roots import positive_roots
 from ...symbolic.printing.compiled import compiled
 from ...symbolic.systems.ridge_equivalent import Spike
-from .decimals import MOMENT_GUARD_DIGITS, decimal_fraction, mp_number
 from .properties import SCALAR, kappa, s
 from .symbols import (
     aligned_square,

@@ -31,10 +31,9 @@ import sympy as sp
 from ...deprecations import by_name
 from ...errors import AssumptionError, ParameterError
 from ...json_document import WritesJson
-from ...numeric.arguments import whole_number
+from ...numeric.arguments import checked_switch, whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.expressions.standing import Standing
-from ..spiked_random_features.arguments import checked_switch
 from .symbols import alpha0, label_square, linear, spike_square, step_size, teacher_linear
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ... import __version__
 from ...errors import AssumptionError, ClosedFormNotFoundError, EmissionError, ParameterError
-from ...numeric.arguments import is_one_of, whole_number
+from ...numeric.arguments import checked_switch, is_one_of, whole_number
 from ...numeric.elementwise import ElementwiseFunction
 from ...numeric.networks.measure import Measurement
 from ...numeric.networks.network import Network
@@ -39,7 +39,6 @@ from ...symbolic.printing.compiled import Formula, function_source
 from ..activation_functions import kept_elementwise
 from ..derived import derived
 from ..penalties import items_of, one_penalty, penalties
-from ..spiked_random_features.arguments import checked_switch
 from .conditional_risk import conditional_prediction
 from .pair_kernels import c, p, pair_kernel, q
 
