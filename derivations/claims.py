@@ -364,6 +364,16 @@ def claims() -> tuple[Claim, ...]:
     return tuple(declaration.complete() for declaration in found)
 
 
+def claims_from(module: str) -> tuple[Claim, ...]:
+    """Return the claims that a module declares, or has evidence for, by its import name."""
+    return tuple(
+        claim
+        for claim in claims()
+        if _DECLARED[claim.identifier].module == module
+        or any(check.compute.__module__ == module for check in claim.checks)
+    )
+
+
 def _load() -> None:
     for name in _MODULES:
         import_module(f".{name}", __package__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import runpy
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import NoReturn
@@ -28,8 +27,9 @@ from . import (
     cli_srf,
     cli_targets,
 )
+from .cli_files import run_python
 from .cli_options import Formatter, add_command
-from .errors import GiantstepError, ParameterError
+from .errors import GiantstepError
 
 # Names of arguments in the library, which its messages use, and here.
 FLAGS = {
@@ -242,9 +242,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_extensions() -> None:
     """Run the Python files in which users declare activations and claims of their own."""
     for path in filter(None, os.environ.get(EXTENSIONS, "").split(os.pathsep)):
-        if not os.path.isfile(path):
-            raise ParameterError(f"{EXTENSIONS} must list Python files, and {path!r} is none")
-        runpy.run_path(path)
+        run_python(path, f"{EXTENSIONS} must list Python files")
 
 
 def _tolerant_streams() -> None:
