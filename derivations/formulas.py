@@ -349,7 +349,7 @@ class _FormulaPrinter(Printer):  # type: ignore[misc]
             return self.out.root(self._print(base))
         power = self._exponent(exponent)
         if isinstance(base, AppliedUndef | sp.Symbol) and "^" not in self._head(base):
-            if isinstance(base, sp.Symbol) or not self.arguments:
+            if exponent.is_Rational and (isinstance(base, sp.Symbol) or not self.arguments):
                 return self._name(self._head(base), power=str(exponent))
         elif isinstance(base, sp.Function) and not isinstance(base, sp.exp | Resolvent | sp.Abs):
             head = self.out.power(self._function_name(base), power)
@@ -410,6 +410,9 @@ class _FormulaPrinter(Printer):  # type: ignore[misc]
     def _print_Function(self, expr: sp.Function) -> str:
         arguments = expr.args[:1] if isinstance(expr, sp.Heaviside) else expr.args
         return self.out.applied(self._function_name(expr), [self._print(a) for a in arguments])
+
+    def _print_factorial(self, expr: sp.factorial) -> str:
+        return f"{self._factor(expr.args[0])}{self.out.operator('!')}"
 
     def _print_AppliedUndef(self, expr: AppliedUndef) -> str:
         head = self._name(self._head(expr))

@@ -45,7 +45,7 @@ from .model import OneGradientStep
 from .pair_kernels import c, p, pair_kernel, q
 from .reference import reference_cases
 from .simulated import one_step_network
-from .symbols import linear
+from .symbols import aligned_square, label_square, linear, spike_square, teacher_linear
 
 _BA = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -395,22 +395,52 @@ def kernel_thresholds(count: int | None = None) -> Finding:
     return agreement(values, PROVEN_DIGITS, "thresholds, edges and outliers", proven=PROVEN)
 
 
+_SQUARE = sp.Symbol("x", positive=True)
+_ALIGNMENT = {
+    "square": (1 + eq.place) * (eq.beta + eq.place) / eq.place,
+    "overlap": 1 - (eq.beta + eq.place) / (eq.place * (eq.place + 1)),
+    "slope": 1
+    + eq.beta / eq.alpha * (1 / eq.place + eq.kappa / (eq.beta + eq.place))
+    - eq.beta / eq.alpha * (_SQUARE + eq.kappa)
+    * (1 / eq.place**2 + eq.kappa / (eq.beta + eq.place) ** 2) / (1 - eq.beta / eq.place**2),
+}  # fmt: skip
+
 declare_claim(
     "ba-conjugate-kernel",
     title="Outlier of the trained network's kernel, and its alignment with the labels",
     statement=(
         r"For the true features $\Phi = \sigma(XW_1)/\sqrt N$ with odd $\sigma$, as for "
         r"linearised ones (derived here), $s_1(\Phi)^2 \to \zeta(\theta_1^2)$ if $\theta_1^2 "
-        r"> T_c$, and with $T = \theta_1^2$, $x = (1+T)(\beta+T)/T$, $$\langle u_1, "
-        r"y/|y|\rangle^2 \to \frac{\mu_1^{*2}}{Y}\,\frac{x}{x+\kappa}\,"
-        r"\frac{\theta_2^2}{\theta_1^2}\Big[1 - \frac{\beta+T}{T(T+1)}\Big]\psi',\quad "
-        r"\psi' = 1 + \frac\beta\alpha\Big[\frac1T + \frac{\kappa}{\beta+T}\Big] - "
-        r"\frac\beta\alpha\,(x+\kappa)\,\frac{T^{-2} + \kappa(\beta+T)^{-2}}{1 - \beta/T^2}$$ "
-        r"for fresh labels $y$; else the alignment vanishes."
+        r"> T_c$, and with $T = \theta_1^2$, $x = «square»$, $$\langle u_1, y/|y|\rangle^2 \to "
+        r"\frac{\mu_1^{*2}}{Y}\,\frac{x}{x+\kappa}\,\frac{\theta_2^2}{\theta_1^2}"
+        r"\Big[«overlap»\Big]\psi',\quad \psi' = «slope»$$ for fresh labels $y$; else the "
+        r"alignment vanishes."
     ),
+    formulas=_ALIGNMENT,
     source=f"{_BA}, section 4, a conjecture for networks",
     status=Status.CONJECTURE,
 )
+
+
+@evidence("ba-conjugate-kernel", "exact", "the alignment as products of overlaps")
+def alignment_as_stated() -> Finding:
+    """The stated alignment against the derived one; its last factor has the sign of ζ'."""
+    square, overlap, slope = (_ALIGNMENT[name] for name in ("square", "overlap", "slope"))
+    slope = slope.subs(_SQUARE, square)
+    stated = (
+        teacher_linear**2 / label_square() * square / (square + eq.kappa)
+        * aligned_square() / spike_square() * overlap * slope
+    )  # fmt: skip
+    results = {
+        "ψ' as stated": cancels(eq.slope_sign() - slope),
+        "ψ' is that of ζ": cancels(
+            eq.beta / eq.alpha * eq.zeta().diff(eq.place) / eq.population_place().diff(eq.place)
+            - slope
+        ),
+        "the alignment as stated": cancels(eq.label_alignment() - stated),
+    }
+    return identities_hold(results, "the alignment of the outlier with the labels")
+
 
 evidence("ba-conjugate-kernel", "quadrature", "the linearised model by integrals")(reference_values)
 

@@ -23,10 +23,10 @@ from .amplitude_minimum import AmplitudeError, amplitude
 from .claims_risk import certified_risk, surely_less
 from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of
 from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
-from .large_steps import large_step_limit
+from .large_steps import large_step_limit, risk_bound
 from .model import OneGradientStep
 from .reference import model_of, reference_cases, reference_document
-from .several_steps import contraction, leading_sizes, spike_sizes
+from .several_steps import CONTRACTION, contraction, leading_sizes, spike_sizes
 
 _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -373,11 +373,11 @@ declare_claim(
     title="A step of order √N beats every kernel",
     statement=(
         r"For bounded $\sigma$, $\eta = \Theta(\sqrt N)$ and $n^{\varepsilon-1} < \lambda_B/N < "
-        r"n^{-\varepsilon}$ there are $\alpha_*$ and $C$ with $R \le 16\,\tau_* + "
-        r"C(\sqrt{\tau_*/\alpha} + 1/\alpha)$ for $\alpha > \alpha_*$. The constants are not "
-        r"known; where $16\,\tau_* < \|P_{>1}f_*\|^2$ the risk is below that of kernels for large "
-        r"$\alpha$."
+        r"n^{-\varepsilon}$ there are $\alpha_*$ and $C$ with $R \le «bound»$ for "
+        r"$\alpha > \alpha_*$. The constants are not known; where "
+        r"$16\,\tau_* < \|P_{>1}f_*\|^2$ the risk is below that of kernels for large $\alpha$."
     ),
+    formulas={"bound": risk_bound()},
     source=(
         f"{_SOURCE}, theorem on large steps; quoted. Checked are which pairs it covers, and the "
         "trends of simulated risks; not the constants"
@@ -469,8 +469,9 @@ declare_claim(
         r"For a fixed number $t$ of steps with $\eta = \Theta(1)$ all results of one step hold "
         r"with $\eta \to t\eta$, and with fresh data in each step also $\alpha_0 \to t\alpha_0$. "
         r"Corrections are of relative order $t\eta/\sqrt N$; those of the linear predictor are "
-        r"$u_t = \eta\mu_1\sum_{j<t}(1 - cS)^j X^\top y/n$ with $c = \eta\mu_1^2/\sqrt N$."
+        r"$u_t = \eta\mu_1\sum_{j<t}(1 - cS)^j X^\top y/n$ with $c = «contraction»$."
     ),
+    formulas={"contraction": CONTRACTION},
     source=f"derived here; equivalence for a fixed number of steps: {_SOURCE}",
     status=Status.DERIVED_HERE,
 )

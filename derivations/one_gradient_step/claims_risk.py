@@ -769,18 +769,46 @@ def peak() -> Finding:
     return Finding(result.passed and lower, f"{result.summary}; {says}", result.details)
 
 
+# Of which s_A and s_B are the larger roots: numerators of ν and of q = λ_B/ν.
+_NO_RIDGE = sp.collect(sp.expand(s * SCALAR.effective_ridge), s)
+_NO_RESIDUALS = sp.collect(sp.expand(alpha * s * (s - beta) * SCALAR.shrinkage.together()), s)
+
 declare_claim(
     "ba-ridgeless",
     title="Without a penalty the risk has a closed form on both sides of n = N",
     statement=(
-        r"For $\lambda \to 0$, $s \to \max(s_A, s_B)$: for $N < n$ the larger root $s_A$ of $s^2 - "
-        r"(1 + \beta + \kappa)s + \beta$, where $\nu = 0$; for $N > n$ the larger root $s_B$ of "
-        r"$\alpha s^2 - \beta(\alpha + 1 + \kappa)s + \beta^2$, where the training error vanishes. "
-        r"$D$ is needed in both."
+        r"For $\lambda \to 0$, $s \to \max(s_A, s_B)$: for $N < n$ the larger root $s_A$ of "
+        r"$«left»$, where $\nu = 0$ and $D = «flat»$; for $N > n$ the larger root $s_B$ of "
+        r"$«right»$, where the training error vanishes."
     ),
+    formulas={"left": _NO_RIDGE, "right": _NO_RESIDUALS, "flat": 1 - beta / alpha},
     source=f"derived here, from the risk of {_BA}",
     status=Status.DERIVED_HERE,
 )
+
+
+@evidence("ba-ridgeless", "exact", "which root counts, and what vanishes there")
+def ridgeless_algebra() -> Finding:
+    """Where λ is zero as a function of s: on either side of n = N one factor of the quartic."""
+    low, full = _NO_RIDGE, _NO_RESIDUALS
+    first, second = SCALAR.lower_bounds()
+    # At s_A and s_B, κ is what makes the polynomial zero.
+    at_first, at_second = ({kappa: sp.solve(p, kappa)[0]} for p in (low, full))
+    q, derivative = SCALAR.shrinkage, SCALAR.derivative
+    gap = (alpha - beta) * s * (s - beta)
+    results = {
+        **PROPERTIES["penalty"]().check(),
+        "the quartic at λ = 0 is the product of both": vanishes(SCALAR.quartic(0) - low * full),
+        "s_A is a root of the first": vanishes(low.subs(s, first)),
+        "s_B is a root of the second": vanishes(full.subs(s, second)),
+        "the second is (α - β)s(s - β) at s_A": vanishes((full - gap).xreplace(at_first)),
+        "the first is (β - α)s(s - β)/β at s_B": vanishes((beta * low + gap).xreplace(at_second)),
+        "ν = 0 at s_A": vanishes(SCALAR.effective_ridge.xreplace(at_first)),
+        "D = q = 1 - β/α at s_A": vanishes(derivative.xreplace(at_first) - 1 + beta / alpha)
+        and vanishes(q.xreplace(at_first) - 1 + beta / alpha),
+        "q = 0 at s_B, and with it the training error": vanishes(q.xreplace(at_second)),
+    }
+    return identities_hold(results, "λ = 0 at one root on either side of n = N")
 
 
 @evidence("ba-ridgeless", "quadrature", "limits against a penalty of 1e-25, 30 digits")

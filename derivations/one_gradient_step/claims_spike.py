@@ -284,6 +284,8 @@ def centred_parts(sizes: Sizes = ((60, 60), (180, 24)), seed: int = 71) -> Findi
     )
 
 
+_ARCSINE = 2 / sp.pi * sp.asin(2 * inner_product / sp.sqrt((1 + 2 * p) * (1 + 2 * q)))
+
 declare_claim(
     "ba-population-gradient",
     title="The population gradient of given weights",
@@ -292,8 +294,9 @@ declare_claim(
         r"\mathbb{E}[\sigma(u\cdot x)\,\sigma(w\cdot x)]$, by Stein's lemma $$\mathbb{E}\,G_{\cdot "
         r"j} = \frac{a_j}{\sqrt N}\Big(\nabla k(w_j) - \frac{1}{\sqrt N}\sum_i a_i \nabla_2 "
         r"K(w_i, w_j)\Big),$$ with the leading term $\mu_1\mu_1^*\beta_*$. For erf on erf both are "
-        r"gradients of $\frac2\pi\arcsin\frac{2 u\cdot w}{\sqrt{(1 + 2|u|^2)(1 + 2|w|^2)}}$."
+        r"gradients of $«law»$, $p = |u|^2$, $q = |w|^2$, $c = u\cdot w$."
     ),
+    formulas={"law": _ARCSINE},
     source="derived here; the arcsine law is that of Williams, NIPS 9 (1996)",
     status=Status.DERIVED_HERE,
 )
@@ -302,12 +305,9 @@ declare_claim(
 @evidence("ba-population-gradient", "quadrature", "closed forms against quadrature")
 def population_kernels() -> Finding:
     """The arcsine law, and closed forms of pair gradients against quadrature in two dimensions."""
-    u, w = 1 + 2 * p, 1 + 2 * q
-    arcsine = 2 / sp.pi * sp.asin(2 * inner_product / sp.sqrt(u * w))
-    model = OneGradientStep("erf", "erf", alpha=2)
     erf = activation("erf")
     kernel = pair_kernel(erf, erf)
-    law = kernel is not None and equal(kernel, arcsine)
+    law = kernel is not None and equal(kernel, _ARCSINE)
     worst, compared = 0.0, 0
     generator = np.random.default_rng(5)
     weights = generator.standard_normal((7, 5)) * np.array([0.2, 0.4, 0.5, 0.3, 0.6])

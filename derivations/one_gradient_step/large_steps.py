@@ -62,6 +62,14 @@ SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 CONSTANT = 16
 """In front of τ_* in the bound."""
 
+
+def risk_bound() -> sp.Expr:
+    r"""Return :math:`16\tau_* + C(\sqrt{\tau_*/\alpha} + 1/\alpha)`, which bounds the risk."""
+    tau = sp.Symbol("tau_*", nonnegative=True)
+    alpha, constant = sp.symbols("alpha C", positive=True)
+    return CONSTANT * tau + constant * (sp.sqrt(tau / alpha) + 1 / alpha)
+
+
 _RIDGE_WINDOW = "the ridge penalty has n^(ε-1) < λ_B/N < n^(-ε) for some ε > 0"
 
 
@@ -184,9 +192,7 @@ class LargeStepLimit(Page, Typeset, WritesJson):
 
     def bound(self) -> sp.Expr:
         r"""Return the theorem's bound; its C stays a symbol, because nobody knows it."""
-        tau = sp.Symbol("tau_*", nonnegative=True)
-        alpha, constant = sp.symbols("alpha C", positive=True)
-        return CONSTANT * tau + constant * (sp.sqrt(tau / alpha) + 1 / alpha)
+        return risk_bound()
 
     def latex(self) -> str:
         """Return J, the realised function and the bound in LaTeX, without delimiters."""
@@ -195,7 +201,7 @@ class LargeStepLimit(Page, Typeset, WritesJson):
             rf"g_h(t) &= {latex(self.realised_expression())}",
             rf"J(h) &= {latex(self.error_expression())}",
             rf"\tau_* &= {self._shown(1)} \quad ({where})",
-            r"R &\le 16\,\tau_* + C\left(\sqrt{\tau_*/\alpha} + 1/\alpha\right) "
+            rf"R &\le {latex(self.bound())} "
             r"\quad (\alpha > \alpha_*,\ C, \alpha_*\ \text{unknown})",
         ]
         return r"\begin{aligned}" + r" \\ ".join(rows) + r"\end{aligned}"
