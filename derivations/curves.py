@@ -213,6 +213,10 @@ class HasCurves(ABC):
     def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
         """Return what identifies a curve over columns of numbers, as plain values."""
 
+    def _curve(self, dataset: xr.Dataset) -> Curve:
+        """Return the answers over parameters as a result."""
+        return Curve(dataset)
+
     def _arranged(self, dataset: xr.Dataset) -> xr.Dataset:
         """Return a dataset with arrays where outputs have components."""
         return dataset
@@ -323,7 +327,7 @@ class HasCurves(ABC):
             execution=execution,
             refuse=work.refusal,
         )
-        return Curve(found if out else model._arranged(found))
+        return model._curve(found if out else model._arranged(found))
 
 
 PARAMETERS = {

@@ -722,21 +722,7 @@ def plot_model(
     seed: int = 0,
     ax: Any = None,
 ) -> Any:
-    """Draw the singular values of the first layer: theory and a simulated histogram.
-
-    Parameters
-    ----------
-    dimension : int, optional
-        Input dimension d of the simulated networks; default: theory alone.
-    seeds, seed : int
-        Number of networks, and entropy.
-    ax : matplotlib.axes.Axes, optional
-        Where to draw; default: a new figure.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-    """
+    """Draw the singular values of the first layer, as the last release did."""
     simulated = None
     if dimension is not None:
         simulated = model.simulate_spectra(dimension, seeds=seeds, matrices=("weights",), seed=seed)
