@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING
 from ..errors import EmissionError
 from ..numeric.cache import FileCache
 from ..numeric.elementwise import ElementwiseFunction
+from ..symbolic.expressions.activations import activation, without_declared, z
+from ..symbolic.printing.array_kernels import array_kernel
+from ..symbolic.printing.compiled import Formula, function_source
 from .derived import derived
 
 if TYPE_CHECKING:
@@ -40,10 +43,6 @@ def elementwise(student: Activation) -> ElementwiseFunction:
     >>> relu(np.array([-1.0, 2.0])).tolist(), relu.slopes(np.array([-1.0, 2.0])).tolist()
     ([0.0, 2.0], [0.0, 1.0])
     """
-    from ..symbolic.expressions.activations import z
-    from ..symbolic.printing.array_kernels import array_kernel
-    from ..symbolic.printing.compiled import Formula, function_source
-
     value = student.expr
     slope = None if student.jumps else student.derivative
     formulas = {"values": Formula((z,), value)}
@@ -74,8 +73,6 @@ def kept_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
 
 @derived("activation_functions", ElementwiseFunction)
 def _texts(text: str) -> ElementwiseFunction:
-    from ..symbolic.expressions.activations import activation
-
     return elementwise(activation(text))
 
 
@@ -86,7 +83,6 @@ def activation_text(name: str, value: object) -> str:
     if isinstance(expr, str) and "giantstep.symbolic.expressions.activations" not in sys.modules:
         # Nobody has declared a name; SymPy is not needed.
         return expr
-    from ..symbolic.expressions.activations import activation, without_declared
 
     if not isinstance(expr, str):
         expr = str(activation(value, argument=name).name)  # type: ignore[arg-type]

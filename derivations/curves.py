@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import __version__
 from ..errors import ConvergenceError, ParameterError
 from ..json_document import JsonDocument
 from ..numeric.arguments import positive_number
 from ..numeric.saddle_point_solver import BatchSolution
 from ..pages import Block, Page, Table
+from .curve_figure import plot_curve
 from .kernels.arguments import Points, column, known_names
 from .kernels.sweep import Execution, Variables, groups_of_rows, joined, run_sweep
 from .penalties import PAPER_RIDGE, PaperRidge
@@ -73,8 +75,6 @@ class _Work:
     keep: bool
 
     def identity(self) -> dict[str, Any]:
-        from .. import __version__
-
         return {
             "kind": "curve",
             "model": self.model.to_json(),
@@ -424,8 +424,6 @@ class Curve(Page, JsonDocument):
         MissingDependencyError
             Without matplotlib.
         """
-        from .curve_figure import plot_curve
-
         return plot_curve(self, of, simulation=simulation, ax=ax)
 
     def page(self) -> Iterable[Block]:

@@ -16,6 +16,7 @@ from ..digits import checked_digits
 from ..errors import ParameterError
 from ..numeric.arguments import LEAST_MODERATE, moderate_number
 from .curves import HasCurves
+from .kernels.sensitivities import along, chosen_names
 from .penalties import readout_penalty
 
 if TYPE_CHECKING:
@@ -114,8 +115,6 @@ class HasSensitivities(HasCurves):
         >>> print(f"{found['risk_trained', 'step_size']:.10f}")
         -0.0164576107
         """
-        from .kernels.sensitivities import along, chosen_names
-
         digits = None if digits is None else checked_digits(digits)
         missing = [name for name in self._asked if parameters.get(name) is None]
         if missing:

@@ -33,11 +33,13 @@ from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
+from ..kernels.certified import enclosed_parameter
 from ..kernels.kernel import Kernel
 from ..kernels.precise import exact_number
 from ..networks import SimulatedNetworks, simulate
 from ..one_gradient_step.kernel_equations import kappa, place
 from ..one_gradient_step.kernel_spectrum import curve_of
+from ..one_gradient_step.model import OneGradientStep
 from ..one_gradient_step.risk import (
     RiskDerivation,
     exact_parameters,
@@ -50,6 +52,7 @@ from ..one_gradient_step.risk import (
 from ..one_gradient_step.symbols import IDENTIFIERS, alpha, beta, linear
 from ..penalties import given_penalty, one_penalty, readout_penalty
 from ..sensitivities import Directions, HasSensitivities
+from ..spiked_random_features.vocabulary.model import VocabularyFeatures
 from . import physics
 from .mean_features import MeanFeatures
 from .over_steps import RiskOverSteps, risk_over_steps
@@ -219,8 +222,6 @@ class DegreeSpikes(Result):
         MissingDependencyError
             Without matplotlib.
         """
-        from ..one_gradient_step.model import OneGradientStep
-
         kernel = OneGradientStep.from_json(self.step).conjugate_kernel(trained=False)
         axes = kernel.plot(ax=ax)
         axes.set_title("outliers of single degrees")
@@ -627,8 +628,6 @@ class StepAtWidth(HasSensitivities):
         AssumptionError
             If the step size is zero.
         """
-        from ..spiked_random_features.vocabulary.model import VocabularyFeatures
-
         if not self.step.effective_step_size:
             raise AssumptionError("without a step there are no letters; use OneGradientStep")
         options: dict[str, Any] = {
@@ -801,8 +800,6 @@ class StepAtWidth(HasSensitivities):
         ParameterError
             If the text is not such a model.
         """
-        from ..one_gradient_step.model import OneGradientStep
-
         found = from_json(_MODEL, text)
         try:
             return cls(step=OneGradientStep(**found.pop("step")), **found)
@@ -905,8 +902,6 @@ def _exact_defaults(model: StepAtWidth, ctx: Any) -> dict[str, Any]:
 
 
 def _proven_defaults(model: StepAtWidth, digits: int) -> dict[str, Any]:
-    from ..kernels.certified import enclosed_parameter
-
     wanted = model._wanted
     found: dict[str, Any] = {
         name: enclosed_parameter(exact_number(value), digits)
