@@ -64,7 +64,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import sympy as sp
-from scipy.optimize import brentq, minimize_scalar
 from tqdm.auto import tqdm
 
 from ...ball_library import require_flint
@@ -80,6 +79,7 @@ from ...errors import (
 )
 from ...numeric.cache import FileCache
 from ...numeric.kernel_code import KernelCode
+from ...numeric.local_minima import Scan, refined, scan
 from ...numeric.proofs.interval_minimum import (
     Ball,
     BallFunction,
@@ -89,7 +89,7 @@ from ...numeric.proofs.interval_minimum import (
     minimise,
 )
 from ...numeric.saddle_point_solver import BatchSolution
-from ...numeric.scaled_distance import ScaledDistance, Scan, scan
+from ...numeric.scaled_distance import ScaledDistance
 from ...numeric.smoothed import Smoothed
 from ...runtime.generated import PreciseKernel
 from ...runtime.precision import local_context
@@ -614,19 +614,14 @@ def _scan(distance: ScaledDistance, farthest: float, oscillating: bool) -> Scan:
 
 def _refined(distance: ScaledDistance, bracket: tuple[float, float]) -> tuple[float, float]:
     low, high = bracket
-    slopes = [distance.derivative(h) for h in bracket]
-    if slopes[0] < 0 < slopes[1]:
-        h = brentq(lambda h: distance.derivative(h), low, high, xtol=1e-300, rtol=1e-15)
-    else:
-        h = minimize_scalar(
-            lambda h: distance.value(h), bounds=bracket, method="bounded",
-            options={"xatol": 1e-10},
-        ).x  # fmt: skip
-    h = float(h)
+    h, value = refined(
+        distance.value, bracket, f"the least error near h = {low:.4g}",
+        slope=distance.derivative, tolerance=1e-10,
+    )  # fmt: skip
     # A minimum at zero by symmetry is flat to rounding around it.
-    if low <= 0 <= high and distance.value(0.0) <= distance.value(h) * (1 + _ROUNDING):
-        h = 0.0
-    return h, distance.value(h)
+    if low <= 0 <= high and (at_zero := distance.value(0.0)) <= value * (1 + _ROUNDING):
+        return 0.0, at_zero
+    return h, value
 
 
 def _error(distance: ScaledDistance, h: float, value: float) -> float:

@@ -24,7 +24,7 @@ from giantstep.derivations.one_gradient_step.claims_large import joint_value
 from giantstep.derivations.one_gradient_step.large_steps import LargeStepLimit, large_step_limit
 from giantstep.derivations.one_gradient_step.reference import reference_document
 from giantstep.errors import AssumptionError, ConvergenceError, ExpressionError, ParameterError
-from giantstep.numeric.scaled_distance import scan
+from giantstep.numeric.local_minima import scan
 from giantstep.numeric.smoothed import Smoothed
 from giantstep.symbolic.expressions.activations import activation
 
