@@ -62,7 +62,7 @@ def elementwise(student: Activation) -> ElementwiseFunction:
     )
 
 
-def kept_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
+def cached_elementwise(cache: FileCache, text: str) -> ElementwiseFunction:
     """Return the activation of a text as a function of arrays, derived once and kept.
 
     Machine code is kept in the same folder. Raises as :func:`elementwise` and

@@ -226,8 +226,8 @@ class _Declaration:
     checks: dict[str, tuple[int, Check]] = field(default_factory=dict)
 
     def complete(self) -> Claim:
-        found = sorted(self.checks.values(), key=itemgetter(0))
-        return replace(self.claim, checks=tuple(check for _, check in found))
+        result = sorted(self.checks.values(), key=itemgetter(0))
+        return replace(self.claim, checks=tuple(check for _, check in result))
 
 
 _DECLARED: dict[str, _Declaration] = {}
@@ -361,8 +361,8 @@ def claims() -> tuple[Claim, ...]:
     """
     _load()
     places = {f"{__package__}.{name}": i for i, name in enumerate(_MODULES)}
-    found = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
-    return tuple(declaration.complete() for declaration in found)
+    result = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
+    return tuple(declaration.complete() for declaration in result)
 
 
 def claims_from(module: str) -> tuple[Claim, ...]:

@@ -303,10 +303,10 @@ def _title(attributes: dict[str, Any]) -> str:
 
 def _model(attributes: dict[str, Any]) -> dict[str, Any]:
     try:
-        found = json.loads(attributes.get("model", "{}"))
+        result = json.loads(attributes.get("model", "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
 _SPIKE = {"spike_strength": "r", "bulk_variance": "c", "alignment": r"\gamma"}

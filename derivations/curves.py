@@ -136,7 +136,7 @@ def solve_groups(
         if PAPER_RIDGE in asked and PAPER_RIDGE not in together:
             asked["ridge"] = asked.pop(PAPER_RIDGE) * asked["alpha"] / one.beta
         try:
-            found = solve(one, asked)
+            result = solve(one, asked)
         except ConvergenceError:
             if raising:
                 raise
@@ -144,11 +144,11 @@ def solve_groups(
                 _one_row(one, {name: values[i : i + 1] for name, values in asked.items()}, solve)
                 for i in range(len(group))
             ]
-            found = joined(
+            result = joined(
                 [_completed(single, outputs) for single in singles],
                 [np.array([i]) for i in range(len(group))],
             )
-        parts.append(_completed(found, outputs))
+        parts.append(_completed(result, outputs))
     return joined(parts, groups)
 
 
@@ -312,7 +312,7 @@ class HasCurves(ABC):
         names = model._names()
         rtol = positive_number("rtol", rtol)
         work = _Work(model, tuple(columns), names.outputs, rtol, execution.keeps)
-        found = run_sweep(
+        result = run_sweep(
             work,
             points,
             Variables(names.outputs, names.errors, "residual", "iterations", "converged"),
@@ -327,7 +327,7 @@ class HasCurves(ABC):
             execution=execution,
             refuse=work.refusal,
         )
-        return model._curve(found if out else model._arranged(found))
+        return model._curve(result if out else model._arranged(result))
 
 
 PARAMETERS = {
@@ -398,7 +398,7 @@ class Curve(Page, JsonDocument):
         self,
         of: str | Sequence[str] | None = None,
         *,
-        simulation: xr.Dataset | None = None,
+        simulation: Any = None,
         ax: Any = None,
     ) -> Any:
         """Draw outputs over the parameters: lines over one, a map of one output over two.
@@ -476,10 +476,10 @@ class Curve(Page, JsonDocument):
         import xarray as xr
 
         try:
-            found = xr.Dataset.from_dict(dict(values["dataset"]))
-            if not {*str(found.attrs["shown"]).split()} <= {*map(str, found.data_vars)}:
+            result = xr.Dataset.from_dict(dict(values["dataset"]))
+            if not {*str(result.attrs["shown"]).split()} <= {*map(str, result.data_vars)}:
                 raise ValueError("it has not the outputs that it says it has")
-            return cls(found.assign({k: v.astype(values["types"][k]) for k, v in found.items()}))
+            return cls(result.assign({k: v.astype(values["types"][k]) for k, v in result.items()}))
         except (KeyError, TypeError, ValueError) as error:
             raise ParameterError(f"the content is no curve written by to_json: {error}") from None
 

@@ -61,13 +61,13 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> Path:
     -------
     Path
     """
-    found = Path(path)
-    form = found.suffix.lstrip(".").lower()
+    result = Path(path)
+    form = result.suffix.lstrip(".").lower()
     if form not in ("png", "pdf", "svg"):
-        raise ParameterError(f"a figure is written as .png, .pdf or .svg, not {found.name!r}")
-    with replacing(found) as temporary, styled():
+        raise ParameterError(f"a figure is written as .png, .pdf or .svg, not {result.name!r}")
+    with replacing(result) as temporary, styled():
         figure.savefig(temporary, format=form, dpi=200, metadata=_METADATA.get(form))
-    return found
+    return result
 
 
 def svg_text(figure: Any) -> str:

@@ -1,4 +1,4 @@
-r"""Minima of a function of one number in floats: from a grid, by Brent's methods between its points.
+r"""Minima of a function of one number in floats: a grid, and Brent's methods between its points.
 
 Where the slope of the function's root is bounded, intervals that cannot hold the least value are
 left out and the others halved (:func:`scan`). Proofs are those of

@@ -80,8 +80,8 @@ def preprocessed_step() -> Finding:
         results[f"relu on {text}: n = (π/2) d² E y²/|H|²"] = equal(ledger.half_samples, stated)
         leading = gradient_expansion("relu", f, removed=(0, 1)).leading
         results[f"relu on {text}: the leading term is H w/√(2π)"] = leading is not None and all(
-            equal(found, entry / sp.sqrt(2 * sp.pi))
-            for found, entry in zip(
+            equal(result, entry / sp.sqrt(2 * sp.pi))
+            for result, entry in zip(
                 leading.value, ledger.hessian * sp.Matrix(leading.weights), strict=True
             )
         )
@@ -155,7 +155,7 @@ def half_share(
         for ratio in ratios:
             count = round(ratio * half)
             theory = ledger.relevant_share(dimension, count, case.noise_variance)
-            found = _train(
+            answer = _train(
                 case.student, case.target, networks, seed + APART * index, dimension=dimension,
                 samples=count, width=width, noise_variance=case.noise_variance, ridge=1.0, n_test=1,
             )  # fmt: skip
@@ -163,7 +163,7 @@ def half_share(
                 f"{case.student} on {case.target}, noise {case.noise_variance:g}, "
                 f"n = {ratio:g} n_half = {count}"
             )
-            comparison = compare(name, theory, found["relevant_share"], SHARE_BIAS / dimension)
+            comparison = compare(name, theory, answer["relevant_share"], SHARE_BIAS / dimension)
             comparisons.append(comparison)
             other = _share_of_raw_labels(ledger, dimension, count, case.noise_variance)
             variants[name] = abs(comparison.mean - other) / comparison.tolerance
@@ -274,23 +274,23 @@ def algorithm(
     for index, text in enumerate(LEARNED + FLAT):
         learned = text in LEARNED
         for dimension in dimensions:
-            found = _train(
+            result = _train(
                 "relu", text, networks, seed + APART * index, dimension=dimension,
                 samples=4 * dimension**2, width=width, noise_variance=0.1, n_test=5000,
             )  # fmt: skip
-            gain = found["random_features_error"] - found["test_error"]
+            gain = result["random_features_error"] - result["test_error"]
             error = float(gain.std(ddof=1) / math.sqrt(networks))
-            random = float(found.mean("random_features_error"))
+            random = float(result.mean("random_features_error"))
             gains[f"{text}, d = {dimension}"] = {
-                "test_error": float(found.mean()),
+                "test_error": float(result.mean()),
                 "random_features_error": random,
-                "linear_error": float(found.mean("linear_error")),
-                "relevant_share": float(found.mean("relevant_share")),
+                "linear_error": float(result.mean("linear_error")),
+                "relevant_share": float(result.mean("relevant_share")),
                 "gain": float(gain.mean()),
                 "standard_error": error,
             }
             if learned:
-                passed &= bool(gain.mean() > 4 * error and found.mean() < 0.6 * random)
+                passed &= bool(gain.mean() > 4 * error and result.mean() < 0.6 * random)
     lines = [
         f"{name}: {v['test_error']:.3f} against {v['random_features_error']:.3f}"
         for name, v in gains.items()

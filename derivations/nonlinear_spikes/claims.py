@@ -45,13 +45,13 @@ def strengths() -> Finding:
     results = {}
     for k in range(1, 7):
         degrees = [j for j in range(k + 1) if (k - j) % 2 == 0]
-        found = physics.spike_strength(k, degrees)
+        result = physics.spike_strength(k, degrees)
         wanted = _STRENGTH.subs({
             _COEFFICIENT: physics.student_coefficient(k), _LENGTH: physics.spike_length(),
             _DEGREE: k,
         })  # fmt: skip
-        results[f"strength of degree {k}"] = cancels(found**2 - wanted**2)
-        at_exponent = found.subs(step_size, physics.width ** _CRITICAL.subs(_DEGREE, k))
+        results[f"strength of degree {k}"] = cancels(result**2 - wanted**2)
+        at_exponent = result.subs(step_size, physics.width ** _CRITICAL.subs(_DEGREE, k))
         results[f"exponent of degree {k}"] = not sp.powsimp(at_exponent).has(physics.width)
     return identities_hold(results, "degrees 1 to 6")
 
@@ -137,8 +137,8 @@ def one_spike() -> Finding:
     spike = Spike(gamma**2 * length, (1 - gamma**2) * length)
     response = SignalResponse(g, sp.S.Zero, h, sp.S.Zero, sp.S.Zero)
     left = teacher_linear**2 * response.unexplained(spike)
-    found = teacher_linear**2 - across - spikes.explained(v)
-    return identities_hold({"unexplained part": cancels(found - left)}, "one spike")
+    result = teacher_linear**2 - across - spikes.explained(v)
+    return identities_hold({"unexplained part": cancels(result - left)}, "one spike")
 
 
 _SHORT = 0.02
@@ -222,10 +222,10 @@ def networks(*, progress: bool = False) -> Finding:
         )
         model = step.at_width(300)
         limit = model.solve(ridge=paper_ridge(0.05), form="letters").risk
-        found = model.simulate(
+        result = model.simulate(
             ridge=paper_ridge(0.05), seeds=_SEEDS, seed=231007891, progress=progress
         )
-        mean, error = found.mean().item(), found.standard_error().item()
+        mean, error = result.mean().item(), result.standard_error().item()
         scores[f"step size {size:g}"] = (mean - limit) / error
         means[f"step size {size:g}"] = [mean, error, limit]
     worst = max(map(abs, scores.values()))

@@ -123,17 +123,17 @@ def risk_over_steps(
         )
         if seeds:
             runs.append(at.simulate(ridge=ridge, seeds=seeds, progress=False, **options))
-    found: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
+    result: dict[str, Any] = {"risk_letters": ("step_size", np.array(letters, dtype=float))}
     if seeds:
-        found |= {
+        result |= {
             "risk_mean": ("step_size", np.array([float(r.mean().squeeze()) for r in runs])),
             "risk_standard_error": (
                 "step_size",
                 np.array([float(r.standard_error().squeeze()) for r in runs]),
             ),
         }
-    data = data.assign(found)
+    data = data.assign(result)
     data.attrs["shown"] = "risk_operator risk_letters risk_linear small"
     if model.letters is None:
-        data.attrs |= model.spikes().step_sizes
+        data.attrs.update(model.spikes().step_sizes)
     return RiskOverSteps(data)

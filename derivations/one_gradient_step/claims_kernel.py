@@ -325,13 +325,13 @@ def by_integrals(model: OneGradientStep) -> dict[str, float]:
     edge = (1 + math.sqrt(beta)) ** 2
     critical = brentq(psi_slope, b * edge * (1 + 1e-4) + v, 1e6, xtol=1e-15, rtol=1e-14)
     left, right = resolvents((critical - v) / b)
-    found = {
+    result = {
         "threshold": b / ((critical - v) * left * right),
         "bulk_edge": psi(critical) / ratio,
     }
-    found |= {"kernel_eigenvalue": found["bulk_edge"], "label_alignment": 0.0}
+    result |= {"kernel_eigenvalue": result["bulk_edge"], "label_alignment": 0.0}
     strength = spike.theta1**2
-    if strength > found["threshold"]:
+    if strength > result["threshold"]:
 
         def secular(x: float) -> float:
             first, second = resolvents(x)
@@ -345,10 +345,10 @@ def by_integrals(model: OneGradientStep) -> dict[str, float]:
         left_slope = beta * right_slope - (1 - beta) / x**2
         rate = left * right + x * (left_slope * right + left * right_slope)
         overlap = -left / (strength * rate)
-        found["kernel_eigenvalue"] = psi(place) / ratio
+        result["kernel_eigenvalue"] = psi(place) / ratio
         explained = teacher.linear**2 / model.label_square * x * b / place
-        found["label_alignment"] = explained * spike.alignment**2 * overlap * psi_slope(place)
-    return found
+        result["label_alignment"] = explained * spike.alignment**2 * overlap * psi_slope(place)
+    return result
 
 
 @evidence("ba-kernel-threshold", "exact", "an example where the convention decides")
@@ -509,7 +509,7 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
         The smaller of two; the other one is twice as large.
     networks, seed : int
     """
-    found: list[Comparison] = []
+    result: list[Comparison] = []
     for index, case in enumerate(CASES):
         model = _model(case)
         theory = model.conjugate_kernel()
@@ -518,7 +518,7 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
             for size in (dimension, 2 * dimension)
         )
         name = f"{case[0]} on {case[1]}, alpha = {case[3]:g}, beta = {case[4]:g}"
-        found += [
+        result += [
             extrapolated(f"{quantity}, {name}", limit, (small[quantity], large[quantity]), order)
             for quantity, (limit, order) in {
                 "s_1 of network": (theory.singular_value, 0.5),
@@ -530,11 +530,11 @@ def outliers(dimension: int = 80, networks: int = 40, seed: int = 29) -> Finding
                 "linearised s_1 minus that of its own spike": (0.0, 1.0),
             }.items()
         ]
-    passed = sum(c.passed for c in found)
-    worst = max(found, key=lambda c: abs(c.mean - c.theory) / c.standard_error)
+    passed = sum(c.passed for c in result)
+    worst = max(result, key=lambda c: abs(c.mean - c.theory) / c.standard_error)
     return replace(
-        finding(found, "outliers"),
-        summary=f"{passed} of {len(found)} outliers, label alignments and differences, "
+        finding(result, "outliers"),
+        summary=f"{passed} of {len(result)} outliers, label alignments and differences, "
         f"extrapolated from d = {dimension} and {2 * dimension}, within 4 standard errors; "
         f"farthest: {worst.quantity}: {worst.mean:.5g} ± {worst.standard_error:.2g}, theory "
         f"{worst.theory:.5g}",
@@ -678,9 +678,9 @@ def expected(dimensions: Sequence[int] = (100, 200, 400), seed: int = 1) -> Find
         along.append(float(rest.mean() * len(rest)))
     spike = other.conjugate_kernel().expected.spike
     falling = all(np.diff(norms["erf"]) < 0) and norms["erf"][-1] < norms["erf"][0] * 0.7
-    kept = abs(along[-1] / spike - 1) < 0.05 and norms["relu"][-1] > spike
+    selected = abs(along[-1] / spike - 1) < 0.05 and norms["relu"][-1] > spike
     return Finding(
-        bool(falling and kept),
+        bool(falling and selected),
         f"difference of the expected kernel at d = {', '.join(map(str, dimensions))}: erf "
         + ", ".join(f"{x:.3f}" for x in norms["erf"])
         + f"; centred ReLU has {along[-1]:.4f} along (1, …, 1), expected {spike:.4f}",

@@ -59,12 +59,12 @@ def checked_values(name: str, values: object) -> np.ndarray[Any, Any]:
     if not is_one_of(name, AXES):
         raise ParameterError(f"no axis is named {name!r}; there are: {', '.join(AXES)}")
     items = list(values) if hasattr(values, "__iter__") else [values]
-    found = np.unique(np.array([real_number(name, value) for value in items], dtype=float))
+    result = np.unique(np.array([real_number(name, value) for value in items], dtype=float))
     least = 0.0 if name in _FROM_ZERO else math.ulp(0.0)
-    if not len(found) or not np.isfinite(found).all() or found[0] < least:
+    if not len(result) or not np.isfinite(result).all() or result[0] < least:
         wanted = ">= 0" if name in _FROM_ZERO else "positive"
         raise ParameterError(f"values of {name} must be {wanted} and finite, at least one")
-    return found
+    return result
 
 
 def parameters_text(model: OneGradientStep, without: tuple[str, ...] = (), **more: float) -> str:
@@ -323,8 +323,8 @@ class RiskCurve(Curve):
         is_map = len(axes) == 2 and set(axes) <= set(AXES) and data.sizes[axes[1]] > MOST_LINES
         if is_map and (of is None or is_one_of(of, QUANTITIES)):
             ordered = data.sortby(list(axes)).transpose(axes[1], axes[0], ...)
-            found = _with_phases(ordered, _model_of(data))
-            return plot_phase(found, str(of or "improvement"), ax=ax)
+            result = _with_phases(ordered, _model_of(data))
+            return plot_phase(result, str(of or "improvement"), ax=ax)
         return super().plot(of, simulation=simulation, ax=ax)
 
 
@@ -376,7 +376,7 @@ def _simulations(
         except KeyboardInterrupt:
             if not rows:
                 raise
-    found = {
+    result = {
         f"{features}_{name}": (
             "simulated",
             [rows.get((features, k), {}).get(name, math.nan) for k in range(len(points))],
@@ -384,7 +384,7 @@ def _simulations(
         for features in dict.fromkeys(features for features, _ in rows)
         for name in _SIMULATED
     }
-    return found, len(rows) < len(runs)
+    return result, len(rows) < len(runs)
 
 
 def _point(
@@ -557,14 +557,14 @@ def _critical(
     model: OneGradientStep, other: str, values: np.ndarray[Any, Any]
 ) -> dict[str, list[float]]:
     """Return the step sizes from which there are outliers, over the other axis."""
-    found: dict[str, list[float]] = {name: [] for name in _CRITICAL}
+    result: dict[str, list[float]] = {name: [] for name in _CRITICAL}
     for value in values:
         changed: dict[str, Any] = {} if other in _PENALTIES else {other: float(value)}
         here = replace(model, **changed)
         of_weights = float(here.weight_spike().critical_step_size)
-        found["critical_step_size_weights"].append(of_weights)
-        found["critical_step_size_kernel"].append(_kernel_step(here))
-    return found
+        result["critical_step_size_weights"].append(of_weights)
+        result["critical_step_size_kernel"].append(_kernel_step(here))
+    return result
 
 
 def _kernel_step(model: OneGradientStep) -> float:

@@ -428,13 +428,13 @@ def large_step_limit(
     ]
     if not centre:
         require_centred(*known)
-    found = _limit(
+    result = _limit(
         names, (known[0], known[1]), bool(centre), wanted, cache_folder, progress is not False
     )
     if not certify:
-        return found
-    proof = certified_tau_star(found._error, found.minimum, wanted or 15, progress=progress)
-    return replace(found, certificate=proof)
+        return result
+    proof = certified_tau_star(result._error, result.minimum, wanted or 15, progress=progress)
+    return replace(result, certificate=proof)
 
 
 def _limit(
@@ -501,12 +501,12 @@ def large_steps(
 
 def _finite(name: str, values: ArrayLike) -> Array:
     try:
-        found = np.asarray(values, dtype=float)
+        result = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        found = np.array(np.nan)
-    if not np.all(np.isfinite(found)):
+        result = np.array(np.nan)
+    if not np.all(np.isfinite(result)):
         raise ParameterError(f"{name} must be finite numbers, got {values!r}")
-    return found
+    return result
 
 
 _REACH = 3.0

@@ -342,9 +342,9 @@ class OneGradientStep(HasSensitivities):
         names = ("ridge", "alpha", "beta", "step_size", "noise_variance")
         parameters = {name: parameters.pop(name, None) for name in names} | parameters
         given = {name: value for name, value in parameters.items() if value is not None}
-        found = self.curve(**given, progress=progress is not False).to_dataset()
-        scalars = [name for name, coordinate in found.coords.items() if not coordinate.dims]
-        return found.drop_vars([*scalars, "iterations", "converged"])
+        result = self.curve(**given, progress=progress is not False).to_dataset()
+        scalars = [name for name, coordinate in result.coords.items() if not coordinate.dims]
+        return result.drop_vars([*scalars, "iterations", "converged"])
 
     def kernel(self) -> Kernel:
         """Return the kernel of the risk: sweeps, derivatives, files for other languages.
@@ -429,9 +429,9 @@ class OneGradientStep(HasSensitivities):
 
     def parameters(self) -> dict[str, Any]:
         """Return the arguments of the model as plain values, those at their defaults left out."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cache_folder"}
+        result = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "cache_folder"}
         optional = {"alpha0": None, "loss": "half", "centre": False}
-        return {k: v for k, v in found.items() if k not in optional or v != optional[k]}
+        return {k: v for k, v in result.items() if k not in optional or v != optional[k]}
 
     def to_json(self) -> str:
         """Return the model as JSON; :meth:`from_json` reads it."""

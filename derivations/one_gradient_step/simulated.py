@@ -36,7 +36,7 @@ from ...symbolic.expressions.activations import Activation, activation, z as var
 from ...symbolic.gaussian.expectation import GaussianExpectation, expect
 from ...symbolic.hermite.coefficients import hermite_coefficient
 from ...symbolic.printing.compiled import Formula, function_source
-from ..activation_functions import kept_elementwise
+from ..activation_functions import cached_elementwise
 from ..derived import derived
 from ..penalties import items_of, one_penalty, penalties
 from .conditional_risk import conditional_prediction
@@ -196,8 +196,8 @@ class CentredFunction:
         self, values: NDArray[np.float64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return both, in one turn."""
-        found, slopes = self.function.values_and_slopes(values)
-        return found - self.mean, slopes
+        result, slopes = self.function.values_and_slopes(values)
+        return result - self.mean, slopes
 
 
 def one_step_network(
@@ -265,7 +265,7 @@ def network_functions(
 ) -> tuple[CentredFunction, Callable[..., Any], CentredFunction]:
     """Return student, its derivative and teacher as functions of arrays, without their means."""
     student, teacher = (
-        kept_elementwise(model.cache, text) for text in (model.student, model.teacher)
+        cached_elementwise(model.cache, text) for text in (model.student, model.teacher)
     )
     centred = CentredFunction(student, "student", model.student_moments.mean)
     return (
@@ -435,13 +435,13 @@ def _step_ratio(model: OneGradientStep, network: Network) -> float:
 
 def recorded_steps(steps: object, layer: str) -> tuple[int, ...]:
     """Return numbers of steps, zero among them, increasing."""
-    found = {whole_number("steps", step, minimum=0) for step in items_of("steps", steps)}
-    if layer == "theory" and len(found - {0}) > 1:
+    result = {whole_number("steps", step, minimum=0) for step in items_of("steps", steps)}
+    if layer == "theory" and len(result - {0}) > 1:
         raise ParameterError(
             f"layer='theory' has one layer after all its steps; steps must be one number, got "
             f"{steps!r}"
         )
-    return tuple(sorted(found | {0}))
+    return tuple(sorted(result | {0}))
 
 
 def measured_networks(
@@ -503,7 +503,7 @@ def _dataset(
             parts["improvement"] = values[:, 0] - values[:, -1]
         for part, rows in parts.items():
             columns[part], columns[f"{part}_standard_error"] = (
-                ("ridge", found) for found in mean_and_error(rows)
+                ("ridge", result) for result in mean_and_error(rows)
             )
     for name in ("spike_length", "spike_overlap"):
         columns[name] = ("seed", networks[name])

@@ -259,14 +259,14 @@ def _with_negative_values(argv: Sequence[str] | None) -> list[str]:
     ``--ridge -1e-3`` and ``--student -tanh(z)`` then reach our own checks. An expression of its
     own, as in ``hermite -tanh(z)``, gets a blank in front, which argparse takes for an argument.
     """
-    found: list[str] = []
+    result: list[str] = []
     for text in sys.argv[1:] if argv is None else argv:
-        previous = found[-1] if found else ""
+        previous = result[-1] if result else ""
         takes_value = previous.startswith("--") and "=" not in previous
         if _NEGATIVE.match(text) and takes_value and previous not in _SWITCHES:
-            found[-1] = f"{previous}={text}"
+            result[-1] = f"{previous}={text}"
         elif _NEGATIVE.match(text) and len(text) > 2:
-            found.append(f" {text}")
+            result.append(f" {text}")
         else:
-            found.append(text)
-    return found
+            result.append(text)
+    return result

@@ -144,7 +144,7 @@ def _of_files(files: Sequence[str]) -> list[Claim]:
     """
     from .derivations.claims import claims_from
 
-    found: dict[str, Claim] = {}
+    result: dict[str, Claim] = {}
     for file in files:
         claims = claims_from(run_python(file, "claims are names or Python files"))
         if not claims:
@@ -153,8 +153,8 @@ def _of_files(files: Sequence[str]) -> list[Claim]:
                 "evidence by @giantstep.evidence(...) above a function that returns a "
                 "giantstep.Finding"
             )
-        found |= {claim.identifier: claim for claim in claims}
-    return list(found.values())
+        result |= {claim.identifier: claim for claim in claims}
+    return list(result.values())
 
 
 def _proofs(verdicts: Sequence[Verdict]) -> str:

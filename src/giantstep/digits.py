@@ -95,10 +95,10 @@ def held_digits(value: Any, digits: int, error: Any = None) -> str:
     >>> held_digits(number, 6), held_digits(number, 6, 1e-4), held_digits(mpmath.mpf("0.25"), 4)
     ('0.666666', '0.666', '0.2500')
     """
-    found = _dyadic(value)
-    if found is None:
+    result = _dyadic(value)
+    if result is None:
         return str(value)
-    negative, size = found[0] < 0, (abs(found[0]), found[1])
+    negative, size = result[0] < 0, (abs(result[0]), result[1])
     if size[0] == 0:
         return "0"
     exponent = _decimal_exponent(size)
