@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from ...digits import checked_digits
+from ...digits import checked_digits, decimal_fraction
 from ...errors import AssumptionError, CertificationError, ConvergenceError, ParameterError
 from ...numeric.arguments import real_number
 from ...numeric.kernel_arrays import KernelArrays
@@ -50,7 +50,6 @@ from ..kernels.code import kernel_code
 from ..kernels.kernel import SPARE_DIGITS
 from ..kernels.precise import exact_number
 from ..kernels.sensitivities import LABEL
-from ..one_gradient_step.decimals import decimal_fraction
 from . import mapping
 from .differentiation import SPIKE, STRETCH, flags_of
 from .solution import Solution, solution_from
