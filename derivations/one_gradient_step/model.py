@@ -19,13 +19,13 @@ from ...numeric.arguments import is_one_of, nonnegative_number, positive_number,
 from ...numeric.cache import FileCache
 from ...pages import Table, as_html
 from ...symbolic.expressions.activations import activation
-from ..bridge import spiked_from_step
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..first_gradient.first_step import FirstStep, first_step
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel
+from ..late import given_by
 from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
 from ..spiked_random_features.arguments import activation_text, checked_switch
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.saddle_point_solver import BatchSolution
-    from ..spiked_random_features.model import SpikedRandomFeatures
+    from .. import bridge
 
 _MODEL = "one_gradient_step"
 _LOSSES = ("half", "full")
@@ -419,26 +419,10 @@ class OneGradientStep(HasSensitivities):
         model = self
         return first_step(model.student, activation(model.teacher), centre=model.centre)
 
-    def as_spiked_features(self) -> SpikedRandomFeatures:
-        """Return this model of plain random features as spiked random features without spike.
-
-        Solutions at the same `alpha` and `ridge` are the same: its test error is the risk here.
-
-        Raises
-        ------
-        AssumptionError
-            If there is a step: the two theories are of steps of different order. If a mean has to
-            be subtracted that has no closed form.
-
-        Examples
-        --------
-        >>> from giantstep import OneGradientStep
-        >>> plain = OneGradientStep("erf", "tanh", alpha=2, beta=1.5, step_size=0)
-        >>> spiked = plain.as_spiked_features().solve(alpha=2, ridge=0.1)
-        >>> abs(spiked.test_error - plain.solve(ridge=0.1).initial) < 1e-13
-        True
-        """
-        return spiked_from_step(self)
+    if TYPE_CHECKING:
+        as_spiked_features = bridge.as_spiked_features
+    else:
+        as_spiked_features = given_by("giantstep.derivations.bridge", "as_spiked_features")
 
     # ------------------------------------------------------------------ files
 

@@ -26,9 +26,11 @@ from ...numeric.cache import FileCache
 from ...numeric.kernel_code import LoadedKernel
 from ...numeric.saddle_point_solver import BatchSolution, solve_many
 from ..certificates.certificate import certificate_wanted
+from ..curve_figure import plot_curve
 from ..curves import Columns, Names, solve_groups, varied
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
+from ..late import given_by
 from ..penalties import PaperRidge, readout_penalty
 from .arguments import (
     COMPLETE,
@@ -42,32 +44,43 @@ from .arguments import (
     checked_width,
     with_alias,
 )
+from .bounds.bounds import asymptotics, bounds, realised_functions
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
-from .derivation import Derivation, derivation, load_kernel
+from .derive import Derivation, derivation, load_kernel, symbolic_model
 from .differentiation import Differentiation
+from .expansions.expand import expansion
+from .kernel import model_kernel
+from .learning_rates import per_neuron_step
+from .precise import certified, certified_coefficients, certified_spike, refine
+from .presentation import model_latex
+from .realised import realised_network
+from .simulated import network_of, simulate_model
 from .solution import CURVE, Solution, curve_attributes, solution_from
 from .spike import (
     SpikeParameters,
     checked_spike,
     rechecked_spike,
     relative_bulk_spread,
+    require_odd,
     spike_after_step,
     stretched_after_step,
 )
+from .vocabulary.learned_bias import learned_bias
+from .vocabulary.model import VocabularyFeatures
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.networks.network import Network
+    from .. import bridge
     from ..certificates.certificate import CertifiedValues
     from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
-    from ..one_gradient_step.model import OneGradientStep
     from .bounds.bounds import Asymptotics, Bounds
-    from .convex.readout import ConvexReadout
+    from .convex import readout
     from .derive import SymbolicModel
     from .realised import RealisedNetwork
-    from .spectrum.spectrum import FeatureSpectrum
+    from .spectrum import spectrum as feature_spectrum
     from .vocabulary.learned_bias import LearnedBias
 
 _MODEL = "spiked_random_features"
@@ -184,12 +197,8 @@ class SpikedRandomFeatures(Differentiation):
                 "bulk out, or give spike and bulk by SpikedRandomFeatures.from_parameters"
             )
         found = self._derivation(unspiked=False, aligned=False)
-        if not found.odd_student and not self.allow_non_odd and self.direct_parameters is None:
-            raise AssumptionError(
-                f"student {found.student!r} is not an odd function, which Result 3.1 assumes; "
-                "pass allow_non_odd=True (--allow-non-odd) for the extension to other students, "
-                "or choose an odd one such as tanh, erf or sin"
-            )
+        if self.direct_parameters is None:
+            require_odd(found, self.allow_non_odd)
         _ = self.spike  # refuses a student that jumps and a step that is too small, now
 
     def __getstate__(self) -> dict[str, Any]:
@@ -278,8 +287,6 @@ class SpikedRandomFeatures(Differentiation):
         **others
             Further arguments of the class.
         """
-        from .learning_rates import per_neuron_step
-
         if "step_size" in others:
             raise ParameterError("give either step_size or learning_rate, not both")
         step = per_neuron_step(learning_rate, convention, beta=beta)
@@ -427,8 +434,6 @@ class SpikedRandomFeatures(Differentiation):
 
     def symbolic(self) -> SymbolicModel:
         """Return the model as SymPy objects: free energy, equations, blocks, program."""
-        from .derive import symbolic_model
-
         return symbolic_model(
             self.student,
             self.teacher,
@@ -439,8 +444,6 @@ class SpikedRandomFeatures(Differentiation):
 
     def kernel(self) -> Kernel:
         """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
-        from .kernel import model_kernel
-
         return model_kernel(self)
 
     # ------------------------------------------------------------------ solving
@@ -556,12 +559,8 @@ class SpikedRandomFeatures(Differentiation):
         ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
         batch = model.solve_many([alpha], [ridge])
         if certify:
-            from .precise import certified
-
             return certified(model, alpha, ridge, digits, batch, progress=progress)
         if digits is not None:
-            from .precise import refine
-
             return refine(model, alpha, ridge, digits, batch, show_progress=progress)
         return solution_from(
             {name: float(v[0]) for name, v in batch.values.items()},
@@ -671,8 +670,6 @@ class SpikedRandomFeatures(Differentiation):
         >>> print(SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4).bounds().upper < 0.2)
         True
         """
-        from .bounds.bounds import bounds
-
         return bounds(self, digits=digits, certify=certify)
 
     @by_name("digits")
@@ -690,8 +687,6 @@ class SpikedRandomFeatures(Differentiation):
         MissingDependencyError
             If python-flint is not installed.
         """
-        from .precise import certified_spike
-
         return certified_spike(self, digits)
 
     def certified_coefficients(self, node: float, digits: int = 15) -> CertifiedValues:
@@ -710,8 +705,6 @@ class SpikedRandomFeatures(Differentiation):
         MissingDependencyError
             If python-flint is not installed.
         """
-        from .precise import certified_coefficients
-
         return certified_coefficients(self, node, digits)
 
     def asymptotics(self, *, digits: int | None = None) -> Asymptotics:
@@ -722,8 +715,6 @@ class SpikedRandomFeatures(Differentiation):
         digits : int, optional
             Refine to so many digits with mpmath.
         """
-        from .bounds.bounds import asymptotics
-
         return asymptotics(self, digits=digits)
 
     def expansion(
@@ -785,8 +776,6 @@ class SpikedRandomFeatures(Differentiation):
         >>> print(model.expansion("small_step", 0, alpha=2, ridge=0.1, digits=10).remainder_order)
         2
         """
-        from .expansions.expand import expansion
-
         return expansion(self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width)
 
     def realised_functions(
@@ -805,51 +794,7 @@ class SpikedRandomFeatures(Differentiation):
         alpha, ridge : float, optional
             Both: add the function that is learnt at this sample complexity and ridge penalty.
         """
-        from .bounds.bounds import realised_functions
-
         return realised_functions(self, kappa=kappa, alpha=alpha, ridge=ridge)
-
-    @by_name("alpha", "points")
-    def spectrum(
-        self,
-        *,
-        alpha: float,
-        points: int = 500,
-        covariance: str = "sample",
-    ) -> FeatureSpectrum:
-        r"""Return the spectrum of the features on a training set of n = α d samples.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d.
-        points : int
-            Grid points of the density.
-        covariance : {"sample", "empirical", "kernel", "population"}
-            :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`; the same divided by n
-            instead of p; the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
-            :math:`\mathbb{E}\,\varphi\varphi^\top`, which does not depend on α.
-
-        Returns
-        -------
-        FeatureSpectrum
-            Bulk, atoms, outliers, Stieltjes transform; ``plot``, ``simulate``, ``save``.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is outside its range.
-        ConvergenceError
-            If a density cannot be resolved: activations that vary fast along a long spike.
-
-        References
-        ----------
-        Cui et al., arXiv 2402.04980, appendix on the spectrum of the features. The outliers are
-        derived here.
-        """
-        from .spectrum.spectrum import model_spectrum
-
-        return model_spectrum(self, alpha, points, covariance)
 
     @by_name("alpha", "ridge")
     def learned_bias(
@@ -879,62 +824,22 @@ class SpikedRandomFeatures(Differentiation):
             All local minima with their errors; the bias is added after the step, and trained with
             the readout.
         """
-        from .vocabulary.learned_bias import learned_bias
-        from .vocabulary.model import VocabularyFeatures
-
         self._refuse_law("learned biases")
         model = VocabularyFeatures.of_one_kind(self)
         return learned_bias(model, alpha, ridge, interval=interval, points=points, width=None)
 
-    def as_gradient_step(self, *, alpha: float) -> OneGradientStep:
-        """Return this model, if it has no spike, as one gradient step of length zero.
-
-        Parameters
-        ----------
-        alpha : float
-            Sample complexity n/d of the readout, which is a parameter of that model.
-
-        Raises
-        ------
-        AssumptionError
-            If there is a spike, a finite width, or a mean of the teacher that the features cannot
-            fit.
-
-        Examples
-        --------
-        >>> from giantstep import SpikedRandomFeatures
-        >>> plain = SpikedRandomFeatures("erf", "tanh", step_size=0, beta=1.5)
-        >>> step = plain.as_gradient_step(alpha=2)
-        >>> print(step.at(step_size=1).solve(ridge=0.1).improvement > 0)
-        True
-        """
-        from ..bridge import step_from_spiked
-
-        return step_from_spiked(self, alpha)
-
-    def with_loss(
-        self,
-        loss: Any,
-        *,
-        labels: str = "teacher",
-        width: int | None = None,
-        metrics: Mapping[str, Any] | None = None,
-    ) -> ConvexReadout:
-        """Return a readout of these features that minimises another convex loss.
-
-        Parameters
-        ----------
-        loss, labels, width, metrics
-            As for :class:`.convex.readout.ConvexReadout`.
-
-        Raises
-        ------
-        ParameterError
-            If the loss is not convex, or the labels do not fit it.
-        """
-        from .convex.readout import ConvexReadout
-
-        return ConvexReadout(self, loss, labels, width, metrics)
+    if TYPE_CHECKING:
+        as_gradient_step = bridge.as_gradient_step
+        spectrum = feature_spectrum.spectrum
+        with_loss = readout.with_loss
+    else:
+        as_gradient_step = given_by("giantstep.derivations.bridge", "as_gradient_step")
+        spectrum = given_by(
+            "giantstep.derivations.spiked_random_features.spectrum.spectrum", "spectrum"
+        )
+        with_loss = given_by(
+            "giantstep.derivations.spiked_random_features.convex.readout", "with_loss"
+        )
 
     # ------------------------------------------------------------------ networks
 
@@ -985,8 +890,6 @@ class SpikedRandomFeatures(Differentiation):
         >>> network.width, network.step_samples, network.rate
         (50, 200, 2.0)
         """
-        from .simulated import network_of
-
         return network_of(self, dimension, labels)
 
     def simulate(
@@ -1039,8 +942,6 @@ class SpikedRandomFeatures(Differentiation):
         ParameterError
             If the dimension is too small for whole numbers of samples.
         """
-        from .simulated import simulate_model
-
         return simulate_model(
             self, dimension, alpha, ridge,
             control_variate=checked_switch("control_variate", control_variate), seeds=seeds,
@@ -1083,8 +984,6 @@ class SpikedRandomFeatures(Differentiation):
         ParameterError
             As for :meth:`simulate`.
         """
-        from .realised import realised_network
-
         return realised_network(self, dimension, alpha, ridge, seed, progress, spectrum)
 
     @renamed("curve(...).plot(simulation=...)")
@@ -1102,8 +1001,6 @@ class SpikedRandomFeatures(Differentiation):
         MissingDependencyError
             Without matplotlib.
         """
-        from ..curve_figure import plot_curve
-
         return plot_curve(curve, simulation=simulation, ax=ax)
 
     # ------------------------------------------------------------------ files and text
@@ -1163,8 +1060,6 @@ class SpikedRandomFeatures(Differentiation):
         return f"spiked random features: {arguments}" + (f"\n{quality}" if quality else "")
 
     def _repr_latex_(self) -> str:
-        from .presentation import model_latex
-
         return model_latex(self)
 
 

@@ -41,6 +41,7 @@ from ...symbolic.expressions.activations import activation, z as variable
 from ...symbolic.gaussian.enclosed_formulas import FormulaBalls
 from ...symbolic.gaussian.expectation import GaussianExpectation
 from ...symbolic.lowering.lowered import lower
+from ...symbolic.printing.compiled import Formula, function_source
 from ...symbolic.systems.sensitivities import derivative_name, with_derivatives_along
 from ..certificates.certificate import LIBRARIES, CertifiedValues
 from ..derived import derived
@@ -52,7 +53,9 @@ from ..kernels.precise import exact_number
 from ..kernels.sensitivities import LABEL
 from ..one_gradient_step.decimals import decimal_fraction
 from . import mapping
-from .differentiation import SPIKE, STRETCH, flags_of
+from .arguments import SPIKE, STRETCH
+from .derive import STEP_ARGUMENTS, flags_of, precise_kernel
+from .mapping import spike_mapping
 from .solution import Solution, solution_from
 
 if TYPE_CHECKING:
@@ -129,8 +132,6 @@ def precise_program(model: SpikedRandomFeatures) -> PreciseKernel:
 
     @derived("spiked_random_features/precise", PreciseKernel)
     def program(student: str, teacher: str, **cases: Any) -> PreciseKernel:
-        from .derive import precise_kernel
-
         return precise_kernel(model.symbolic())
 
     return program(model._cache, model.student, model.teacher, **flags_of(model))
@@ -195,10 +196,6 @@ def _exact_map(
     student: str, teacher: str, stretched: bool
 ) -> tuple[dict[sp.Expr, sp.Symbol], dict[str, sp.Expr]]:
     """Return {exact constant: its symbol} and the fields of the spike in terms of them."""
-    import sympy as sp
-
-    from .mapping import spike_mapping
-
     found = spike_mapping(
         activation(student, argument="student"),
         activation(teacher, argument="teacher"),
@@ -224,9 +221,6 @@ def _exact_map(
 
 
 def _source(constants: list[sp.Symbol], formulas: dict[str, sp.Expr]) -> str:
-    from ...symbolic.printing.compiled import Formula, function_source
-    from .derive import STEP_ARGUMENTS
-
     arguments = [*STEP_ARGUMENTS, *constants]
     functions = {name: Formula(arguments, value) for name, value in formulas.items()}
     return function_source(functions, "mpmath", names=STEP_ARGUMENTS)

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from ...errors import ParameterError
 from ...numeric.arguments import checked_seed, positive_array, positive_number
@@ -26,9 +25,12 @@ from ...pages import aligned
 from ..spectra.spectrum import SimulatedSpectrum
 from .bulk_law import BulkLaw
 from .simulated import network_of
+from .solution import model_attributes
 from .spike import SpikeParameters
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from .model import SpikedRandomFeatures
     from .spectrum.spectrum import FeatureSpectrum
 
@@ -167,8 +169,6 @@ def realised_network(
     spectrum: bool,
 ) -> RealisedNetwork:
     """Train one network; see :meth:`.model.SpikedRandomFeatures.realised`."""
-    from .solution import model_attributes
-
     alphas, ridge = positive_array("alpha", alpha), positive_number("ridge", ridge)
     seed = checked_seed(seed)
     if model.direct_parameters is not None:

@@ -25,8 +25,9 @@ from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
 from ...sensitivities import Directions
 from .. import physics
+from ..arguments import STRETCH
 from ..derive import SymbolicModel
-from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, STRETCH, fixed_step_parameters, step_rates
+from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, fixed_step_parameters, step_rates
 from ..physics import IDENTIFIERS, letters_free_energy
 from ..solution import ORDER_PARAMETERS
 from .arguments import (
