@@ -1,4 +1,4 @@
-"""Methods of a model that make another model or result, which stands above it."""
+"""Methods of a model that are functions of modules above it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from types import MethodType
 from typing import Any
 
 
-class given_by:
-    """A method that is a function of a module which imports the class it is a method of.
+def given_by(module: str, function: str) -> Any:
+    """Return a method that is a function of a module which may import the class of the method.
 
     The module is imported when the method is first looked up; signature and docstring are those of
-    the function.
+    the function, whose first parameter is the model.
 
     Parameters
     ----------
@@ -21,12 +21,15 @@ class given_by:
 
     Examples
     --------
-    >>> class Ratio:
+    >>> class Ratios(list):
     ...     as_text = given_by("json", "dumps")
-    >>> Ratio.as_text([1, 2])
+    >>> Ratios([1, 2]).as_text()
     '[1, 2]'
     """
+    return _Method(module, function)
 
+
+class _Method:
     def __init__(self, module: str, function: str) -> None:
         self._where = module, function
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from ...atomic_files import write_atomically
 from ...deprecations import by_name, renamed
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.saddle_point_solver import BatchSolution
-    from .. import bridge
+    from ..spiked_random_features.model import SpikedRandomFeatures
 
 _MODEL = "one_gradient_step"
 _LOSSES = ("half", "full")
@@ -419,10 +419,10 @@ class OneGradientStep(HasSensitivities):
         model = self
         return first_step(model.student, activation(model.teacher), centre=model.centre)
 
-    if TYPE_CHECKING:
-        as_spiked_features = bridge.as_spiked_features
-    else:
-        as_spiked_features = given_by("giantstep.derivations.bridge", "as_spiked_features")
+    as_spiked_features = cast(
+        "Callable[..., SpikedRandomFeatures]",
+        given_by("giantstep.derivations.bridge", "as_spiked_features"),
+    )
 
     # ------------------------------------------------------------------ files
 

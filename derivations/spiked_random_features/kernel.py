@@ -33,10 +33,7 @@ def orthogonal(alignment: Any, sqrt: Callable[[Any], Any]) -> Any:
 
 
 def model_kernel(model: SpikedRandomFeatures) -> Kernel:
-    """Return the kernel of a model, its parameters as defaults.
-
-    Nothing here needs SymPy: that is imported when text of a stage or another target is asked for.
-    """
+    """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
     found = model.derivation
     values = model._parameter_values()
     return Kernel(

@@ -1,8 +1,4 @@
-"""The model that users build: parameters in, learning curves, solutions and simulations out.
-
-Nothing here imports SymPy, xarray or matplotlib before it is needed: the theory of a known pair of
-activations comes from cached sources.
-"""
+"""The model that users build: parameters in, learning curves, solutions and simulations out."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -44,16 +40,12 @@ from .arguments import (
     checked_width,
     with_alias,
 )
-from .bounds.bounds import asymptotics, bounds, realised_functions
 from .bulk_law import IID, BulkData, BulkLaw, checked_bulk
 from .derive import Derivation, derivation, load_kernel, symbolic_model
 from .differentiation import Differentiation
-from .expansions.expand import expansion
-from .kernel import model_kernel
 from .learning_rates import per_neuron_step
-from .precise import certified, certified_coefficients, certified_spike, refine
+from .precise import certified, refine
 from .presentation import model_latex
-from .realised import realised_network
 from .simulated import network_of, simulate_model
 from .solution import CURVE, Solution, curve_attributes, solution_from
 from .spike import (
@@ -72,18 +64,19 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.networks.network import Network
-    from .. import bridge
     from ..certificates.certificate import CertifiedValues
     from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
+    from ..one_gradient_step.model import OneGradientStep
     from .bounds.bounds import Asymptotics, Bounds
-    from .convex import readout
+    from .convex.readout import ConvexReadout
     from .derive import SymbolicModel
     from .realised import RealisedNetwork
-    from .spectrum import spectrum as feature_spectrum
+    from .spectrum.spectrum import FeatureSpectrum
     from .vocabulary.learned_bias import LearnedBias
 
 _MODEL = "spiked_random_features"
+_HERE = __package__
 _COMMON = ("student", "teacher", "beta", "noise_variance")
 _OPTIONS = ("allow_non_odd", "leading_order")
 LARGE_SPREAD = 0.3
@@ -442,9 +435,10 @@ class SpikedRandomFeatures(Differentiation):
             bulk=self._bulk.equations,
         )
 
-    def kernel(self) -> Kernel:
-        """Return the kernel: sweeps over all parameters, inspection, files for other languages."""
-        return model_kernel(self)
+    kernel = cast(
+        "Callable[..., Kernel]",
+        given_by(f"{_HERE}.kernel", "model_kernel"),
+    )
 
     # ------------------------------------------------------------------ solving
 
@@ -642,159 +636,35 @@ class SpikedRandomFeatures(Differentiation):
 
     # ------------------------------------------------------------------ analyses
 
-    def bounds(self, *, digits: int | None = None, certify: bool = False) -> Bounds:
-        r"""Return bounds of the test error: L ≤ E_∞ ≤ U, and the error of linear predictors.
+    bounds = cast(
+        "Callable[..., Bounds]",
+        given_by(f"{_HERE}.bounds.bounds", "bounds"),
+    )
 
-        Parameters
-        ----------
-        digits : int, optional
-            Refine to so many digits with mpmath.
-        certify : bool
-            Also prove intervals of L, E_∞ and U, ``certificate``, to 15 digits or `digits`; needs
-            python-flint.
+    certified_spike = cast(
+        "Callable[..., CertifiedValues]",
+        given_by(f"{_HERE}.precise", "certified_spike"),
+    )
 
-        Returns
-        -------
-        Bounds
-            L holds for every α, β and λ, U for every α and β at the best λ only; E_∞ is the limit
-            α → ∞ at this β and any fixed λ. All three are for p → ∞ (no cost of m).
+    certified_coefficients = cast(
+        "Callable[..., CertifiedValues]",
+        given_by(f"{_HERE}.precise", "certified_coefficients"),
+    )
 
-        Raises
-        ------
-        ConvergenceError
-            If two quadrature rules never agree.
+    asymptotics = cast(
+        "Callable[..., Asymptotics]",
+        given_by(f"{_HERE}.bounds.bounds", "asymptotics"),
+    )
 
-        Examples
-        --------
-        >>> from giantstep import SpikedRandomFeatures
-        >>> print(SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4).bounds().upper < 0.2)
-        True
-        """
-        return bounds(self, digits=digits, certify=certify)
+    expansion = cast(
+        "Callable[..., Expansion]",
+        given_by(f"{_HERE}.expansions.expand", "expansion"),
+    )
 
-    @by_name("digits")
-    def certified_spike(self, *, digits: int = 15) -> CertifiedValues:
-        """Return proven intervals of r, c, γ and ρ after the step.
-
-        Raises
-        ------
-        ParameterError
-            If the spike was given, so that there is nothing to prove.
-        AssumptionError
-            If the student jumps.
-        CertificationError
-            If a number cannot be enclosed.
-        MissingDependencyError
-            If python-flint is not installed.
-        """
-        return certified_spike(self, digits)
-
-    def certified_coefficients(self, node: float, digits: int = 15) -> CertifiedValues:
-        r"""Return proven intervals of the conditional coefficients at κ = `node`.
-
-        Of the student μ0, μ1 and μ2² (``mu0``, ``mu1``, ``mu2_square``), of the teacher T0, T1 and
-        T2, which holds the label noise. The floats of the spike mean the decimal numbers that they
-        print as.
-
-        Raises
-        ------
-        ParameterError
-            If `node` is not finite.
-        CertificationError
-            If a number cannot be enclosed.
-        MissingDependencyError
-            If python-flint is not installed.
-        """
-        return certified_coefficients(self, node, digits)
-
-    def asymptotics(self, *, digits: int | None = None) -> Asymptotics:
-        """Return the limits of the test error: α → ∞, then β → ∞, and λ → ∞.
-
-        Parameters
-        ----------
-        digits : int, optional
-            Refine to so many digits with mpmath.
-        """
-        return asymptotics(self, digits=digits)
-
-    def expansion(
-        self,
-        name: str,
-        order: int = 2,
-        *,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        digits: int = 30,
-        width: int | None = None,
-    ) -> Expansion:
-        r"""Return the solution as a series in a small quantity.
-
-        Parameters
-        ----------
-        name : str
-            "large_alpha" (α → ∞ in powers of 1/α, at fixed λ), "small_ridge" (λ → 0 at fixed α, in
-            powers of λ, of √λ at the interpolation threshold α = β) or "small_step" (s → 0 in
-            powers of the step size, at fixed α and λ; the step size of the model plays no role).
-        order : int
-            Last exponent that is kept.
-        alpha, ridge : float
-            What is held fixed: `ridge` for "large_alpha", `alpha` for "small_ridge", both for
-            "small_step".
-        digits : int
-            Of the coefficients.
-        width : int, optional
-            Number of neurons p, for the finite-width correction; default: that of the model.
-
-        Returns
-        -------
-        Expansion
-            Of the errors, all order parameters and their conjugates. Its `formulas` and
-            `equations` have the coefficients and what determines them in symbols, derived when
-            they are asked for.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is missing, superfluous or outside its range.
-        AssumptionError
-            If the limit does not exist or the coefficients diverge, as those of the ridgeless limit
-            of a saturating student do; the message has the condition.
-        ConvergenceError
-            If two quadrature rules never agree.
-
-        Notes
-        -----
-        The saddle-point equations are scaled with the leading balance (V ∝ 1/α; V ∝ 1/λ for
-        α < β; V, q ∝ 1/√λ for α = β) and solved order by order: the leading system by Newton's
-        method, each further order linearly; coefficients are averages over κ of expanded
-        integrands.
-
-        Examples
-        --------
-        >>> from giantstep import SpikedRandomFeatures
-        >>> model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4)
-        >>> print(model.expansion("small_step", 0, alpha=2, ridge=0.1, digits=10).remainder_order)
-        2
-        """
-        return expansion(self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width)
-
-    def realised_functions(
-        self,
-        *,
-        kappa: object = None,
-        alpha: float | None = None,
-        ridge: float | None = None,
-    ) -> xr.Dataset:
-        """Return, along the spike, the target and the functions that have the errors L, E_∞ and U.
-
-        Parameters
-        ----------
-        kappa : array-like (n,), optional
-            Projections on the spike; default 281 points from -3.5 to 3.5.
-        alpha, ridge : float, optional
-            Both: add the function that is learnt at this sample complexity and ridge penalty.
-        """
-        return realised_functions(self, kappa=kappa, alpha=alpha, ridge=ridge)
+    realised_functions = cast(
+        "Callable[..., xr.Dataset]",
+        given_by(f"{_HERE}.bounds.bounds", "realised_functions"),
+    )
 
     @by_name("alpha", "ridge")
     def learned_bias(
@@ -828,18 +698,18 @@ class SpikedRandomFeatures(Differentiation):
         model = VocabularyFeatures.of_one_kind(self)
         return learned_bias(model, alpha, ridge, interval=interval, points=points, width=None)
 
-    if TYPE_CHECKING:
-        as_gradient_step = bridge.as_gradient_step
-        spectrum = feature_spectrum.spectrum
-        with_loss = readout.with_loss
-    else:
-        as_gradient_step = given_by("giantstep.derivations.bridge", "as_gradient_step")
-        spectrum = given_by(
-            "giantstep.derivations.spiked_random_features.spectrum.spectrum", "spectrum"
-        )
-        with_loss = given_by(
-            "giantstep.derivations.spiked_random_features.convex.readout", "with_loss"
-        )
+    as_gradient_step = cast(
+        "Callable[..., OneGradientStep]",
+        given_by("giantstep.derivations.bridge", "as_gradient_step"),
+    )
+    spectrum = cast(
+        "Callable[..., FeatureSpectrum]",
+        given_by(f"{_HERE}.spectrum.spectrum", "spectrum"),
+    )
+    with_loss = cast(
+        "Callable[..., ConvexReadout]",
+        given_by(f"{_HERE}.convex.readout", "with_loss"),
+    )
 
     # ------------------------------------------------------------------ networks
 
@@ -948,43 +818,10 @@ class SpikedRandomFeatures(Differentiation):
             seed=seed, workers=workers, progress=progress, store=store, executor=executor,
         )  # fmt: skip
 
-    def realised(
-        self,
-        dimension: int = 1000,
-        alpha: object = (0.5, 1.0, 2.0),
-        ridge: float = 0.1,
-        *,
-        seed: int = 0,
-        progress: bool = True,
-        spectrum: bool = False,
-    ) -> RealisedNetwork:
-        """Train one network and return the theory at its own spike beside the asymptotic one.
-
-        The spike strength, bulk variance and alignment of a network fluctuate around Result 3.1
-        by :math:`O(d^{-1/2})`. The theory at the values that it realised has no such error.
-
-        Parameters
-        ----------
-        dimension, alpha, ridge
-            As for :meth:`simulate`.
-        seed : int
-            Fixes the network.
-        progress : bool
-        spectrum : bool
-            Also evaluate the theory with averages over the bulk matrix of the network: the
-            eigenvalues that it has, and how the spike and the teacher lie to its eigenvectors.
-
-        Returns
-        -------
-        RealisedNetwork
-            Realised spike, measured errors, and the theories at the network's finite width.
-
-        Raises
-        ------
-        ParameterError
-            As for :meth:`simulate`.
-        """
-        return realised_network(self, dimension, alpha, ridge, seed, progress, spectrum)
+    realised = cast(
+        "Callable[..., RealisedNetwork]",
+        given_by(f"{_HERE}.realised", "realised_network"),
+    )
 
     @renamed("curve(...).plot(simulation=...)")
     def plot(

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
+from ...deprecations import by_name
 from ...digits import checked_digits
 from ...errors import AssumptionError, CertificationError, ConvergenceError, ParameterError
 from ...numeric.arguments import real_number
@@ -415,8 +416,21 @@ _RESULT = "Result 3.1 of Cui et al. (arXiv 2402.04980): the spiked random featur
 _DECIMAL = "r, c and γ mean the decimal numbers that their floats print as"
 
 
-def certified_spike(model: SpikedRandomFeatures, digits: object = 15) -> CertifiedValues:
-    """Return proven intervals; see :meth:`.model.SpikedRandomFeatures.certified_spike`."""
+@by_name("digits")
+def certified_spike(model: SpikedRandomFeatures, *, digits: int = 15) -> CertifiedValues:
+    """Return proven intervals of r, c, γ and ρ after the step.
+
+    Raises
+    ------
+    ParameterError
+        If the spike was given, so that there is nothing to prove.
+    AssumptionError
+        If the student jumps.
+    CertificationError
+        If a number cannot be enclosed.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
     count = checked_digits(digits)
     if model.direct_parameters is not None:
         raise ParameterError(
@@ -465,9 +479,23 @@ def exact_spike(model: SpikedRandomFeatures) -> dict[str, sp.Expr]:
 
 
 def certified_coefficients(
-    model: SpikedRandomFeatures, node: object, digits: object = 15
+    model: SpikedRandomFeatures, node: float, digits: int = 15
 ) -> CertifiedValues:
-    """Return proven conditional coefficients at κ; see ``certified_coefficients`` of a model."""
+    r"""Return proven intervals of the conditional coefficients at κ = `node`.
+
+    Of the student μ0, μ1 and μ2² (``mu0``, ``mu1``, ``mu2_square``), of the teacher T0, T1 and
+    T2, which holds the label noise. The floats of the spike mean the decimal numbers that they
+    print as.
+
+    Raises
+    ------
+    ParameterError
+        If `node` is not finite.
+    CertificationError
+        If a number cannot be enclosed.
+    MissingDependencyError
+        If python-flint is not installed.
+    """
     count = checked_digits(digits)
     point = real_number("node", node)
     if not math.isfinite(point):

@@ -186,7 +186,33 @@ class Bounds(Result):
 def bounds(
     model: SpikedRandomFeatures, *, digits: int | None = None, certify: bool = False
 ) -> Bounds:
-    """Return the bounds of a model; see :meth:`.model.SpikedRandomFeatures.bounds`."""
+    r"""Return bounds of the test error: L ≤ E_∞ ≤ U, and the error of linear predictors.
+
+    Parameters
+    ----------
+    digits : int, optional
+        Refine to so many digits with mpmath.
+    certify : bool
+        Also prove intervals of L, E_∞ and U, ``certificate``, to 15 digits or `digits`; needs
+        python-flint.
+
+    Returns
+    -------
+    Bounds
+        L holds for every α, β and λ, U for every α and β at the best λ only; E_∞ is the limit
+        α → ∞ at this β and any fixed λ. All three are for p → ∞ (no cost of m).
+
+    Raises
+    ------
+    ConvergenceError
+        If two quadrature rules never agree.
+
+    Examples
+    --------
+    >>> from giantstep import SpikedRandomFeatures
+    >>> print(SpikedRandomFeatures("erf", "erf", step_size=2, alpha0=4).bounds().upper < 0.2)
+    True
+    """
     if digits is not None:
         digits = checked_digits(digits)
     if certificate_wanted(certify):
@@ -642,7 +668,13 @@ class Asymptotics(Result):
 
 
 def asymptotics(model: SpikedRandomFeatures, *, digits: int | None = None) -> Asymptotics:
-    """Return the limits of a model; see :meth:`.model.SpikedRandomFeatures.asymptotics`."""
+    """Return the limits of the test error: α → ∞, then β → ∞, and λ → ∞.
+
+    Parameters
+    ----------
+    digits : int, optional
+        Refine to so many digits with mpmath.
+    """
     digits = None if digits is None else checked_digits(digits)
     bound = bounds(model, digits=digits)
     names = {**{name: name for name in _OVERLAPS}, "V1_scaled": "V1", "V2_scaled": "V2"}
@@ -785,30 +817,14 @@ def realised_functions(
     alpha: float | None = None,
     ridge: float | None = None,
 ) -> xr.Dataset:
-    """Return target and realised functions on a grid.
-
-    See :meth:`.model.SpikedRandomFeatures.realised_functions`.
+    """Return, along the spike, the target and the functions that have the errors L, E_∞ and U.
 
     Parameters
     ----------
-    model : SpikedRandomFeatures
     kappa : array-like (n,), optional
         Projections on the spike; default 281 points from -3.5 to 3.5.
     alpha, ridge : float, optional
         Both: add the function that is learnt at this sample complexity and ridge penalty.
-
-    Returns
-    -------
-    xarray.Dataset
-        Over ``kappa``: ``target`` (mean label), ``target_spread`` (standard deviation of the
-        target at this κ, without noise), ``linear`` (best linear predictor), ``upper``, ``lower``
-        and ``limit``, the functions that have the errors U, L and E_∞, and ``learnt``;
-        coefficients and errors in the attributes.
-
-    Raises
-    ------
-    ParameterError
-        If `kappa` holds something else than finite numbers, or only one of α and λ is given.
     """
     import xarray as xr
 

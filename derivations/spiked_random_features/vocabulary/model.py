@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -30,7 +30,6 @@ from ...sensitivities import Directions
 from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_arguments
 from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
-from ..expansions.expand import letters_expansion
 from ..simulated import network_of, simulate_model
 from .arguments import (
     LetterLaw,
@@ -64,10 +63,11 @@ if TYPE_CHECKING:
     from ....numeric.networks.network import Network
     from ...expansions.expansion import Expansion
     from ...kernels.kernel import Kernel
-    from ..convex import readout
+    from ..convex.readout import ConvexReadout
     from ..model import SpikedRandomFeatures
     from .learned_bias import LearnedBias
 
+_HERE = "giantstep.derivations.spiked_random_features"
 MODEL = "vocabulary_features"
 """Its name in documents."""
 
@@ -602,53 +602,14 @@ class VocabularyFeatures(DifferencedOptimum):
             executor=executor,
         )  # fmt: skip
 
-    if TYPE_CHECKING:
-        with_loss = readout.with_loss
-    else:
-        with_loss = given_by(
-            "giantstep.derivations.spiked_random_features.convex.readout", "with_loss"
-        )
-
-    def expansion(
-        self,
-        name: str,
-        order: int = 2,
-        *,
-        alpha: float | None = None,
-        ridge: float | None = None,
-        digits: int = 30,
-        width: int | None = None,
-    ) -> Expansion:
-        """Return the solution as a series in a small quantity.
-
-        For up to three letters on a spike of rank one, given by :meth:`from_parameters`.
-
-        Parameters
-        ----------
-        name : str
-            "large_alpha", or "small_ridge" at α above or below β.
-        order, alpha, ridge, digits, width
-            As for :meth:`giantstep.SpikedRandomFeatures.expansion`.
-
-        Returns
-        -------
-        Expansion
-            Of the errors and of all entries of the order parameters, ``V1_12`` and such; without
-            formulas.
-
-        Raises
-        ------
-        ParameterError
-            If an argument is missing, superfluous or outside its range, or letters have no such
-            expansion.
-        AssumptionError
-            If the limit does not exist or the coefficients diverge.
-        ConvergenceError
-            If two quadrature rules never agree.
-        """
-        return letters_expansion(
-            self, name, order, alpha=alpha, ridge=ridge, digits=digits, width=width
-        )
+    with_loss = cast(
+        "Callable[..., ConvexReadout]",
+        given_by(f"{_HERE}.convex.readout", "with_loss"),
+    )
+    expansion = cast(
+        "Callable[..., Expansion]",
+        given_by(f"{_HERE}.expansions.expand", "letters_expansion"),
+    )
 
     # ------------------------------------------------------------------ biases
 
