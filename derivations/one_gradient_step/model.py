@@ -26,7 +26,6 @@ from ...numeric.cache import FileCache
 from ...pages import Table, as_html
 from ...symbolic.expressions.activations import activation
 from ..activation_functions import activation_text
-from ..bridge import spiked_from_step
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..first_gradient.first_step import FirstStep, first_step

@@ -20,7 +20,6 @@ from ...numeric.arguments import (
     whole_number,
 )
 from ..activation_functions import activation_text
-from ...symbolic.expressions.activations import activation, without_declared
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures

@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sympy as sp
 
-from ...digits import checked_digits, decimal_fraction
 from ...deprecations import by_name
-from ...digits import checked_digits
+from ...digits import checked_digits, decimal_fraction
 from ...errors import AssumptionError, CertificationError, ConvergenceError, ParameterError
 from ...numeric.arguments import real_number
 from ...numeric.kernel_arrays import KernelArrays

@@ -10,8 +10,8 @@ that is averaged over the line. The integral of the bound beyond a point has a c
 (:mod:`giantstep.gaussian_tails`): it is what an integral over [−R, R] misses. All constants are
 balls, so the bounds hold for the exact constants they stand for. Denominators are kept away from 0
 by lower bounds of their parts: squares, sums and products of nonnegative quantities, positive
-constants, means of squares (:class:`.gaussian.convolutions.GaussianTables`), pivots of eliminated matrices. Signs come from
-SymPy's assumptions with t positive, for systems from the balls alone.
+constants, means of squares (:class:`.gaussian.convolutions.GaussianTables`), pivots of eliminated
+matrices. Signs come from SymPy's assumptions with t positive, for systems from the balls alone.
 """
 
 from __future__ import annotations
