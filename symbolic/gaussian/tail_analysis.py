@@ -10,8 +10,8 @@ that is averaged over the line. The integral of the bound beyond a point has a c
 (:mod:`giantstep.gaussian_tails`): it is what an integral over [−R, R] misses. All constants are
 balls, so the bounds hold for the exact constants they stand for. Denominators are kept away from 0
 by lower bounds of their parts: squares, sums and products of nonnegative quantities, positive
-constants, means of squares (:class:`.gaussian.convolutions.GaussianTables`). Signs come from
-SymPy's assumptions with t positive, for systems from the balls alone.
+constants, means of squares (:class:`.gaussian.convolutions.GaussianTables`), pivots of eliminated
+matrices. Signs come from SymPy's assumptions with t positive, for systems from the balls alone.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ class TailAnalysis:
             for operand in expr.args:
                 bound = self.least(operand)
                 if bound is None or (expr.is_Mul and not bound >= 0):
-                    return None
+                    return self.least_quadratic(expr) if expr.is_Add else None
                 total = total + bound if expr.is_Add else total * bound
             return total.lower()
         if expr.is_Pow:
@@ -243,6 +243,44 @@ class TailAnalysis:
             inside = self.least(expr.args[0])
             return inside.log1p().lower() if inside is not None and inside > -1 else None
         return one if isinstance(expr, sp.cosh) and is_real_valued(expr.args[0]) else None
+
+    def least_quadratic(self, expr: sp.Expr) -> Ball | None:
+        """Return a lower bound of a sum that holds a positive quadratic form of real quantities.
+
+        The form is the products of two that differ and the squares of all in such products. It is
+        positive if the pivots of Gaussian elimination are, which are balls here.
+        """
+        quantities = sorted(expr.free_symbols & self.known.keys(), key=str)
+        if not quantities or not expr.is_polynomial(*quantities):
+            return None
+        terms = sp.Poly(expr, *quantities).terms()
+        mixed = [monomial for monomial, _ in terms if sorted(monomial)[-2:] == [1, 1]]
+        mixed = [monomial for monomial in mixed if sum(monomial) == 2]
+        inside = [k for k in range(len(quantities)) if any(monomial[k] for monomial in mixed)]
+        if not inside:
+            return None
+        zero, two = self.number(sp.S.Zero), self.number(sp.Integer(2))
+        form = {(i, j): zero for i in inside for j in inside}
+        rest = zero
+        for monomial, coefficient in terms:
+            places = [k for k, power in enumerate(monomial) for _ in range(power)]
+            if len(places) == 2 and {*places} <= {*inside}:
+                i, j = places
+                value = self.number(coefficient)
+                form[i, j] = value if i == j else value / two
+                form[j, i] = form[i, j]
+                continue
+            bound = self.least(coefficient * sp.Mul(*(quantities[k] for k in places)))
+            if bound is None:
+                return None
+            rest = rest + bound
+        for at, k in enumerate(inside):
+            if not form[k, k] > 0:
+                return None
+            for i in inside[at + 1 :]:
+                for j in inside[at + 1 :]:
+                    form[i, j] = form[i, j] - form[i, k] * form[k, j] / form[k, k]
+        return rest.lower()
 
     def least_power(self, base: sp.Expr, exponent: sp.Expr) -> Ball | None:
         least = self.least(base)
