@@ -93,6 +93,7 @@ class Solution(Result):
     """
 
     _document = "saddle point of spiked random features"
+    _formerly = "saddle point of letters"
     _column = 15
     _where = ("alpha", "ridge", "width")
 
@@ -100,7 +101,7 @@ class Solution(Result):
     training_error: Number = field(
         metadata=quantity("training error", r"\varepsilon_\mathrm{train}")
     )
-    regularised_training_error: Number = field(
+    regularised_training_error: Number | None = field(
         default=None, kw_only=True,
         metadata=quantity("regularised training error", r"\mathcal{L}"),
     )  # fmt: skip
@@ -128,7 +129,8 @@ class Solution(Result):
         if not isinstance(values, Mapping) or not values.get("classes"):
             return super()._read(values)
         nothing: dict[str, Any] = {"order_parameters": {}, "classes": ()}
-        found = super()._read({k: nothing.get(k, value) for k, value in values.items()})
+        given = {k: nothing.get(k, value) for k, value in values.items()}
+        found = super()._read({"conjugates": {}, **given})
         number: Any = float
         if found.get("digits") is not None:
             number = local_context(found["digits"]).mpf
