@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import os
-import sys
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,7 +19,7 @@ from ...numeric.arguments import (
     real_number,
     whole_number,
 )
-from ...symbolic.expressions.activations import activation, without_declared
+from ..activation_functions import activation_text
 
 if TYPE_CHECKING:
     from .model import SpikedRandomFeatures
@@ -153,16 +152,3 @@ def checked_width(width: object) -> int | None:
     if isinstance(width, float) and width == math.inf:
         raise ParameterError("width must be a whole number; for the limit of width inf use None")
     return whole_number("width", width)
-
-
-def activation_text(name: str, value: object) -> str:
-    """Return an activation as the text that our own parser reads, whoever declared it."""
-    # SymPy expressions and Activations print as text that our own parser reads.
-    expr = getattr(value, "name", None) or value
-    if isinstance(expr, str) and "giantstep.symbolic.expressions.activations" not in sys.modules:
-        # Nobody has declared a name; SymPy is not needed.
-        return expr
-
-    if not isinstance(expr, str):
-        expr = str(activation(value, argument=name).name)  # type: ignore[arg-type]
-    return without_declared(expr)

@@ -31,7 +31,7 @@ import numpy as np
 import sympy as sp
 
 from ...deprecations import by_name
-from ...digits import checked_digits
+from ...digits import checked_digits, decimal_fraction
 from ...errors import AssumptionError, CertificationError, ConvergenceError, ParameterError
 from ...numeric.arguments import real_number
 from ...numeric.kernel_arrays import KernelArrays
@@ -52,7 +52,6 @@ from ..kernels.code import kernel_code
 from ..kernels.kernel import SPARE_DIGITS
 from ..kernels.precise import exact_number
 from ..kernels.sensitivities import LABEL
-from ..one_gradient_step.decimals import decimal_fraction
 from . import mapping
 from .arguments import SPIKE, STRETCH
 from .derive import STEP_ARGUMENTS, flags_of, precise_kernel

@@ -50,10 +50,10 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from ....symbolic.exact.series import Series, substitute
 from ....symbolic.expressions.activations import z
 from ....symbolic.gaussian.expectation import GaussianExpectation
 from ....symbolic.hermite.coefficients import hermite_coefficients
-from ....symbolic.systems.asymptotic_series import Series, substitute
 from ....symbolic.systems.equations import Equation
 from ....symbolic.systems.random_matrix import Resolvent
 from ...expansions.expansion import LARGE_ALPHA, SymbolicSeries
