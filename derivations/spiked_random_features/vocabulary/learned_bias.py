@@ -138,7 +138,9 @@ def learned_bias(
         return model.with_biases(bias).solve(alpha=alpha, ridge=ridge, width=width)
 
     def objective(bias: float) -> float:
-        return solve(float(bias)).regularised_training_error
+        least: float | None = solve(float(bias)).regularised_training_error
+        assert least is not None
+        return least
 
     values, minima = local_minima(objective, grid, "the training objective over the bias")
     found = []
