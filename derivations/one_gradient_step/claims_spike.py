@@ -16,11 +16,9 @@ of a shift by B and C is stated as half of the shift that was measured at the la
 between 0.3 and 0.66 where the sizes differ by a factor of four. Closer to the threshold than
 :math:`|\eta/\eta_c - 1|` = 0.3 small sizes are not asymptotic; there steps 2 to 4 are shown beside
 the theory but not judged. A step size with weak label noise has to be told from one without by
-the length; its singular value alone cannot decide that at these sizes.
-
-Seeds are fixed; every configuration that was run is reported. No finite-size deviation is guessed:
-squared norms are averages of n or d independent terms and deviate by order 1/d, so two sizes are
-extrapolated to d → ∞.
+the length; its singular value alone cannot decide that at these sizes. Squared norms of the parts
+of the gradient are averages of n or d independent terms and deviate by order 1/d; they are
+extrapolated in that power.
 """
 
 from __future__ import annotations
