@@ -49,8 +49,10 @@ _MOST_STEPS = 100
 contraction = sp.Symbol("c", nonnegative=True)
 r"""c = η μ_1²/√N, by which one step shrinks the linear part of the residuals."""
 
-_WIDTH = sp.Symbol("N", positive=True)
-CONTRACTION = step_size * linear**2 / sp.sqrt(_WIDTH)
+WIDTH = sp.Symbol("N", positive=True)
+"""The number of neurons N."""
+
+CONTRACTION = step_size * linear**2 / sp.sqrt(WIDTH)
 """The same in η, μ_1 and N."""
 
 
@@ -175,7 +177,7 @@ class SeveralSteps(Page, Typeset, WritesJson, HasSensitivities):
         at = {
             step_size: model.effective_step_size,
             linear: model.student_moments.linear,
-            _WIDTH: whole_number("width", width),
+            WIDTH: whole_number("width", width),
         }
         return float(CONTRACTION.subs(at))
 
