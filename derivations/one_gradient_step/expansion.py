@@ -40,8 +40,9 @@ from ...numeric.arguments import checked_switch, nonnegative_number
 from ...numeric.spectra.inverse_branch import inverse_radius
 from ...runtime.precision import local_context
 from ...runtime.roots import secant
+from ...symbolic.exact.series import Series, substitute
 from ...symbolic.printing.compiled import compiled
-from ...symbolic.systems.asymptotic_series import Series, solve_series, substitute
+from ...symbolic.systems.asymptotic_series import solve_series
 from ...symbolic.systems.random_matrix import Resolvent
 from ...symbolic.systems.ridge_equivalent import (
     FeatureCovariance,

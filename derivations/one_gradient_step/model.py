@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from ...atomic_files import write_atomically
 from ...deprecations import by_name, renamed
@@ -26,13 +26,13 @@ from ...numeric.cache import FileCache
 from ...pages import Table, as_html
 from ...symbolic.expressions.activations import activation
 from ..activation_functions import activation_text
-from ..bridge import spiked_from_step
 from ..curves import Columns, Names, solve_groups
 from ..derived import derived
 from ..first_gradient.first_step import FirstStep, first_step
 from ..json_text import from_json, to_json
 from ..kernels.arguments import known_names
 from ..kernels.kernel import Kernel
+from ..late import given_by
 from ..penalties import in_convention, one_penalty
 from ..sensitivities import Directions, HasSensitivities
 from .conditional_risk import conditional_risk
@@ -404,26 +404,10 @@ class OneGradientStep(HasSensitivities):
         model = self
         return first_step(model.student, activation(model.teacher), centre=model.centre)
 
-    def as_spiked_features(self) -> SpikedRandomFeatures:
-        """Return this model of plain random features as spiked random features without spike.
-
-        Solutions at the same `alpha` and `ridge` are the same: its test error is the risk here.
-
-        Raises
-        ------
-        AssumptionError
-            If there is a step: the two theories are of steps of different order. If a mean has to
-            be subtracted that has no closed form.
-
-        Examples
-        --------
-        >>> from giantstep import OneGradientStep
-        >>> plain = OneGradientStep("erf", "tanh", alpha=2, beta=1.5, step_size=0)
-        >>> spiked = plain.as_spiked_features().solve(alpha=2, ridge=0.1)
-        >>> abs(spiked.test_error - plain.solve(ridge=0.1).initial) < 1e-13
-        True
-        """
-        return spiked_from_step(self)
+    as_spiked_features = cast(
+        "Callable[..., SpikedRandomFeatures]",
+        given_by("giantstep.derivations.bridge", "as_spiked_features"),
+    )
 
     # ------------------------------------------------------------------ files
 

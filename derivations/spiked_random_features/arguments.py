@@ -31,6 +31,14 @@ STEP = ("step_size", "alpha0")
 DIRECT = ("spike_strength", "bulk_variance", "alignment")
 """Parameters of a step, and of a spike that is given instead."""
 
+SPIKE = (
+    "spike_strength", "bulk_variance", "alignment", "orthogonal_alignment", "norm_overlap",
+    "stretch_along", "stretch_mixed", "stretch_across",
+)  # fmt: skip
+"""Fields of a spike, in the order in which the map returns them."""
+STRETCH = SPIKE[-3:]
+"""Those that are the stretch of the rows."""
+
 READOUT_DOMAINS = {
     "alpha": "positive",
     "ridge": "positive",

@@ -158,7 +158,7 @@ def test_letters_are_dimensions_and_merge_nowhere_on_a_curve():
     assert "bias" not in LETTERS.curve(alpha=1, ridge=0.1, step_size=[1, 2]).to_dataset()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     penalty=st.floats(1e-3, 1e3), alpha=st.floats(0.2, 5), beta=st.floats(0.2, 5)
 )  # fmt: skip
@@ -381,7 +381,14 @@ OLD_AND_NEW = {
 """Calls of the last release, and what is written now."""
 
 
-@pytest.mark.parametrize("old", OLD_AND_NEW)
+# Of losses and derivatives, which are derived and compiled first.
+AFTER_DERIVING = ("loss", "curve of a loss", "sensitivities")
+
+
+@pytest.mark.parametrize(
+    "old",
+    [pytest.param(n, marks=[pytest.mark.slow] * (n in AFTER_DERIVING)) for n in OLD_AND_NEW],
+)
 def test_calls_of_the_last_release_still_answer(old):
     before, now = OLD_AND_NEW[old]
     with pytest.warns(DeprecationWarning, match="from now on") as caught:

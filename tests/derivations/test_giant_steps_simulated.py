@@ -93,6 +93,7 @@ def test_networks_learn_what_the_staircase_says(target, student, options, chain)
     assert found.agrees, str(found)
 
 
+@pytest.mark.slow
 def test_two_readout_values_reach_one_direction_less():
     # x1*x2 and He3(x1)*x3 are both of even degree: the clusters ±u move along one combination.
     options = {"samples_factor": 600, "dimension": 200, "width": 64}

@@ -265,6 +265,7 @@ def test_a_jumping_student_takes_no_step():
         plain.curve(ridge=0.1, step_size=[0, 1]).to_dataset()
 
 
+@pytest.mark.slow
 def test_numbers_need_no_compiler_once_derived():
     code = (
         "import sys; from giantstep import OneGradientStep as M; "
