@@ -203,7 +203,8 @@ def _rough(
 
 def _followed(
     kernel: LoadedKernel, arrays: KernelArrays, row: Array, starts: Callable[[float], Array],
-    column: int, anchors: Sequence[float], known: dict[float, Array], sharper: Sharper | None,
+    column: int, anchors: Sequence[float], known: dict[float, Array],
+    sharper: Sharper | None = None,
 ) -> Iterator[Array]:  # fmt: skip
     """Iterate over unknowns near the solution of a row, from one rule after the other.
 

@@ -316,10 +316,10 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
         slope = np.abs(np.gradient(level, NODES))
         for k in np.flatnonzero(np.signbit(level[1:]) != np.signbit(level[:-1])):
             place = _zero_between(level, k)
-            steepest = max(slope[k], slope[k + 1])
-            if steepest > 0:
+            steepness, spread = (np.interp(place, NODES, table) for table in (slope, deviation))
+            if steepness > 0:
                 places.append(float(place))
-                width = min(width, float(min(deviation[k], deviation[k + 1]) / steepest))
+                width = min(width, float(spread / steepness))
     return places, max(width, _SMALLEST_WIDTH)
 
 
