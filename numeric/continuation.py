@@ -110,8 +110,8 @@ def solve_with_continuation(
         )
 
     def refined(special: KernelArrays, row: NDArray[np.int64], unknowns: Array) -> BatchSolution:
-        # Such a row takes so many nodes that compiling pays. Where the rough solution was one of the
-        # coarse rule alone, the next one says so soon, and where integrands are steep by now.
+        # Such a row takes so many nodes that compiling pays. Where the rough solution is one of the
+        # coarse rule alone, the next one says so soon, and where integrands are steep.
         near_by, better = _rough(kernel, special.single(2), parameters[row], unknowns, total=_MANY)
         if not near_by.converged.all():
             return near_by
