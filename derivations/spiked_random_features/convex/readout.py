@@ -51,6 +51,9 @@ from .solver import ReadoutSolver
 if TYPE_CHECKING:
     import xarray as xr
 
+    from ...expansions.expansion import Expansion
+    from ..spectrum.spectrum import FeatureSpectrum
+
 _MODEL = "convex_readout"
 _RTOL = 1e-10
 _OWN = ("features", "loss", "labels", "width", "metrics")
@@ -507,6 +510,67 @@ class ConvexReadout(DifferencedOptimum):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the readout to a file as JSON."""
         write_atomically(path, self.to_json() + "\n")
+
+    def expansion(
+        self,
+        name: str,
+        order: int = 2,
+        *,
+        alpha: float | None = None,
+        ridge: float | None = None,
+        digits: int = 30,
+    ) -> Expansion:
+        """Return the solution of the square loss as a series in a small quantity.
+
+        Parameters
+        ----------
+        name, order, alpha, ridge, digits
+            As for the features' method of this name.
+
+        Returns
+        -------
+        Expansion
+
+        Raises
+        ------
+        ParameterError
+            If the loss is another one, labels are ±1 by their channel, or an argument is outside
+            its range.
+        """
+        if self.convex_loss.name != "square" or self.channel.is_binary:
+            raise ParameterError(
+                f"expansion({name!r}) does not combine with loss={str(self.convex_loss)!r} and "
+                f"labels={self.labels!r}: series are known of the equations of the square loss, "
+                "whose averages are rational in the unknowns, and other envelopes are averages over "
+                "places that move with the small quantity; use loss='square' with "
+                "labels='teacher', or curve() towards the limit"
+            )
+        given = {} if self.width is None else {"width": self.width}
+        return self.features.expansion(
+            name, order, alpha=alpha, ridge=ridge, digits=digits, **given
+        )
+
+    def spectrum(
+        self, *, alpha: float, points: int = 500, covariance: str = "sample"
+    ) -> FeatureSpectrum:
+        """Return the spectrum of the features, on which no loss acts but that of their step.
+
+        Parameters
+        ----------
+        alpha, points, covariance
+            As for :meth:`giantstep.SpikedRandomFeatures.spectrum`.
+
+        Raises
+        ------
+        ParameterError
+            If the features are letters, or an argument is outside its range.
+        """
+        if isinstance(self.equivalent, VocabularyFeatures):
+            raise ParameterError(
+                "the spectrum is known of one kind of rows, and these features are letters; use "
+                "SpikedRandomFeatures"
+            )
+        return self.equivalent.spectrum(alpha=alpha, points=points, covariance=covariance)
 
     # ------------------------------------------------------------------ checking
 
