@@ -541,8 +541,8 @@ class ConvexReadout(DifferencedOptimum):
             raise ParameterError(
                 f"expansion({name!r}) does not combine with loss={str(self.convex_loss)!r} and "
                 f"labels={self.labels!r}: series are known of the equations of the square loss, "
-                "whose averages are rational in the unknowns, and other envelopes are averages over "
-                "places that move with the small quantity; use loss='square' with "
+                "whose averages are rational in the unknowns, and those of other envelopes are cut "
+                "at places that move with the small quantity; use loss='square' with "
                 "labels='teacher', or curve() towards the limit"
             )
         given = {} if self.width is None else {"width": self.width}
