@@ -149,7 +149,7 @@ ridge_texts = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     st.lists(ridge_texts, min_size=1, max_size=3, unique=True),
     st.sampled_from([[[1, 0]], [[1, 1]], [[2, -1]], []]),
