@@ -94,6 +94,7 @@ def test_products_multiply_parities(odd, even):
         (relu(r * z), (0,), ()),
         (sign(r * z), (0,), (0,)),
         (relu(z**2 - 2), (-sp.sqrt(2), sp.sqrt(2)), ()),
+        (relu(sp.pi * z**2 - z), (0, 1 / sp.pi), ()),
         (sign(z**3 - z), (-1, 0, 1), (-1, 0, 1)),
         (relu(1 - Abs(z)), (-1, 0, 1), ()),
         (sp.Max(z, 0), (0,), ()),
