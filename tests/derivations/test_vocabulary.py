@@ -540,7 +540,8 @@ FEW = gs.VocabularyFeatures.from_parameters(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [pytest.param(None, marks=pytest.mark.slow), 300])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [None, 300])
 def test_digits_of_letters(width, tmp_path):
     few, many = (FEW.solve(alpha=2, ridge=0.1, digits=n, width=width) for n in (18, 25))
     plain = FEW.solve(alpha=2, ridge=0.1, width=width)
