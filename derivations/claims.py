@@ -6,8 +6,6 @@ and are imported when :func:`claims` is asked; those of users stand where they l
 what its evidence rests on: exact algebra, a proven interval, quadrature to many digits, or
 simulation with a standard error. Nothing is taken on trust: evidence is computed when it is asked
 for (:func:`verify`), and a check that breaks has failed.
-
-Importing this module imports neither SymPy nor numpy.
 """
 
 from __future__ import annotations
@@ -24,10 +22,13 @@ from operator import itemgetter
 from types import FunctionType
 from typing import Any, TypeVar
 
+import sympy as sp
+
 from ..errors import MissingDependencyError, ParameterError
 from ..json_document import WritesJson, json_text
 from ..pages import Block, Indented, Listing, Page, Table
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
+from .formulas import latex
 
 __all__ = [
     "Check",
@@ -225,8 +226,8 @@ class _Declaration:
     checks: dict[str, tuple[int, Check]] = field(default_factory=dict)
 
     def complete(self) -> Claim:
-        found = sorted(self.checks.values(), key=itemgetter(0))
-        return replace(self.claim, checks=tuple(check for _, check in found))
+        result = sorted(self.checks.values(), key=itemgetter(0))
+        return replace(self.claim, checks=tuple(check for _, check in result))
 
 
 _DECLARED: dict[str, _Declaration] = {}
@@ -360,8 +361,18 @@ def claims() -> tuple[Claim, ...]:
     """
     _load()
     places = {f"{__package__}.{name}": i for i, name in enumerate(_MODULES)}
-    found = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
-    return tuple(declaration.complete() for declaration in found)
+    result = sorted(_DECLARED.values(), key=lambda given: places.get(given.module, len(places)))
+    return tuple(declaration.complete() for declaration in result)
+
+
+def claims_from(module: str) -> tuple[Claim, ...]:
+    """Return the claims that a module declares, or has evidence for, by its import name."""
+    return tuple(
+        claim
+        for claim in claims()
+        if _DECLARED[claim.identifier].module == module
+        or any(check.compute.__module__ == module for check in claim.checks)
+    )
 
 
 def _load() -> None:
@@ -384,10 +395,6 @@ def _filled(identifier: str, statement: str, formulas: Mapping[str, Any]) -> str
         )
     if not formulas:
         return statement
-    import sympy as sp
-
-    from .formulas import latex
-
     for name, formula in formulas.items():
         if not isinstance(formula, sp.Basic):
             raise ParameterError(

@@ -75,12 +75,12 @@ def learned_subspace(f: Target, order: int, steps: int, mask: DegreeMask) -> tup
     """Return the subspace after T steps of orders ≤ κ1, and whether it was decided."""
     subspace, decided = Subspace.zero(f.dimension), True
     for t in range(1, steps + 1 if order else 0):
-        found = spans_of(f, mask, step=min(t, 2)).grow(subspace, order)
-        decided = decided and found.decided
+        result = spans_of(f, mask, step=min(t, 2)).grow(subspace, order)
+        decided = decided and result.decided
         # What a student sees differs between the first step and later ones only.
-        if t > 1 and found.subspace == subspace:
+        if t > 1 and result.subspace == subspace:
             break
-        subspace = found.subspace
+        subspace = result.subspace
     return subspace, decided or subspace.is_whole
 
 

@@ -186,8 +186,8 @@ class ConditionalPrediction:
 
         ``predicted_risk``, ``predicted_training_error`` and ``predicted_objective``.
         """
-        found = self.errors(trained.layer.rows.T, trained.layer.teachers[0])
-        return {f"predicted_{name}": found[name] for name in PREDICTED}
+        result = self.errors(trained.layer.rows.T, trained.layer.teachers[0])
+        return {f"predicted_{name}": result[name] for name in PREDICTED}
 
     def errors(self, weights: Array, direction: Array | None = None) -> dict[str, Array]:
         """Return quantities of :class:`ConditionalRisk`, each with an entry for every λ.
@@ -263,10 +263,10 @@ class ConditionalPrediction:
         # λ' is an upper bound of ν less its largest possible reduction.
         ends = math.log(low) - 1e-12, math.log(paper + scale) + 1e-12
         try:
-            found = float(optimize.brentq(left, *ends, xtol=1e-15, rtol=1e-15, maxiter=500))
+            result = float(optimize.brentq(left, *ends, xtol=1e-15, rtol=1e-15, maxiter=500))
         except (ValueError, RuntimeError) as error:
             raise ConvergenceError(f"the effective ridge was not found: {error}") from error
-        return math.exp(found)
+        return math.exp(result)
 
 
 @dataclass(frozen=True, eq=False)

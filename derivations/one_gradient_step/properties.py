@@ -136,10 +136,10 @@ class Limit:
     def holds(self) -> bool:
         """Compare with the ratio of leading coefficients."""
         try:
-            found = limit_at_infinity(self.expr, self.symbol)
+            result = limit_at_infinity(self.expr, self.symbol)
         except ValueError:
             return False
-        return vanishes(found - self.value)
+        return vanishes(result - self.value)
 
     def latex(self) -> str:
         """Return "lim expression = value"."""
@@ -462,8 +462,8 @@ def _bias_slope() -> sp.Expr:
     r"""dB/dν over ν and μ_*²: 2 c^T(Σ+ν)^{-3}c/μ_*², with all denominators positive."""
     denominator = (s**2 - beta) ** 3 * (s + SPIKE.square) ** 3
     x = SCALAR.effective_ridge
-    found = SCALAR.bias(SPIKE).diff(s) / (slope**2 * x * x.diff(s))
-    numerator = sp.expand(sp.cancel(sp.together(found * denominator)))
+    result = SCALAR.bias(SPIKE).diff(s) / (slope**2 * x * x.diff(s))
+    numerator = sp.expand(sp.cancel(sp.together(result * denominator)))
     positive = numerator / (_gap() ** 3 * (s + SPIKE.square) ** 3)
     return positive.xreplace({s: COVARIANCE.s})
 

@@ -31,10 +31,9 @@ import sympy as sp
 from ...deprecations import by_name
 from ...errors import AssumptionError, ParameterError
 from ...json_document import WritesJson
-from ...numeric.arguments import whole_number
+from ...numeric.arguments import checked_switch, whole_number
 from ...pages import Block, Page, Table, Typeset
 from ...symbolic.expressions.standing import Standing
-from ..spiked_random_features.arguments import checked_switch
 from .symbols import alpha0, label_square, linear, spike_square, step_size, teacher_linear
 
 if TYPE_CHECKING:
@@ -44,6 +43,10 @@ if TYPE_CHECKING:
 _MOST_STEPS = 100
 contraction = sp.Symbol("c", nonnegative=True)
 r"""c = η μ_1²/√N, by which one step shrinks the linear part of the residuals."""
+
+_WIDTH = sp.Symbol("N", positive=True)
+CONTRACTION = step_size * linear**2 / sp.sqrt(_WIDTH)
+"""The same in η, μ_1 and N."""
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,13 @@ class SeveralSteps(Page, Typeset, WritesJson):
 
     def contraction(self, width: int) -> float:
         """Return c = η μ_1²/√N, by which a step shrinks the linear part of the residuals."""
-        number = whole_number("width", width)
-        mu1 = self.first.student_moments.linear
-        return self.first.effective_step_size * mu1**2 / math.sqrt(number)
+        model = self.first
+        at = {
+            step_size: model.effective_step_size,
+            linear: model.student_moments.linear,
+            _WIDTH: whole_number("width", width),
+        }
+        return float(CONTRACTION.subs(at))
 
     def spike_at_width(self, width: int) -> SpikeAtWidth:
         """Return length and aligned part of the spike with the shrinking of the residuals.

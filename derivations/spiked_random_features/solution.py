@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ... import __version__
 from ...result import Number, Result, quantity
 from ..certificates.certificate import Certificate
 from ..curves import Names
-from .arguments import DIRECT, STEP
-from .differentiation import STRETCH
+from ..kernels.precise import promise
+from .arguments import DIRECT, STEP, STRETCH
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -95,8 +96,6 @@ class Solution(Result):
         if self.certificate is not None:
             return self.certificate.rests_on
         if self.digits is not None:
-            from ..kernels.precise import promise
-
             return promise(self.digits, self.errors, self.estimated())
         return (
             f"float with error estimate {self.quadrature_error:.1e}, residual {self.residual:.1e}"
@@ -152,8 +151,6 @@ _MEANING = {
 
 def model_attributes(model: SpikedRandomFeatures, ridge: float) -> dict[str, Any]:
     """Return what identifies a result: the model, its spike, versions; all plain values."""
-    from ... import __version__
-
     spike = model.spike
     # Kept only where it changes the numbers: readers of a dataset go by it.
     left_out: dict[str, Any] = {}

@@ -24,7 +24,7 @@ from giantstep.derivations.one_gradient_step.claims_large import joint_value
 from giantstep.derivations.one_gradient_step.large_steps import LargeStepLimit, large_step_limit
 from giantstep.derivations.one_gradient_step.reference import reference_document
 from giantstep.errors import AssumptionError, ConvergenceError, ExpressionError, ParameterError
-from giantstep.numeric.scaled_distance import scan
+from giantstep.numeric.local_minima import scan
 from giantstep.numeric.smoothed import Smoothed
 from giantstep.symbolic.expressions.activations import activation
 
@@ -287,8 +287,8 @@ def test_bad_options_are_refused():
 def test_figures():
     pytest.importorskip("matplotlib")
     found = large_step_limit("erf", "sin")
-    assert found.plot().axes[0].get_legend() is not None
-    assert "amplitude" in found.plot_amplitudes().axes[0].get_xlabel()
+    assert found.plot().get_legend() is not None
+    assert "amplitude" in found.plot("errors").get_xlabel()
 
 
 def test_scan_finds_narrow_minima_by_the_bound_on_the_slope():

@@ -300,7 +300,7 @@ def test_cached_functions_are_not_derived_again():
 
 def test_figures_of_theory_and_of_networks():
     model = network(step_size=4, beta=0.5, alpha=2, alpha0=4)
-    axes = model.plot_singular_values(40, seeds=2)
+    axes = model.weight_spike().plot(model.simulate_spectra(40, seeds=2, matrices=("weights",)))
     labels = [t.get_text() for t in axes.get_legend().get_texts()]
     assert any("outlier, theory" in label for label in labels) and "simulation" in labels
     quiet = network(step_size=0.1).weight_spike().plot([0.3, 1.0, 2.0])

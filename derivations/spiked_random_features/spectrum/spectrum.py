@@ -5,22 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....deprecations import by_name
 from ....errors import ParameterError
 from ....numeric.arguments import is_one_of, whole_number
+from ....numeric.networks.readout import RidgeReadout
+from ....numeric.networks.run import simulate
+from ....numeric.networks.sizes import sample_count
 from ....numeric.spectra.bulk import Bulk
 from ....pages import Block
 from ...figures import plain_text
 from ...spectra.spectrum import GRID, Caption, Numbers, SimulatedSpectrum, Spectrum
 from ..arguments import checked_point
+from ..model import SpikedRandomFeatures
+from ..simulated import network_of
 from .law import FeatureLaw
-
-if TYPE_CHECKING:
-    from ..model import SpikedRandomFeatures
 
 Real = NDArray[np.float64]
 
@@ -72,12 +75,6 @@ class FeatureSpectrum(Spectrum):
     density: Numbers = field(repr=False)
     cumulative: Numbers = field(repr=False)
     mass_errors: Numbers = field(repr=False)
-
-    @classmethod
-    def _imported(cls) -> dict[str, Any]:
-        from ..model import SpikedRandomFeatures
-
-        return {"SpikedRandomFeatures": SpikedRandomFeatures}
 
     # ------------------------------------------------------------------ numbers
 
@@ -238,11 +235,6 @@ class FeatureSpectrum(Spectrum):
         SimulatedSpectrum
             In the normalisation of this spectrum.
         """
-        from ....numeric.networks.readout import RidgeReadout
-        from ....numeric.networks.run import simulate
-        from ....numeric.networks.sizes import sample_count
-        from ..simulated import network_of
-
         model = self.model
         if self.covariance == "population":
             raise ParameterError(
@@ -288,10 +280,40 @@ class FeatureSpectrum(Spectrum):
             yield f"top eigenvalue: {slope:.6g} p + {shift:.6g}"
 
 
-def model_spectrum(
-    model: SpikedRandomFeatures, alpha: object, points: object, covariance: object
+@by_name("alpha", "points")
+def spectrum(
+    model: SpikedRandomFeatures, *, alpha: float, points: int = 500, covariance: str = "sample"
 ) -> FeatureSpectrum:
-    """Return the spectrum of a model; see ``SpikedRandomFeatures.spectrum``."""
+    r"""Return the spectrum of the features on a training set of n = α d samples.
+
+    Parameters
+    ----------
+    alpha : float
+        Sample complexity n/d.
+    points : int
+        Grid points of the density.
+    covariance : {"sample", "empirical", "kernel", "population"}
+        :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`; the same divided by n
+        instead of p; the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
+        :math:`\mathbb{E}\,\varphi\varphi^\top`, which does not depend on α.
+
+    Returns
+    -------
+    FeatureSpectrum
+        Bulk, atoms, outliers, Stieltjes transform; ``plot``, ``simulate``, ``save``.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside its range.
+    ConvergenceError
+        If a density cannot be resolved: activations that vary fast along a long spike.
+
+    References
+    ----------
+    Cui et al., arXiv 2402.04980, appendix on the spectrum of the features. The outliers are
+    derived here.
+    """
     (alpha,) = checked_point(model, alpha=alpha)
     count = whole_number("points", points, *GRID)
     if not is_one_of(covariance, _MATRICES):

@@ -17,16 +17,20 @@ import numpy as np
 import sympy as sp
 
 from ....errors import ParameterError
+from ....symbolic.exact.enclosures import Enclosure
 from ....symbolic.expressions.activations import Activation, activation
 from ....symbolic.printing.compiled import compiled
 from ....symbolic.systems.saddle_point import SaddlePointSystem, complement
+from ...kernels.certified import enclosed_parameter
 from ...kernels.code import deriving
 from ...kernels.kernel import Kernel
 from ...kernels.lower import lower
+from ...kernels.precise import exact_number
 from ...sensitivities import Directions
 from .. import physics
+from ..arguments import STRETCH
 from ..derive import SymbolicModel
-from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, STRETCH, fixed_step_parameters, step_rates
+from ..differentiation import ALIGNED, NO_SPIKE, OF_STEP, fixed_step_parameters, step_rates
 from ..physics import IDENTIFIERS, letters_free_energy
 from ..solution import ORDER_PARAMETERS
 from .arguments import (
@@ -213,16 +217,26 @@ def model_kernel(model: VocabularyFeatures) -> Kernel:
         defaults["alignment"] = alignment
     defaults |= letter_values(found) | beyond_published(found)
     return replace(
-        kernel, defaults=defaults, exact_defaults=partial(_exact_defaults, model.width, defaults)
-    )
+        kernel, defaults=defaults, exact_defaults=partial(_exact_defaults, model.width, defaults),
+        proven_defaults=partial(_proven_defaults, model.width, defaults),
+    )  # fmt: skip
+
+
+def _exact(width: int | None, defaults: Mapping[str, float]) -> dict[str, sp.Expr]:
+    """Return parameters as exact numbers, floats as the decimals that they print as."""
+    found = {name: exact_number(value) for name, value in defaults.items()}
+    return found if width is None else {**found, "inverse_width": sp.Rational(1, width)}
 
 
 def _exact_defaults(width: int | None, defaults: Mapping[str, float], ctx: Any) -> dict[str, Any]:
-    """Return parameters as numbers of mpmath, floats as the decimals that they print as."""
-    found = {name: ctx.mpf(repr(value)) for name, value in defaults.items()}
-    if width is not None:
-        found["inverse_width"] = ctx.one / width
-    return found
+    exact = _exact(width, defaults)
+    return {name: ctx.mpf(int(x.p)) / int(x.q) for name, x in exact.items()}
+
+
+def _proven_defaults(
+    width: int | None, defaults: Mapping[str, float], digits: int
+) -> dict[str, Enclosure | float]:
+    return {name: enclosed_parameter(x, digits) for name, x in _exact(width, defaults).items()}
 
 
 def kernel_solution(

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from .... import __version__
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
 from ....pages import Block, Table
@@ -19,6 +19,8 @@ from ...curves import Names
 from ...kernels.precise import promise
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from .model import VocabularyFeatures
 
 Array = NDArray[np.float64]
@@ -183,8 +185,6 @@ _DIMENSIONS = {
 
 def model_attributes(model: VocabularyFeatures) -> dict[str, Any]:
     """Return what identifies a result, as plain values."""
-    from .... import __version__
-
     return {
         "model": model.to_json(),
         "student": model.derivation.student,

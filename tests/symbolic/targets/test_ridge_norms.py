@@ -12,7 +12,12 @@ from giantstep.errors import UnsupportedExpressionError
 from giantstep.symbolic.expressions.averages import Average
 from giantstep.symbolic.gaussian.expectation import correlated_pair, expect
 from giantstep.symbolic.hermite.tensors import rotated
-from giantstep.symbolic.targets.ridge_norms import degree_norms, part_up_to, taylor_coefficients
+from giantstep.symbolic.targets.ridge_norms import (
+    degree_norms,
+    part_up_to,
+    ridge_degree_norms,
+    taylor_coefficients,
+)
 from giantstep.symbolic.targets.subspaces import Subspace
 
 R = 3
@@ -222,3 +227,15 @@ def test_what_is_not_analytic_or_not_known_has_none(expr):
 def test_expectations_without_a_closed_form_have_none():
     open_value = expect(sp.tanh(u) * sp.tanh(v), correlated_pair(u, v, x))
     assert open_value.has(Average) and taylor_coefficients(open_value, x, 1) is None
+
+
+def test_maxima_have_the_norms_of_their_moduli():
+    # A case with its condition is no expression: whether it is a polynomial was asked of it once.
+    w = sp.Symbol("w", real=True)
+    U = Subspace.spanned_by([[1, 1, 1]])
+    rows = [
+        ridge_degree_norms(sp.sign(u + v) * w + sp.erf(u) - ramp, (u, v, w), U, 2)
+        for ramp in (sp.Max(v, 0), (v + sp.Abs(v)) / 2)
+    ]
+    for first, second in zip(*rows, strict=True):
+        assert float(first) == pytest.approx(float(second), rel=1e-12)
