@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from giantstep.errors import ConvergenceError
 from giantstep.packed_numbers import packed, unpacked
 from giantstep.runtime.precise_averages import InnerRule, Lattice
+from giantstep.runtime.precise_lines import panel_rule
 from giantstep.runtime.precision import (
     PreciseKernel,
     _quadrature_error,
@@ -190,3 +191,12 @@ def test_erf_is_odd_and_computed_once_for_each_size():
     with ctx.workprec(500):
         fine = ctx.erf(ctx.mpf("0.25"))
     assert fine != ctx.erf(ctx.mpf("0.25"))
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_the_rule_of_panels_integrates_powers_over_the_unit_interval(level):
+    ctx = local_context(20)
+    weights, nodes = panel_rule(ctx, 20, ctx.mpf(9), level)
+    for power in (0, 1, 2, 7):
+        found = ctx.fdot(weights, [x**power for x in nodes])
+        assert abs(found - ctx.mpf(1) / (power + 1)) < 1e-19
