@@ -446,3 +446,11 @@ def test_population_gradient_descent_learns_the_staircase(f):
     found = staircase(f)
     for t, reached in enumerate(_population_run(f, readouts, 3), 1):
         assert reached == found.subspaces[min(t, len(found.steps))]
+
+
+def test_orders_that_lead_on_are_said_where_another_activation_has_a_lower_one():
+    alike = str(staircase("x1 + x2*x3", student="relu"))
+    assert "needs order 2, n = Θ(d^2)" in alike and "with all degrees" not in alike
+    lower = " ".join(str(staircase("x1 + x2*x3*x4 + x2*x3*x4*x5", student="relu")).split())
+    assert "needs order 4" in lower
+    assert "with all degrees, order 3 would do: another activation or biases" in lower
