@@ -73,7 +73,7 @@ def test_bounds_dominate_everywhere_beyond_their_start(f, direction):
     st.integers(0, len(FUNCTIONS) - 1),
     st.fractions(1, 30, max_denominator=50),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_bounds_of_combinations_dominate(coefficients, i, j, t):
     p = sum(R(c.numerator, c.denominator) * z**k for k, c in enumerate(coefficients))
     f = p * FUNCTIONS[i] + FUNCTIONS[j]
@@ -94,7 +94,7 @@ def test_bounds_of_combinations_dominate(coefficients, i, j, t):
     st.sampled_from([-1, 0, R(1, 5), R(49, 100)]),
     st.integers(1, 12),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_the_mass_beyond_a_cutoff_is_bounded_and_not_by_far(n, a, q, distance):
     one = flint.arb(1)
     power, rate, curvature = (one * int(R(x).p) / int(R(x).q) for x in (n, a, q))
