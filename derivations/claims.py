@@ -68,6 +68,7 @@ _MODULES = (
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
     "nonlinear_spikes.claims",
+    "overlap_dynamics.claims",
 )
 """Where claims of the package are, in the order in which they are listed."""
 
