@@ -181,7 +181,7 @@ class Channel:
         return None
 
     def closed_labels(self) -> tuple[dict[sp.Expr, sp.Expr], tuple[sp.Expr, sp.Expr] | None] | None:
-        """Return Z of each label in closed form, and log-density with region of certain ones.
+        """Return Z of each label in closed form, and log Z with region of certain ones.
 
         None where Z is an integral.
         """
@@ -202,10 +202,7 @@ class Channel:
         if known is None:
             return None
         points, region = known
-        assert self.function is not None
-        # Slopes at mirrored points are equal up to the sign: they cancel in the score.
-        certain = physics.preimage_density(points, [sp.S.One] * len(points))
-        return labels, (certain, region)
+        return labels, (physics.preimage_logarithm(len(points) == 2), region)
 
 
 def _pieces(expr: sp.Expr, breaks: Sequence[sp.Expr]) -> tuple[Piece, ...]:

@@ -26,7 +26,9 @@ from collections.abc import Mapping, Sequence
 import sympy as sp
 
 from ...symbolic.expressions.bivariate_normal import normal_cdf
+from ...symbolic.expressions.functions import softplus
 from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.losses.convex_losses import is_kinked
 from ...symbolic.losses.proximal import MoreauEnvelope
 from ...symbolic.systems.equations import FreeEnergy
 from ...symbolic.systems.saddle_point import SaddlePointSystem
@@ -79,14 +81,14 @@ def window_probability(windows: Sequence[Window]) -> sp.Expr:
     return total
 
 
-def preimage_density(preimages: Sequence[sp.Expr], slopes: Sequence[sp.Expr]) -> sp.Expr:
-    r"""Return Z of a label without noise, :math:`\sum_i N(u_i;\omega,V)/|f'(u_i)|`."""
-    return sp.Add(
-        *(
-            sp.exp(-((u - omega) ** 2) / (2 * V)) / sp.sqrt(2 * sp.pi * V) / sp.Abs(slope)
-            for u, slope in zip(preimages, slopes, strict=True)
-        )
-    )
+def preimage_logarithm(mirrored: bool) -> sp.Expr:
+    r"""Return log Z of a label without noise, up to :math:`\log|f'|`.
+
+    :math:`Z = \sum_i N(u_i;\omega,V)/|f'(u_i)|` over the points with the label of u: u alone, or u
+    and −u of an even function, whose slopes are equal up to the sign.
+    """
+    logarithm = -((index - omega) ** 2) / (2 * V) - sp.log(2 * sp.pi * V) / 2
+    return logarithm + softplus(-2 * index * omega / V) if mirrored else logarithm
 
 
 def smoothed(conditional: sp.Expr) -> sp.Expr:
@@ -94,37 +96,38 @@ def smoothed(conditional: sp.Expr) -> sp.Expr:
     return GaussianExpectation(conditional.xreplace({index: omega + sp.sqrt(V) * s}), s).doit()
 
 
-def averaged_logarithm(labels: Mapping[sp.Expr, sp.Expr], certain: sp.Expr | None) -> sp.Expr:
+def averaged_logarithm(labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr, sp.Expr] | None) -> sp.Expr:
     """Return Ψ: of labels with probabilities, and of labels without noise with a density.
 
     Parameters
     ----------
     labels : mapping from label to Expr
         Z in ω and V.
-    certain : Expr or None
-        Z of the label f(u), in u, ω and V.
+    certain : (Expr, Expr) or None
+        log Z of the label f(u), in u, ω and V, and the indicator of where labels are such.
     """
     at = {omega: sp.sqrt(q) * z, V: 1 - q}
     found = sp.Add(*(Z * sp.log(Z) for Z in labels.values()))
     if certain is not None:
-        found += GaussianExpectation(
-            sp.log(certain).xreplace({index: omega + sp.sqrt(V) * s}), s
-        )
+        logarithm, region = certain
+        inside = region * logarithm
+        found += GaussianExpectation(inside.xreplace({index: omega + sp.sqrt(V) * s}), s).doit()
     return GaussianExpectation(found.xreplace(at), z)
 
 
-def labels_information(labels: Mapping[sp.Expr, sp.Expr], certain: sp.Expr | None) -> sp.Expr:
+def labels_information(labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr, sp.Expr] | None) -> sp.Expr:
     r"""Return I(q) for the same, :math:`\mathbb{E}\sum(\partial_\omega Z)^2/Z`."""
     at = {omega: sp.sqrt(q) * z, V: 1 - q}
     found = sp.Add(*(Z.diff(omega) ** 2 / Z for Z in labels.values()))
     if certain is not None:
-        score = sp.log(certain).diff(omega) ** 2
-        found += GaussianExpectation(score.xreplace({index: omega + sp.sqrt(V) * s}), s)
+        logarithm, region = certain
+        score = region * logarithm.diff(omega) ** 2
+        found += GaussianExpectation(score.xreplace({index: omega + sp.sqrt(V) * s}), s).doit()
     return GaussianExpectation(found.xreplace(at), z)
 
 
 def bayes_system(
-    labels: Mapping[sp.Expr, sp.Expr], certain: sp.Expr | None, name: str
+    labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr, sp.Expr] | None, name: str
 ) -> SaddlePointSystem:
     """Return the stationarity of Φ for labels whose Z is closed, as equations.
 
@@ -149,7 +152,8 @@ def bayes_system(
         {q: q_hat / (1 + q_hat), q_hat: alpha * labels_information(labels, certain)},
         name=name,
         parameters=(alpha,),
-        outputs={"free_entropy": entropy},
+        # An average over a region that moves has a closed form for the score, not for log Z.
+        outputs={"free_entropy": entropy} if certain[1] == 1 else {},
         domains={q: sp.Interval.open(0, 1)},
         source=SOURCE,
         title="Bayes-optimal estimation of one index",
@@ -220,7 +224,7 @@ def erm_system(
         In `label` and the prediction.
     prediction : Symbol
     labels : mapping from label to Expr
-        Probabilities given u; empty for regression.
+        Z in ω and V of finitely many labels, or their probabilities given u; empty for regression.
     regression : Expr or None
         Label without its noise, in u.
     name : str
@@ -232,9 +236,18 @@ def erm_system(
     # 1 - m²/q in a form without a difference: q (λ + V̂)² = m̂² + q̃.
     rest = spread / (m_hat**2 + spread)
     mean = sp.sqrt(q) * z
+    seen = {omega: m / q * mean, V: rest}
     at = {index: m / q * mean + sp.sqrt(rest) * s}
+    closed = all(Z.has(omega) for Z in labels.values()) and bool(labels)
 
-    def averaged(integrand: sp.Expr) -> sp.Expr:
+    def averaged(integrand: sp.Expr, *, scored: bool = False) -> sp.Expr:
+        """Average over labels, times the teacher's score (u - mω/q)/V if that is asked for."""
+        if closed:
+            parts = [
+                (Z.diff(omega) if scored else Z).xreplace(seen) * integrand.xreplace({label: y})
+                for y, Z in labels.items()
+            ]
+            return GaussianExpectation(sp.Add(*parts), z)
         if regression is None:
             inner = sp.Add(
                 *(p * integrand.xreplace({label: y}) for y, p in labels.items())
@@ -242,15 +255,21 @@ def erm_system(
         else:
             value = regression + sp.sqrt(noise) * xi
             inner = GaussianExpectation(integrand.xreplace({label: value}), xi).xreplace(at)
-        return GaussianExpectation(GaussianExpectation(inner, s), z)
+        weight = s / sp.sqrt(rest) if scored else sp.S.One
+        return GaussianExpectation(GaussianExpectation(weight * inner, s), z)
 
     output = slope.xreplace({field: mean})
+    if is_kinked(loss, prediction):
+        # By parts over z: the curvature of the envelope jumps at points that move with unknowns.
+        response_slope = m * m_hat / q - alpha * averaged(z * output) / sp.sqrt(q)
+    else:
+        response_slope = -alpha * averaged(slope.diff(field).xreplace({field: mean}))
     return SaddlePointSystem.from_fixed_point(
         {
             response: 1 / (ridge + curvature),
             spread: alpha * averaged(output**2),
-            m_hat: alpha * averaged(s * output) / sp.sqrt(rest),
-            curvature: -alpha * averaged(slope.diff(field).xreplace({field: mean})),
+            m_hat: alpha * averaged(output, scored=True),
+            curvature: response_slope,
             q: (m_hat**2 + spread) / (ridge + curvature) ** 2,
             m: m_hat / (ridge + curvature),
         },
