@@ -68,6 +68,7 @@ _MODULES = (
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
     "nonlinear_spikes.claims",
+    "multi_index.claims",
 )
 """Where claims of the package are, in the order in which they are listed."""
 

@@ -20,6 +20,7 @@ import numpy as np
 import sympy as sp
 from numpy.typing import NDArray
 from scipy.optimize import brentq
+from scipy.sparse import csr_matrix, vstack
 from scipy.special import logsumexp
 
 from ...errors import ParameterError, UnsupportedExpressionError
@@ -37,7 +38,9 @@ PANELS = (3.0, 1.5, 1.0, 0.66)
 
 # Beyond this the normal density is 1e-20.
 _FAR = 9.5
+# Up to where labels are seen, and sharp laws resolved: what is beyond has a mass of 1e-15.
 _SEEN = 9.0
+_RESOLVED = 8.0
 # The score bends faster in ω than the posterior does in u.
 _OF_MEANS = 0.6
 _OF_NOISE, _LABEL_STEP = 2.5, 0.3
@@ -46,6 +49,7 @@ _SEARCHED = 8001
 _MOST_PIECES = 200
 _BISECTIONS, _NEWTON = 52, 3
 _MOST_ENTRIES = 3 * 10**8
+_FEW_ENTRIES, _LEAST_DENSITY = 10**6, 1e-40
 _LEAST = 1e-290
 
 
@@ -181,15 +185,12 @@ class LineAverages:
         left, right = edges[:-1], edges[1:]
         inside = left[:, None] + (right - left)[:, None] * np.linspace(0.01, 0.99, 9)
         slopes = np.abs(self.derivative(inside)).max(axis=1)
-        seen = np.minimum(np.abs(left), np.abs(right)) < _SEEN
+        seen = np.minimum(np.abs(left), np.abs(right)) < _RESOLVED
         pieces = np.ceil(
             np.where(seen, slopes * (right - left), 0) / (self.panel * _OF_NOISE * self._sharpness)
         ).astype(int)
         if pieces.sum() > _MOST_ENTRIES // 10**4:
-            raise ParameterError(
-                f"noise_variance = {self.channel.noise_variance:g} is too small for the "
-                f"quadrature of {self.channel.name!r}: give 0 or a larger one"
-            )
+            raise self._too_sharp()
         parts = [
             np.linspace(a, b, max(n, 1) + 1)[:-1]
             for a, b, n in zip(left, right, pieces, strict=True)
@@ -208,9 +209,7 @@ class LineAverages:
         ]))  # fmt: skip
         t = (u[near] - means[:, None]) / math.sqrt(variance)
         kernel = np.exp(-(t**2) / 2) * w[near] / math.sqrt(2 * math.pi * variance)
-        zero, one, two = (
-            (kernel * t**k) @ law[near] for k in range(3)
-        )
+        zero, one, two = (np.asarray((law[near].T @ (kernel * t**k).T).T) for k in range(3))
         score, slope = _scores(zero, one, two, variance)
         logarithm = np.log(np.maximum(zero, _LEAST))
         return Terms(zero * self._labels[1], score, logarithm, slope)
@@ -228,23 +227,33 @@ class LineAverages:
             count = math.ceil((high - low) * 4 / self.panel)
             y, w = legendre_panels(np.linspace(low, high, min(count, 400) + 1))
             return y.ravel(), w.ravel()
-        values = self.function(np.linspace(-_SEEN, _SEEN, 2001))
+        values = self.function(np.linspace(-_RESOLVED, _RESOLVED, 2001))
         step = _LABEL_STEP * self.panel * math.sqrt(channel.noise_variance)
         reach = _SEEN * math.sqrt(channel.noise_variance)
         y = np.arange(values.min() - reach, values.max() + reach + step, step)
         return y, np.full(len(y), step)
 
     @lru_cache(maxsize=2)  # noqa: B019
-    def _matrix(self, variance: float) -> tuple[Array, Array, Array]:
-        """Return nodes and weights in u, and the law of labels there, (U, m)."""
+    def _matrix(self, variance: float) -> tuple[Array, Array, Any]:
+        """Return nodes and weights in u, and the law of labels there, (U, m), sparse if sharp."""
         u, w = self._line(variance, 1.0, density=False)
         y = self._labels[0]
         if len(u) * len(y) > _MOST_ENTRIES:
-            raise ParameterError(
-                f"noise_variance = {self.channel.noise_variance:g} is too small for the "
-                f"quadrature of {self.channel.name!r}: give 0 or a larger one"
-            )
-        return u, w, self.law(u, y)
+            raise self._too_sharp()
+        if len(u) * len(y) < _FEW_ENTRIES:
+            return u, w, self.law(u, y)
+        rows = []
+        for block in _blocks(len(u)):
+            law = self.law(u[block], y)
+            law[law < _LEAST_DENSITY] = 0.0
+            rows.append(csr_matrix(law))
+        return u, w, vstack(rows, format="csr")
+
+    def _too_sharp(self) -> ParameterError:
+        return ParameterError(
+            f"noise_variance = {self.channel.noise_variance:g} is too small for the quadrature of "
+            f"{self.channel.name!r}: give 0 or a larger one"
+        )
 
     @cached_property
     def _law(self) -> list[Callable[..., Any]]:

@@ -23,6 +23,7 @@ from ...result import Result, quantity
 from ...symbolic.expressions.activations import z
 from ...symbolic.expressions.parser import parse_expression
 from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.gaussian.zero_test import is_exactly_zero
 from ...symbolic.printing.compiled import compiled
 from ..curves import Columns, HasCurves, Names, solve_groups
 from ..json_text import from_json, to_json
@@ -596,9 +597,13 @@ class MultiIndex(HasCurves):
         shown = self.fixed_points.at(0.0)[0] if self.fixed_points.starts else 0.0
         reached = self.fixed_points.reached(ratio)
         given = (ratio, h, square, shown)
-        values = [float(f(*given)) if h or k > 1 else 0.0 for k, f in enumerate(_ESTIMATORS)]
-        if not shown:
-            values[2:] = [0.0, 0.0, math.nan]
+        # Without a linear part, or labels that show nothing at first order, they see nothing.
+        needed = (h, h, shown, shown)
+        values = [
+            float(f(*given)) if seen else 0.0
+            for f, seen in zip(_ESTIMATORS[:-1], needed, strict=True)
+        ]
+        values.append(float(_ESTIMATORS[-1](*given)) if shown else math.nan)
         return EstimatorLadder(
             ratio, values[0], values[2], values[1], values[3], reached.amp, reached.bayes, values[4]
         )
@@ -611,10 +616,9 @@ class MultiIndex(HasCurves):
             mean = sp.Add(*(y * p for y, p in channel.probabilities.items()))
             second = sp.Add(*(y**2 * p for y, p in channel.probabilities.items()))
             h, square = (
-                GaussianExpectation(x, z).doit().evalf(17) if x.has(z) else x
-                for x in (mean * z, second)
+                GaussianExpectation(x, z).doit() if x.has(z) else x for x in (mean * z, second)
             )
-            return float(h), float(square)
+            return self._exactly(h), float(square.evalf(17))
         if channel.function is None:
             raise ParameterError(
                 "linear estimators need a function or finitely many labels, this law is a density"
@@ -622,7 +626,15 @@ class MultiIndex(HasCurves):
         averages = self.fixed_points.averages
         u, w = averages._line(1.0, 1.0)
         values = averages.function(u)
-        return float(w @ (u * values)), float(w @ values**2) + channel.noise_variance
+        square = float(w @ values**2) + channel.noise_variance
+        if not self.fixed_points.starts:
+            return 0.0, square
+        node = GaussianExpectation(channel.function * z, z).doit()
+        zero = is_exactly_zero(node, f"E[u f(u)] of {self.target}")
+        return 0.0 if zero else float(w @ (u * values)), square
+
+    def _exactly(self, value: sp.Expr) -> float:
+        return 0.0 if is_exactly_zero(value, f"E[u y] of {self.target}") else float(value.evalf(17))
 
     def convex(self, *, loss: str = "square", alpha: object, ridge: object) -> ConvexEstimate:
         r"""Return the squared cosine of the minimiser of a convex loss with a ridge penalty.
