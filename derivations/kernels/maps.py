@@ -572,4 +572,3 @@ def crossing(
     if between is None or k == 0:
         return float(places[k])
     return float(brentq(lambda t: between(t) - level, places[k - 1], places[k], xtol=1e-12))
-

@@ -504,9 +504,7 @@ class OverlapDynamics:
         """Variables of the start by name."""
         own, teacher = np.array(self.self_overlaps), np.array(self.teacher_overlaps)
         values = [own[i, j] for i, j in self.system.neuron_pairs]
-        return dict(
-            zip(self.system.state, [*values, *teacher.ravel(), *self.readout], strict=True)
-        )
+        return dict(zip(self.system.state, [*values, *teacher.ravel(), *self.readout], strict=True))
 
     def kernel(self, kind: str = "map") -> StateKernel:
         """Return the generated map or flow: source in other languages, tangents, iteration."""
@@ -873,9 +871,7 @@ def _rows(matrix: Array) -> tuple[tuple[float, ...], ...]:
     return tuple(map(tuple, matrix.tolist()))
 
 
-def _matrices(
-    columns: Mapping[str, Any], neurons: int, directions: int
-) -> tuple[Array, Array]:
+def _matrices(columns: Mapping[str, Any], neurons: int, directions: int) -> tuple[Array, Array]:
     first = np.asarray(columns["Q_1_1"])
     own = np.empty((len(first), neurons, neurons))
     teacher = np.empty((len(first), neurons, directions))

@@ -132,9 +132,7 @@ class OverlapSystem:
         slope = [physics.of_student(self.student, j, slope=True) for j in range(p)]
         if kind == "A":
             for j, r, c in itertools.product(range(p), range(self.fields), range(len(parts))):
-                yield Average(
-                    ("A", j, r, c), (slope[j], physics.field_itself(r), parts[c].factor)
-                )
+                yield Average(("A", j, r, c), (slope[j], physics.field_itself(r), parts[c].factor))
         elif kind == "J":
             for j, m in self.neuron_pairs:
                 yield Average(("J", j, m), (slope[j], slope[m]))

@@ -23,6 +23,7 @@ from . import (
     cli_expand,
     cli_giant_steps,
     cli_kernel,
+    cli_multi_index,
     cli_one_step,
     cli_optimal,
     cli_srf,
@@ -186,6 +187,10 @@ def build_parser() -> argparse.ArgumentParser:
             "dynamics", "overlaps of narrow networks after every giant step, exactly",
             cli_dynamics.EPILOG, cli_dynamics.add_arguments,
         ),
+        (
+            "index", "what the best estimators learn from labels of a few directions",
+            cli_multi_index.EPILOG, cli_multi_index.add_arguments,
+        ),
     ):  # fmt: skip
         add(add_command(commands, name, summary, epilog))
     return parser
@@ -198,7 +203,7 @@ _NEGATIVE = re.compile(r"-(?!h$|-)")
 _SWITCHES = {
     "--allow-non-odd", "--centre", "--certified", "--certify", "--closed-form",
     "--correlated-norms", "--flow", "--formulas", "--fresh", "--growth", "--joint", "--json",
-    "--latex", "--list", "--simulate", "--slow", "--table-only", "--tune-step",
+    "--latex", "--list", "--optimal", "--simulate", "--slow", "--table-only", "--tune-step",
 }  # fmt: skip
 
 

@@ -123,9 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
         for name in ("seeds", "seed"):
             if getattr(arguments, name) is not None:
                 raise ParameterError(f"--{name} belongs to --simulate; add it")
-    out = checked_file(
-        arguments.out, "--out", (*PICTURES, *PAGES, *DATA), "overlaps"
-    )
+    out = checked_file(arguments.out, "--out", (*PICTURES, *PAGES, *DATA), "overlaps")
     model = _model(arguments)
     dimension = arguments.dimension or 500
     found = model.trajectory(steps=arguments.steps)

@@ -246,9 +246,7 @@ class Memory:
         self.constants[place] = value
         return place
 
-    def add(
-        self, value: sp.Expr, place: dict[sp.Symbol, int], symbol: sp.Symbol | None
-    ) -> int:
+    def add(self, value: sp.Expr, place: dict[sp.Symbol, int], symbol: sp.Symbol | None) -> int:
         """Compute one expression; `place` says where symbols are, and learns `symbol`."""
         arguments = tuple(sorted(value.free_symbols, key=str))
         target = self.block(1)
@@ -578,9 +576,7 @@ class _Functions:
                 passes.append(one)
                 tangents.append(other)
                 names = [f"matrix_{k}", f"right_{k}", f"solution_{k}"]
-                tables |= dict(
-                    zip(names, (step.matrix, step.right, step.solution), strict=True)
-                )
+                tables |= dict(zip(names, (step.matrix, step.right, step.solution), strict=True))
             calls.append(names)
         body = "\n".join(f"pass_{k}({', '.join(['memory', *c])})" for k, c in enumerate(calls))
         both = "\n".join(
@@ -738,7 +734,8 @@ def _c_file(program: StateProgram, name: str) -> str:
     constants = "".join(f"    memory[{k}] = {v!r};\n" for k, v in program.constants.items())
     fill = (
         "static void fill(double *memory, const double *state, const double *parameters)\n{\n"
-        "    ptrdiff_t i;\n    for (i = 0; i < %d; i++) memory[i] = 0.0;\n" % program.size
+        "    ptrdiff_t i;\n    for (i = 0; i < %d; i++) memory[i] = 0.0;\n"
+        % program.size
         + "".join(f"    memory[{k}] = state[{k}];\n" for k in range(len(program.state)))
         + "".join(
             f"    memory[{len(program.state) + k}] = parameters[{k}];\n"
@@ -866,7 +863,7 @@ def _array_file(program: StateProgram, target: str) -> str:
     imports = "import math\n\nimport numpy as np\n"
     if target == "jax":
         imports += (
-            "import jax\nimport jax.numpy as jnp\n\njax.config.update(\"jax_enable_x64\", True)\n"
+            'import jax\nimport jax.numpy as jnp\n\njax.config.update("jax_enable_x64", True)\n'
         )
     body = "\n".join(lines) + "\n"
     if any(word in body for word in ("scipy.",)):

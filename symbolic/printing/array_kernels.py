@@ -70,7 +70,7 @@ LARGEST_ANGLE = 1e5
 """Beyond it, sin and cos are those of the C library, one number at a time."""
 
 _ABOUT = '"""Values and slopes of a function at every entry of an array."""\n\n'
-HEADER = '''import math
+HEADER = """import math
 
 import numpy as np
 from numba import njit, types
@@ -96,7 +96,7 @@ def number_of(typing_context, bits):
     return types.float64(types.int64), code
 
 
-'''
+"""
 
 INLINE = "@njit(**_INLINED)\n"
 """What stands before helpers of a module that begins with :data:`HEADER`."""

@@ -493,9 +493,7 @@ def test_stages_compute_what_rows_share_once():
     memory = Memory(tuple(f"x{k}" for k in range(8)))
     a, b = sp.symbols("a b", real=True)
     target = memory.block(16)
-    rows = tuple(
-        (target + 4 * i + j, i, 4 + j) for i, j in itertools.product(range(4), range(4))
-    )
+    rows = tuple((target + 4 * i + j, i, 4 + j) for i, j in itertools.product(range(4), range(4)))
     passes = staged(Pass(sp.sqrt(a**2 + 1) * sp.asin(a * b), (a, b), rows), memory)
     counts = [len(p.rows) for p in passes]
     assert counts == [16, 16, 4, 16] or sorted(counts) == [4, 16, 16, 16]
