@@ -589,7 +589,7 @@ class BranchDiagram(Result, Traced):
         )
 
 
-def require_kernel_of(name: str, kernel: object) -> None:
+def require_kernel_of(name: str, kernel: Any) -> None:
     """Refuse what is no kernel of the equations of a diagram.
 
     Raises
