@@ -148,7 +148,7 @@ class LabelAverages:
         if self.aligned or self.labels.channel not in ("sign", "probit") or not self.closed:
             return False
         # Ramps alone: of a kink with slopes of both signs the closed form would lose digits.
-        closed = [_closed_envelope(t.loss) for t in self._both_labels]
+        closed = [_closed_envelope(t.loss) or sp.S.Zero for t in self._both_labels]
         return all(c.has(ramp_moment) and not c.has(kink_moment, rectified_moment) for c in closed)
 
     @cached_property

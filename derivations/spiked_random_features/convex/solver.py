@@ -315,7 +315,7 @@ def folds(law: Law, kinks: Sequence[float]) -> tuple[list[float], float]:
     for level in levels:
         slope = np.abs(np.gradient(level, NODES))
         for k in np.flatnonzero(np.signbit(level[1:]) != np.signbit(level[:-1])):
-            place = _zero_between(level, k)
+            place = _zero_between(level, int(k))
             steepness, spread = (np.interp(place, NODES, table) for table in (slope, deviation))
             if steepness > 0:
                 places.append(float(place))
