@@ -116,7 +116,7 @@ class ReadoutSolver:
         free = {**self.values, "alignment": 0.0, "orthogonal_alignment": 1.0}
         elsewhere = tuple(np.float64(free[name]) for name in self.kernel.table_parameters)
         steep = Steep(tuple(places), width, elsewhere, inner)
-        return self.arrays.with_steep(steep)
+        return KernelArrays(self.kernel, self._table_values, self.rows.bulk.arrays, steep)
 
     @property
     def _table_values(self) -> list[np.float64]:
