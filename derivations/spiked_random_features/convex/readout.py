@@ -681,3 +681,43 @@ def readout_directions(readout: ConvexReadout, *, exact: bool) -> Directions:
     if readout.width is not None:
         moving["inverse_width"] = {"inverse_width": 1}
     return Directions(moving, excluded)
+
+
+def with_loss(
+    features: SpikedRandomFeatures | VocabularyFeatures,
+    loss: Any,
+    *,
+    labels: str = "teacher",
+    width: int | None = None,
+    metrics: Mapping[str, Any] | None = None,
+) -> ConvexReadout:
+    """Return a readout of these features that minimises another convex loss.
+
+    Letters have a spike of rank one, and there are at most three of them.
+
+    Parameters
+    ----------
+    loss, labels, width, metrics
+        As for :class:`giantstep.ConvexReadout`.
+
+    Raises
+    ------
+    ParameterError
+        If the loss is not convex, the labels do not fit it, or there are too many letters.
+
+    Notes
+    -----
+    The equations of a loss are derived and compiled when they are first solved, and kept in the
+    cache: half a minute for two letters, some minutes for three.
+
+    Examples
+    --------
+    >>> from giantstep import VocabularyFeatures
+    >>> model = VocabularyFeatures.from_parameters(
+    ...     "erf", "sin", spike_strengths=[1.2, -0.6], bulk_variances=[1.1, 1.02],
+    ...     fractions=[0.4, 0.6], alignment=0.9, noise_variance=0.1,
+    ... )
+    >>> print(model.with_loss("huber(0.3)").convex_loss)
+    huber(0.3)
+    """
+    return ConvexReadout(features, loss, labels, width, metrics)
