@@ -68,6 +68,8 @@ _MODULES = (
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
     "nonlinear_spikes.claims",
+    "overlap_dynamics.claims",
+    "multi_index.claims",
 )
 """Where claims of the package are, in the order in which they are listed."""
 

@@ -666,8 +666,6 @@ class ConjugateKernel(Spectrum):
             + ", supported by simulations"
         )
 
-    density = Spectrum.density_at
-
     def _share_below(self, x: Real) -> Real:
         return self._law.share_below(x)
 

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
 
     from ...numeric.saddle_point_solver import BatchSolution
     from ..nonlinear_spikes.model import StepAtWidth
+    from ..multi_index.optimum import OptimumBeside
     from ..spiked_random_features.model import SpikedRandomFeatures
 
 _MODEL = "one_gradient_step"
@@ -230,6 +231,15 @@ class OneGradientStep(HasSensitivities):
     # ------------------------------------------------------------------ over parameters
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+
+    def optimum_bayes(self, *, alpha: float | None = None) -> OptimumBeside:
+        """Return the errors of Bayes, AMP and simple predictors on the samples of step and readout.
+
+        Parameters and errors: :func:`giantstep.derivations.multi_index.optimum.optimum_bayes`.
+        """
+        from ..multi_index.optimum import optimum_bayes
+
+        return optimum_bayes(self, alpha=alpha)
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters, arguments of the class by name.

@@ -161,7 +161,7 @@ def test_preprocessing_takes_the_linear_part_out_of_the_prediction():
 # ---------------------------------------------------------------------- the adapted basis
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(-3, 3), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_the_adapted_basis_is_orthonormal_and_adapted(rows):
     chain, known = [], Subspace.zero(4)

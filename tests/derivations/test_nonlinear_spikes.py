@@ -265,7 +265,7 @@ def linearised_risk(
     return np.mean((features(test) @ weights - teacher(test[:, 0])) ** 2)
 
 
-@pytest.mark.parametrize("theta", [4.0, 8.0])
+@pytest.mark.parametrize("theta", [4.0, pytest.param(8.0, marks=pytest.mark.slow)])
 def test_linearised_networks_agree(theta):
     """He1 + He3/3 on sin(1.5 z), α = 4, β = 1.5, λ_B = .05, Δ = .05, γ² = .7."""
     square = (1 - math.exp(-4.5)) / 2 + 0.05

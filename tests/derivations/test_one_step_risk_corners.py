@@ -110,7 +110,7 @@ def test_the_root_is_the_admissible_one():
         assert s >= max(at_zero, at_full) * (1 - 1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     alpha=st.floats(0.05, 50),
     beta=st.floats(0.05, 50),

@@ -199,7 +199,7 @@ def test_a_teacher_without_linear_part_makes_an_outlier_of_noise():
 sizes = st.floats(0.05, 20)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(sizes, sizes, sizes, st.floats(0, 5), st.sampled_from(["half", "full"]))
 def test_properties_over_the_range(alpha, beta, step, noise, loss):
     model = network(alpha=alpha, beta=beta, step_size=step, noise_variance=noise, loss=loss)
@@ -220,7 +220,7 @@ def test_properties_over_the_range(alpha, beta, step, noise, loss):
     assert_allclose([left, right], [found.alignment_spike, found.alignment_readout], atol=slack)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(sizes, sizes, st.floats(0, 5))
 def test_the_curve_is_continuous_and_monotone(alpha, beta, noise):
     model = network(alpha=alpha, beta=beta, noise_variance=noise)

@@ -19,7 +19,7 @@ x, y, lam = sp.symbols("x y lambda", positive=True)
 z = sp.Symbol("z", real=True)
 
 fractions = st.fractions(-4, 4, max_denominator=6)
-few = settings(max_examples=25, deadline=None)
+few = settings(max_examples=10, deadline=None)
 
 
 def fraction(value):

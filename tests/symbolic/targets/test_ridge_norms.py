@@ -50,7 +50,7 @@ def by_counting(symbol, axes):
     return {j: symbol.ring.from_dict(terms) for j, terms in parts.items()}
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(symbols, rotations(), st.integers(0, R), st.integers(0, 3))
 def test_degrees_are_those_of_an_orthonormal_frame(symbol, rotation, size, degree):
     # g(x) = f(R^T x) has U = R span(e_1, .., e_size) where f has the axes.
@@ -66,7 +66,7 @@ def test_degrees_are_those_of_an_orthonormal_frame(symbol, rotation, size, degre
     assert part_up_to(turned, U, degree) == rotated(kept, rotation.T)
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(symbols, subspaces, st.integers(0, 4))
 def test_norms_sum_to_the_second_moment_and_parts_are_orthogonal(symbol, U, degree):
     norms = degree_norms(symbol, U)
@@ -82,7 +82,7 @@ def test_norms_sum_to_the_second_moment_and_parts_are_orthogonal(symbol, U, degr
     assert part_up_to(high, U, degree) == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(symbols, subspaces, vectors)
 def test_a_larger_subspace_leaves_no_larger_residual(symbol, U, vector):
     larger = U + Subspace.spanned_by([vector], R)
@@ -91,7 +91,7 @@ def test_a_larger_subspace_leaves_no_larger_residual(symbol, U, vector):
         assert sum(after[degree + 1 :]) <= sum(before[degree + 1 :])
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(symbols, subspaces)
 def test_degree_zero_is_substitution_of_the_projection(symbol, U):
     # E[f | x_U] has the symbol F(P_U xi).
@@ -123,7 +123,7 @@ def test_irrational_subspaces_and_coefficients():
     assert degree_norms(a, U) == (sp.Rational(1, 4), sp.Rational(3, 4))
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(symbols, symbols, symbols, subspaces, st.integers(0, 3))
 def test_irrational_coefficients_are_linear_in_their_coordinates(first, second, third, U, degree):
     # Over QQ(sqrt(2), sqrt(3)) projection is linear, and norms are quadratic.
