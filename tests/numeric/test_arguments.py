@@ -118,12 +118,12 @@ def test_numbers_are_checked_by_name(check, right, wrong, words):
         with pytest.raises(ParameterError, match=f"^x {words}"):
             check("x", value)
     for value in NOT_NUMBERS:
-        with pytest.raises(ParameterError, match="^x must be a (whole )?number, got"):
+        with pytest.raises(ParameterError, match=r"^x must be a (whole )?number, got"):
             check("x", value)
 
 
 def test_what_is_neither_true_nor_false_is_refused():
     assert checked_switch("x", np.True_) is True and checked_switch("x", False) is False
     for value in ("no", 1, None):
-        with pytest.raises(ParameterError, match="^x must be True or False, got"):
+        with pytest.raises(ParameterError, match=r"^x must be True or False, got"):
             checked_switch("x", value)
