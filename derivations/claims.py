@@ -6,6 +6,8 @@ and are imported when :func:`claims` is asked; those of users stand where they l
 what its evidence rests on: exact algebra, a proven interval, quadrature to many digits, or
 simulation with a standard error. Nothing is taken on trust: evidence is computed when it is asked
 for (:func:`verify`), and a check that breaks has failed.
+
+Importing this module imports neither SymPy nor numpy.
 """
 
 from __future__ import annotations
@@ -22,13 +24,10 @@ from operator import itemgetter
 from types import FunctionType
 from typing import Any, TypeVar
 
-import sympy as sp
-
 from ..errors import MissingDependencyError, ParameterError
 from ..json_document import WritesJson, json_text
 from ..pages import Block, Indented, Listing, Page, Table
 from .evidence import Check, Evidence, EvidenceKind, Finding, Option
-from .formulas import latex
 
 __all__ = [
     "Check",
@@ -69,6 +68,8 @@ _MODULES = (
     "one_gradient_step.claims_risk",
     "one_gradient_step.claims_large",
     "nonlinear_spikes.claims",
+    "overlap_dynamics.claims",
+    "multi_index.claims",
 )
 """Where claims of the package are, in the order in which they are listed."""
 
@@ -395,6 +396,10 @@ def _filled(identifier: str, statement: str, formulas: Mapping[str, Any]) -> str
         )
     if not formulas:
         return statement
+    import sympy as sp
+
+    from .formulas import latex
+
     for name, formula in formulas.items():
         if not isinstance(formula, sp.Basic):
             raise ParameterError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -246,6 +246,22 @@ def _draw_bound(axes: Any, attributes: dict[str, Any], drawn: list[Any]) -> None
             best, color=GREY, linestyle=(0, (5, 3)), linewidth=1.3, zorder=2,
             label="best linear predictor",
         )  # fmt: skip
+
+
+def draw_lines_beside(axes: Any, over: Sequence[float], lines: Mapping[str, Any]) -> None:
+    """Draw further lines in a figure of a curve, dash-dotted, and renew its legend.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    over : sequence of float
+    lines : mapping from str to sequence of float
+        By what the legend says; values that are not positive are left out of a logarithmic axis.
+    """
+    for (name, values), colour in zip(lines.items(), (GREEN, GREY, VERMILLION), strict=False):
+        axes.plot(over, values, color=colour, linestyle="-.", linewidth=1.3, zorder=2, label=name)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles, labels, frameon=True, framealpha=0.9, edgecolor="none", loc="best")
 
 
 def _finish(

@@ -323,8 +323,8 @@ class _Descent:
         return np.clip(place, low, high)
 
     def _free(self, place: Array) -> NDArray[np.bool_]:
-        nearby = _ON_BOUND * self.units
-        result: NDArray[np.bool_] = (place > self.low + nearby) & (place < self.high - nearby)
+        margin = _ON_BOUND * self.units
+        result: NDArray[np.bool_] = (place > self.low + margin) & (place < self.high - margin)
         return result
 
     def _polished(self, place: Array) -> Array:

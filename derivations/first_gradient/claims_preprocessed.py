@@ -304,6 +304,7 @@ def algorithm(
 
 
 _SIZE = sp.Symbol("F", positive=True)
+_REQUIRED = required_queries(_SIZE, TOLERANCE, CORRELATION)
 
 declare_claim(
     "dls-correlational-queries",
@@ -315,7 +316,7 @@ declare_claim(
         r"$u$ it follows that $\tau^2 \lesssim (\log(qd)/d)^{p/2}$; reading $\tau$ as $n^{-1/2}$, "
         r"which is heuristic, $n \gtrsim d^{p/2}$ up to logarithms."
     ),
-    formulas={"queries": required_queries(_SIZE, TOLERANCE, CORRELATION)},
+    formulas={"queries": _REQUIRED},
     source=f"{_DLS}; the constant in the number of directions is derived here",
     status=Status.THEOREM,
 )
@@ -326,7 +327,10 @@ def query_bound(highest: int = 5) -> Finding:
     """Correlations of the class by direct averages, and the bound at its own overlap."""
     x, y, overlap = sp.symbols("x y u", real=True)
     orthogonal = sp.sqrt(1 - overlap**2)
-    results: dict[str, bool] = {}
+    # Of the members whose answer is not 0 half have one sign, A of them: τ A is at most |Σ_A f|.
+    members = sp.Symbol("A", positive=True)
+    (most,) = sp.solve((TOLERANCE * members) ** 2 - members - CORRELATION * members**2, members)
+    results = {"queries": sp.cancel(2 * most * _REQUIRED - _SIZE) == 0}
     for p in range(1, highest + 1):
         he = activation(f"He({p}, z)").expr
         product = he.xreplace({variable: x}) * he.xreplace({variable: overlap * x + orthogonal * y})

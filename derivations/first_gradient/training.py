@@ -1,9 +1,7 @@
 r"""Train networks by one preprocessed gradient step: students and targets by name.
 
-Algorithm 1 of Damian, Lee & Soltanolkotabi (arXiv 2206.15144). What is simulated, and how it
-differs from the source, is stated below.
-
-The network is :math:`\hat f(x) = \frac1m \sum_j a_j\,\sigma(\langle w_j, x\rangle + b_j)`:
+Algorithm 1 of Damian, Lee & Soltanolkotabi (arXiv 2206.15144) for the network :math:`\hat f(x) =
+\frac1m \sum_j a_j\,\sigma(\langle w_j, x\rangle + b_j)`:
 
 1. Rows uniform on the unit sphere in pairs with :math:`a = \pm1`, no biases: no output.
 2. Labels without their mean :math:`\alpha = \frac1n\sum y` and linear part

@@ -10,8 +10,6 @@ the mean and more where few neurons are compared: all three are measured. By a s
 nothing is in common, and the weights themselves have to stand out of :math:`O(d^{-1/2})`. Only
 growing d decides; one size gives a verdict that is as good as its sizes.
 
-Networks of finite size after giant steps, and what their rows have along directions.
-
 A network is measured before its first step and after each: rows inside the target's coordinates,
 updates, and what neurons with equal readout and bias share of these, with noise floors from
 directions on which the target does not depend; see :mod:`giantstep.numeric.networks.directions`.

@@ -19,21 +19,11 @@ where μ_2 and the mean of f are not zero, or μ_k = 0 ≠ μ_{k+2} for a tensor
 Thresholds are theorems of Dandi, Krzakala, Loureiro, Pesce, Stephan, arXiv 2305.18270: for
 :math:`\ell = 1`, and for :math:`f = \sum_k \sigma^*_k(\langle w_k^*, x\rangle)` with orthonormal
 :math:`w_k^*`. Constants, other targets of higher order, and students that miss the leap index are
-derived here from the gradient expansion (:mod:`giantstep.symbolic.targets.stein`).
-
-One giant step in numbers: symbols of its formulas, weighing of neurons, finite sizes.
-
-The step of a neuron is s = η a times the prefactor of the network: with
-:math:`\hat f = \frac1p\sum_i a_i\sigma(\langle w_i, x\rangle)` and readouts of order 1 it is η a/p.
-Only this product enters, so other prefactors are other scales of the learning rate η.
-
-Spike, part along w and noise of one giant step: their sizes, exact in d, n and the step s.
-
-All sizes are those of the gradient of one neuron of unit norm, with :math:`\ell` the order of its
-spike: the spike, :math:`d^{-(\ell-1)/2}` times a function of the overlaps :math:`u = \sqrt d\,w`,
-the part along w, and noise of mean square :math:`\frac dn(\mathbb{E}f^2+\Delta)\,
-\mathbb{E}\,\sigma'^2`. Means over neurons are over the unit sphere, exact in d; what is left out of
-the gradient and of the noise changes them by relative corrections of order 1/d.
+derived here from the gradient expansion (:mod:`giantstep.symbolic.targets.stein`). Only the product
+s = η a/p enters, so other prefactors of the network are other scales of the learning rate η. Sizes
+of the spike, the part along w and the noise are exact in d, n and s, and so are their means over
+neurons on the unit sphere; what is left out of the gradient and of the noise changes them by
+relative corrections of order 1/d.
 """
 
 from __future__ import annotations

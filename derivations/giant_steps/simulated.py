@@ -4,14 +4,10 @@ r"""Networks of finite size that take giant steps, beside the staircase that pre
 unit sphere at the start, neurons in pairs of opposite readout, n = C d^κ fresh samples for each
 step of the first layer, learning rate :math:`\eta = s\,p\,d^{(\kappa-1)/2}` (Dandi, Krzakala,
 Loureiro, Pesce, Stephan, arXiv 2305.18270; with the prefactor 1/p as here). What is measured is
-stated in :mod:`.learned_directions`.
-
-Everything that can be refused is refused here, before the networks are trained.
-
-Figures of giant steps: neurons in a plane of the target, and singular values against noise.
-
-As the figure of Dandi, Krzakala, Loureiro, Pesce, Stephan (arXiv 2305.18270) in which neurons climb
-the stairs: one panel for each time, each neuron a point, and what the theory predicts behind them.
+stated in :mod:`.learned_directions`. Everything that can be refused is refused before the networks
+are trained. Figures show neurons as points in a plane of the target, one panel for each time, with
+what the theory predicts behind them, as the figure of the same paper in which neurons climb the
+stairs; and singular values against noise.
 """
 
 from __future__ import annotations

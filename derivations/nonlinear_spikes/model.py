@@ -816,6 +816,30 @@ class StepAtWidth(HasSensitivities):
         return as_html([Table(rows)])
 
 
+def at_width(
+    model: OneGradientStep,
+    width: int,
+    *,
+    degrees: Sequence[int] | None = None,
+    letters: Sequence[float] | None = None,
+    fractions: Sequence[float] | None = None,
+) -> StepAtWidth:
+    """Return the model at a finite number of neurons, where a step shows higher degrees, too.
+
+    Parameters
+    ----------
+    width, degrees, letters, fractions
+        As for :class:`StepAtWidth`.
+
+    Examples
+    --------
+    >>> step = OneGradientStep("erf", "erf", alpha=4, beta=1.5, step_size=4)
+    >>> step.at_width(600).degrees
+    (1, 3, 5)
+    """
+    return StepAtWidth(model, width, degrees, letters, fractions)
+
+
 @dataclass(frozen=True)
 class _Readout:
     """Numbers of a readout, as :class:`.physics.ErrorsOfSpikes` asks for them."""

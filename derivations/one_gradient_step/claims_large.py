@@ -23,10 +23,11 @@ from .amplitude_minimum import AmplitudeError, amplitude
 from .claims_risk import certified_risk, surely_less
 from .claims_spike import PROVEN, PROVEN_DIGITS, exact_number_of
 from .equivalence import FAILURE_EXPONENT, failure_exponent, gaussian_equivalence
-from .large_steps import large_step_limit, risk_bound
+from .large_steps import CONSTANT, large_step_limit, risk_bound
 from .model import OneGradientStep
 from .reference import model_of, reference_cases, reference_document
-from .several_steps import CONTRACTION, contraction, leading_sizes, spike_sizes
+from .several_steps import CONTRACTION, WIDTH, contraction, leading_sizes, spike_sizes
+from .symbols import linear, teacher_linear
 
 _SOURCE = "Ba, Erdogdu, Suzuki, Wang, Wu, Yang, arXiv 2205.01445"
 
@@ -370,6 +371,8 @@ def _amplitude(student: str, teacher: str) -> CertifiedValues:
     return result
 
 
+_BOUND = risk_bound()
+
 declare_claim(
     "ba-large-steps",
     title="A step of order √N beats every kernel",
@@ -379,13 +382,24 @@ declare_claim(
         r"$\alpha > \alpha_*$. The constants are not known; where "
         r"$16\,\tau_* < \|P_{>1}f_*\|^2$ the risk is below that of kernels for large $\alpha$."
     ),
-    formulas={"bound": risk_bound()},
+    formulas={"bound": _BOUND},
     source=(
         f"{_SOURCE}, theorem on large steps; quoted. Checked are which pairs it covers, and the "
         "trends of simulated risks; not the constants"
     ),
     status=Status.THEOREM,
 )
+
+
+@evidence("ba-large-steps", "exact", "what the bound leaves for many samples, and for τ* = 0")
+def limits_of_the_bound() -> Finding:
+    """The bound for many samples, and for a teacher that neurons of one amplitude represent."""
+    constant, alpha, tau = sorted(_BOUND.free_symbols, key=str)
+    results = {
+        "16 τ* for many samples": sp.limit(_BOUND, alpha, sp.oo) == CONSTANT * tau,
+        "C/α for τ* = 0": _BOUND.subs(tau, 0) == constant / alpha,
+    }
+    return identities_hold(results, "limits of the bound")
 
 
 @evidence("ba-large-steps", "quadrature", "which of ten pairs the bound decides")
@@ -491,6 +505,11 @@ def several_steps(highest: int = 5) -> Finding:
                 sp.expand(a.subs(contraction, 0) - b) == 0
                 for a, b in zip(result, wanted, strict=True)
             )
+        # A step adds the spike to the rows, of which the predictor is the projection on μ_1 a/√N.
+        moved = leading_sizes(1, fresh=fresh)[1] / teacher_linear
+        results[f"what a step adds to the predictor, {kind}"] = (
+            sp.expand(moved * linear / sp.sqrt(WIDTH) - CONTRACTION) == 0
+        )
         results[f"one step on {kind}"] = not any(
             sp.expand(x).has(contraction) for x in spike_sizes(1, fresh=fresh)
         )

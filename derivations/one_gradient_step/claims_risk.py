@@ -772,6 +772,7 @@ def peak() -> Finding:
 # Of which s_A and s_B are the larger roots: numerators of ν and of q = λ_B/ν.
 _NO_RIDGE = sp.collect(sp.expand(s * SCALAR.effective_ridge), s)
 _NO_RESIDUALS = sp.collect(sp.expand(alpha * s * (s - beta) * SCALAR.shrinkage.together()), s)
+_NO_RIDGE_SLOPE = 1 - beta / alpha
 
 declare_claim(
     "ba-ridgeless",
@@ -781,7 +782,7 @@ declare_claim(
         r"$«left»$, where $\nu = 0$ and $D = «flat»$; for $N > n$ the larger root $s_B$ of "
         r"$«right»$, where the training error vanishes."
     ),
-    formulas={"left": _NO_RIDGE, "right": _NO_RESIDUALS, "flat": 1 - beta / alpha},
+    formulas={"left": _NO_RIDGE, "right": _NO_RESIDUALS, "flat": _NO_RIDGE_SLOPE},
     source=f"derived here, from the risk of {_BA}",
     status=Status.DERIVED_HERE,
 )
@@ -804,8 +805,8 @@ def ridgeless_algebra() -> Finding:
         "the second is (α - β)s(s - β) at s_A": vanishes((full - gap).xreplace(at_first)),
         "the first is (β - α)s(s - β)/β at s_B": vanishes((beta * low + gap).xreplace(at_second)),
         "ν = 0 at s_A": vanishes(SCALAR.effective_ridge.xreplace(at_first)),
-        "D = q = 1 - β/α at s_A": vanishes(derivative.xreplace(at_first) - 1 + beta / alpha)
-        and vanishes(q.xreplace(at_first) - 1 + beta / alpha),
+        "D = q = 1 - β/α at s_A": vanishes(derivative.xreplace(at_first) - _NO_RIDGE_SLOPE)
+        and vanishes(q.xreplace(at_first) - _NO_RIDGE_SLOPE),
         "q = 0 at s_B, and with it the training error": vanishes(q.xreplace(at_second)),
     }
     return identities_hold(results, "λ = 0 at one root on either side of n = N")

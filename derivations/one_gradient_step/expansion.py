@@ -3,23 +3,23 @@ r"""Expansions of the risk of one gradient step: many samples, vanishing penalti
 The unknowns are the effective ridge ν and the companion h of the resolvent, which is
 :math:`G = 1/(v + \nu + bh)`. Their leading powers depend on what keeps the covariance from being
 singular: the residual variance v of the student (or ν itself), fewer neurons than dimensions, or
-nothing, for a linear student with N ≥ d. (Derived here, from the equations of Ba et al.,
-arXiv 2205.01445.)
+nothing, for a linear student with N ≥ d.
 
 In units of μ_1² the equations hold α, β and κ only. At the point where an expansion begins the
 closed form is rational in one variable s_0, and κ can be expressed by it, so that all coefficients
 are rational functions, in which nothing has to be simplified; s_0 itself is the root of a quadratic
 equation. At the interpolation threshold the root of the penalty is scaled so that the same holds.
-The labels enter linearly. (Derived here.)
-
-Series arithmetic in floating point with guard digits, twice; digits hold where both agree. A
-coefficient that is as small as the rounding of both is zero: what makes it vanish is an identity.
+The labels enter linearly. Coefficients are computed in floating point with guard digits, twice;
+digits hold where both agree. A coefficient that is as small as the rounding of both is zero: what
+makes it vanish is an identity.
 
 The small quantity x is a rational function of one variable u of the closed form (s, or ν for a
 student without linear part), and so are all outputs. The solution is the inverse function
 u(x) at the point where the expansion begins. Over a disc around x = 0 it has one analytic branch
 (in a root of x at a threshold) as long as it meets no critical point of x(u) and no pole of an
-output there. (Derived here.)
+output there.
+
+(Derived here, from the equations of Ba et al., arXiv 2205.01445.)
 """
 
 from __future__ import annotations

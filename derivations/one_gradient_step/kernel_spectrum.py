@@ -2,10 +2,9 @@ r"""The spectrum of a model's conjugate kernel: bulk, edges, outlier, threshold,
 
 Edges are few and may lie orders of magnitude apart, so they are computed with digits to spare; the
 float results are rounded from them. Points of the complex plane are many: there the quartic is
-solved in arrays. Functions are derived once and kept in the cache as text.
-
-For proofs, edges are values of ζ at real roots of the numerator of its derivative, a polynomial in
-T: all its real roots are isolated, and exactly one lies above √β, T_c.
+solved in arrays. Functions are derived once and kept in the cache as text. For proofs, edges are
+values of ζ at real roots of the numerator of its derivative, a polynomial in T: all its real roots
+are isolated, and exactly one lies above √β, T_c.
 """
 
 from __future__ import annotations
@@ -666,8 +665,6 @@ class ConjugateKernel(Spectrum):
             + ("" if odd else " that is stated for odd students")
             + ", supported by simulations"
         )
-
-    density = Spectrum.density_at
 
     def _share_below(self, x: Real) -> Real:
         return self._law.share_below(x)

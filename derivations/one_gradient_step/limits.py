@@ -2,8 +2,8 @@ r"""Limits of the risk of one model: long steps, many samples, wide networks, ex
 
 The formulas are those of :mod:`.properties`, with the numbers of the model in them.
 
-At n = N both q = λ_B/ν and D vanish with ν: :math:`\lambda_B = \nu^2 G` and
-:math:`D/\nu \to 2\tau_1` with :math:`\tau_1 = \frac1N\operatorname{tr}\Sigma^{-1}`. So
+At the interpolation peak, n = N, both q = λ_B/ν and D vanish with ν: :math:`\lambda_B = \nu^2 G`
+and :math:`D/\nu \to 2\tau_1` with :math:`\tau_1 = \frac1N\operatorname{tr}\Sigma^{-1}`. So
 
 .. math:: R + \Delta \simeq \frac{B|_{\nu=0} + \Delta}{2\sqrt{\lambda_B\tau_1}} .
 

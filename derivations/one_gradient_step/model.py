@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...numeric.saddle_point_solver import BatchSolution
+    from ..nonlinear_spikes.model import StepAtWidth
+    from ..multi_index.optimum import OptimumBeside
     from ..spiked_random_features.model import SpikedRandomFeatures
 
 _MODEL = "one_gradient_step"
@@ -221,38 +223,23 @@ class OneGradientStep(HasSensitivities):
         """
         return ridge * self.beta / self.alpha
 
-    def at_width(
-        self,
-        width: int,
-        *,
-        degrees: Sequence[int] | None = None,
-        letters: Sequence[float] | None = None,
-        fractions: Sequence[float] | None = None,
-    ) -> Any:
-        """Return the model at a finite number of neurons, where a step shows higher degrees, too.
-
-        Parameters
-        ----------
-        width, degrees, letters, fractions
-            As for :class:`~giantstep.derivations.nonlinear_spikes.model.StepAtWidth`.
-
-        Returns
-        -------
-        StepAtWidth
-
-        Examples
-        --------
-        >>> step = OneGradientStep("erf", "erf", alpha=4, beta=1.5, step_size=4)
-        >>> step.at_width(600).degrees
-        (1, 3, 5)
-        """
-        from ..nonlinear_spikes.model import StepAtWidth
-
-        return StepAtWidth(self, width, degrees, letters, fractions)
+    at_width = cast(
+        "Callable[..., StepAtWidth]",
+        given_by("giantstep.derivations.nonlinear_spikes.model", "at_width"),
+    )
 
     # ------------------------------------------------------------------ over parameters
 
     _asked: ClassVar[tuple[str, ...]] = ("ridge",)
+
+    def optimum_bayes(self, *, alpha: float | None = None) -> OptimumBeside:
+        """Return the errors of Bayes, AMP and simple predictors on the samples of step and readout.
+
+        Parameters and errors: :func:`giantstep.derivations.multi_index.optimum.optimum_bayes`.
+        """
+        from ..multi_index.optimum import optimum_bayes
+
+        return optimum_bayes(self, alpha=alpha)
 
     def at(self, **parameters: Any) -> Self:
         """Return this model with other parameters, arguments of the class by name.

@@ -1,15 +1,13 @@
 r"""The ridge penalty with the smallest risk, before or after the step.
 
-All stationary points of the risk come from one polynomial, so that the best of them is the
-best of all. For n > N it is always positive where anything is left of the labels at λ → 0; for
-n < N the risk may fall all the way to λ → 0. Where the student or the teacher has no linear part
-the risk only falls with the penalty.
-
 In the variable s of the closed form the risk against noisy labels is a quotient of polynomials,
 :math:`(B + \Delta)/D = P(s)/Q(s)`, so that its stationary points are the roots of
 :math:`P'Q - PQ'` beyond the value of s that belongs to λ = 0. The polynomials are derived once from
-:mod:`giantstep.symbolic.systems.ridge_equivalent`; with numbers in them all their roots are found,
-by exact arithmetic on rational numbers.
+:mod:`giantstep.symbolic.systems.ridge_equivalent`; with numbers in them all their roots are
+isolated by exact arithmetic on rational numbers, so that the best of them is the best of all. For
+n > N it is always positive where anything is left of the labels at λ → 0; for n < N the risk may
+fall all the way to λ → 0. Where the student or the teacher has no linear part the risk only falls
+with the penalty.
 """
 
 from __future__ import annotations

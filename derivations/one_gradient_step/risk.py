@@ -1,12 +1,11 @@
 r"""The risk of the ridge readout before and after one gradient step: at one point and at many.
 
-The equations are systems that are lowered to kernels, the same for all models; they are lowered
-once and kept as text, and a model's parameters are the defaults of its kernel.
-
 The features of the network are equivalent to Gaussian ones of covariance
 :math:`\mu_1^2W^TW + \mu_{>1}^2` (Ba et al., arXiv 2205.01445), with W the first layer before or
 after the step. Labels have the linear part :math:`\mu_1^*`, the rest :math:`\mu_{>1}^{*2}` acts as
-noise of the readout. :mod:`.symbolic.systems.ridge_equivalent` does the rest.
+noise of the readout. :mod:`.symbolic.systems.ridge_equivalent` does the rest. The equations are the
+same for all models: they are lowered to kernels once and kept as text, and a model's parameters are
+the defaults of its kernel.
 """
 
 from __future__ import annotations

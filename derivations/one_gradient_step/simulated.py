@@ -1,9 +1,9 @@
 r"""Networks of finite size after gradient steps, beside the theory, as labelled arrays.
 
-Exact covariances of a network's features: :math:`\mathbb{E}\,\sigma_i\sigma_j`, E f_* σ_j.
-
-By closed forms of :math:`\mathbb{E}[f(s)\,\sigma(t)]` for Gaussian pairs, at the actual lengths and
-angles of the weights. With them the population risk of a readout needs no test samples.
+The population risk of a readout needs no test samples: covariances of a network's features,
+:math:`\mathbb{E}\,\sigma_i\sigma_j` and :math:`\mathbb{E}\,f_*\sigma_j`, are closed forms of
+:math:`\mathbb{E}[f(s)\,\sigma(t)]` for Gaussian pairs, at the actual lengths and angles of the
+weights.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 r"""The symbols of the theory of one gradient step, one for each quantity.
 
-Names and scaling of the toolkit; in brackets the letters of Ba et al., arXiv 2205.01445.
-
-The spike that one step adds to the first layer: :math:`W_1 = W_0 + u\,a^T`, |a| = 1.
-
-To leading order :math:`u = \eta\mu_1 X^Ty/n`, so by the rule of the first gradient
+Names and scaling of the toolkit; in brackets the letters of Ba et al., arXiv 2205.01445. The spike
+that one step adds to the first layer is :math:`W_1 = W_0 + u\,a^T`, |a| = 1, to leading order with
+:math:`u = \eta\mu_1 X^Ty/n`, so by the rule of the first gradient
 
 .. math:: \theta_1^2 = |u|^2 \to (\eta\mu_1)^2\Big(\mu_1^{*2} + \frac{Y}{\alpha_0}\Big), \qquad
     \theta_2 = u\cdot\beta_* \to \eta\mu_1\mu_1^* .

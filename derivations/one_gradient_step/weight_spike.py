@@ -3,7 +3,9 @@ r"""The largest singular value of the first layer after the step, and where its 
 Numbers come from functions printed once from the expressions here and kept as text. One
 point is computed with at least 40 digits and then rounded: next to the threshold
 :math:`\theta_1 = \beta^{1/4}` nothing is lost. Floats are read as the decimal numbers that they
-print as.
+print as; proven intervals come from the same formulas, with proven enclosures of the moments of
+student and teacher. Whether there is an outlier is then proven by a sign, which at the threshold it
+cannot be.
 
 One step makes :math:`W_1 = W_0 + u\,a^\top` to leading order (:mod:`.symbols`), a matrix with a
 perturbation of rank one (:mod:`giantstep.symbolic.systems.rank_one_perturbation`). Its length is
@@ -12,13 +14,8 @@ the largest singular value leaves the bulk, :math:`T = \theta_1^2 = \sqrt\beta/q
 overlaps have the factor 1 − q, which is handed in as a number of its own: nothing cancels next to
 the threshold, and nothing overflows for large steps.
 
-Ba et al., arXiv 2205.01445, section 3; the label noise in θ1 and the overlap of the right singular
-vector with the readout are derived here.
-
-Proven intervals of the spike: the formulas are those that the numbers are printed from.
-
-Moments of student and teacher enter as proven enclosures, parameters as the decimal numbers that
-they print as. Whether there is an outlier is proven by a sign; at the threshold it cannot be.
+(Ba et al., arXiv 2205.01445, section 3; the label noise in θ1 and the overlap of the right singular
+vector with the readout are derived here.)
 """
 
 from __future__ import annotations

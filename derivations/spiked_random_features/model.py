@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from ..certificates.certificate import CertifiedValues
     from ..expansions.expansion import Expansion
     from ..kernels.kernel import Kernel
+    from ..multi_index.optimum import OptimumBeside
     from ..one_gradient_step.model import OneGradientStep
     from .bounds.bounds import Asymptotics, Bounds
     from .convex.readout import ConvexReadout
@@ -667,6 +668,15 @@ class SpikedRandomFeatures(Differentiation):
     )
 
     @by_name("alpha", "ridge")
+    def optimum_bayes(self, *, alpha: float) -> OptimumBeside:
+        """Return the errors of Bayes, AMP and simple predictors on the samples of step and readout.
+
+        Parameters and errors: :func:`giantstep.derivations.multi_index.optimum.optimum_bayes`.
+        """
+        from ..multi_index.optimum import optimum_bayes
+
+        return optimum_bayes(self, alpha=alpha)
+
     def learned_bias(
         self,
         *,

@@ -218,10 +218,10 @@ class _Search:
                 place = point - slope / curvature
                 for _ in range(_MOST_STEPS):
                     # The stationary point is so near that less is to be known of the curvature.
-                    nearby = float((place - point).abs_upper())
-                    curvature = self._function.over(point, nearby * (1 + _ROUNDING), 2)
+                    distance = float((place - point).abs_upper())
+                    curvature = self._function.over(point, distance * (1 + _ROUNDING), 2)
                     place = place.intersection(point - slope / curvature)
-                    if nearby < self._shortest * (1 + abs(middle)):
+                    if distance < self._shortest * (1 + abs(middle)):
                         break
                     point = place.mid()
                     value, slope = self._function.at(point)

@@ -18,10 +18,12 @@ from . import (
     __version__,
     cli_claims,
     cli_curve,
+    cli_dynamics,
     cli_exact,
     cli_expand,
     cli_giant_steps,
     cli_kernel,
+    cli_multi_index,
     cli_one_step,
     cli_optimal,
     cli_srf,
@@ -181,6 +183,14 @@ def build_parser() -> argparse.ArgumentParser:
             "giant-steps", "what giant steps learn, predicted and simulated",
             cli_giant_steps.EPILOG, cli_giant_steps.add_arguments,
         ),
+        (
+            "dynamics", "overlaps of narrow networks after every giant step, exactly",
+            cli_dynamics.EPILOG, cli_dynamics.add_arguments,
+        ),
+        (
+            "index", "what the best estimators learn from labels of a few directions",
+            cli_multi_index.EPILOG, cli_multi_index.add_arguments,
+        ),
     ):  # fmt: skip
         add(add_command(commands, name, summary, epilog))
     return parser
@@ -192,8 +202,8 @@ _NEGATIVE = re.compile(r"-(?!h$|-)")
 # Flags without a value: what follows them is an argument of its own.
 _SWITCHES = {
     "--allow-non-odd", "--centre", "--certified", "--certify", "--closed-form",
-    "--correlated-norms", "--formulas", "--fresh", "--joint", "--latex", "--list", "--simulate",
-    "--slow", "--table-only", "--tune-step",
+    "--correlated-norms", "--flow", "--formulas", "--fresh", "--growth", "--joint", "--json",
+    "--latex", "--list", "--optimal", "--simulate", "--slow", "--table-only", "--tune-step",
 }  # fmt: skip
 
 

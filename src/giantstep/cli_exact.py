@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from .cli_options import digits, whole
 from .digits import MOST_DIGITS, held_digits
-from .errors import AssumptionError, ParameterError
+from .errors import AssumptionError, ParameterError, UndecidedError
 from .pages import aligned
 
 if TYPE_CHECKING:
@@ -334,9 +334,14 @@ def _degrees(text: str) -> tuple[int, ...]:
 def complexity(arguments: argparse.Namespace) -> int:
     """Print how many samples the known methods need for a target."""
     from .derivations.first_gradient.sample_complexity import sample_complexity
+    from .derivations.multi_index.directions import direction_classes
 
     result = sample_complexity(arguments.student, arguments.target)
-    print(result)
+    try:
+        classes = str(direction_classes(arguments.target, arguments.student))
+    except UndecidedError as error:
+        classes = f"classes of directions are not decided: {str(error).splitlines()[0]}"
+    print(f"{result}\n\n{classes}")
     if arguments.latex:
         print(f"\n{result.latex()}")
     return 0

@@ -244,7 +244,8 @@ class Result(SentWithDigits, Page, Typeset, JsonDocument):
 
     def __repr__(self) -> str:
         own = self._own_rows()
-        shown = [f"{name}={_short(getattr(self, name))}" for name in self._where]
+        where = {name: getattr(self, name) for name in self._where}
+        shown = [f"{name}={_short(x)}" for name, x in where.items() if x is not None]
         shown += [f"{row.name}={row.text}" for row in own[:_IN_REPR]]
         more = ["…"] if len(own) > _IN_REPR else []
         return f"{type(self).__name__}({', '.join([*shown, *more])})"

@@ -376,7 +376,7 @@ class _Side:
     def _range(self) -> Any:
         """Distance beyond which the squares of the functions are negligible in mean."""
         ctx = self.ctx
-        nearest = ctx.sqrt(2 * ctx.ln2 * ctx.prec)
+        nearest = _reach(ctx)
         x, quiet = nearest, 0
         while quiet < 3:
             largest = max(abs(value) for end in (x, -x) for value in self.values(end))
@@ -394,7 +394,7 @@ class _Side:
 def _grids(first: _Side, second: _Side, r: Any, ctx: Any, agree: Callable[..., bool]) -> Any:
     rest = (1 - r) * (1 + r)
     # Width of the band of pairs that count, in units of the second variable.
-    band = 2 * min(ctx.sqrt(rest) * ctx.sqrt(2 * ctx.ln2 * ctx.prec), second.reach)
+    band = 2 * min(ctx.sqrt(rest) * _reach(ctx), second.reach)
     value, last = _halved(
         lambda step, shift: _grid(first, second, r, step, shift, ctx),
         min(ctx.mpf(1) / 2, ctx.sqrt(rest)),

@@ -477,10 +477,10 @@ class _Forms:
         """Return the exponent, or one met before that is provably equal to it."""
         exponent = monomial.exponent
         if exponent not in self.exponents:
-            nearby = _enclosure(exponent)
+            enclosed = _enclosure(exponent)
             for other in dict.fromkeys(self.exponents.values()):
                 known = self.enclosures[other]
-                if nearby is not None and known is not None and are_apart(nearby, known):
+                if enclosed is not None and known is not None and are_apart(enclosed, known):
                     continue
                 self.questions += 1
                 if self.questions > _MAX_QUESTIONS:
@@ -490,7 +490,7 @@ class _Forms:
                     break
             else:
                 self.exponents[exponent] = exponent
-                self.enclosures[exponent] = nearby
+                self.enclosures[exponent] = enclosed
                 if len(self.enclosures) > _MAX_EXPONENTS:
                     raise _OutOfReach
         return self.exponents[exponent]
@@ -507,8 +507,8 @@ class _Forms:
         )
 
     def are_different(self, a: sp.Expr, b: sp.Expr) -> bool:
-        nearby, known = self.enclosures[a], self.enclosures[b]
-        if nearby is not None and known is not None and are_apart(nearby, known):
+        enclosed, known = self.enclosures[a], self.enclosures[b]
+        if enclosed is not None and known is not None and are_apart(enclosed, known):
             return True
         return algebraic_is_zero(a - b) is False
 

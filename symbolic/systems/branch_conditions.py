@@ -138,9 +138,11 @@ class OpenSystem:
         regular there.
         """
         system = self.opened({}, whole=False)
-        own = set(system.unknowns)
+        unknowns = set(system.unknowns)
         result = with_sensitivities(system, (*self.unknowns, *parameters), ())
-        equations = tuple(e if e.unknown in own else self._regular(e) for e in result.equations)
+        equations = tuple(
+            e if e.unknown in unknowns else self._regular(e) for e in result.equations
+        )
         return replace(result, equations=equations)
 
     def _regular(self, e: Equation) -> Equation:
@@ -251,8 +253,8 @@ class OpenSystem:
         rates = {zero: sp.S.One, **linear, **{linear[x]: quadratic[x] for x in others}}
         system = self.opened({}, whole=False)
         along = with_derivatives_along(system, rates, (), order=3)
-        own = set(system.unknowns)
-        regular = tuple(e if e.unknown in own else self._regular(e) for e in along.equations)
+        unknowns = set(system.unknowns)
+        regular = tuple(e if e.unknown in unknowns else self._regular(e) for e in along.equations)
         along = replace(along, equations=regular)
         values, helpers = self._derivatives(
             along, [[derivative_name(r.name, *"t" * k) for k in (1, 2, 3)] for r in self.residuals]

@@ -70,7 +70,7 @@ def replaced_solve(model, monkeypatch, change):
     def solve(*arguments):
         original(*arguments)
         calls.append(None)
-        *_, out, info, _ = arguments
+        *_, out, info, _, _, _ = arguments
         change((len(calls) - 1) % 3, out, info)
 
     with monkeypatch.context() as context:

@@ -2,7 +2,8 @@ r"""The spectrum of the feature covariance of a model: bulk, atoms, outliers and
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -35,6 +36,41 @@ _MATRICES = {
 }
 
 
+class _Density(np.lib.mixins.NDArrayOperatorsMixin):
+    """A density as a function, which was an array on the grid in the last release."""
+
+    def __init__(self, spectrum: FeatureSpectrum) -> None:
+        self._spectrum = spectrum
+
+    def __call__(self, x: object) -> Any:
+        """Return the density at points of the real axis; see ``Spectrum.density``."""
+        return self._spectrum.density_at(x)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Real:
+        warnings.warn(
+            "the density on the grid of a spectrum is written spectrum.densities from now on, and "
+            "spectrum.density(x) is the density at x",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        return np.array(self._spectrum.densities, dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
+        plain = [np.asarray(x) if isinstance(x, _Density) else x for x in given]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __getitem__(self, places: Any) -> Any:
+        return np.asarray(self)[places]
+
+    def __len__(self) -> int:
+        return len(self._spectrum.densities)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FeatureSpectrum(Spectrum):
     r"""Asymptotic spectrum of the features on a training set of n = α d samples.
@@ -47,7 +83,7 @@ class FeatureSpectrum(Spectrum):
         "sample": :math:`K = \frac1p\sum_\mu\varphi_\mu\varphi_\mu^\top`, p × p; "empirical":
         the same divided by n; "kernel": the n × n matrix :math:`\varphi_\mu\cdot\varphi_\nu/p`;
         "population": :math:`\mathbb{E}\,\varphi\varphi^\top`.
-    points, density, cumulative : array (n,)
+    points, densities, cumulative : array (n,)
         The bulk on a grid that crowds at the edges, ends included, and the share of all
         eigenvalues up to each point, atoms included.
     mass_errors : array (k,)
@@ -65,14 +101,14 @@ class FeatureSpectrum(Spectrum):
     _where = ("alpha", "covariance")
     _asked = ("model", "alpha", "covariance")
     _arrays: ClassVar[dict[str, tuple[int, ...]]] = Spectrum._arrays | dict.fromkeys(
-        ("points", "density", "cumulative", "mass_errors"), (-1,)
+        ("points", "densities", "cumulative", "mass_errors"), (-1,)
     )
 
     model: SpikedRandomFeatures
     alpha: float
     covariance: str
     points: Numbers = field(repr=False)
-    density: Numbers = field(repr=False)
+    densities: Numbers = field(repr=False)
     cumulative: Numbers = field(repr=False)
     mass_errors: Numbers = field(repr=False)
 
@@ -81,6 +117,18 @@ class FeatureSpectrum(Spectrum):
     @cached_property
     def _law(self) -> FeatureLaw:
         return FeatureLaw.of(self.model, self.alpha, self.covariance)
+
+    @property
+    def density(self) -> _Density:  # type: ignore[override]
+        """The density of the bulk, a function of x as of every spectrum."""
+        return _Density(self)
+
+    @classmethod
+    def _read(cls, values: Any) -> dict[str, Any]:
+        # Documents of the last release have the grid under the name of the function.
+        if isinstance(values, Mapping) and "density" in values:
+            values = {"densities" if k == "density" else k: x for k, x in values.items()}
+        return super()._read(values)
 
     @property
     def _lowest(self) -> float:
@@ -104,7 +152,7 @@ class FeatureSpectrum(Spectrum):
         starts: Real = self.edges[:, 0]
         interval = np.asarray(np.searchsorted(starts, self.points, side="right") - 1)
         return Bulk(
-            self.edges, self.soft, self.points, self.density, interval,
+            self.edges, self.soft, self.points, self.densities, interval,
             self.masses, self.mass_errors, self.cumulative,
         )  # fmt: skip
 
@@ -330,7 +378,7 @@ def spectrum(
         alpha=alpha,
         covariance=str(covariance),
         points=bulk.points,
-        density=bulk.density,
+        densities=bulk.density,
         cumulative=bulk.cumulative,
         mass_errors=bulk.mass_errors,
     )

@@ -20,7 +20,7 @@ from ....numeric.arguments import checked_switch, positive_array, positive_numbe
 from ....numeric.cache import FileCache
 from ....numeric.networks.layer import FeatureClass
 from ....numeric.saddle_point_solver import BatchSolution
-from ...certificates.certificate import refuse_certificate
+from ...certificates.certificate import certificate_wanted
 from ...curves import Columns, Names, solve_groups, varied
 from ...json_text import from_json, to_json
 from ...kernels.arguments import known_names
@@ -31,6 +31,7 @@ from ..arguments import PUBLISHED, READOUT_DOMAINS, STEP, STEP_DOMAINS, checked_
 from ..bulk_law import IID, checked_kind
 from ..differentiation import DifferencedOptimum
 from ..simulated import network_of, simulate_model
+from ..solution import Solution
 from .arguments import (
     LetterLaw,
     VocabularyParameters,
@@ -54,7 +55,7 @@ from .kernel import (
 )
 from .learned_bias import learned_bias
 from .nodes import student_coefficients, teacher_moments
-from .solution import VocabularySolution, arranged, curve_attributes, curve_batch, curve_names
+from .solution import arranged, curve_attributes, curve_batch, curve_names
 from .solving import LetterQuadrature, solve_at
 
 if TYPE_CHECKING:
@@ -409,7 +410,7 @@ class VocabularyFeatures(DifferencedOptimum):
         certify: bool = False,
         progress: bool = True,
         width: int | None = None,
-    ) -> VocabularySolution:
+    ) -> Solution:
         """Return the saddle point at one sample complexity and ridge penalty.
 
         Parameters
@@ -423,8 +424,8 @@ class VocabularyFeatures(DifferencedOptimum):
             given by :meth:`from_parameters`. Floats are then read as the decimal numbers that
             they print as.
         certify : bool
-            Only one letter, :class:`~giantstep.SpikedRandomFeatures`, has certificates: True is
-            refused.
+            Prove `digits` digits (default: 15) of the errors, the overlaps and V, of letters for
+            which digits can be asked; needs python-flint.
         progress : bool
             Show a progress bar if the digits take longer than a second.
         width : int, optional
@@ -439,23 +440,18 @@ class VocabularyFeatures(DifferencedOptimum):
             If Newton's method fails, or rounding leaves no digits: letters that hardly differ, in
             the strict limit.
         CertificationError
-            If a certificate is wanted.
+            If a certificate is wanted and the proof does not succeed.
+        MissingDependencyError
+            If a certificate is wanted and python-flint is not installed.
         """
-        refuse_certificate(
-            certify,
-            "letters",
-            "the equations of their matrix V_1 are implicit, with absolute values in what bounds "
-            "their residuals, and no ball encloses an average of these; digits= gives as many "
-            "digits with estimated errors, and a model of one letter is one of "
-            "SpikedRandomFeatures, which has proofs",
-        )
+        certify = certificate_wanted(certify)
         alpha = positive_number("alpha", alpha)
-        ridge = readout_penalty(ridge, alpha, self.beta, exact=digits is not None)
+        ridge = readout_penalty(ridge, alpha, self.beta, exact=certify or digits is not None)
         model = self if width is None else self.at(width=width)
-        if digits is None and model.parameters.published:
+        if digits is None and not certify and model.parameters.published:
             return solve_at(model, alpha, ridge, model.width)
         digits = None if digits is None else checked_digits(digits)
-        return kernel_solution(model, alpha, ridge, digits, progress=progress)
+        return kernel_solution(model, alpha, ridge, digits, certify=certify, progress=progress)
 
     def kernel(self) -> Kernel:
         """Return the saddle-point equations as a kernel: any digits, sweeps, all languages.

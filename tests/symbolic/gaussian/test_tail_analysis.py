@@ -206,13 +206,23 @@ def test_denominators_are_kept_from_zero_by_structure():
     assert tail(f**2 / (2 + v * abs(f)) ** 2).at(arb(3)) == 9
     assert tail(1 / sp.sqrt(1 + f**2)).at(arb(3)) == 1
     assert tail(1 / (softplus(f) + 4 + sp.exp(k))).at(arb(3)) == 0.25
+    # A quadratic form of two tables, positive because of the pivots of its matrix.
+    assert tail(1 / (1 + f * (v * f + v * g) + v * g**2 + v * g)).at(arb(7)) == 1
     square = sp.Symbol("square", real=True)
     assert tail(g / (1 + square * v), [("square", f**2)]) is not None
 
 
 @pytest.mark.parametrize(
     "expr",
-    [1 / (1 + w * f**2), 1 / (1 + v * f), 1 / f**2, 1 / (w + g), sp.log(f), 1 / (v - R(1, 2))],
+    [
+        1 / (1 + w * f**2),
+        1 / (1 + v * f),
+        1 / f**2,
+        1 / (w + g),
+        sp.log(f),
+        1 / (v - R(1, 2)),
+        1 / (1 + v * f**2 + 3 * v * f * g + v * g**2),
+    ],
 )
 def test_a_denominator_that_may_vanish_is_refused(expr):
     with pytest.raises(CertificationError, match="integrand of total"):
