@@ -293,6 +293,8 @@ def test_real_points_inside_the_bulk_are_refused():
         spectrum.stieltjes(0.5)
     with pytest.raises(ParameterError, match="eigenvalue of mass"):
         spectrum.stieltjes([1j, 0.0])
+    with pytest.raises(ParameterError, match="digits are for one z at a time, not for an array"):
+        spectrum.stieltjes([1j, 2j], digits=20)
     assert spectrum.stieltjes(2.0).imag == 0
     assert spectrum.stieltjes(0.5 + 1e-9j).imag > 0
 
