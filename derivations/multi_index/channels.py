@@ -221,6 +221,7 @@ def _pieces(expr: sp.Expr, breaks: Sequence[sp.Expr]) -> tuple[Piece, ...]:
 
 def _resolved(expr: sp.Expr, point: sp.Expr) -> sp.Expr:
     """Return the analytic function that an expression is around a point."""
+
     def positive(u: sp.Expr) -> bool:
         return bool(u.xreplace({z: point}).evalf() > 0)
 
@@ -318,9 +319,7 @@ def _check_kinks(f: sp.Expr, variables: Sequence[sp.Symbol]) -> None:
             ) from None
 
 
-def _finitely_many(
-    f: sp.Expr, variables: Sequence[sp.Symbol]
-) -> dict[sp.Expr, sp.Expr] | None:
+def _finitely_many(f: sp.Expr, variables: Sequence[sp.Symbol]) -> dict[sp.Expr, sp.Expr] | None:
     """Return indicators of the labels if f takes finitely many values, else None."""
     if len(variables) == 1:
         pieces = _pieces(f, analyse(f, z).kinks)
@@ -345,7 +344,9 @@ def _finitely_many(
         return None
     several: dict[sp.Expr, sp.Expr] = {}
     for values in product((1, -1), repeat=len(signs)):
-        y = sp.expand(form.xreplace(dict(zip(marks.values(), map(sp.Integer, values), strict=True))))
+        y = sp.expand(
+            form.xreplace(dict(zip(marks.values(), map(sp.Integer, values), strict=True)))
+        )
         inside = sp.Mul(*((1 + v * sign) / 2 for v, sign in zip(values, signs, strict=True)))
         several[y] = several.get(y, sp.S.Zero) + inside
     return several
@@ -379,7 +380,9 @@ def channel_of_law(
         for value in _CHECKED:
             at = dict.fromkeys(variables, value)
             if p.xreplace(at).evalf() < -_TOLERANCE:
-                raise ParameterError(f"law: the probability of label {y} is negative at u = {value}")
+                raise ParameterError(
+                    f"law: the probability of label {y} is negative at u = {value}"
+                )
     return Channel(name, variables, None, 0.0, probabilities)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...errors import GiantstepError, ParameterError, UndecidedError
+from ...errors import GiantstepError
 from ...pages import Block, Table
 from ...result import Result, quantity
 from ...symbolic.leaps.generative_leap import GenerativeLeap, generative_leap
@@ -51,15 +51,9 @@ class DirectionClasses(Result):
 
     def page(self) -> Iterable[Block]:
         """Return the directions as a table."""
-        rows = list(
-            zip(self.directions, self.giant_steps, self.classes, self.samples, strict=True)
-        )
+        rows = list(zip(self.directions, self.giant_steps, self.classes, self.samples, strict=True))
         yield Table(rows, ["direction", "giant step", "class", "samples"])
         yield self.rests_on
-
-    def plot(self, *, ax: Any = None) -> Any:
-        """Refuse: the table has no numbers to be drawn."""
-        raise ParameterError("classes of directions have no figure; print them")
 
 
 def direction_classes(target: Any, student: Any = "relu") -> DirectionClasses:
@@ -120,7 +114,7 @@ def _threshold(f: Any) -> str:
     """α_c of labels without noise, where it is known."""
     try:
         found = weak_recovery(read_channel(f))
-    except (UndecidedError, GiantstepError):
+    except GiantstepError:
         return "α_c, finite"
     if not 0 < found.value < math.inf:
         return "α_c, finite"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.polynomial import Chebyshev
@@ -65,10 +66,8 @@ class FixedPoints:
     def _levels(self) -> tuple[LineAverages, LineAverages]:
         """The averages that are used, and finer ones that tell their error."""
         levels = [LineAverages(self.channel, k) for k in range(1, len(PANELS))]
-        for coarse, fine in zip(levels, levels[1:], strict=False):
-            changes = [
-                abs(coarse.at(q)[0] / fine.at(q)[0] - 1) for q in (0.3, 0.6, 0.83, 0.95)
-            ]
+        for coarse, fine in pairwise(levels):
+            changes = [abs(coarse.at(q)[0] / fine.at(q)[0] - 1) for q in (0.3, 0.6, 0.83, 0.95)]
             if max(changes) < _RESOLVED:
                 return coarse, fine
         return levels[-1], levels[-2]

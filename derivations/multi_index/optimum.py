@@ -90,7 +90,9 @@ def optimum_bayes(model: Any, *, alpha: object = None) -> OptimumBeside:
     """
     given = getattr(model, "alpha", None) if alpha is None else alpha
     if given is None:
-        raise ParameterError("alpha must be given, the samples of the readout: optimum_bayes(alpha=2)")
+        raise ParameterError(
+            "alpha must be given, the samples of the readout: optimum_bayes(alpha=2)"
+        )
     ratio = positive_number("alpha", given)
     if getattr(model, "direct_parameters", None) is not None:
         raise ParameterError(

@@ -96,7 +96,9 @@ def smoothed(conditional: sp.Expr) -> sp.Expr:
     return GaussianExpectation(conditional.xreplace({index: omega + sp.sqrt(V) * s}), s).doit()
 
 
-def averaged_logarithm(labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr, sp.Expr] | None) -> sp.Expr:
+def averaged_logarithm(
+    labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr, sp.Expr] | None
+) -> sp.Expr:
     """Return Ψ: of labels with probabilities, and of labels without noise with a density.
 
     Parameters
@@ -115,7 +117,9 @@ def averaged_logarithm(labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr
     return GaussianExpectation(found.xreplace(at), z)
 
 
-def labels_information(labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr, sp.Expr] | None) -> sp.Expr:
+def labels_information(
+    labels: Mapping[sp.Expr, sp.Expr], certain: tuple[sp.Expr, sp.Expr] | None
+) -> sp.Expr:
     r"""Return I(q) for the same, :math:`\mathbb{E}\sum(\partial_\omega Z)^2/Z`."""
     at = {omega: sp.sqrt(q) * z, V: 1 - q}
     found = sp.Add(*(Z.diff(omega) ** 2 / Z for Z in labels.values()))

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -115,9 +116,7 @@ class PlaneAverages:
                  functions], axis=-1,
             ).astype(float)  # fmt: skip
         density = compiled(self.channel.density, (label, *x))
-        return lambda *u: np.asarray(
-            density(self._labels[0], *(v[..., None] for v in u)), float
-        )
+        return lambda *u: np.asarray(density(self._labels[0], *(v[..., None] for v in u)), float)
 
     @cached_property
     def _labels(self) -> tuple[Array, Array]:
@@ -132,7 +131,9 @@ class PlaneAverages:
         reach = _FAR * math.sqrt(channel.noise_variance)
         axes = np.meshgrid(*[np.linspace(-6.5, 6.5, 53)] * channel.directions, indexing="ij")
         inside = sum(a**2 for a in axes) <= 6.5**2
-        values = np.broadcast_to(compiled(channel.function, channel.variables)(*axes), axes[0].shape)
+        values = np.broadcast_to(
+            compiled(channel.function, channel.variables)(*axes), axes[0].shape
+        )
         values = values[inside]
         y = np.arange(values.min() - reach, values.max() + reach + step, step)
         return y, np.full(len(y), step)
@@ -146,7 +147,9 @@ class PlaneAverages:
             return 0.5
         slopes = compiled([channel.function.diff(x) for x in channel.variables], channel.variables)
         axes = np.meshgrid(*[np.linspace(-3, 3, 13)] * channel.directions, indexing="ij")
-        steepest = math.sqrt(np.max(sum(np.broadcast_to(s, axes[0].shape) ** 2 for s in slopes(*axes))))
+        steepest = math.sqrt(
+            np.max(sum(np.broadcast_to(s, axes[0].shape) ** 2 for s in slopes(*axes)))
+        )
         return noise / max(steepest * _OF_NOISE, noise)
 
     # ------------------------------------------------------------------ moments
@@ -205,7 +208,7 @@ class PlaneAverages:
         width = _PANELS[self.level] * min(spread[0], spread[1] / steep if steep else math.inf)
         cut = np.concatenate([
             np.linspace(a, b, math.ceil((b - a) / width) + 1)[:-1]
-            for a, b in zip(edges, edges[1:], strict=False)
+            for a, b in pairwise(edges)
         ])  # fmt: skip
         v, w = (x.ravel() for x in legendre_panels(np.append(cut, _FAR)))
         breaks = np.sort(
@@ -251,9 +254,7 @@ class PlaneAverages:
                 for unit, q in zip(units, values, strict=True)
             ]
             entropy = np.where(seen, zero * np.log(np.maximum(zero, _LEAST)), 0.0)
-        inner = np.array(
-            [[np.sum(weight * zero * a * b) for b in scores] for a in scores]
-        )
+        inner = np.array([[np.sum(weight * zero * a * b) for b in scores] for a in scores])
         return Informed(rotation @ inner @ rotation.T, float(np.sum(weight * entropy)))
 
     def _means(self, overlap: float) -> tuple[Array, Array]:
@@ -282,7 +283,9 @@ class PlaneAverages:
         means, weights = zip(*(self._means(float(q)) for q in values), strict=True)
         free = list(range(size)) if known is None else list(range(1, size))
         pairs = [(i, j) for i in free for j in free]
-        orders = {pair: tuple((k == pair[0]) + (k == pair[1]) for k in range(size)) for pair in pairs}
+        orders = {
+            pair: tuple((k == pair[0]) + (k == pair[1]) for k in range(size)) for pair in pairs
+        }
         found = self.moments(
             means, 1 - values, rotation, [(0,) * size, *dict.fromkeys(orders.values())]
         )
@@ -311,6 +314,7 @@ class PlaneAverages:
         The fixed point of the known direction alone, :math:`q = \\alpha I/(1 + \\alpha I)`, meets
         the threshold of the others given it.
         """
+
         def alphas(q: float) -> tuple[float, float]:
             informed = self.at(q * np.outer(known, known)).information
             own = q / ((1 - q) * float(known @ informed @ known))

@@ -128,7 +128,9 @@ class Spectral:
                 "the labels show nothing at second order, so that there is no spectral estimator"
             )
         d = inputs.shape[1]
-        matrix = LinearOperator((d, d), matvec=lambda v: inputs.T @ (weights * (inputs @ v).ravel()))
+        matrix = LinearOperator(
+            (d, d), matvec=lambda v: inputs.T @ (weights * (inputs @ v).ravel())
+        )
         first = trained.samples.generator(ROWS, _PURPOSE).standard_normal(d)
         _, vectors = eigsh(matrix, k=1, which="LA", v0=first, tol=_ACCURACY)
         return {"spectral_overlap": np.array((vectors[:, 0] @ teacher) ** 2)}
