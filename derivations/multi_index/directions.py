@@ -94,10 +94,10 @@ def direction_classes(target: Any, student: Any = "relu") -> DirectionClasses:
         known = last = step.subspace
     if leap.upper is None:
         rows.append(("others", _NEVER, "unknown", f"generative leap {leap.bounds}"))
+    vectors, steps, classes, samples = zip(*rows, strict=True)
     return DirectionClasses(
-        str(f), str(student), *(tuple(column) for column in zip(*rows, strict=True)),
-        rests_on=_rests_on(leap),
-    )  # fmt: skip
+        str(f), str(student), vectors, steps, classes, samples, rests_on=_rests_on(leap)
+    )
 
 
 def _samples(f: Any, order: int, known: Subspace) -> str:

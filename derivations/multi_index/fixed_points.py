@@ -1,4 +1,4 @@
-r"""Fixed points of one index: the curve :math:`\alpha(q)`, its branches, and what Bayes and AMP reach.
+r"""Fixed points of one index: the curve :math:`\alpha(q)`, and what Bayes and AMP reach.
 
 No equation is solved to draw the diagram: for each overlap the sample complexity is explicit. AMP
 ends at the first overlap, coming from 0, at which the curve reaches α; Bayes at the stationary

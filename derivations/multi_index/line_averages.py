@@ -373,9 +373,9 @@ class LineAverages:
             with np.errstate(divide="ignore", invalid="ignore"):
                 g = np.where(zero > _LEAST, first(means, variance) / zero, 0.0)
                 curved = np.where(zero > _LEAST, second(means, variance) / zero, 0.0)
-            parts.append(tuple(
-                x[:, None] for x in (zero, g, np.log(np.maximum(zero, _LEAST)), g**2 - curved)
-            ))  # fmt: skip
+            logarithm = np.log(np.maximum(zero, _LEAST))
+            columns = zero[:, None], g[:, None], logarithm[:, None], (g**2 - curved)[:, None]
+            parts.append(columns)
         return Terms(*(np.concatenate(x, axis=1) for x in zip(*parts, strict=True)))
 
     @cached_property
@@ -406,8 +406,8 @@ class LineAverages:
                 law = law[:, [values.index(v) for v in y.tolist()]]
             t = (u[:, None] - means) / math.sqrt(variance)
             kernel = np.exp(-(t**2) / 2) * w[:, None] * law
-            moments = [(kernel * t**k).sum(axis=0) for k in range(3)]
-            return _scores(*moments, variance)
+            zero, one, two = ((kernel * t**k).sum(axis=0) for k in range(3))
+            return _scores(zero, one, two, variance)
 
         return by_quadrature
 

@@ -280,7 +280,7 @@ class MultiIndex(HasCurves):
         object.__setattr__(self, "directions", channel.directions)
 
     @classmethod
-    def from_law(cls, law: Mapping[float, str], *, directions: int = 1) -> Self:
+    def from_law(cls, law: Mapping[Any, str], *, directions: int = 1) -> Self:
         """Return the model of finitely many labels with probabilities given the projections.
 
         Parameters
@@ -528,7 +528,8 @@ class MultiIndex(HasCurves):
         found = self._threshold
         nan, errors = math.nan, {"threshold": found.error} if found.error else {}
         spinodals: tuple[float, ...] = ()
-        transition, exact, joint = nan, nan, ()
+        joint: tuple[float, ...] = ()
+        transition, exact = nan, nan
         if self.channel.directions == 1:
             points = self.fixed_points
             spinodals = tuple(a for _, a in points.spinodals)
@@ -662,8 +663,10 @@ class MultiIndex(HasCurves):
             raise ParameterError("convex losses need a function or finitely many labels")
         regression = None if labels else channel.function.xreplace(at)  # type: ignore[union-attr]
         kernel = lower(physics.erm_system(expr, x, labels, regression, name="convex_estimate"))
-        noise = {} if labels else {"noise_variance": channel.noise_variance}
-        found = kernel.solve(alpha=ratio, ridge=penalty, **noise)
+        given: dict[str, Any] = {"alpha": ratio, "ridge": penalty}
+        if not labels:
+            given["noise_variance"] = channel.noise_variance
+        found = kernel.solve(**given)
         return ConvexEstimate(
             ratio, penalty, found["squared_cosine"],
             {"squared_cosine": found.errors["squared_cosine"]},

@@ -122,7 +122,8 @@ class PlaneAverages:
     def _labels(self) -> tuple[Array, Array]:
         channel = self.channel
         if channel.probabilities:
-            return np.arange(len(channel.probabilities)), np.ones(len(channel.probabilities))
+            count = len(channel.probabilities)
+            return np.arange(float(count)), np.ones(count)
         if channel.function is None:
             assert channel.label_range is not None
             y, w = legendre_panels(np.linspace(*channel.label_range, 41))
@@ -226,7 +227,7 @@ class PlaneAverages:
         windows = _window_moments(low, high, means[1], spread[1])
         t = (v - means[0][:, None]) / spread[0]
         kernel = normal_density(t) * w / spread[0]
-        found = {}
+        found: dict[tuple[int, ...], Array] = {}
         for a, b in orders:
             along = np.einsum("ivm,ivn->vnm", law, windows[b])
             found[a, b] = np.einsum("av,vnm->anm", kernel * t**a, along, optimize=True)

@@ -330,7 +330,7 @@ def test_classes_of_directions():
         (lambda: MultiIndex.from_law({1: "(1 + erf(z))/2", -1: "1/2"}), "not normalised"),
         (lambda: MultiIndex.from_law({1: "1 + z**2", -1: "-z**2"}), "negative"),
         (lambda: MultiIndex.from_law({1: "(1 + erf(x2))/2", -1: "(1 - erf(x2))/2"}), "directions"),
-        (lambda: MultiIndex.from_law({1: 1}), "two or more labels"),
+        (lambda: MultiIndex.from_law({1: "1"}), "two or more labels"),
         (lambda: MultiIndex.from_density("exp(-(y - z)**2/2)", label_range=(-18, 18)),
          "not normalised"),
         (lambda: MultiIndex("sin(1/z)"), "sin"),
