@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,7 +48,7 @@ _COLOURS = (BLUE, VERMILLION, GREEN, GREY)
 _DECADE = 10.0
 _SIZE, _MAP_SIZE = (6.0, 4.0), (6.6, 4.6)
 # Values of a second parameter that are still lines; more are a map.
-_MOST_LINES = 4
+MOST_LINES = 4
 _LEVELS = 7
 
 
@@ -76,7 +76,7 @@ def plot_curve(
         if len(over) == 1:
             axes = checked_axes(ax, _SIZE)
             _draw_lines(axes, data.sortby(over[0]), over[0], names, simulation)
-        elif len(over) == 2 and data.sizes[over[1]] <= _MOST_LINES:
+        elif len(over) == 2 and data.sizes[over[1]] <= MOST_LINES:
             axes = checked_axes(ax, _SIZE)
             _draw_family(axes, data.sortby(over), over, names[0])
         elif len(over) == 2:
@@ -248,6 +248,22 @@ def _draw_bound(axes: Any, attributes: dict[str, Any], drawn: list[Any]) -> None
         )  # fmt: skip
 
 
+def draw_lines_beside(axes: Any, over: Sequence[float], lines: Mapping[str, Any]) -> None:
+    """Draw further lines in a figure of a curve, dash-dotted, and renew its legend.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+    over : sequence of float
+    lines : mapping from str to sequence of float
+        By what the legend says; values that are not positive are left out of a logarithmic axis.
+    """
+    for (name, values), colour in zip(lines.items(), (GREEN, GREY, VERMILLION), strict=False):
+        axes.plot(over, values, color=colour, linestyle="-.", linewidth=1.3, zorder=2, label=name)
+    handles, labels = axes.get_legend_handles_labels()
+    axes.legend(handles, labels, frameon=True, framealpha=0.9, edgecolor="none", loc="best")
+
+
 def _finish(
     axes: Any, data: xr.Dataset, over: str, names: Sequence[str], drawn: Sequence[Any]
 ) -> None:
@@ -303,10 +319,10 @@ def _title(attributes: dict[str, Any]) -> str:
 
 def _model(attributes: dict[str, Any]) -> dict[str, Any]:
     try:
-        found = json.loads(attributes.get("model", "{}"))
+        result = json.loads(attributes.get("model", "{}"))
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
 _SPIKE = {"spike_strength": "r", "bulk_variance": "c", "alignment": r"\gamma"}

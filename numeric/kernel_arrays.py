@@ -182,14 +182,14 @@ class KernelArrays:
                 quadrature.line_rule(self._breaks, level - back, reach)
                 for back, reach in enumerate(reaches)
             )
-            return [self._stack(x, w, shift) for x, w in rules]
+            return self._stacks(list(rules), shift)
         _require_room(2 * reaches[0] * 2**level / self._step)
         trapezoidal = quadrature.outer_rules(
             self._step / 2**level, self._kernel.code.even, reaches[0]
         )
         x, w, _ = trapezoidal[0]
-        fine = self._stack(x, w, shift)
-        levels = [fine]
+        levels = self._stacks([(x, w)], shift)
+        fine = levels[0]
         for (_, w, stride), reach in zip(trapezoidal[1:], reaches[1:], strict=True):
             coarser = np.ascontiguousarray(fine[:, ::stride])
             coarser[0] = w
@@ -227,9 +227,13 @@ class KernelArrays:
         assert self._kernel.tables is not None
         return converged_tables(self._kernel.tables, self._values, x)
 
-    def _stack(self, x: Array, w: Array, shift: float) -> Array:
+    def _stacks(self, rules: Sequence[tuple[Array, Array]], shift: float) -> list[Array]:
+        """Return weight, node and tables of rules, all of which are tabulated at once."""
+        x, w = (np.concatenate(parts) for parts in zip(*rules, strict=True))
         tables = self._tables(shift * x)
-        return np.ascontiguousarray(np.stack([w, x, *(tables[n] for n in self._kernel.code.names)]))
+        rows = np.stack([w, x, *(tables[n] for n in self._kernel.code.names)])
+        ends = np.cumsum([len(nodes) for nodes, _ in rules])[:-1]
+        return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
 
 
 def _require_room(nodes: float) -> None:

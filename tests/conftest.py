@@ -11,7 +11,7 @@ from hypothesis import settings
 from giantstep.__main__ import main
 
 settings.register_profile("local", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+settings.register_profile("ci", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Examples in docstrings that compile or differentiate a model of their own, 7 to 15 s each.
@@ -34,6 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if isinstance(item, pytest.DoctestItem) and item.name.endswith(_SLOW_EXAMPLES):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Give each file to one worker: what its tests share is derived and computed once."""
+    from xdist.scheduler import LoadFileScheduling
+
+    return LoadFileScheduling(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)

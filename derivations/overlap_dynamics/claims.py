@@ -15,7 +15,10 @@ from ..spiked_random_features.model import SpikedRandomFeatures
 from . import physics
 from .model import OverlapDynamics
 
-_RULES = physics.step_rules()
+# As they are shown; the checks take these.
+_TEACHER = physics.step_rules().teacher
+_SELF = physics.step_rules().self
+_FLOW = physics.flow_rules().self
 
 declare_claim(
     "overlap-map",
@@ -28,8 +31,27 @@ declare_claim(
     ),
     source=physics.SOURCE,
     status=Status.DERIVED_HERE,
-    formulas={"teacher": _RULES.teacher, "self": _RULES.self},
+    formulas={"teacher": _TEACHER, "self": _SELF},
 )
+
+
+@evidence("overlap-map", "exact", "scalar products of rows after a step, pairs of samples counted")
+def counted_pairs() -> Finding:
+    r"""Means over batches of :math:`w_j'\cdot\theta` and :math:`w_j'\cdot w_l'`, rows shrunk by ω."""
+    n, d = sp.symbols("n d", positive=True)
+    x, a, b = physics.overlap, physics.gradient, physics.reverse
+    shrunk, unit = 1 - physics.weight_decay, physics.step_size / n
+    sizes = {physics.sampling: d / n, physics.pairs: 1 - 1 / n}
+    # n (n - 1) pairs of different samples, whose inputs meet in population gradients, and n equal
+    # ones, whose inputs have the squared length d.
+    squares = unit**2 * (n * (n - 1) * physics.drift + n * d * physics.squares)
+    results = {
+        "with the teacher": sp.expand(_TEACHER - shrunk * x - unit * n * a) == 0,
+        "of two rows": sp.expand(
+            _SELF.subs(sizes) - shrunk**2 * x - shrunk * unit * n * (a + b) - squares
+        ) == 0,
+    }  # fmt: skip
+    return identities_hold(results, "means over batches of n samples")
 
 
 @evidence("overlap-map", "quadrature", "closed forms of erf neurons against grids of two variables")
@@ -90,7 +112,7 @@ declare_claim(
     ),
     source="Saad, Solla, Phys. Rev. E 52 (1995) 4225, for the plateau; meeting points derived here",
     status=Status.DERIVED_HERE,
-    formulas={"flow": physics.flow_rules().self},
+    formulas={"flow": _FLOW},
 )
 
 
@@ -102,7 +124,7 @@ def plateau() -> Finding:
     results = {
         "short steps of M": sp.expand(rules.teacher - a + physics.decay_rate * x) == 0,
         "short steps of Q": sp.expand(
-            rules.self - a - b + 2 * physics.decay_rate * x
+            _FLOW - a - b + 2 * physics.decay_rate * x
             - physics.sampling_rate * physics.squares
         ) == 0,
     }  # fmt: skip

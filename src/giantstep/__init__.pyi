@@ -39,6 +39,7 @@ if typing.TYPE_CHECKING:
     from .derivations.kernels.kernel import Kernel as Kernel
     from .derivations.kernels.lower import lower as lower
     from .derivations.kernels.solution import KernelSolution as KernelSolution
+    from .derivations.multi_index.model import MultiIndex as MultiIndex
     from .derivations.networks import (
         Network as Network,
         SimulatedNetworks as SimulatedNetworks,

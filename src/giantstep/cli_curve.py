@@ -19,7 +19,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from . import _LOADED
 from .atomic_files import write_atomically
@@ -85,6 +85,11 @@ def add_curve(parser: argparse.ArgumentParser) -> None:
         type=sample_complexities("--alpha"),
         metavar="LIST",
         help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT [0.2:3:15]",
+    )
+    parser.add_argument(
+        "--optimal",
+        action="store_true",
+        help="add what Bayes and message passing reach with the samples of step and readout",
     )
     group = parser.add_argument_group("simulation")
     group.add_argument(
@@ -164,13 +169,14 @@ def curve(arguments: argparse.Namespace) -> int:
     model = model_from(arguments)
     store = store_folder(arguments, out) if arguments.simulate else None
     _print_theory(model, alphas, arguments.ridge)
+    optimal = _print_optimal(model, alphas) if arguments.optimal else {}
     if arguments.latex:
         from .derivations.spiked_random_features.presentation import equations_latex
 
         print(f"\n{equations_latex(model)}", flush=True)
     simulation = _simulate(model, alphas, arguments, store) if arguments.simulate else None
     if out is not None:
-        _write(model, alphas, arguments, simulation, out)
+        _write(model, alphas, arguments, simulation, out, optimal)
     if simulation is not None and simulation.attrs["interrupted"]:
         finished = simulation.sizes["seed"]
         raise KeyboardInterrupt(
@@ -245,10 +251,10 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     from .derivations.spiked_random_features.model import quality_text
     from .derivations.tables import uninformative
 
-    found, spike = model.derivation, model.spike
+    result, spike = model.derivation, model.spike
     alpha0 = "∞" if model.alpha0 == math.inf else f"{model.alpha0:g}"
     lines = [
-        f"student {found.student}, teacher {found.teacher}; "
+        f"student {result.student}, teacher {result.teacher}; "
         f"s = {model.step_size:g}, α₀ = {alpha0}, β = {model.beta:g}, λ = {ridge:g}, "
         f"Δ = {model.noise_variance:g}"
         + ("" if model.width is None else f"; finite-width correction for p = {model.width}"),
@@ -276,10 +282,10 @@ def describe_model(model: SpikedRandomFeatures, ridge: float) -> str:
     if model.leap_index > 1 and model.step_size:
         lines.append(_wrapped(uninformative(model.leap_index), "  "))
     lines += ["", "Conditional coefficients (Result 3.2): closed forms, or 𝔼 where no rule has one"]
-    formulas = {readable(name): readable(value) for name, value in found.functions}
+    formulas = {readable(name): readable(value) for name, value in result.functions}
     width = max(map(len, formulas))
     lines += [f"  {name:<{width}} = {_shortened(text)}" for name, text in formulas.items()]
-    head, _, blocks = readable(found.structure).partition(": ")
+    head, _, blocks = readable(result.structure).partition(": ")
     lines += ["", f"Saddle point (Result 3.3), from the free energy by differentiation: {head}"]
     lines += [f"  {k}. {block}" for k, block in enumerate(blocks.split("; "), 1)]
     return "\n".join(lines)
@@ -396,6 +402,24 @@ def _print_theory(model: SpikedRandomFeatures, alphas: list[float], ridge: float
     print(f"\n{_indented(aligned(headings, rows))}\n")
     print(_wrapped(theory_rests_on(float(batch.residual.max()), float(errors.max())), "  "))
     print(f"  Time since giantstep was loaded: {seconds_since_start():.2f} s", flush=True)
+
+
+def _print_optimal(model: SpikedRandomFeatures, alphas: list[float]) -> dict[str, Any]:
+    """Print the errors that bound what the network can reach, and return them as lines."""
+    from .derivations.multi_index.optimum import LINES, optimal_lines
+
+    lines = optimal_lines(model, alphas)
+    rows = [
+        [f"{alpha:g}", *(f"{float(lines[name][i]):#.10g}" for name in LINES)]
+        for i, alpha in enumerate(alphas)
+    ]
+    headings = ["α", "Bayes", "message passing", "step's direction alone"]
+    print(f"\n{_indented(aligned(headings, rows))}\n")
+    print(_wrapped(
+        f"Errors with the samples of step and readout, alpha0 + α; the best linear predictor has "
+        f"{model.best_linear_error:.10g}.", "  ",
+    ), flush=True)  # fmt: skip
+    return dict(lines)
 
 
 def _shortened(text: str) -> str:
@@ -525,8 +549,9 @@ def _write(
     arguments: argparse.Namespace,
     simulation: xr.Dataset | None,
     out: Path,
+    optimal: dict[str, Any],
 ) -> None:
-    from .derivations.curve_figure import plot_curve
+    from .derivations.curve_figure import draw_lines_beside, plot_curve
     from .derivations.figures import save_figure
     from .derivations.report import write_report
     from .derivations.spiked_random_features.solution import with_complete
@@ -535,7 +560,12 @@ def _write(
         theory = model.curve(alpha=_dense(alphas), ridge=arguments.ridge).to_dataset()
     if simulation is not None:
         theory = with_complete(model, theory)
-    figure = plot_curve(theory, simulation=simulation).figure
+    axes = plot_curve(theory, simulation=simulation)
+    if optimal:
+        from .derivations.multi_index.optimum import LINES
+
+        draw_lines_beside(axes, alphas, {LINES[name]: y for name, y in optimal.items()})
+    figure = axes.figure
     written = [save_figure(figure, out.with_suffix(suffix)) for suffix in (".png", ".pdf")]
     written.append(save_data(theory, out.with_suffix(".nc")))
     if simulation is not None:

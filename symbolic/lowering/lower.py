@@ -179,6 +179,7 @@ def _schedule(
                 logarithmic=task.logarithmic,
                 fixed_point=task.fixed_point if safeguarded else (),
                 safeguarded=safeguarded,
+                scales=task.scales,
             )
         )
         # Eliminated unknowns hold their values from the last evaluation, at the solution.

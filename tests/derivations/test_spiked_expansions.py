@@ -82,12 +82,14 @@ class TestAgainstExactSolutions:
     def test_many_samples(self):
         model = SpikedRandomFeatures("sin", "sin", step_size=1, alpha0=4, noise_variance=0.1)
         found = model.expansion("large_alpha", 1, ridge=0.1, digits=15)
+        assert found.remainder_order == 2
         require_slopes(found, [1e2, 1e3], 15)
 
     def test_interpolation_threshold_peaks_like_one_over_the_root_of_the_ridge(self):
         model = DIRECT("sin", "sin", spike_strength=1.0, bulk_variance=1.1, alignment=0.9)
         found = model.expansion("small_ridge", 0, alpha=1.0, digits=10)
         assert found.exponents == (Fraction(-1, 2), Fraction(0))
+        assert found.remainder_order == Fraction(1, 2)
         assert found.coefficients["test_error"][0] > 0
         require_slopes(found, [1e-5, 1e-6], 15)
 

@@ -352,7 +352,12 @@ class ProductGrid:
         """Return [fine, medium, coarse]: weight, node, inner nodes, tables at shift * nodes."""
         if level not in self._rules:
             self._rules[level] = [self._rule(level, back) for back in range(3)]
-        return [self._stack(points, weights, shift) for points, weights in self._rules[level]]
+        # All rules are tabulated at once.
+        points, weights = zip(*self._rules[level], strict=True)
+        together = [np.concatenate(parts) for parts in zip(*points, strict=True)]
+        rows = self._stack(together, np.concatenate(weights), shift)
+        ends = np.cumsum([len(w) for w in weights])[:-1]
+        return [np.ascontiguousarray(part) for part in np.split(rows, ends, axis=1)]
 
     def _rule(self, level: int, back: int) -> tuple[list[Array], Array]:
         longest = min(self._reach * LONGER_REACH**level, max(self._reach, FARTHEST_REACH))
@@ -376,7 +381,7 @@ class ProductGrid:
     def _stack(self, points: list[Array], weights: Array, shift: float) -> Array:
         tables = self._tables([shift * x for x in points])
         rows = [weights, *points, *(tables[n] for n in self._names)]
-        return np.ascontiguousarray(np.stack(rows))
+        return np.stack(rows)
 
     def _tables(self, points: list[Array]) -> dict[str, Array]:
         x, back = np.unique(points[0], return_inverse=True)
@@ -392,11 +397,11 @@ class ProductGrid:
         reach = GRID_REACH
         while True:
             x = np.linspace(-reach, reach, 43)
+            points = [np.concatenate([d[k] * x for d in directions]) for k in range(variables)]
             ends = []
-            for direction in directions:
-                tables = self._tables([c * x for c in direction])
+            for table in self._tables(points).values():
                 with np.errstate(divide="ignore", invalid="ignore"):
-                    sizes = [2 * np.log(np.abs(table)) - x**2 / 2 for table in tables.values()]
+                    sizes = 2 * np.log(np.abs(table.reshape(len(directions), -1))) - x**2 / 2
                 ends += [max(s[0], s[-1]) - np.max(s) for s in sizes if np.max(s) > -np.inf]
             if reach >= FARTHEST_REACH or not ends or max(ends) <= math.log(_NEGLIGIBLE):
                 return reach

@@ -1,0 +1,236 @@
+r"""Fixed points of one index: the curve :math:`\alpha(q)`, and what Bayes and AMP reach.
+
+No equation is solved to draw the diagram: for each overlap the sample complexity is explicit. AMP
+ends at the first overlap, coming from 0, at which the curve reaches α; Bayes at the stationary
+point of the largest free entropy. Spinodals are stationary points of the curve.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from ...errors import ConvergenceError
+from ...symbolic.printing.compiled import compiled
+from . import physics
+from .channels import Channel
+from .line_averages import PANELS, LineAverages
+
+Array = NDArray[np.float64]
+
+_LOGITS = np.arange(-9.0, 7.01, 0.5)
+_FARTHEST = 11.0
+_RESOLVED = 1e-11
+_AROUND, _DEGREE = 0.25, 14
+_XTOL, _RTOL = 1e-15, 8.9e-16
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Overlaps at one sample complexity.
+
+    Attributes
+    ----------
+    overlaps : tuple of float
+        All fixed points above 0 that were found, increasing; 1 is exact recovery.
+    amp, bayes : float
+    """
+
+    overlaps: tuple[float, ...]
+    amp: float
+    bayes: float
+
+
+class FixedPoints:
+    """The fixed points of a channel of one direction.
+
+    Parameters
+    ----------
+    channel : Channel
+    starts : bool
+        Whether labels show the direction at first order: I(0) > 0, as decided exactly.
+    """
+
+    def __init__(self, channel: Channel, *, starts: bool) -> None:
+        self.channel, self.starts = channel, starts
+        self._known: dict[float, tuple[float, float]] = {}
+
+    @cached_property
+    def _levels(self) -> tuple[LineAverages, LineAverages]:
+        """The averages that are used, and finer ones that tell their error."""
+        levels = [LineAverages(self.channel, k) for k in range(1, len(PANELS))]
+        for coarse, fine in pairwise(levels):
+            changes = [abs(coarse.at(q)[0] / fine.at(q)[0] - 1) for q in (0.3, 0.6, 0.83, 0.95)]
+            if max(changes) < _RESOLVED:
+                return coarse, fine
+        return levels[-1], levels[-2]
+
+    @property
+    def averages(self) -> LineAverages:
+        """Averages over labels."""
+        return self._levels[0]
+
+    def at(self, overlap: float) -> tuple[float, float]:
+        """Return I(q) and Ψ(q)."""
+        if overlap not in self._known:
+            self._known[overlap] = self.averages.at(overlap)
+        return self._known[overlap]
+
+    def information_error(self, overlap: float) -> float:
+        """Return how far two levels of quadrature are apart in I, relative to I."""
+        found = self.at(overlap)[0]
+        return abs(self._levels[1].at(overlap)[0] / found - 1) if found else 0.0
+
+    def alpha(self, overlap: float) -> float:
+        """Return the sample complexity whose fixed point has this overlap."""
+        return float(_sample_complexity(overlap, self.at(overlap)[0]))
+
+    def free_entropy(self, overlap: float, alpha: float) -> float:
+        """Return φ(q); infinite at exact recovery."""
+        if overlap >= 1:
+            return math.inf
+        return float(_free_entropy(overlap, alpha, self.at(overlap)[1]))
+
+    @cached_property
+    def recovery(self) -> float:
+        """Sample complexity at which exact recovery becomes a fixed point; infinite with noise."""
+        if not self.channel.is_certain:
+            return math.inf
+        flat = sum(
+            0.5 * (math.erf(float(p.high) / math.sqrt(2)) - math.erf(float(p.low) / math.sqrt(2)))
+            for p in self.channel.pieces if p.is_constant
+        )  # fmt: skip
+        return 1 / (1 - flat)
+
+    # ------------------------------------------------------------------ the curve
+
+    @cached_property
+    def _rough(self) -> LineAverages:
+        return LineAverages(self.channel)
+
+    def _roughly(self, overlap: float) -> float:
+        return float(_sample_complexity(overlap, self._rough.at(overlap)[0]))
+
+    @cached_property
+    def _grid(self) -> tuple[Array, Array]:
+        q = 1 / (1 + np.exp(-_LOGITS))
+        return q, np.array([self._roughly(x) for x in q.tolist()])
+
+    def _extended(self, alpha: float) -> tuple[Array, Array]:
+        """Return the curve up to where it has passed α for the last time, if it does."""
+        q, a = self._grid
+        logit = float(_LOGITS[-1])
+        while a[-1] < alpha < self.recovery and logit < _FARTHEST:
+            logit += 0.5
+            more = 1 / (1 + math.exp(-logit))
+            q, a = np.append(q, more), np.append(a, self._roughly(more))
+        return q, a
+
+    def reached(self, alpha: float) -> Reached:
+        """Return all fixed points, that of AMP and that of Bayes."""
+        q, a = self._extended(alpha)
+        if self.starts:
+            q, a = np.append(0.0, q), np.append(0.0, a)
+        roots = []
+        for k in np.flatnonzero((a[:-1] < alpha) != (a[1:] < alpha)):
+            roots.append(self._root(alpha, float(q[k]), float(q[k + 1])))
+        if alpha > self.recovery:
+            roots.append(1.0)
+        elif not len(roots) and a[-1] < alpha:
+            raise ConvergenceError(
+                f"alpha = {alpha:g} is so large that the overlap is within {1 - q[-1]:.1g} of 1, "
+                "where quadrature does not resolve the layer of the labels; use a smaller alpha"
+            )
+        first = self._first(alpha, roots, float(a[0] if not self.starts else 0.0))
+        # The trivial solution is one where labels show nothing at first order.
+        candidates = [*roots] if self.starts else [0.0, *roots]
+        best = max(candidates, key=lambda x: self.free_entropy(x, alpha))
+        return Reached(tuple(roots), first, best)
+
+    def _root(self, alpha: float, low: float, high: float) -> float:
+        """Return the overlap between two points of the rough curve, by the accurate one."""
+        near = brentq(
+            lambda x: (self._roughly(x) if x else 0.0) - alpha, low, high, xtol=1e-9
+        )  # fmt: skip
+        width = 1e-6 * min(near, 1 - near)
+        for _ in range(8):
+            a, b = max(near - width, low), min(near + width, high)
+            ends = (self.alpha(a) if a else 0.0) - alpha, self.alpha(b) - alpha
+            if ends[0] * ends[1] <= 0:
+                return float(brentq(
+                    lambda x: (self.alpha(x) if x else 0.0) - alpha, a, b, xtol=_XTOL, rtol=_RTOL
+                ))  # fmt: skip
+            width *= 30
+        raise ConvergenceError(
+            f"alpha = {alpha:.10g} is so close to a spinodal that the overlap near {near:.6g} is "
+            "not resolved; move it a little"
+        )
+
+    def _first(self, alpha: float, roots: list[float], at_zero: float) -> float:
+        if not self.starts and alpha <= at_zero:
+            return 0.0
+        return roots[0]
+
+    @cached_property
+    def spinodals(self) -> tuple[tuple[float, float], ...]:
+        """Stationary points (q, α) of the curve."""
+        q, a = self._grid
+        found = []
+        for k in range(1, len(q) - 1):
+            if (a[k] - a[k - 1]) * (a[k + 1] - a[k]) < 0:
+                low, high = _LOGITS[k - 1], _LOGITS[k + 1]
+                for _ in range(2):
+                    fitted = Chebyshev.interpolate(
+                        lambda t: np.array([
+                            self.alpha(x) for x in (1 / (1 + np.exp(-t))).tolist()
+                        ]), _DEGREE, [low, high],
+                    )  # fmt: skip
+                    roots = fitted.deriv().roots()
+                    inside = [
+                        float(r.real) for r in roots
+                        if abs(r.imag) < 1e-6 and low < r.real < high
+                    ]  # fmt: skip
+                    if not inside:
+                        break
+                    low, high = inside[0] - _AROUND / 2, inside[0] + _AROUND / 2
+                if inside:
+                    at = 1 / (1 + math.exp(-inside[0]))
+                    found.append((at, self.alpha(at)))
+        return tuple(found)
+
+    @cached_property
+    def first_order(self) -> float | None:
+        """The α at which Bayes leaves the branch of AMP discontinuously; None without a jump."""
+        high = [a for q, a in self.spinodals]
+        if len(high) < 2 and not (high and self.recovery < math.inf):
+            return None
+        low, top = (min(high), max(high)) if len(high) > 1 else (self.recovery, high[0])
+        if low == self.recovery:
+            return low if low < top else None
+
+        def difference(alpha: float) -> float:
+            found = self.reached(alpha).overlaps
+            return self.free_entropy(found[0], alpha) - self.free_entropy(found[-1], alpha)
+
+        margin = 1e-6 * (top - low)
+        ends = difference(low + margin), difference(top - margin)
+        if ends[0] * ends[1] > 0:
+            return None
+        return float(brentq(difference, low + margin, top - margin, xtol=1e-12))
+
+
+_sample_complexity = compiled(
+    physics.sample_complexity(physics.q, physics.information), (physics.q, physics.information),
+    "python",
+)  # fmt: skip
+_PSI = physics.sp.Symbol("Psi", real=True)
+_free_entropy = compiled(
+    physics.free_entropy_at_overlap(_PSI), (physics.q, physics.alpha, _PSI), "python"
+)

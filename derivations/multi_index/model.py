@@ -1,0 +1,848 @@
+"""Gaussian index models: what Bayes, AMP and the estimators beside them reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import sympy as sp
+from numpy.typing import NDArray
+
+from ...errors import ParameterError, UnsupportedExpressionError
+from ...numeric.arguments import positive_number, whole_number
+from ...numeric.networks.message_passing import MessagePassing, Spectral
+from ...numeric.networks.run import simulate as run
+from ...numeric.networks.sizes import sample_count
+from ...numeric.saddle_point_solver import BatchSolution
+from ...pages import Block, Table
+from ...result import Result, quantity
+from ...symbolic.expressions.activations import z
+from ...symbolic.expressions.parser import parse_expression
+from ...symbolic.gaussian.expectation import GaussianExpectation
+from ...symbolic.gaussian.zero_test import is_exactly_zero
+from ...symbolic.printing.compiled import compiled
+from ..curves import Columns, HasCurves, Names, solve_groups
+from ..json_text import from_json, to_json
+from ..kernels.arguments import known_names
+from ..kernels.kernel import Kernel
+from ..kernels.lower import lower
+from ..networks import Network, SimulatedNetworks
+from . import physics
+from .channels import Channel, channel_of_density, channel_of_law, read_channel
+from .fixed_points import FixedPoints
+from .line_averages import LineAverages
+from .plane_averages import PlaneAverages
+from .thresholds import EASY, TRIVIAL, Threshold, label_moments, weak_recovery
+
+Array = NDArray[np.float64]
+
+_MODEL = "multi_index"
+_START = 1e-3
+_TRAJECTORY = 25
+
+
+@dataclass(frozen=True, repr=False)
+class OptimalEstimation(Result):
+    r"""What the best estimators reach at one sample complexity.
+
+    Attributes
+    ----------
+    alpha : float
+        n/d.
+    overlap, amp_overlap : float
+        Squared cosine q of the angle between estimate and teacher, to be compared with γ², of the
+        posterior mean and of approximate message passing. For several directions the smallest
+        eigenvalue of the overlap matrix.
+    error, amp_error : float
+        Mean squared error of the posterior mean of the function against f, without noise; NaN for
+        laws without a function.
+    classification_error, amp_classification_error : float
+        Of the sign of the projection, arccos(√q)/π, for labels of two values; NaN for others.
+    first_iterate : float
+        q of the first iteration of AMP from q = 0: a giant step on the labels E[u|y].
+    free_entropy : float
+        Φ at the overlap of Bayes; infinite where recovery is exact.
+    fixed_points : tuple of float
+        All overlaps at which the equations hold, 0 left out; of one direction.
+    overlaps, amp_overlaps : tuple of float
+        The overlap matrices row by row, of several directions.
+    regime : str
+        Whether AMP reaches what Bayes does.
+    errors : mapping from str to float
+        Estimated absolute errors.
+    rests_on : str
+    """
+
+    _document = "optimal estimation"
+    _column = 34
+
+    alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
+    overlap: float = field(metadata=quantity("overlap, Bayes", "q"))
+    amp_overlap: float = field(metadata=quantity("overlap, AMP", r"q_\mathrm{AMP}"))
+    error: float = field(metadata=quantity("error, Bayes", "E"))
+    amp_error: float = field(metadata=quantity("error, AMP", r"E_\mathrm{AMP}"))
+    classification_error: float = field(
+        metadata=quantity("classification error, Bayes", r"\varepsilon")
+    )
+    amp_classification_error: float = field(
+        metadata=quantity("classification error, AMP", r"\varepsilon_\mathrm{AMP}")
+    )
+    first_iterate: float = field(metadata=quantity("overlap after one iteration", "q_1"))
+    free_entropy: float = field(metadata=quantity("free entropy", r"\Phi"))
+    fixed_points: tuple[float, ...] = field(metadata=quantity("fixed points"))
+    overlaps: tuple[float, ...] = field(metadata=quantity("overlap matrix, Bayes", "Q"))
+    amp_overlaps: tuple[float, ...] = field(
+        metadata=quantity("overlap matrix, AMP", r"Q_\mathrm{AMP}")
+    )
+    regime: str = field(metadata=quantity("regime"))
+    errors: Mapping[str, float]
+    rests_on: str
+
+
+@dataclass(frozen=True, repr=False)
+class WeakRecovery(Result):
+    r"""From how many samples labels show the directions.
+
+    Attributes
+    ----------
+    difficulty : {"trivial", "easy", "hard"}
+        Of the directions that are shown first: for every α, above α_c, or not for n ∝ d.
+    threshold : float
+        α_c: 0 if trivial, infinite if hard.
+    formula : str
+        α_c exactly; empty if it is known by quadrature only.
+    specialisation : tuple of float
+        Of two directions of which labels show one: overlap of that one, and α, at which the other
+        begins to be learned.
+    spinodals : tuple of float
+        α at the stationary points of α(q), where branches begin or end.
+    first_order : float
+        α at which the optimum jumps, the information-theoretic transition; NaN without a jump.
+    exact_recovery : float
+        α above which noise-free labels determine the direction for AMP, too; NaN with noise.
+    errors : mapping from str to float
+    rests_on : str
+        How the kind was decided.
+    """
+
+    _document = "weak recovery"
+    _column = 34
+
+    difficulty: str = field(metadata=quantity("first directions are"))
+    threshold: float = field(metadata=quantity("threshold", r"\alpha_c", significant=16))
+    formula: str = field(metadata=quantity("exactly"))
+    specialisation: tuple[float, ...] = field(
+        metadata=quantity("specialisation, overlap and alpha")
+    )
+    spinodals: tuple[float, ...] = field(metadata=quantity("spinodals"))
+    first_order: float = field(metadata=quantity("first-order transition", r"\alpha_\mathrm{IT}"))
+    exact_recovery: float = field(metadata=quantity("exact recovery by AMP", r"\alpha_\mathrm{PR}"))
+    errors: Mapping[str, float]
+    rests_on: str
+
+
+@dataclass(frozen=True, repr=False)
+class EstimatorLadder(Result):
+    r"""Squared cosines of the estimators of one direction, on the same n = αd samples.
+
+    Attributes
+    ----------
+    alpha : float
+    giant_step : float
+        :math:`\sum y_\mu x_\mu`, the first giant step: γ².
+    giant_step_transformed : float
+        The same on the labels E[u|y].
+    ridge, ridge_transformed : float
+        Ridge regression at its best penalty, on y and on E[u|y].
+    amp, bayes : float
+    efficiency : float
+        :math:`h_1^2/(Y I_1)\le 1`, of a giant step at small α; 1 if E[u|y] ∝ y.
+    rests_on : str
+    """
+
+    _document = "estimators"
+    _column = 34
+
+    alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
+    giant_step: float = field(metadata=quantity("giant step", r"\gamma^2"))
+    giant_step_transformed: float = field(metadata=quantity("giant step on E[u|y]", r"\gamma_T^2"))
+    ridge: float = field(metadata=quantity("ridge", r"q_\mathrm{ridge}"))
+    ridge_transformed: float = field(metadata=quantity("ridge on E[u|y]", r"q_{\mathrm{ridge},T}"))
+    amp: float = field(metadata=quantity("AMP", r"q_\mathrm{AMP}"))
+    bayes: float = field(metadata=quantity("Bayes", "q"))
+    efficiency: float = field(metadata=quantity("efficiency of a giant step", "e"))
+    rests_on: str = "closed forms in quadrature values; replica-symmetric, d → ∞"
+
+
+@dataclass(frozen=True, repr=False)
+class ConvexEstimate(Result):
+    r"""The minimiser of a convex loss on the labels of one direction.
+
+    Attributes
+    ----------
+    alpha, ridge : float
+    squared_cosine : float
+        :math:`m^2/q`, to be compared with γ² and with the overlap of Bayes.
+    errors : mapping from str to float
+    rests_on : str
+    """
+
+    _document = "convex estimate"
+
+    alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
+    ridge: float = field(metadata=quantity("ridge", r"\lambda"))
+    squared_cosine: float = field(metadata=quantity("squared cosine", r"m^2/q"))
+    errors: Mapping[str, float]
+    rests_on: str
+
+
+@dataclass(frozen=True, repr=False)
+class StateEvolution(Result):
+    """Overlaps of AMP after each iteration.
+
+    Attributes
+    ----------
+    alpha : float
+    start : float
+        First overlap.
+    overlaps : tuple of float
+    growth : float
+        α/α_c, by which small overlaps grow where labels show nothing at first order; else NaN.
+    rests_on : str
+    """
+
+    _document = "state evolution"
+
+    alpha: float = field(metadata=quantity("sample complexity", r"\alpha"))
+    start: float = field(metadata=quantity("start", "q_0"))
+    overlaps: tuple[float, ...] = field(metadata=quantity("overlaps", "q_t"))
+    growth: float = field(metadata=quantity("growth of small overlaps", r"\alpha/\alpha_c"))
+    rests_on: str = "state evolution, d → ∞"
+
+    def page(self) -> Iterable[Block]:
+        """Return the iterations as a table."""
+        rows = [(str(k), self.text(q)) for k, q in enumerate((self.start, *self.overlaps))]
+        yield Table(rows, ["iteration", "overlap"])
+        yield self.rests_on
+
+
+@dataclass(frozen=True)
+class MultiIndex(HasCurves):
+    r"""Labels of a few directions of Gaussian inputs, and the best that can be learned from them.
+
+    Parameters
+    ----------
+    target : str
+        f: a name or an expression in z for one direction, in x1, x2, x3 for several.
+    noise_variance : float
+        Δ, of :math:`y = f(u) + \sqrt\Delta\xi`; of signs inside of the sign.
+    labels : {"regression", "sign", "probit", "logistic"}
+        As for :class:`giantstep.Network`.
+    flips : float
+        Share of labels of two values that are exchanged.
+    directions : int, optional
+        How many directions the law has at most; a law of more is refused.
+    law : tuple, optional
+        Set by :meth:`from_law` and :meth:`from_density`.
+
+    Raises
+    ------
+    ParameterError
+        If an argument is outside of its range.
+    UnsupportedExpressionError
+        If preimages of a label cannot be located.
+
+    Examples
+    --------
+    >>> model = MultiIndex("abs")
+    >>> print(f"{model.thresholds().threshold:g} {model.solve(alpha=0.8).overlap:.12f}")
+    0.5 0.216227490296
+    """
+
+    target: str
+    noise_variance: float = 0.0
+    labels: str = "regression"
+    flips: float = 0.0
+    directions: int | None = None
+    law: tuple[Any, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.target, str):
+            object.__setattr__(self, "target", str(self.target))
+        if isinstance(self.law, list):
+            object.__setattr__(self, "law", tuple(self.law))
+        channel = self.channel
+        object.__setattr__(self, "noise_variance", channel.noise_variance)
+        object.__setattr__(self, "directions", channel.directions)
+
+    @classmethod
+    def from_law(cls, law: Mapping[Any, str], *, directions: int = 1) -> Self:
+        """Return the model of finitely many labels with probabilities given the projections.
+
+        Parameters
+        ----------
+        law : mapping from number to str
+            Probabilities in z, or in x1, x2, … of several directions; they add up to 1.
+        directions : int
+
+        Raises
+        ------
+        ParameterError
+            If it is no law, not normalised, or one of more directions.
+
+        Examples
+        --------
+        >>> MultiIndex.from_law({1: "(1 + erf(z))/2", -1: "(1 - erf(z))/2"}).thresholds().difficulty
+        'trivial'
+        """
+        channel = channel_of_law(law, directions=directions)
+        kept = tuple((str(y), str(p)) for y, p in channel.probabilities.items())
+        return cls(channel.name, directions=directions, law=("probabilities", kept))
+
+    @classmethod
+    def from_density(
+        cls, density: str, *, label_range: Sequence[float], directions: int = 1
+    ) -> Self:
+        """Return the model of a label with a density given the projections.
+
+        Parameters
+        ----------
+        density : str
+            In y and z, or x1, x2, …; smooth in y.
+        label_range : (float, float)
+            Range of y outside of which nothing is left of it.
+        directions : int
+
+        Raises
+        ------
+        ParameterError
+            If it is not normalised, or depends on more directions.
+        """
+        channel = channel_of_density(density, label_range, directions=directions)
+        found = cls(
+            channel.name, directions=directions, law=("density", str(channel.density), label_range)
+        )
+        found._check_density()
+        return found
+
+    def _check_density(self) -> None:
+        averages = LineAverages(self.channel, 1) if self.channel.directions == 1 else None
+        if averages is None:
+            return
+        y, w = averages._labels
+        points = np.array([-2.5, -0.7, 0.4, 1.9])
+        total = averages.law(points, y) @ w
+        worst = int(np.argmax(np.abs(total - 1)))
+        if abs(total[worst] - 1) > 1e-8:
+            raise ParameterError(
+                f"density is not normalised: its integral over label_range is {total[worst]:.8g} "
+                f"at u = {points[worst]:g}"
+            )
+
+    @cached_property
+    def channel(self) -> Channel:
+        """The law of labels."""
+        if self.law is None:
+            return read_channel(
+                self.target, noise_variance=self.noise_variance, labels=self.labels,
+                flips=self.flips, directions=self.directions,
+            )  # fmt: skip
+        kind, *rest = self.law
+        if kind == "density":
+            return channel_of_density(
+                rest[0], rest[1], directions=self.directions or 1, name=self.target
+            )
+        given = {float(sp.Rational(y)): p for y, p in rest[0]}
+        return channel_of_law(given, directions=self.directions or 1, name=self.target)
+
+    # ------------------------------------------------------------------ the optimum
+
+    @cached_property
+    def _threshold(self) -> Threshold:
+        return weak_recovery(self.channel)
+
+    @cached_property
+    def fixed_points(self) -> FixedPoints:
+        """The curve α(q) of one direction.
+
+        Raises
+        ------
+        ParameterError
+            For several directions.
+        """
+        self._require_one("alpha(q)")
+        return FixedPoints(self.channel, starts=self._threshold.kind == TRIVIAL)
+
+    def _require_one(self, what: str) -> None:
+        if self.channel.directions > 1:
+            raise ParameterError(
+                f"{what} is that of one direction, this law has {self.channel.directions}; solve, "
+                "thresholds and state_evolution take several"
+            )
+
+    def solve(self, *, alpha: object) -> OptimalEstimation:
+        """Return overlaps and errors of Bayes and of AMP.
+
+        Parameters
+        ----------
+        alpha : float
+            n/d.
+
+        Raises
+        ------
+        ParameterError
+            If it is not positive.
+        ConvergenceError
+            If the overlap is too close to 1, or α too close to a threshold.
+        UnsupportedExpressionError
+            Of several directions without noise that take a continuum of values.
+        """
+        ratio = positive_number("alpha", alpha)
+        if self.channel.directions > 1:
+            return self._solved_matrix(ratio)
+        reached = self.fixed_points.reached(ratio)
+        points, bayes, amp = self.fixed_points, reached.bayes, reached.amp
+        error, amp_error = (self.function_error(q) for q in (bayes, amp))
+        two = len(self.channel.probabilities) == 2
+        angles = [math.acos(min(math.sqrt(q), 1.0)) / math.pi if two else math.nan for q in
+                  (bayes, amp)]  # fmt: skip
+        at_start = points.at(0.0)[0] if points.starts else 0.0
+        relative = points.information_error(bayes) if 0 < bayes < 1 else 0.0
+        precision = max(relative, 1e-15) * max(bayes * (1 - bayes) * 4, 1e-3)
+        return OptimalEstimation(
+            alpha=ratio, overlap=bayes, amp_overlap=amp, error=error, amp_error=amp_error,
+            classification_error=angles[0], amp_classification_error=angles[1],
+            first_iterate=ratio * at_start / (1 + ratio * at_start),
+            free_entropy=points.free_entropy(bayes, ratio), fixed_points=reached.overlaps,
+            overlaps=(), amp_overlaps=(), regime=self._regime(bayes, amp),
+            errors={"overlap": precision},
+            rests_on=(
+                "stationarity of the replica-symmetric free entropy, proven for one index; "
+                f"quadrature, two levels compared; {self._threshold.reason}"
+            ),
+        )  # fmt: skip
+
+    @staticmethod
+    def _regime(bayes: float, amp: float) -> str:
+        if abs(bayes - amp) < 1e-9:
+            return "AMP reaches the optimum" if bayes else "nothing can be learned with n ∝ d here"
+        return "hard: AMP stays below the optimum"
+
+    def function_error(self, overlap: float) -> float:
+        r"""Return :math:`D_f(1) - D_f(q)`, of the posterior mean of the function; NaN without one.
+
+        Of an estimate that uses one direction with γ² it is the bound at q = γ².
+        """
+        self._require_one("the error at an overlap")
+        if self.channel.function is None:
+            return math.nan
+        averages = self.fixed_points.averages
+        return max(self._square - averages.dual(overlap), 0.0) if overlap < 1 else 0.0
+
+    @cached_property
+    def _square(self) -> float:
+        return self.fixed_points.averages.dual(1.0)
+
+    def _solved_matrix(self, alpha: float) -> OptimalEstimation:
+        averages = PlaneAverages(self.channel)
+        size = self.channel.directions
+        found = []
+        # From 0⁺, the symmetry of directions broken; and from the solution with information.
+        low = _START * np.diag(1 + 0.3 * np.arange(size))
+        for start in (low, (1 - 1e-3) * np.eye(size) - low / 10):
+            matrix, _ = averages.iterated(alpha, start)
+            informed = averages.at(matrix)
+            conjugate = alpha * informed.information
+            entropy = (
+                np.trace(conjugate) / 2 - np.linalg.slogdet(np.eye(size) + conjugate)[1] / 2
+                - np.trace(matrix @ conjugate) / 2 + alpha * informed.free_energy
+            )  # fmt: skip
+            found.append((matrix, float(entropy)))
+        bayes = max(found, key=lambda pair: pair[1])
+        amp = found[0]
+        least = [float(np.linalg.eigvalsh(m)[0]) for m in (bayes[0], amp[0])]
+        fine = PlaneAverages(self.channel, 1).at(bayes[0]).information
+        change = float(np.abs(fine - averages.at(bayes[0]).information).max())
+        first = averages.at(np.zeros((size, size))).information
+        strongest = alpha * float(np.linalg.eigvalsh(first)[-1])
+        return OptimalEstimation(
+            alpha=alpha, overlap=least[0], amp_overlap=least[1], error=math.nan,
+            amp_error=math.nan, classification_error=math.nan, amp_classification_error=math.nan,
+            first_iterate=strongest / (1 + strongest),
+            free_entropy=bayes[1], fixed_points=(),
+            overlaps=tuple(bayes[0].ravel().tolist()), amp_overlaps=tuple(amp[0].ravel().tolist()),
+            regime=self._regime(*least) if max(least) > 1e-6 else "some direction is not learned",
+            errors={"overlap": max(alpha * change, 1e-10)},
+            rests_on=(
+                "replica-symmetric free entropy; iterated from small overlaps of broken symmetry "
+                "and from large ones, the larger free entropy is Bayes; quadrature, two levels "
+                f"compared; {self._threshold.reason}"
+            ),
+        )  # fmt: skip
+
+    def state_evolution(
+        self, *, alpha: object, start: object = None, steps: object = _TRAJECTORY
+    ) -> StateEvolution:
+        """Return the overlap of AMP after each iteration.
+
+        Parameters
+        ----------
+        alpha : float
+        start : float, optional
+            First overlap; by default 0 where labels show the direction at first order, else 0.001,
+            because 0 is a fixed point there.
+        steps : int
+        """
+        self._require_one("the overlap")
+        ratio, count = positive_number("alpha", alpha), whole_number("steps", steps)
+        threshold = self._threshold
+        first = 0.0 if threshold.kind == TRIVIAL else _START
+        q = first if start is None else self._checked_overlap(start)
+        first, found = q, []
+        for _ in range(count):
+            conjugate = ratio * self.fixed_points.averages.at(q)[0]
+            q = conjugate / (1 + conjugate)
+            found.append(q)
+        growth = ratio / threshold.value if threshold.kind == EASY else math.nan
+        return StateEvolution(ratio, first, tuple(found), growth)
+
+    @staticmethod
+    def _checked_overlap(value: object) -> float:
+        found = positive_number("start", value) if value else 0.0
+        if found >= 1:
+            raise ParameterError(f"start must be an overlap q = cos² in [0, 1), got {value!r}")
+        return found
+
+    def thresholds(self) -> WeakRecovery:
+        """Return how the directions are learned: weak recovery, spinodals and transitions.
+
+        Raises
+        ------
+        UndecidedError
+            If whether labels show a direction at first order cannot be decided.
+        """
+        found = self._threshold
+        nan, errors = math.nan, {"threshold": found.error} if found.error else {}
+        spinodals: tuple[float, ...] = ()
+        joint: tuple[float, ...] = ()
+        transition, exact = nan, nan
+        if self.channel.directions == 1:
+            points = self.fixed_points
+            spinodals = tuple(a for _, a in points.spinodals)
+            transition = nan if points.first_order is None else points.first_order
+            if self.channel.is_certain:
+                exact = max((points.recovery, *spinodals))
+        elif self.channel.directions == 2 and found.kind == TRIVIAL:
+            joint = self._specialisation()
+        return WeakRecovery(
+            difficulty=found.kind, threshold=found.value,
+            formula="" if found.exact is None else str(found.exact),
+            specialisation=joint, spinodals=spinodals, first_order=transition,
+            exact_recovery=exact, errors=errors, rests_on=found.reason,
+        )  # fmt: skip
+
+    def _specialisation(self) -> tuple[float, ...]:
+        if not self.channel.probabilities:
+            return ()
+        shown = np.column_stack([
+            np.array(first.evalf(17).tolist(), float).ravel()
+            for _, first, _ in label_moments(self.channel)
+        ])  # fmt: skip
+        if np.linalg.matrix_rank(shown, tol=1e-9) != 1:
+            return ()
+        known = np.linalg.svd(shown)[0][:, 0]
+        return PlaneAverages(self.channel).specialisation(known)
+
+    @property
+    def exact_threshold(self) -> sp.Expr | None:
+        """α_c as a SymPy number or integral; None if it is known by quadrature only."""
+        return self._threshold.exact
+
+    # ------------------------------------------------------------------ equations
+
+    def kernel(self) -> Kernel:
+        """Return the fixed-point equations as a kernel: digits, branches, proofs, files.
+
+        Raises
+        ------
+        UnsupportedExpressionError
+            If the partition function of a label has no closed form.
+        """
+        self._require_one("the kernel")
+        known = self.channel.closed_labels()
+        if known is None:
+            raise UnsupportedExpressionError(
+                f"the labels {self.target!r} have no partition function in closed form, so that "
+                "there is no kernel; solve, curve and state_evolution use quadrature"
+            )
+        return lower(physics.bayes_system(*known, name="index_model"))
+
+    # ------------------------------------------------------------------ other estimators
+
+    def estimators(self, *, alpha: object) -> EstimatorLadder:
+        """Return the squared cosines of giant step, ridge regression, AMP and Bayes.
+
+        Parameters
+        ----------
+        alpha : float
+
+        Raises
+        ------
+        ParameterError
+            For several directions, or laws without a linear coefficient.
+        """
+        self._require_one("the ladder of estimators")
+        ratio = positive_number("alpha", alpha)
+        h, square = self._linear
+        shown = self.fixed_points.at(0.0)[0] if self.fixed_points.starts else 0.0
+        reached = self.fixed_points.reached(ratio)
+        given = (ratio, h, square, shown)
+        # Without a linear part, or labels that show nothing at first order, they see nothing.
+        needed = (h, h, shown, shown)
+        values = [
+            float(f(*given)) if seen else 0.0
+            for f, seen in zip(_ESTIMATORS[:-1], needed, strict=True)
+        ]
+        values.append(float(_ESTIMATORS[-1](*given)) if shown else math.nan)
+        return EstimatorLadder(
+            ratio, values[0], values[2], values[1], values[3], reached.amp, reached.bayes, values[4]
+        )
+
+    @cached_property
+    def _linear(self) -> tuple[float, float]:
+        """E[u y] and E[y²]."""
+        channel = self.channel
+        if channel.probabilities:
+            mean = sp.Add(*(y * p for y, p in channel.probabilities.items()))
+            second = sp.Add(*(y**2 * p for y, p in channel.probabilities.items()))
+            h, square = (
+                GaussianExpectation(x, z).doit() if x.has(z) else x for x in (mean * z, second)
+            )
+            return self._exactly(h), float(square.evalf(17))
+        if channel.function is None:
+            raise ParameterError(
+                "linear estimators need a function or finitely many labels, this law is a density"
+            )
+        averages = self.fixed_points.averages
+        u, w = averages._line(1.0, 1.0)
+        values = averages.function(u)
+        square = float(w @ values**2) + channel.noise_variance
+        if not self.fixed_points.starts:
+            return 0.0, square
+        node = GaussianExpectation(channel.function * z, z).doit()
+        zero = is_exactly_zero(node, f"E[u f(u)] of {self.target}")
+        return 0.0 if zero else float(w @ (u * values)), square
+
+    def _exactly(self, value: sp.Expr) -> float:
+        return 0.0 if is_exactly_zero(value, f"E[u y] of {self.target}") else float(value.evalf(17))
+
+    def convex(self, *, loss: str = "square", alpha: object, ridge: object) -> ConvexEstimate:
+        r"""Return the squared cosine of the minimiser of a convex loss with a ridge penalty.
+
+        Parameters
+        ----------
+        loss : str
+            "square", "logistic", "hinge", or an expression in the label y and the prediction x.
+        alpha, ridge : float
+            λ of :math:`\sum\ell(y_\mu, w\cdot x_\mu) + \frac\lambda2|w|^2`.
+        """
+        self._require_one("the squared cosine")
+        ratio, penalty = positive_number("alpha", alpha), positive_number("ridge", ridge)
+        channel, x = self.channel, sp.Symbol("x", real=True)
+        text = _LOSSES.get(loss, loss)
+        expr = parse_expression(text, [physics.label, x], argument="loss")
+        at = {z: physics.index}
+        labels = {y: p.xreplace(at) for y, p in channel.probabilities.items()}
+        if labels and (known := channel.closed_labels()) is not None:
+            labels = known[0]
+        if not labels and channel.function is None:
+            raise ParameterError("convex losses need a function or finitely many labels")
+        regression = None if labels else channel.function.xreplace(at)  # type: ignore[union-attr]
+        kernel = lower(physics.erm_system(expr, x, labels, regression, name="convex_estimate"))
+        given: dict[str, Any] = {"alpha": ratio, "ridge": penalty}
+        if not labels:
+            given["noise_variance"] = channel.noise_variance
+        found = kernel.solve(**given)
+        return ConvexEstimate(
+            ratio, penalty, found["squared_cosine"],
+            {"squared_cosine": found.errors["squared_cosine"]},
+            "saddle-point equations of a convex loss, replica-symmetric; quadrature",
+        )  # fmt: skip
+
+    # ------------------------------------------------------------------ simulation
+
+    def network(self, dimension: int, student: str = "tanh", **options: Any) -> Network:
+        """Return a network that learns these labels, for :func:`giantstep.simulate`."""
+        if self.law is not None or self.flips:
+            raise ParameterError("networks take functions with labels of a name, without flips")
+        return Network(
+            student, self.target, dimension=dimension, labels=self.labels,
+            noise_variance=self.noise_variance, **{"width": 1, **options},
+        )  # fmt: skip
+
+    def message_passing(
+        self, *, alpha: float, dimension: int, steps: int = _TRAJECTORY, start: float = 0.0
+    ) -> MessagePassing:
+        """Return AMP as a measurement of :func:`giantstep.simulate`, on αd samples of a network.
+
+        Parameters
+        ----------
+        alpha : float
+        dimension : int
+        steps : int
+        start : float
+            Overlap of the first estimate with the teacher; 0 starts without information.
+        """
+        self._require_one("AMP")
+        samples = sample_count("alpha", positive_number("alpha", alpha), dimension)
+        start = self._checked_overlap(start)
+        return MessagePassing(
+            LineAverages(self.channel, 1).posterior, samples, whole_number("steps", steps), start
+        )
+
+    def spectral(self, *, alpha: float, dimension: int) -> Spectral:
+        r"""Return the spectral estimator :math:`\sum T(y)xx^\top` as a measurement.
+
+        T(y) = 1 − 1/E[u²|y] has the lowest threshold, α_c.
+        """
+        self._require_one("the spectral estimator")
+        samples = sample_count("alpha", positive_number("alpha", alpha), dimension)
+        return Spectral(_Preprocessing(LineAverages(self.channel, 1)), samples)
+
+    def simulate(
+        self, dimension: int = 1000, *, alpha: float, steps: int = _TRAJECTORY, start: float = 0.0,
+        **options: Any,
+    ) -> SimulatedNetworks:  # fmt: skip
+        """Run AMP on samples of finite dimension, and the spectral estimator of easy directions.
+
+        Parameters
+        ----------
+        dimension : int
+        alpha : float
+        steps : int
+            Iterations of AMP.
+        start : float
+            As for :meth:`message_passing`.
+        **options
+            ``seeds``, ``seed``, ``workers``, ``store``, … of :func:`giantstep.simulate`.
+
+        Returns
+        -------
+        SimulatedNetworks
+            ``amp_overlap`` after each iteration; ``spectral_overlap`` of labels that show nothing
+            at first order.
+        """
+        network = self.network(dimension)
+        measures: list[Any] = [
+            self.message_passing(alpha=alpha, dimension=dimension, steps=steps, start=start)
+        ]
+        if self._threshold.kind == EASY:
+            measures.append(self.spectral(alpha=alpha, dimension=dimension))
+        seed = int(options.get("seed", 0))
+        return SimulatedNetworks(network, None, seed, run(network, measures, **options))
+
+    # ------------------------------------------------------------------ curves and files
+
+    _asked: ClassVar[tuple[str, ...]] = ("alpha",)
+
+    def at(self, **parameters: Any) -> Self:
+        """Return this model with other parameters."""
+        known_names(parameters, [f.name for f in fields(self)], "parameter of this model")
+        return replace(self, **parameters)
+
+    def _axes(self) -> Mapping[str, str]:
+        return {"alpha": "positive", "noise_variance": "nonnegative", "flips": "nonnegative"}
+
+    def _names(self) -> Names:
+        outputs = ("overlap", "amp_overlap", "giant_step", "ridge_overlap", "test_error",
+                   "amp_error")  # fmt: skip
+        drawn = ("overlap", "amp_overlap", "ridge_overlap", "giant_step")
+        meanings = {
+            "overlap": "squared cosine of the Bayes-optimal estimate",
+            "amp_overlap": "squared cosine of approximate message passing",
+            "giant_step": "squared cosine of the first giant step",
+            "ridge_overlap": "squared cosine of ridge regression at its best penalty",
+            "test_error": "mean squared error of the posterior mean of the function",
+            "amp_error": "the same of approximate message passing",
+        }
+        return Names(outputs, (), drawn, drawn, meanings)
+
+    def _curve_attributes(self, columns: Columns) -> dict[str, Any]:
+        return {
+            "model": self.to_json(),
+            "rests_on": "replica-symmetric free entropy, proven for one index; quadrature",
+        }
+
+    def _solve_rows(self, columns: Columns, rtol: float, raising: bool) -> BatchSolution:
+        return solve_groups(
+            self, columns, _solved_rows, outputs=self._names().outputs, raising=raising,
+            together=("alpha",),
+        )  # fmt: skip
+
+    def to_json(self) -> str:
+        """Return the model as JSON; :meth:`from_json` reads it."""
+        return to_json(_MODEL, {f.name: getattr(self, f.name) for f in fields(self)})
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the model that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ParameterError
+            If the text is not such a model.
+        """
+        try:
+            return cls(**from_json(_MODEL, text))
+        except TypeError as error:
+            raise ParameterError(f"text is not a model written by to_json: {error}") from None
+
+
+_LOSSES = {"square": "(y - x)**2/2", "logistic": "softplus(-y*x)", "hinge": "relu(1 - y*x)"}
+_GIVEN = (physics.alpha, physics.linear, physics.square, physics.information)
+_ESTIMATORS = tuple(
+    compiled(expr, _GIVEN, "python")
+    for expr in (
+        physics.giant_step_overlap(), physics.ridge_overlap(),
+        physics.transformed(physics.giant_step_overlap()),
+        physics.transformed(physics.ridge_overlap()), physics.efficiency(),
+    )
+)  # fmt: skip
+_second = sp.Symbol("m2", positive=True)
+_spectral_transform = compiled(physics.spectral_transform(_second), (_second,))
+
+
+@dataclass(frozen=True)
+class _Preprocessing:
+    """Labels as weights of the spectral estimator."""
+
+    averages: LineAverages
+
+    def __call__(self, y: Array) -> Array:
+        score, slope = self.averages.posterior(y)(np.zeros(len(y)), 1.0)
+        # E[u²|y] = 1 − (−∂g) + g² at ω = 0 and V = 1; a label that says u = 0 has none.
+        return np.asarray(_spectral_transform(np.maximum(1 - slope + score**2, 1e-3)))
+
+
+def _solved_rows(model: MultiIndex, columns: Columns) -> BatchSolution:
+    rows = []
+    for alpha in columns["alpha"].tolist():
+        ladder = model.estimators(alpha=alpha)
+        rows.append((
+            ladder.bayes, ladder.amp, ladder.giant_step, ladder.ridge,
+            model.function_error(ladder.bayes), model.function_error(ladder.amp),
+        ))  # fmt: skip
+    table = np.array(rows)
+    n = len(table)
+    return BatchSolution(
+        values=dict(zip(model._names().outputs, table.T, strict=True)),
+        errors={},
+        iterations=np.zeros(n, dtype=np.int64),
+        residual=np.zeros(n),
+        nodes=np.zeros(n, dtype=np.int64),
+        converged=np.ones(n, dtype=bool),
+    )

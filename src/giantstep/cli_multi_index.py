@@ -1,0 +1,91 @@
+"""``giantstep multi-index``: what the best estimators learn from labels of a few directions."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+from .cli_options import nonnegative, sample_complexities
+from .pages import aligned
+
+if TYPE_CHECKING:
+    from .derivations.multi_index.model import MultiIndex
+
+EPILOG = """\
+Overlaps are squared cosines of the angle between estimate and teacher, to be compared with the
+square of a giant step's alignment. AMP is the best efficient algorithm known; where it stays below
+Bayes, the problem is hard.
+
+  trivial   labels show the direction at first order: learned for every alpha
+  easy      above the threshold alpha_c
+  hard      not from samples proportional to the dimension
+
+examples:
+  giantstep multi-index abs
+  giantstep multi-index sin --noise 0.1 --alpha 0.5,1,2
+  giantstep multi-index "sign(x1) + sign(x2)"
+  giantstep multi-index z --labels sign --noise 0.5 --alpha 1:4:4
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.set_defaults(run=run)
+    parser.add_argument("target", metavar="TARGET", help="expression in z, or in x1, x2, x3")
+    parser.add_argument(
+        "--noise",
+        type=nonnegative("--noise", 0.1),
+        default=0.0,
+        metavar="D",
+        help="variance of the label noise [0]",
+    )
+    parser.add_argument(
+        "--labels",
+        choices=("regression", "sign", "probit", "logistic"),
+        default="regression",
+        help="how labels are made from the target [regression]",
+    )
+    parser.add_argument(
+        "--flips",
+        type=nonnegative("--flips", 0.1),
+        default=0.0,
+        metavar="P",
+        help="share of labels of two values that are exchanged [0]",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=sample_complexities("--alpha"),
+        metavar="LIST",
+        help="sample complexities n/d: 0.5,1,2 or START:STOP:COUNT; without it thresholds alone",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print thresholds, and overlaps of the estimators at each sample complexity."""
+    from .derivations.multi_index.model import MultiIndex
+
+    model = MultiIndex(arguments.target, arguments.noise, arguments.labels, arguments.flips)
+    # All is computed before anything is printed: an error leaves the output empty.
+    text = [str(model.thresholds())]
+    if arguments.alpha:
+        text.append(_table(model, list(arguments.alpha)))
+    print("\n\n".join(text))
+    return 0
+
+
+def _table(model: MultiIndex, alphas: list[float]) -> str:
+    if model.channel.directions > 1:
+        solved = [model.solve(alpha=alpha) for alpha in alphas]
+        rows = [
+            [f"{x.alpha:g}", f"{x.overlap:.8g}", f"{x.amp_overlap:.8g}", x.regime] for x in solved
+        ]
+        return aligned(["α", "least overlap, Bayes", "AMP", "regime"], rows)
+    rows = []
+    for alpha in alphas:
+        ladder = model.estimators(alpha=alpha)
+        error = model.function_error(ladder.bayes)
+        overlaps = (ladder.giant_step, ladder.ridge, ladder.amp, ladder.bayes)
+        shown = [f"{alpha:g}", *(f"{q:.8g}" for q in overlaps)]
+        rows.append([*shown, "–" if math.isnan(error) else f"{error:.8g}"])
+    return aligned(["α", "giant step", "ridge", "AMP", "Bayes", "error, Bayes"], rows)
