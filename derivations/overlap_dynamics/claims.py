@@ -37,7 +37,7 @@ declare_claim(
 
 @evidence("overlap-map", "exact", "scalar products of rows after a step, pairs of samples counted")
 def counted_pairs() -> Finding:
-    r"""Means over batches of :math:`w_j'\cdot\theta` and :math:`w_j'\cdot w_l'`, rows shrunk by ω."""
+    r"""Means over batches of scalar products of rows with the teacher and with each other."""
     n, d = sp.symbols("n d", positive=True)
     x, a, b = physics.overlap, physics.gradient, physics.reverse
     shrunk, unit = 1 - physics.weight_decay, physics.step_size / n
