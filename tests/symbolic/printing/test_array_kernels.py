@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
@@ -83,3 +84,18 @@ def test_constants_and_signs_of_zero(loops):
 def test_what_would_not_be_vectorised_or_not_right_is_refused(expr, message):
     with pytest.raises(EmissionError, match=message):
         array_kernel(expr, None, x)
+
+
+def test_arcsines_are_right_to_two_units(loops):
+    grid = np.concatenate([np.linspace(-1, 1, 4001), [0.5, -0.5, 0.49999999, 1 - 2**-53, 1e-300]])
+    found = np.empty_like(grid)
+    loops(sp.asin(x)).values(grid, found)
+    with mpmath.workdps(30):
+        exact = [mpmath.asin(mpmath.mpf(float(v))) for v in grid]
+        units = [
+            abs(mpmath.mpf(float(a)) - e) / np.spacing(abs(float(e)))
+            for a, e in zip(found, exact, strict=True)
+            if e
+        ]
+    assert max(units) <= 2
+    assert found[np.flatnonzero(grid == 0)[0]] == 0
