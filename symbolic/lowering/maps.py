@@ -666,16 +666,17 @@ def right_hand_side(time, state, parameters):
 '''
 
 
-def _tables_text(tables: Mapping[str, tuple[tuple[int, ...], ...]], array: str) -> str:
+def _tables_text(tables: Mapping[str, tuple[tuple[int, ...], ...]], kind: str = "") -> str:
+    """Places as arrays; unsigned ones are read without a test for places from the end."""
     return "".join(
-        f"{name} = {array}([{', '.join(str(list(row)) for row in rows)}])\n"
+        f"{name} = np.array([{', '.join(str(list(row)) for row in rows)}]{kind})\n"
         for name, rows in tables.items()
     )
 
 
 def _scalar_file(program: StateProgram, target: str) -> str:
     functions = _Functions.of(program)
-    tables = _tables_text(functions.tables, "np.array")
+    tables = _tables_text(functions.tables, ", np.uint64" if target == "numba" else "")
     about = f'"""{_about(program, "apply(memory)")}\n"""\n'
     if target == "numba":
         printer: SourcePrinter = ArrayKernelPrinter()
@@ -869,7 +870,7 @@ def _array_file(program: StateProgram, target: str) -> str:
         imports += "import scipy.special\n"
     about = f'"""{_about(program, "apply(memory)")}\n"""\n'
     return "\n\n".join([
-        about + imports, _public(program) + _tables_text(tables, "np.array"),
+        about + imports, _public(program) + _tables_text(tables),
         helper_definitions(printer, body), support, body, _ARRAY_VALUES.format(np=np),
     ])  # fmt: skip
 
