@@ -269,6 +269,7 @@ def test_the_flow_has_the_plateau_of_saad_and_solla():
     assert errors[-1] < 1e-6
 
 
+@pytest.mark.slow
 def test_plateaus_have_one_unstable_direction():
     model = online(alpha0=0.02)
     flow = model.flow(time=150, points=151)
